@@ -9,7 +9,11 @@ const STUB: &str = "titin/_core.pyi";
 fn main() {
     // cargo keeps build scripts' output in <target>/<profile>/build/<package>/out; libtitin.so is in <target>/<profile>.
     let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets it"));
-    let beside = out.ancestors().nth(3).map(Path::to_path_buf).expect("as above");
+    let beside = out
+        .ancestors()
+        .nth(3)
+        .map(Path::to_path_buf)
+        .expect("as above");
     let folder = std::env::var("TITIN_LIB_DIR").map_or(beside, PathBuf::from);
     println!("cargo::rustc-link-search=native={}", folder.display());
     println!("cargo::rustc-link-lib=dylib=titin");
@@ -20,7 +24,8 @@ fn main() {
 
     let docs = out.join("docs");
     fs::create_dir_all(&docs).expect("cargo gives a folder to write to");
-    let stub = fs::read_to_string(STUB).expect("cargo builds in the package's folder, which has the stub");
+    let stub =
+        fs::read_to_string(STUB).expect("cargo builds in the package's folder, which has the stub");
     for (name, text) in docstrings(&stub) {
         fs::write(docs.join(name), text).expect("as above");
     }
@@ -35,7 +40,10 @@ fn docstrings(stub: &str) -> Vec<(String, String)> {
     while let Some(line) = lines.next() {
         let code = line.trim_start();
         let depth = (line.len() - code.len()) / 4;
-        if let Some(definition) = code.strip_prefix("class ").or_else(|| code.strip_prefix("def ")) {
+        if let Some(definition) = code
+            .strip_prefix("class ")
+            .or_else(|| code.strip_prefix("def "))
+        {
             let end = definition.find(|sign: char| !sign.is_alphanumeric() && sign != '_');
             path.truncate(depth);
             path.push(&definition[..end.unwrap_or(definition.len())]);
@@ -47,7 +55,10 @@ fn docstrings(stub: &str) -> Vec<(String, String)> {
                 text.push('\n');
                 text.push_str(next.get(4 * depth..).unwrap_or_default());
             }
-            found.push((path.join("."), text.trim_end_matches('"').trim_end().to_owned()));
+            found.push((
+                path.join("."),
+                text.trim_end_matches('"').trim_end().to_owned(),
+            ));
         }
     }
     found

@@ -13,7 +13,12 @@ pub struct Text(CString);
 
 impl Text {
     pub fn new(py: Python<'_>, text: &str) -> PyResult<Self> {
-        let refused = |_| error::usage(py, format!("{text:?} has a character 0 in it, which no name has"));
+        let refused = |_| {
+            error::usage(
+                py,
+                format!("{text:?} has a character 0 in it, which no name has"),
+            )
+        };
         CString::new(text).map(Text).map_err(refused)
     }
 
@@ -84,7 +89,10 @@ impl<'py> FromPyObject<'_, 'py> for Slot {
 /// A text of Python's as Rust has it. Python's may have halves of surrogate pairs, which are no characters.
 pub fn unicode<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     let refused = |_| {
-        let shown = text.repr().and_then(|shown| shown.extract::<String>()).unwrap_or_default();
+        let shown = text
+            .repr()
+            .and_then(|shown| shown.extract::<String>())
+            .unwrap_or_default();
         let why = format!(
             "the text {shown} is not Unicode: it has half of a surrogate pair; take it out, as \
              text.encode(errors=\"replace\").decode() does, or send bytes"

@@ -39,7 +39,11 @@ impl Array {
         let view = buffer(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
         match dtype(&view) {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
-            Element::Swapped => Err(swapped("send", object, "send .astype(array.dtype.newbyteorder('='))")),
+            Element::Swapped => Err(swapped(
+                "send",
+                object,
+                "send .astype(array.dtype.newbyteorder('='))",
+            )),
             Element::Other => Err(refused(object)),
         }
     }
@@ -48,7 +52,14 @@ impl Array {
     pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
         let view = buffer(object, ffi::PyBUF_RECORDS).map_err(|error| {
-            error::mismatch(py, format!("cannot receive into {}: {}", describe(object), error.value(py)))
+            error::mismatch(
+                py,
+                format!(
+                    "cannot receive into {}: {}",
+                    describe(object),
+                    error.value(py)
+                ),
+            )
         })?;
         match dtype(&view) {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
@@ -61,7 +72,10 @@ impl Array {
             )),
             Element::Other => Err(error::mismatch(
                 py,
-                format!("cannot receive into {}: its element type is not one that is sent", describe(object)),
+                format!(
+                    "cannot receive into {}: its element type is not one that is sent",
+                    describe(object)
+                ),
             )),
         }
     }
@@ -72,9 +86,14 @@ impl Array {
         if is_ndarray(object) || !named(py).is_some_and(|named| object.get_type().is(named)) {
             return Ok(self);
         }
-        if let Some(names) = object.getattr(intern!(py, "names"))?.extract::<Option<Vec<String>>>()? {
-            self.names =
-                names.iter().map(|name| Ok(Text::new(py, name)?.into_c())).collect::<PyResult<_>>()?;
+        if let Some(names) = object
+            .getattr(intern!(py, "names"))?
+            .extract::<Option<Vec<String>>>()?
+        {
+            self.names = names
+                .iter()
+                .map(|name| Ok(Text::new(py, name)?.into_c()))
+                .collect::<PyResult<_>>()?;
             self.pointers = self.names.iter().map(|name| name.as_ptr()).collect();
         }
         Ok(self)
@@ -87,9 +106,12 @@ impl Array {
             Element::Native(dtype) => Array::new(view, dtype).with_names(object),
             Element::Swapped => {
                 drop(view);
-                let array =
-                    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (object,))?;
-                let native = array.getattr(intern!(py, "dtype"))?.call_method1("newbyteorder", ("=",))?;
+                let array = py
+                    .import(intern!(py, "numpy"))?
+                    .call_method1(intern!(py, "asarray"), (object,))?;
+                let native = array
+                    .getattr(intern!(py, "dtype"))?
+                    .call_method1("newbyteorder", ("=",))?;
                 let copy = array.call_method1(intern!(py, "astype"), (native,))?;
                 let view = buffer(&copy, ffi::PyBUF_RECORDS_RO)?;
                 match dtype(&view) {
@@ -102,7 +124,12 @@ impl Array {
     }
 
     fn new(view: View, dtype: c_int) -> Self {
-        Array { view: view.into_inner(), dtype, names: Vec::new(), pointers: Vec::new() }
+        Array {
+            view: view.into_inner(),
+            dtype,
+            names: Vec::new(),
+            pointers: Vec::new(),
+        }
     }
 
     pub fn rank(&self) -> c_int {
@@ -129,12 +156,20 @@ impl Array {
 
     /// NULL if there are none.
     pub fn names(&self) -> *const *const c_char {
-        if self.pointers.is_empty() { std::ptr::null() } else { self.pointers.as_ptr() }
+        if self.pointers.is_empty() {
+            std::ptr::null()
+        } else {
+            self.pointers.as_ptr()
+        }
     }
 
     /// Whether the elements lie in Fortran order and not in C order.
     pub fn order(&self) -> c_int {
-        if !self.is_contiguous(b'C') && self.is_contiguous(b'F') { sys::ORDER_FORTRAN } else { sys::ORDER_C }
+        if !self.is_contiguous(b'C') && self.is_contiguous(b'F') {
+            sys::ORDER_FORTRAN
+        } else {
+            sys::ORDER_C
+        }
     }
 
     /// Whether the elements lie one after the other in this order, C or F.
@@ -148,9 +183,15 @@ impl Array {
     /// # Safety
     /// There is room for them at `target`.
     pub unsafe fn copy_to(&self, py: Python<'_>, target: *mut std::ffi::c_void) -> PyResult<()> {
-        let order = if self.order() == sys::ORDER_FORTRAN { b'F' } else { b'C' };
+        let order = if self.order() == sys::ORDER_FORTRAN {
+            b'F'
+        } else {
+            b'C'
+        };
         // SAFETY: the view is one that Python has filled; the room is as the caller promises.
-        match unsafe { ffi::PyBuffer_ToContiguous(target, &*self.view, self.view.len, order as c_char) } {
+        match unsafe {
+            ffi::PyBuffer_ToContiguous(target, &*self.view, self.view.len, order as c_char)
+        } {
             0 => Ok(()),
             _ => Err(PyErr::fetch(py)),
         }
@@ -240,7 +281,10 @@ fn dtype(view: &ffi::Py_buffer) -> Element {
     if swapped && view.itemsize > 1 {
         return Element::Swapped;
     }
-    let index = sys::DTYPES.iter().position(|known| *known == name).expect("every name above is there");
+    let index = sys::DTYPES
+        .iter()
+        .position(|known| *known == name)
+        .expect("every name above is there");
     Element::Native(index as c_int + 1)
 }
 
@@ -251,7 +295,9 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let numpy = || py.import(intern!(py, "numpy"));
     if object.hasattr(intern!(py, "__dlpack__"))? {
-        let (kind, _) = object.call_method0(intern!(py, "__dlpack_device__"))?.extract::<(i64, i64)>()?;
+        let (kind, _) = object
+            .call_method0(intern!(py, "__dlpack_device__"))?
+            .extract::<(i64, i64)>()?;
         if !HOST.contains(&kind) {
             let text = format!(
                 "cannot send {}: it is in the memory of a device (DLPack device type {kind}); copy it to the host \
@@ -305,13 +351,21 @@ fn refuse_time(object: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// The kind of an array's elements, as NumPy names it.
 fn kind(object: &Bound<'_, PyAny>) -> Option<String> {
-    object.getattr("dtype").ok()?.getattr("kind").ok()?.extract().ok()
+    object
+        .getattr("dtype")
+        .ok()?
+        .getattr("kind")
+        .ok()?
+        .extract()
+        .ok()
 }
 
 /// An array that is used in place is as this machine has it.
 fn swapped(call: &str, object: &Bound<'_, PyAny>, hint: &str) -> PyErr {
-    let text =
-        format!("cannot {call} {}: its bytes are in the order of other machines; {hint}", describe(object));
+    let text = format!(
+        "cannot {call} {}: its bytes are in the order of other machines; {hint}",
+        describe(object)
+    );
     error::mismatch(object.py(), text)
 }
 
@@ -340,7 +394,11 @@ fn refused(object: &Bound<'_, PyAny>) -> PyErr {
 fn describe(object: &Bound<'_, PyAny>) -> String {
     let name = object.get_type().fully_qualified_name();
     let name = name.map_or_else(|_| "this object".to_owned(), |name| name.to_string());
-    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
     match object.getattr("dtype").and_then(|dtype| dtype.str()) {
         Ok(dtype) => format!("{article} {name} of dtype {dtype}"),
         Err(_) => format!("{article} {name}"),
@@ -374,7 +432,8 @@ fn if_loaded<'py>(
     let py = module.py();
     if cell.get(py).is_none() {
         // SAFETY: any object may be asked for; what comes is ours, or NULL: of nothing, where that is not there.
-        let loaded = unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyImport_GetModule(module.as_ptr())) };
+        let loaded =
+            unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyImport_GetModule(module.as_ptr())) };
         let Some(loaded) = loaded else {
             PyErr::take(py);
             return None;

@@ -19,7 +19,8 @@ static CLASSES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
 
 /// The exception for an error number, with this text.
 pub fn error(py: Python<'_>, kind: c_int, text: impl Into<String>) -> PyErr {
-    let class = classes(py).and_then(|classes| classes.get_item(usize::try_from(kind).unwrap_or(0)));
+    let class =
+        classes(py).and_then(|classes| classes.get_item(usize::try_from(kind).unwrap_or(0)));
     match class.and_then(|class| class.call1((text.into(),))) {
         Ok(exception) => PyErr::from_value(exception),
         Err(error) => error,
@@ -39,7 +40,9 @@ pub fn mismatch(py: Python<'_>, text: impl Into<String>) -> PyErr {
 /// The last error of a call of libtitin in this thread.
 pub fn last(py: Python<'_>) -> PyErr {
     // SAFETY: the text lives until this thread's next error, and is copied here.
-    error(py, unsafe { sys::titin_error_kind() }, unsafe { text(sys::titin_error()) })
+    error(py, unsafe { sys::titin_error_kind() }, unsafe {
+        text(sys::titin_error())
+    })
 }
 
 /// Nothing, or the error that a call has returned.
@@ -66,13 +69,19 @@ pub unsafe fn text(pointer: *const c_char) -> String {
         return String::new();
     }
     // SAFETY: as the caller promises.
-    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(pointer) }
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// `titin.errors.BY_NUMBER`: the classes, at the place of their number; the first is the common one.
 fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
     let classes = CLASSES.get_or_try_init(py, || -> PyResult<_> {
-        Ok(py.import("titin.errors")?.getattr("BY_NUMBER")?.cast_into::<PyTuple>()?.unbind())
+        Ok(py
+            .import("titin.errors")?
+            .getattr("BY_NUMBER")?
+            .cast_into::<PyTuple>()?
+            .unbind())
     })?;
     Ok(classes.bind(py))
 }

@@ -87,15 +87,22 @@ impl Declaration<'_, '_> {
         let py = self.shape.py();
         let shape = match self.shape.extract::<i64>() {
             Ok(extent) => vec![extent],
-            Err(_) => {
-                self.shape.try_iter()?.map(|extent| extent?.extract()).collect::<PyResult<Vec<i64>>>()?
-            }
+            Err(_) => self
+                .shape
+                .try_iter()?
+                .map(|extent| extent?.extract())
+                .collect::<PyResult<Vec<i64>>>()?,
         };
         let dtypes = dtypes(self.dtype)?;
         let order = match self.order {
             "C" => sys::ORDER_C,
             "F" => sys::ORDER_FORTRAN,
-            other => return Err(error::usage(py, format!("a field of order {other:?}: there are C and F"))),
+            other => {
+                return Err(error::usage(
+                    py,
+                    format!("a field of order {other:?}: there are C and F"),
+                ));
+            }
         };
         let dims = shape.len() as c_int;
         // SAFETY: the shape has so many entries; what is made is freed by its owner here.
@@ -106,8 +113,11 @@ impl Declaration<'_, '_> {
         let (rank, count) = unsafe { (sys::titin_rank(instance), sys::titin_ranks(instance)) };
         let fields = py.import(intern!(py, "titin.fields"))?;
         let (below, above): Bounds = fields.call_method1("halo", (&self.halo, dims))?.extract()?;
-        let region: Option<Bounds> = fields.call_method1("region", (self.region, &shape))?.extract()?;
-        let parts = fields.call_method1("describe", (self.owned, &shape, self.order, rank, count))?;
+        let region: Option<Bounds> = fields
+            .call_method1("region", (self.region, &shape))?
+            .extract()?;
+        let parts =
+            fields.call_method1("describe", (self.owned, &shape, self.order, rank, count))?;
         let (kind, what, spreads, ranks) =
             parts.extract::<(String, Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
         let whole;
@@ -115,10 +125,16 @@ impl Declaration<'_, '_> {
         // lengths are compared where it has not.
         unsafe {
             error::check(py, sys::titin_decomposition_order(spec, order))?;
-            error::check(py, sys::titin_decomposition_halo(spec, below.as_ptr(), above.as_ptr()))?;
+            error::check(
+                py,
+                sys::titin_decomposition_halo(spec, below.as_ptr(), above.as_ptr()),
+            )?;
             if let Some((lower, upper)) = &region {
                 same(py, &[lower.len(), upper.len()], shape.len())?;
-                error::check(py, sys::titin_decomposition_region(spec, lower.as_ptr(), upper.as_ptr()))?;
+                error::check(
+                    py,
+                    sys::titin_decomposition_region(spec, lower.as_ptr(), upper.as_ptr()),
+                )?;
             }
             match kind.as_str() {
                 "grid" => {
@@ -135,7 +151,12 @@ impl Declaration<'_, '_> {
                                 _ => {
                                     let bounds: Vec<i64> = spread.extract()?;
                                     let count = bounds.len() as c_int;
-                                    sys::titin_decomposition_bounds(spec, dim, count, bounds.as_ptr())
+                                    sys::titin_decomposition_bounds(
+                                        spec,
+                                        dim,
+                                        count,
+                                        bounds.as_ptr(),
+                                    )
                                 }
                             },
                         )?;
@@ -150,13 +171,21 @@ impl Declaration<'_, '_> {
                     whole = boxes.len() == 1;
                     for (lower, upper) in &boxes {
                         same(py, &[lower.len(), upper.len()], shape.len())?;
-                        error::check(py, sys::titin_decomposition_box(spec, lower.as_ptr(), upper.as_ptr()))?;
+                        error::check(
+                            py,
+                            sys::titin_decomposition_box(spec, lower.as_ptr(), upper.as_ptr()),
+                        )?;
                     }
                 }
                 _ => {
                     let numbers = Array::to_send(&what)?;
-                    let count = if numbers.rank() == 1 { *numbers.extents() } else { 0 };
-                    let given = sys::titin_decomposition_indices(spec, count, numbers.data().cast());
+                    let count = if numbers.rank() == 1 {
+                        *numbers.extents()
+                    } else {
+                        0
+                    };
+                    let given =
+                        sys::titin_decomposition_indices(spec, count, numbers.data().cast());
                     error::check(py, given)?;
                     whole = false;
                 }
@@ -164,12 +193,28 @@ impl Declaration<'_, '_> {
             let mut field = std::ptr::null_mut();
             let call = session.enter(py)?;
             call.wait(py, || {
-                sys::titin_field_new(port, spec, dtypes.len() as c_int, dtypes.as_ptr(), &mut field)
+                sys::titin_field_new(
+                    port,
+                    spec,
+                    dtypes.len() as c_int,
+                    dtypes.as_ptr(),
+                    &mut field,
+                )
             })?;
             let handle = NonNull::new(field).ok_or_else(|| error::last(py))?;
             let port = error::text(sys::titin_port_name(port));
-            let (session, busy, halfway) = (session.clone(), AtomicBool::new(false), Mutex::default());
-            Ok(Field { handle, session, port, dims, dtypes, whole, busy, halfway })
+            let (session, busy, halfway) =
+                (session.clone(), AtomicBool::new(false), Mutex::default());
+            Ok(Field {
+                handle,
+                session,
+                port,
+                dims,
+                dtypes,
+                whole,
+                busy,
+                halfway,
+            })
         }
     }
 }
@@ -178,9 +223,10 @@ impl Declaration<'_, '_> {
 fn same(py: Python<'_>, lengths: &[usize], dims: usize) -> PyResult<()> {
     match lengths.iter().find(|length| **length != dims) {
         None => Ok(()),
-        Some(odd) => {
-            Err(error::usage(py, format!("a box with {odd} bounds in an array of {dims} dimensions")))
-        }
+        Some(odd) => Err(error::usage(
+            py,
+            format!("a box with {odd} bounds in an array of {dims} dimensions"),
+        )),
     }
 }
 
@@ -188,7 +234,8 @@ fn same(py: Python<'_>, lengths: &[usize], dims: usize) -> PyResult<()> {
 fn dtypes(given: &Bound<'_, PyAny>) -> PyResult<Vec<c_int>> {
     let py = given.py();
     let numpy = py.import(intern!(py, "numpy"))?;
-    let one = |dtype: &Bound<'_, PyAny>| number(&numpy.call_method1(intern!(py, "dtype"), (dtype,))?);
+    let one =
+        |dtype: &Bound<'_, PyAny>| number(&numpy.call_method1(intern!(py, "dtype"), (dtype,))?);
     match given.is_instance_of::<pyo3::types::PyList>() {
         true => given.try_iter()?.map(|dtype| one(&dtype?)).collect(),
         false => Ok(vec![one(given)?]),
@@ -208,11 +255,14 @@ impl Field {
     ) -> PyResult<()> {
         let _busy = self.take(py)?;
         let held = self.hold(arrays, Array::to_read)?;
-        let pointers: Vec<*const c_void> = held.iter().map(|array| array.data().cast_const()).collect();
+        let pointers: Vec<*const c_void> =
+            held.iter().map(|array| array.data().cast_const()).collect();
         let (field, next) = (self.handle.as_ptr(), next_timestamp.unwrap_or(sys::NO_NEXT));
         let call = self.session.enter(py)?;
         // SAFETY: the field lives, and the arrays are held until this function returns.
-        call.wait(py, || unsafe { sys::titin_field_send(field, pointers.as_ptr(), timestamp, next) })
+        call.wait(py, || unsafe {
+            sys::titin_field_send(field, pointers.as_ptr(), timestamp, next)
+        })
     }
 
     #[doc = doc!("Field.receive")]
@@ -235,10 +285,15 @@ impl Field {
             let (arrays, stamps) = (pointers.as_ptr(), (&raw mut timestamp, &raw mut next));
             match at {
                 None => sys::titin_field_receive(field, arrays, timeout, stamps.0, stamps.1),
-                Some(at) => sys::titin_field_receive_at(field, arrays, at, timeout, stamps.0, stamps.1),
+                Some(at) => {
+                    sys::titin_field_receive_at(field, arrays, at, timeout, stamps.0, stamps.1)
+                }
             }
         });
-        let mut halfway = self.halfway.lock().expect("nothing panics while it is locked");
+        let mut halfway = self
+            .halfway
+            .lock()
+            .expect("nothing panics while it is locked");
         match &received {
             Ok(()) => {
                 let before = std::mem::take(&mut *halfway);
@@ -246,7 +301,9 @@ impl Field {
                 // Arrays that nobody else has any more go now, which may run the program's code.
                 drop(before);
             }
-            Err(raised) if !error::is_of_titin(py, raised)? => halfway.push(arrays.clone().unbind()),
+            Err(raised) if !error::is_of_titin(py, raised)? => {
+                halfway.push(arrays.clone().unbind())
+            }
             Err(_) => {}
         }
         received?;
@@ -254,7 +311,9 @@ impl Field {
             return Ok(None);
         }
         let next = (next != sys::NO_NEXT).then_some(next);
-        let stamps = py.import(intern!(py, "titin.fields"))?.getattr(intern!(py, "Stamps"))?;
+        let stamps = py
+            .import(intern!(py, "titin.fields"))?
+            .getattr(intern!(py, "Stamps"))?;
         Ok(Some(stamps.call1((timestamp, next))?.unbind()))
     }
 
@@ -263,7 +322,9 @@ impl Field {
     fn extents<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let mut extents = vec![0i64; self.dims as usize];
         // SAFETY: the field lives, and there is an entry for each dimension.
-        error::check(py, unsafe { sys::titin_field_extents(self.handle.as_ptr(), extents.as_mut_ptr()) })?;
+        error::check(py, unsafe {
+            sys::titin_field_extents(self.handle.as_ptr(), extents.as_mut_ptr())
+        })?;
         PyTuple::new(py, extents)
     }
 
@@ -275,7 +336,8 @@ impl Field {
             // SAFETY: the field lives.
             let count = unsafe { sys::titin_field_owned(field, dim, std::ptr::null_mut()) };
             let count = usize::try_from(count).map_err(|_| error::last(py))?;
-            let indices = numpy.call_method1(intern!(py, "empty"), (count, intern!(py, "int64")))?;
+            let indices =
+                numpy.call_method1(intern!(py, "empty"), (count, intern!(py, "int64")))?;
             if count > 0 {
                 let place = Array::to_fill(&indices)?.data();
                 // SAFETY: there is room for as many as it has said; the array lives, and nobody else has it.
@@ -298,7 +360,10 @@ impl Field {
     fn take(&self, py: Python<'_>) -> PyResult<Busy<'_>> {
         match self.busy.swap(true, Ordering::Acquire) {
             false => Ok(Busy(&self.busy)),
-            true => Err(error::usage(py, "two calls at once on a field: each thread needs one of its own")),
+            true => Err(error::usage(
+                py,
+                "two calls at once on a field: each thread needs one of its own",
+            )),
         }
     }
 
@@ -311,15 +376,18 @@ impl Field {
         let py = arrays.py();
         if arrays.len() != self.dtypes.len() {
             let (given, wanted) = (arrays.len(), self.dtypes.len());
-            let text =
-                format!("field on port '{}': {given} arrays were given, where it has {wanted}", self.port);
+            let text = format!(
+                "field on port '{}': {given} arrays were given, where it has {wanted}",
+                self.port
+            );
             return Err(error::usage(py, text));
         }
         let mut held = Vec::new();
         for (number, (object, dtype)) in arrays.iter().zip(&self.dtypes).enumerate() {
             let array = look(&object)?;
             if array.dtype != *dtype {
-                let [given, wanted] = [array.dtype, *dtype].map(|dtype| sys::DTYPES[dtype as usize - 1]);
+                let [given, wanted] =
+                    [array.dtype, *dtype].map(|dtype| sys::DTYPES[dtype as usize - 1]);
                 let (port, place) = (&self.port, number + 1);
                 let text = format!(
                     "field on port '{port}': argument {place} is of {given}, where the field was declared with {wanted}"
@@ -330,7 +398,12 @@ impl Field {
                 // SAFETY: the array's extents and strides have as many entries as the field has dimensions.
                 let told = unsafe {
                     let field = self.handle.as_ptr();
-                    sys::titin_field_layout(field, number as c_int, array.extents(), array.strides())
+                    sys::titin_field_layout(
+                        field,
+                        number as c_int,
+                        array.extents(),
+                        array.strides(),
+                    )
                 };
                 error::check(py, told)?;
             } else {
@@ -341,8 +414,10 @@ impl Field {
                 };
                 error::check(py, told)?;
                 // SAFETY: the field lives.
-                let wanted = unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
-                if array.rank() != 1 || !array.is_contiguous(b'C') || array.bytes() as i64 != wanted {
+                let wanted =
+                    unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
+                if array.rank() != 1 || !array.is_contiguous(b'C') || array.bytes() as i64 != wanted
+                {
                     let text = format!(
                         "field on port '{}': argument {} has to be flat and contiguous here, one part after the other, of \
                          {wanted} bytes; it has rank {} and {} bytes",

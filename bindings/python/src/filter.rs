@@ -32,8 +32,14 @@ extern "C" fn find(_data: *mut c_void, name: *const c_char, filter: *mut *mut c_
         // SAFETY: libtitin gives a text.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
         let function = import(py, &name)?;
-        let wanted = py.import("titin.calls")?.call_method1("needed", (&function,))?.extract::<usize>()?;
-        let found = Box::new(Filter { function, whole: wanted > 1 });
+        let wanted = py
+            .import("titin.calls")?
+            .call_method1("needed", (&function,))?
+            .extract::<usize>()?;
+        let found = Box::new(Filter {
+            function,
+            whole: wanted > 1,
+        });
         // SAFETY: libtitin has room for it; it comes back to `call` and once to `dispose`.
         unsafe { *filter = Box::into_raw(found).cast() };
         Ok(())
@@ -48,7 +54,9 @@ extern "C" fn call(
     attached(|py| {
         // SAFETY: it is what `find` gave, and not yet disposed of.
         let filter = unsafe { &*filter.cast::<Filter>() };
-        let Some(input) = NonNull::new(input.cast_mut()) else { return Ok(()) };
+        let Some(input) = NonNull::new(input.cast_mut()) else {
+            return Ok(());
+        };
         // SAFETY: the function may keep its data, so we become one more owner of the message.
         let payload = unsafe {
             sys::titin_message_retain(input.as_ptr());
@@ -78,9 +86,15 @@ extern "C" fn dispose(filter: *mut c_void) {
 /// The function that `module:function` names.
 fn import(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     let Some((module, function)) = name.split_once(':') else {
-        return Err(error::usage(py, format!("\"{name}\" names no function: write module:function")));
+        return Err(error::usage(
+            py,
+            format!("\"{name}\" names no function: write module:function"),
+        ));
     };
-    let mut found = py.import(module).inspect_err(|raised| say_where(py, raised))?.into_any();
+    let mut found = py
+        .import(module)
+        .inspect_err(|raised| say_where(py, raised))?
+        .into_any();
     for part in function.split('.') {
         found = found.getattr(part)?;
     }
@@ -120,7 +134,10 @@ fn explain(py: Python<'_>, raised: PyErr) -> String {
     let raised = raised.into_value(py);
     let last = || -> PyResult<String> {
         py.import("titin.errors")?
-            .call_method1("last_lines", (&raised, "it called {}, which ends no filter"))?
+            .call_method1(
+                "last_lines",
+                (&raised, "it called {}, which ends no filter"),
+            )?
             .extract()
     };
     last().unwrap_or_else(|_| raised.bind(py).to_string())

@@ -43,7 +43,11 @@ fn unclosed_session() -> Option<Arc<Session>> {
 #[doc = doc!("place")]
 #[pyfunction]
 pub fn place(name: String, manager: String) {
-    PLACE.set(Some(Place { name, manager, opened: None }));
+    PLACE.set(Some(Place {
+        name,
+        manager,
+        opened: None,
+    }));
 }
 
 #[doc = doc!("opened")]
@@ -62,7 +66,9 @@ pub fn unclosed() -> bool {
 #[pyfunction]
 pub fn abandon(raised: Bound<'_, PyAny>) -> PyResult<()> {
     let py = raised.py();
-    unclosed_session().map_or(Ok(()), |session| session.abandon(py, &PyErr::from_value(raised)))
+    unclosed_session().map_or(Ok(()), |session| {
+        session.abandon(py, &PyErr::from_value(raised))
+    })
 }
 
 #[doc = doc!("Instance")]
@@ -112,11 +118,17 @@ impl Instance {
     ) -> PyResult<Self> {
         let options = options(py, [f_init, o_i, s, o_f], name, manager, unchecked)?;
         let ranks = comm.as_ref().map(Ranks::new).transpose()?;
-        ranks.iter().try_for_each(|ranks| ranks.offer(py, options.as_ptr()))?;
+        ranks
+            .iter()
+            .try_for_each(|ranks| ranks.offer(py, options.as_ptr()))?;
         let session = Session::open(py, &options, ranks.as_deref())?;
         // Not before: whoever could not open must be refused, or the run waits for it.
         let opened = Arc::downgrade(&session);
-        PLACE.with_borrow_mut(|place| place.iter_mut().for_each(|place| place.opened = Some(opened.clone())));
+        PLACE.with_borrow_mut(|place| {
+            place
+                .iter_mut()
+                .for_each(|place| place.opened = Some(opened.clone()))
+        });
         forget_secret(py);
         Self::with(py, session)
     }
@@ -149,16 +161,22 @@ impl Instance {
         let port = port.get().as_ptr();
         let slot = slot_of(slot);
         let next = next_timestamp.unwrap_or(sys::NO_NEXT);
-        let settings = settings.map(|settings| Value::settings(&settings)).transpose()?;
+        let settings = settings
+            .map(|settings| Value::settings(&settings))
+            .transpose()?;
         let settings = value::pointer(settings.as_ref());
         let mut data = data.map_or(Ok(Data::Nil), |data| Data::new(&data))?;
         // SAFETY: the port lives as long as the call; the data and settings live, held by this function, until it returns.
         unsafe {
             match &mut data {
-                Data::Nil => call.wait(py, || sys::titin_send_nil(port, slot, timestamp, next, settings)),
+                Data::Nil => call.wait(py, || {
+                    sys::titin_send_nil(port, slot, timestamp, next, settings)
+                }),
                 Data::Loan(loan) => {
                     let loan = loan.place();
-                    call.wait(py, || sys::titin_send_loan(port, slot, loan, timestamp, next, settings))
+                    call.wait(py, || {
+                        sys::titin_send_loan(port, slot, loan, timestamp, next, settings)
+                    })
                 }
                 Data::Value(value) => call.wait(py, || {
                     sys::titin_send_value(port, slot, value.as_ptr(), timestamp, next, settings)
@@ -224,7 +242,9 @@ impl Instance {
         let (port, slot, timeout) = (port.as_ptr(), slot_of(slot), timeout.unwrap_or(sys::WAIT));
         let mut message = std::ptr::null_mut();
         // SAFETY: the port lives as long as the call.
-        call.wait(py, || unsafe { sys::titin_receive(port, slot, timeout, &mut message) })?;
+        call.wait(py, || unsafe {
+            sys::titin_receive(port, slot, timeout, &mut message)
+        })?;
         // SAFETY: the call has handed the message out.
         unsafe { taken(py, message) }
     }
@@ -242,7 +262,9 @@ impl Instance {
         let (port, slot) = (port.get().as_ptr(), slot_of(slot));
         let mut message = std::ptr::null_mut();
         // SAFETY: the port lives as long as the call.
-        call.wait(py, || unsafe { sys::titin_try_receive(port, slot, &mut message) })?;
+        call.wait(py, || unsafe {
+            sys::titin_try_receive(port, slot, &mut message)
+        })?;
         if message.is_null() {
             return Ok(None);
         }
@@ -260,7 +282,10 @@ impl Instance {
     ) -> PyResult<(String, Option<c_int>, Py<Message>)> {
         let call = self.session.enter(py)?;
         let ports = self.find_all(&call, ports)?;
-        let handles = ports.iter().map(|port| port.get().as_ptr()).collect::<Vec<_>>();
+        let handles = ports
+            .iter()
+            .map(|port| port.get().as_ptr())
+            .collect::<Vec<_>>();
         let (pointer, count) = (handles.as_ptr(), handles.len() as c_int);
         let timeout = timeout.unwrap_or(sys::WAIT);
         let (mut index, mut slot, mut message) = (0, sys::NO_SLOT, std::ptr::null_mut());
@@ -287,7 +312,11 @@ impl Instance {
         let call = self.session.enter(py)?;
         let port = self.find(&call, port)?;
         let target = Array::to_fill(buffer)?;
-        let (port, slot, timeout) = (port.get().as_ptr(), slot_of(slot), timeout.unwrap_or(sys::WAIT));
+        let (port, slot, timeout) = (
+            port.get().as_ptr(),
+            slot_of(slot),
+            timeout.unwrap_or(sys::WAIT),
+        );
         let mut message = std::ptr::null_mut();
         // SAFETY: the port lives as long as the call; the target's memory is held until this function returns.
         call.wait(py, || unsafe {
@@ -325,7 +354,14 @@ impl Instance {
         let call = self.session.enter(py)?;
         let port = self.find(&call, port)?;
         let halo = halo.unwrap_or(0i64.into_pyobject(py)?.into_any());
-        let declaration = Declaration { shape, dtype, owned, halo, region, order };
+        let declaration = Declaration {
+            shape,
+            dtype,
+            owned,
+            halo,
+            region,
+            order,
+        };
         // SAFETY: the instance is open while the call lives, and the port is one of its own.
         unsafe { declaration.declare(&self.session, call.instance(), port.get().as_ptr()) }
     }
@@ -391,13 +427,19 @@ impl Instance {
         let call = self.session.enter(py)?;
         // SAFETY: the map belongs to the instance, which is open while the call lives.
         let scale = unsafe { value::settings_to_python(py, sys::titin_scale(call.instance())) }?;
-        Ok(py.import("titin.data")?.call_method1("scale", (scale,))?.unbind())
+        Ok(py
+            .import("titin.data")?
+            .call_method1("scale", (scale,))?
+            .unbind())
     }
 
     #[doc = doc!("Instance.workdir")]
     #[getter]
     fn workdir(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(py.import("pathlib")?.call_method1("Path", (&self.workdir,))?.unbind())
+        Ok(py
+            .import("pathlib")?
+            .call_method1("Path", (&self.workdir,))?
+            .unbind())
     }
 
     #[doc = doc!("Instance.will_stop")]
@@ -405,7 +447,9 @@ impl Instance {
         let call = self.session.enter(py)?;
         let mut stops = 0;
         // SAFETY: the instance is open while the call lives.
-        error::check(py, unsafe { sys::titin_will_stop(call.instance(), timestamp, &mut stops) })?;
+        error::check(py, unsafe {
+            sys::titin_will_stop(call.instance(), timestamp, &mut stops)
+        })?;
         Ok(stops != 0)
     }
 
@@ -417,14 +461,18 @@ impl Instance {
             Err(_) => level_named(level)?,
         };
         // SAFETY: the instance is open while the call lives; the text is copied.
-        error::check(py, unsafe { sys::titin_log(call.instance(), level, text.0.as_ptr()) })
+        error::check(py, unsafe {
+            sys::titin_log(call.instance(), level, text.0.as_ptr())
+        })
     }
 
     #[doc = doc!("Instance.skip_checks")]
     fn skip_checks(&self, py: Python<'_>, reason: Words) -> PyResult<()> {
         let call = self.session.enter(py)?;
         // SAFETY: the instance is open while the call lives; the text is copied.
-        error::check(py, unsafe { sys::titin_skip_checks(call.instance(), reason.0.as_ptr()) })
+        error::check(py, unsafe {
+            sys::titin_skip_checks(call.instance(), reason.0.as_ptr())
+        })
     }
 
     #[doc = doc!("Instance.fail")]
@@ -434,12 +482,21 @@ impl Instance {
 
     #[doc = doc!("Instance._cancel")]
     #[pyo3(name = "_cancel", signature = (port=None, slot=None))]
-    fn cancel(&self, py: Python<'_>, port: Option<PortArgument<'_, '_>>, slot: Option<Slot>) -> PyResult<()> {
+    fn cancel(
+        &self,
+        py: Python<'_>,
+        port: Option<PortArgument<'_, '_>>,
+        slot: Option<Slot>,
+    ) -> PyResult<()> {
         let call = self.session.enter(py)?;
         let port = port.map(|port| self.find(&call, port)).transpose()?;
-        let handle = port.as_ref().map_or(std::ptr::null_mut(), |port| port.get().as_ptr());
+        let handle = port
+            .as_ref()
+            .map_or(std::ptr::null_mut(), |port| port.get().as_ptr());
         // SAFETY: the instance is open while the call lives, and so is its port.
-        error::check(py, unsafe { sys::titin_cancel(call.instance(), handle, slot_of(slot)) })
+        error::check(py, unsafe {
+            sys::titin_cancel(call.instance(), handle, slot_of(slot))
+        })
     }
 
     #[doc = doc!("Instance._skip_deadlocks")]
@@ -496,7 +553,15 @@ impl Instance {
     }
 
     fn __repr__(&self) -> String {
-        format!("<titin.Instance {}{}>", self.name, if self.session.is_closed() { ", closed" } else { "" })
+        format!(
+            "<titin.Instance {}{}>",
+            self.name,
+            if self.session.is_closed() {
+                ", closed"
+            } else {
+                ""
+            }
+        )
     }
 }
 
@@ -509,8 +574,11 @@ pub fn options(
     unchecked: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Options> {
     let reason = unchecked.map(|reason| reason_of(&reason)).transpose()?;
-    let place =
-        PLACE.with_borrow(|place| place.as_ref().map(|place| (place.name.clone(), place.manager.clone())));
+    let place = PLACE.with_borrow(|place| {
+        place
+            .as_ref()
+            .map(|place| (place.name.clone(), place.manager.clone()))
+    });
     let (name, manager) = match place {
         Some((here, run)) => (
             Some(name.map_or_else(|| Text::new(py, &here), Ok)?),
@@ -526,17 +594,30 @@ pub fn options(
         error::check(py, sys::titin_options_exceptions(options))?;
         error::check(py, filter::offer(options))?;
         if let Some(name) = name {
-            error::check(py, sys::titin_options_instance(options, name.as_c().as_ptr()))?;
+            error::check(
+                py,
+                sys::titin_options_instance(options, name.as_c().as_ptr()),
+            )?;
         }
         if let Some(manager) = manager {
-            error::check(py, sys::titin_options_manager(options, manager.as_c().as_ptr()))?;
+            error::check(
+                py,
+                sys::titin_options_manager(options, manager.as_c().as_ptr()),
+            )?;
         }
         if let Some(reason) = reason {
             error::check(py, sys::titin_options_unchecked(options, reason.0.as_ptr()))?;
         }
         for (operator, names) in (1..).zip(ports) {
-            for name in names.map(|names| port_names(&names)).transpose()?.unwrap_or_default() {
-                error::check(py, sys::titin_options_port(options, name.as_c().as_ptr(), operator))?;
+            for name in names
+                .map(|names| port_names(&names))
+                .transpose()?
+                .unwrap_or_default()
+            {
+                error::check(
+                    py,
+                    sys::titin_options_port(options, name.as_c().as_ptr(), operator),
+                )?;
             }
         }
     }
@@ -560,21 +641,35 @@ impl Instance {
             )
         };
         drop(call);
-        Ok(Instance { session, ports: ports.unbind(), name, workdir })
+        Ok(Instance {
+            session,
+            ports: ports.unbind(),
+            name,
+            workdir,
+        })
     }
 
     /// The port that an argument means.
-    fn find<'py>(&self, call: &Call<'_>, port: PortArgument<'_, 'py>) -> PyResult<Bound<'py, Port>> {
+    fn find<'py>(
+        &self,
+        call: &Call<'_>,
+        port: PortArgument<'_, 'py>,
+    ) -> PyResult<Bound<'py, Port>> {
         let py = port.py();
         if let Ok(port) = port.cast::<Port>() {
             return match port.get().is_of(&self.session) {
                 true => Ok(port.clone()),
-                false => Err(error::usage(py, format!("{} is a port of another instance", port.get().name))),
+                false => Err(error::usage(
+                    py,
+                    format!("{} is a port of another instance", port.get().name),
+                )),
             };
         }
         let Ok(name) = port.cast::<PyString>() else {
-            let text =
-                format!("a port is given by its name or as instance.port(name); found {}", port.repr()?);
+            let text = format!(
+                "a port is given by its name or as instance.port(name); found {}",
+                port.repr()?
+            );
             return Err(error::mismatch(py, text));
         };
         if let Some(found) = self.ports.bind(py).get_item(name)? {
@@ -585,11 +680,17 @@ impl Instance {
         // SAFETY: the instance is open while the call lives. This fails, and says which ports there are.
         let handle = unsafe { sys::titin_port_find(call.instance(), name.as_c().as_ptr()) };
         // SAFETY: as above.
-        Bound::new(py, unsafe { Port::new(handle_of(py, handle)?, &self.session) })
+        Bound::new(py, unsafe {
+            Port::new(handle_of(py, handle)?, &self.session)
+        })
     }
 
     /// The ports that arguments mean, one by one or in lists and tuples.
-    fn find_all<'py>(&self, call: &Call<'_>, ports: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, Port>>> {
+    fn find_all<'py>(
+        &self,
+        call: &Call<'_>,
+        ports: &Bound<'py, PyTuple>,
+    ) -> PyResult<Vec<Bound<'py, Port>>> {
         let mut found = Vec::new();
         for given in ports {
             if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
@@ -612,8 +713,10 @@ impl Drop for Instance {
         Python::attach(|py| {
             // The exception that has let go of it, if one has, is not to be lost.
             let raised = PyErr::take(py);
-            let _ =
-                self.session.fail(py, &Words::new("the program let go of the instance without closing it"));
+            let _ = self.session.fail(
+                py,
+                &Words::new("the program let go of the instance without closing it"),
+            );
             let _ = self.session.close(py, true);
             raised.into_iter().for_each(|raised| raised.restore(py));
         });
@@ -637,7 +740,9 @@ unsafe fn taken(py: Python<'_>, message: *mut sys::titin_message) -> PyResult<Py
 
 /// Libtitin has taken the secret out of the environment; `os.environ` is a copy of it, and what children get.
 fn forget_secret(py: Python<'_>) {
-    let environment = py.import(intern!(py, "os")).and_then(|os| os.getattr(intern!(py, "environ")));
+    let environment = py
+        .import(intern!(py, "os"))
+        .and_then(|os| os.getattr(intern!(py, "environ")));
     // Another thread that opens an instance may have been faster.
     let _ = environment.and_then(|environment| environment.del_item("TITIN_SECRET"));
 }
@@ -656,8 +761,9 @@ fn level_named(level: &Bound<'_, PyAny>) -> PyResult<c_int> {
         "error" => Ok(40),
         "critical" => Ok(50),
         other => {
-            let text =
-                format!("\"{other}\" is no level: use debug, info, warning, error or critical, or a number");
+            let text = format!(
+                "\"{other}\" is no level: use debug, info, warning, error or critical, or a number"
+            );
             Err(error::usage(level.py(), text))
         }
     }

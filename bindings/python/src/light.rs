@@ -25,7 +25,9 @@ impl Ready {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
         // SAFETY: nothing goes in.
-        NonNull::new(unsafe { sys::titin_ready_new() }).map(Ready).ok_or_else(|| error::last(py))
+        NonNull::new(unsafe { sys::titin_ready_new() })
+            .map(Ready)
+            .ok_or_else(|| error::last(py))
     }
 
     #[doc = doc!("Ready.fileno")]
@@ -90,16 +92,30 @@ impl Opening {
         // SAFETY: the options and the list live as long as this function, and the instance has a share of the list.
         unsafe {
             let list = ready.get().0.as_ptr();
-            error::check(py, sys::titin_options_ready(options.as_ptr(), list, number as *mut c_void))?;
-            error::check(py, sys::titin_open_begin(std::ptr::null(), options.as_ptr(), &mut opening))?;
+            error::check(
+                py,
+                sys::titin_options_ready(options.as_ptr(), list, number as *mut c_void),
+            )?;
+            error::check(
+                py,
+                sys::titin_open_begin(std::ptr::null(), options.as_ptr(), &mut opening),
+            )?;
         }
-        Ok(Opening { opening: Mutex::new(NonNull::new(opening)), _ready: ready })
+        Ok(Opening {
+            opening: Mutex::new(NonNull::new(opening)),
+            _ready: ready,
+        })
     }
 
     #[doc = doc!("Opening.end")]
     fn end(&self, py: Python<'_>) -> PyResult<Instance> {
-        let mut place = self.opening.lock().expect("nothing panics while it is locked");
-        let opening = place.take().ok_or_else(|| error::usage(py, "the instance was opened already"))?;
+        let mut place = self
+            .opening
+            .lock()
+            .expect("nothing panics while it is locked");
+        let opening = place
+            .take()
+            .ok_or_else(|| error::usage(py, "the instance was opened already"))?;
         let mut instance = std::ptr::null_mut();
         // SAFETY: it was begun, and has not ended.
         let code = unsafe { sys::titin_open_end(opening.as_ptr(), &mut instance) };
@@ -114,7 +130,12 @@ impl Opening {
 
     #[doc = doc!("Opening.cancel")]
     fn cancel(&self) {
-        if let Some(opening) = self.opening.lock().expect("nothing panics while it is locked").take() {
+        if let Some(opening) = self
+            .opening
+            .lock()
+            .expect("nothing panics while it is locked")
+            .take()
+        {
             // SAFETY: it was begun, and has not ended.
             unsafe { sys::titin_open_cancel(opening.as_ptr()) }
         }

@@ -51,12 +51,20 @@ impl Loan {
         let number = number(&dtype)?;
         let extents = match shape.extract::<i64>() {
             Ok(extent) => vec![extent],
-            Err(_) => shape.try_iter()?.map(|extent| extent?.extract()).collect::<PyResult<Vec<i64>>>()?,
+            Err(_) => shape
+                .try_iter()?
+                .map(|extent| extent?.extract())
+                .collect::<PyResult<Vec<i64>>>()?,
         };
         let order_number = match order {
             "C" => sys::ORDER_C,
             "F" => sys::ORDER_FORTRAN,
-            other => return Err(error::usage(py, format!("an array of order {other:?}: there are C and F"))),
+            other => {
+                return Err(error::usage(
+                    py,
+                    format!("an array of order {other:?}: there are C and F"),
+                ));
+            }
         };
         let mut loan = std::ptr::null_mut();
         // SAFETY: as the caller promises; the extents live until the call returns.
@@ -102,15 +110,21 @@ impl Loan {
             return Ok(None);
         }
         let base = object.getattr(intern!(py, "base"))?;
-        let Ok(base) = base.cast::<Loan>() else { return Ok(None) };
+        let Ok(base) = base.cast::<Loan>() else {
+            return Ok(None);
+        };
         let loan = base.get();
         if !loan.is_all_of(&Array::to_send(object)?) {
             return Ok(None);
         }
-        object.getattr(intern!(py, "flags"))?.setattr(intern!(py, "writeable"), false)?;
+        object
+            .getattr(intern!(py, "flags"))?
+            .setattr(intern!(py, "writeable"), false)?;
         loan.sent.store(true, Ordering::Relaxed);
         // SAFETY: the loan lives as long as its object.
-        Ok(Some(Share(unsafe { sys::titin_loan_retain(loan.handle.as_ptr()) })))
+        Ok(Some(Share(unsafe {
+            sys::titin_loan_retain(loan.handle.as_ptr())
+        })))
     }
 
     fn is_all_of(&self, array: &Array) -> bool {
@@ -120,7 +134,11 @@ impl Loan {
             rank => unsafe { std::slice::from_raw_parts(array.extents(), rank as usize) },
         };
         let same = array.data() == self.data && array.dtype == self.dtype && shape == self.shape;
-        same && array.is_contiguous(if self.order == sys::ORDER_C { b'C' } else { b'F' })
+        same && array.is_contiguous(if self.order == sys::ORDER_C {
+            b'C'
+        } else {
+            b'F'
+        })
     }
 }
 
@@ -128,7 +146,11 @@ impl Loan {
 impl Loan {
     /// # Safety
     /// Python calls this with a view to fill.
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         let this = slf.get();
         let sent = this.sent.load(Ordering::Relaxed);
         if sent && flags & ffi::PyBUF_WRITABLE != 0 {
@@ -138,9 +160,20 @@ impl Loan {
         }
         // SAFETY: the memory lives as long as this object, to which the view takes a reference.
         let code = unsafe {
-            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), this.data, this.length, c_int::from(sent), flags)
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                this.data,
+                this.length,
+                c_int::from(sent),
+                flags,
+            )
         };
-        if code == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(PyErr::fetch(slf.py()))
+        }
     }
 }
 
@@ -170,7 +203,10 @@ pub fn number(dtype: &Bound<'_, PyAny>) -> PyResult<c_int> {
     let py = dtype.py();
     let name = dtype.getattr(intern!(py, "name"))?.extract::<String>()?;
     let native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
-    let index = sys::DTYPES.iter().position(|known| *known == name).filter(|_| native);
+    let index = sys::DTYPES
+        .iter()
+        .position(|known| *known == name)
+        .filter(|_| native);
     index.map(|index| index as c_int + 1).ok_or_else(|| {
         let text = format!(
             "arrays of {dtype} do not travel so: elements are bool, integers of 8 to 64 bits, float16 to float64, complex64 or \

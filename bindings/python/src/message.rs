@@ -74,7 +74,8 @@ impl Message {
         next_timestamp: Option<f64>,
         settings: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let settings = settings.map_or_else(|| Ok(PyDict::new(py)), |settings| value::dict(&settings))?;
+        let settings =
+            settings.map_or_else(|| Ok(PyDict::new(py)), |settings| value::dict(&settings))?;
         Ok(Message {
             timestamp,
             next_timestamp,
@@ -110,7 +111,9 @@ impl Message {
     #[getter]
     pub fn settings(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let read = || -> PyResult<Py<PyAny>> {
-            let Some(payload) = &self.payload else { return Ok(PyDict::new(py).into_any().unbind()) };
+            let Some(payload) = &self.payload else {
+                return Ok(PyDict::new(py).into_any().unbind());
+            };
             // SAFETY: the map belongs to the message, which `payload` holds.
             let settings = unsafe { sys::titin_message_settings(payload.as_ptr()) };
             match settings.is_null() {
@@ -129,20 +132,37 @@ impl Message {
             (Ok(dtype), Ok(shape)) => format!("<{dtype} array of shape {shape}>"),
             _ => data.repr()?.to_string(),
         };
-        let next = self.next_timestamp.map(|next| format!(", next_timestamp={next:?}")).unwrap_or_default();
-        Ok(format!("Message(timestamp={:?}{next}, data={shown})", self.timestamp))
+        let next = self
+            .next_timestamp
+            .map(|next| format!(", next_timestamp={next:?}"))
+            .unwrap_or_default();
+        Ok(format!(
+            "Message(timestamp={:?}{next}, data={shown})",
+            self.timestamp
+        ))
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err("a message cannot be pickled; send or keep its data: message.data.copy()"))
+        Err(PyTypeError::new_err(
+            "a message cannot be pickled; send or keep its data: message.data.copy()",
+        ))
     }
 }
 
 impl Message {
     /// A message of the program's own with these data, at time 0.
     pub fn own(py: Python<'_>, data: Py<PyAny>) -> Self {
-        let (data, settings) = (known(py, data), known(py, PyDict::new(py).into_any().unbind()));
-        Message { timestamp: 0.0, next_timestamp: None, payload: None, data, settings }
+        let (data, settings) = (
+            known(py, data),
+            known(py, PyDict::new(py).into_any().unbind()),
+        );
+        Message {
+            timestamp: 0.0,
+            next_timestamp: None,
+            payload: None,
+            data,
+            settings,
+        }
     }
 
     /// Its timestamps as libtitin takes them.
@@ -160,7 +180,13 @@ impl Message {
             (sys::titin_message_timestamp(message), next_timestamp)
         };
         let (data, settings) = (PyOnceLock::new(), PyOnceLock::new());
-        Message { timestamp, next_timestamp, payload: Some(payload), data, settings }
+        Message {
+            timestamp,
+            next_timestamp,
+            payload: Some(payload),
+            data,
+            settings,
+        }
     }
 }
 
@@ -189,7 +215,11 @@ impl View {
     /// # Safety
     /// `data` has `length` bytes, which belong to the message of `payload`.
     pub unsafe fn new(data: *const c_void, length: i64, payload: &Payload) -> Self {
-        View { data, length: length as isize, _payload: payload.clone() }
+        View {
+            data,
+            length: length as isize,
+            _payload: payload.clone(),
+        }
     }
 }
 
@@ -197,15 +227,32 @@ impl View {
 impl View {
     /// # Safety
     /// Python calls this with a view to fill.
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         if flags & ffi::PyBUF_WRITABLE != 0 {
-            return Err(PyBufferError::new_err("data that were received are read-only; work on a .copy()"));
+            return Err(PyBufferError::new_err(
+                "data that were received are read-only; work on a .copy()",
+            ));
         }
         let this = slf.get();
         // SAFETY: the memory lives as long as this object, to which the view takes a reference; it is marked read-only.
         let code = unsafe {
-            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), this.data.cast_mut(), this.length, 1, flags)
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                this.data.cast_mut(),
+                this.length,
+                1,
+                flags,
+            )
         };
-        if code == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(PyErr::fetch(slf.py()))
+        }
     }
 }

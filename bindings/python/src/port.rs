@@ -43,8 +43,17 @@ impl Port {
                 sys::titin_port_is_vector(port) == 1,
             )
         };
-        let operator = sys::OPERATORS.get(operator as usize - 1).copied().unwrap_or("");
-        Port { handle, session: session.clone(), name, operator, vector }
+        let operator = sys::OPERATORS
+            .get(operator as usize - 1)
+            .copied()
+            .unwrap_or("");
+        Port {
+            handle,
+            session: session.clone(),
+            name,
+            operator,
+            vector,
+        }
     }
 
     /// The handle, to be used only within a call of the session.
@@ -93,10 +102,17 @@ impl Port {
     fn set_slots(&self, py: Python<'_>, slots: Slot) -> PyResult<()> {
         let _call = self.session.enter(py)?;
         // SAFETY: the instance is open while the call lives.
-        error::check(py, unsafe { sys::titin_port_set_slots(self.as_ptr(), slots.0) })
+        error::check(py, unsafe {
+            sys::titin_port_set_slots(self.as_ptr(), slots.0)
+        })
     }
 
     fn __repr__(&self) -> String {
-        format!("<port {}{} ({})>", self.name, if self.vector { "[]" } else { "" }, self.operator)
+        format!(
+            "<port {}{} ({})>",
+            self.name,
+            if self.vector { "[]" } else { "" },
+            self.operator
+        )
     }
 }

@@ -31,7 +31,12 @@ impl Ranks {
         };
         let rank = ask(intern!(py, "Get_rank")).map_err(missing)?;
         let ranks = ask(intern!(py, "Get_size")).map_err(missing)?;
-        Ok(Box::new(Ranks { comm: comm.clone().unbind(), rank, ranks, raised: Mutex::default() }))
+        Ok(Box::new(Ranks {
+            comm: comm.clone().unbind(),
+            rank,
+            ranks,
+            raised: Mutex::default(),
+        }))
     }
 
     /// Gives them to options, which must be used no longer than this lives.
@@ -45,18 +50,26 @@ impl Ranks {
             gather: Some(gather),
         };
         // SAFETY: the communicator is copied; its functions are called as long as the options are used.
-        error::check(py, unsafe { sys::titin_options_communicator(options, &communicator) })
+        error::check(py, unsafe {
+            sys::titin_options_communicator(options, &communicator)
+        })
     }
 
     /// What the communicator has raised, if it has.
     pub fn raised(&self) -> Option<PyErr> {
-        self.raised.lock().expect("nothing panics while it is locked").take()
+        self.raised
+            .lock()
+            .expect("nothing panics while it is locked")
+            .take()
     }
 
     fn call(&self, act: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) -> c_int {
         let called = Python::attach(|py| act(self.comm.bind(py)));
         let Err(raised) = called else { return 0 };
-        *self.raised.lock().expect("nothing panics while it is locked") = Some(raised);
+        *self
+            .raised
+            .lock()
+            .expect("nothing panics while it is locked") = Some(raised);
         1
     }
 }
@@ -66,12 +79,18 @@ impl Ranks {
 unsafe extern "C" fn broadcast(context: *mut c_void, bytes: *mut c_void, count: i64) -> c_int {
     // SAFETY: as the caller promises.
     let (ranks, bytes) = unsafe {
-        (&*context.cast::<Ranks>(), std::slice::from_raw_parts_mut(bytes.cast::<u8>(), count as usize))
+        (
+            &*context.cast::<Ranks>(),
+            std::slice::from_raw_parts_mut(bytes.cast::<u8>(), count as usize),
+        )
     };
     ranks.call(|comm| {
         let py = comm.py();
-        let mine =
-            if ranks.rank == 0 { PyBytes::new(py, bytes).into_any() } else { py.None().into_bound(py) };
+        let mine = if ranks.rank == 0 {
+            PyBytes::new(py, bytes).into_any()
+        } else {
+            py.None().into_bound(py)
+        };
         let told = comm.call_method1(intern!(py, "bcast"), (mine, 0))?;
         copy(told.cast::<PyBytes>()?.as_bytes(), bytes, py)
     })
@@ -88,8 +107,12 @@ unsafe extern "C" fn gather(
 ) -> c_int {
     let count = count as usize;
     // SAFETY: as the caller promises.
-    let (ranks, mine) =
-        unsafe { (&*context.cast::<Ranks>(), std::slice::from_raw_parts(mine.cast::<u8>(), count)) };
+    let (ranks, mine) = unsafe {
+        (
+            &*context.cast::<Ranks>(),
+            std::slice::from_raw_parts(mine.cast::<u8>(), count),
+        )
+    };
     ranks.call(|comm| {
         let py = comm.py();
         let gathered = comm.call_method1(intern!(py, "gather"), (PyBytes::new(py, mine), 0))?;
@@ -97,7 +120,9 @@ unsafe extern "C" fn gather(
             return Ok(());
         }
         // SAFETY: as the caller promises.
-        let all = unsafe { std::slice::from_raw_parts_mut(all.cast::<u8>(), count * ranks.ranks as usize) };
+        let all = unsafe {
+            std::slice::from_raw_parts_mut(all.cast::<u8>(), count * ranks.ranks as usize)
+        };
         let mut each = gathered.cast::<PyList>()?.iter().zip(all.chunks_mut(count));
         each.try_for_each(|(told, room)| copy(told.cast::<PyBytes>()?.as_bytes(), room, py))
     })
@@ -105,7 +130,11 @@ unsafe extern "C" fn gather(
 
 fn copy(from: &[u8], to: &mut [u8], py: Python<'_>) -> PyResult<()> {
     if from.len() != to.len() {
-        let text = format!("the communicator has given {} bytes where {} were told", from.len(), to.len());
+        let text = format!(
+            "the communicator has given {} bytes where {} were told",
+            from.len(),
+            to.len()
+        );
         return Err(error::usage(py, text));
     }
     to.copy_from_slice(from);

@@ -26,7 +26,11 @@ unsafe impl Send for Begun {}
 impl Region {
     /// One that has not begun.
     pub fn new(session: Arc<Session>, name: CString) -> Self {
-        Region { session, name, handle: Mutex::default() }
+        Region {
+            session,
+            name,
+            handle: Mutex::default(),
+        }
     }
 }
 
@@ -35,7 +39,10 @@ impl Region {
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         let (py, this) = (slf.py(), slf.get());
         let call = this.session.enter(py)?;
-        let mut handle = this.handle.lock().expect("nothing panics while it is locked");
+        let mut handle = this
+            .handle
+            .lock()
+            .expect("nothing panics while it is locked");
         if handle.is_some() {
             let text = "the region has begun already; take a new one: with instance.region(name):";
             return Err(error::usage(py, text));
@@ -49,7 +56,11 @@ impl Region {
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let begun = self.handle.lock().expect("nothing panics while it is locked").take();
+        let begun = self
+            .handle
+            .lock()
+            .expect("nothing panics while it is locked")
+            .take();
         let Some(begun) = begun else { return Ok(()) };
         // SAFETY: the region has begun and is ended once.
         error::check(py, unsafe { sys::titin_region_end(begun.0.as_ptr()) })

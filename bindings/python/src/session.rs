@@ -62,7 +62,9 @@ impl Session {
         let options = options.as_ptr();
         let data = (&raw const *raised).cast::<c_void>().cast_mut();
         // SAFETY: the options live as long as this function; what `data` points to lives until the instance is closed.
-        error::check(py, unsafe { sys::titin_options_interrupt(options, interrupted, data) })?;
+        error::check(py, unsafe {
+            sys::titin_options_interrupt(options, interrupted, data)
+        })?;
         let open = Unattached(|| {
             // SAFETY: as above.
             unsafe { sys::titin_open(std::ptr::null(), options, &mut instance) }
@@ -73,7 +75,11 @@ impl Session {
         }
         outcome(py, code, &raised)?;
         let instance = NonNull::new(instance).ok_or_else(|| error::last(py))?;
-        Ok(Arc::new(Session { instance, calls: AtomicUsize::new(0), raised }))
+        Ok(Arc::new(Session {
+            instance,
+            calls: AtomicUsize::new(0),
+            raised,
+        }))
     }
 
     /// An instance that does not wait, once it is open.
@@ -81,14 +87,22 @@ impl Session {
     /// # Safety
     /// It is open, and nobody else closes it.
     pub unsafe fn light(instance: NonNull<sys::titin_instance>) -> Arc<Self> {
-        Arc::new(Session { instance, calls: AtomicUsize::new(0), raised: Box::default() })
+        Arc::new(Session {
+            instance,
+            calls: AtomicUsize::new(0),
+            raised: Box::default(),
+        })
     }
 
     /// Begins a call.
     pub fn enter(&self, py: Python<'_>) -> PyResult<Call<'_>> {
         if self.calls.fetch_add(1, Ordering::Acquire) & CLOSED != 0 {
             self.calls.fetch_sub(1, Ordering::Release);
-            return Err(error::error(py, sys::CLOSED, "the instance is closed: no call follows close()"));
+            return Err(error::error(
+                py,
+                sys::CLOSED,
+                "the instance is closed: no call follows close()",
+            ));
         }
         Ok(Call(self))
     }
@@ -97,13 +111,18 @@ impl Session {
     pub fn fail(&self, py: Python<'_>, text: &Words) -> PyResult<()> {
         let call = self.enter(py)?;
         // SAFETY: the instance is open while the call lives; the text is copied.
-        error::check(py, unsafe { sys::titin_fail(call.instance(), text.0.as_ptr()) })
+        error::check(py, unsafe {
+            sys::titin_fail(call.instance(), text.0.as_ptr())
+        })
     }
 
     /// Ends an instance that an exception has left: the run fails with it, unless it has failed before.
     pub fn abandon(&self, py: Python<'_>, raised: &PyErr) -> PyResult<()> {
         let errors = py.import(intern!(py, "titin.errors"))?;
-        if !errors.call_method1(intern!(py, "is_echo"), (raised.value(py),))?.is_truthy()? {
+        if !errors
+            .call_method1(intern!(py, "is_echo"), (raised.value(py),))?
+            .is_truthy()?
+        {
             errors.call_method1(intern!(py, "add_hint"), (raised.value(py),))?;
             let text = errors.call_method1(intern!(py, "last_lines"), (raised.value(py),))?;
             // In a forked child there is nothing to fail.
@@ -122,7 +141,10 @@ impl Session {
     /// Closes the instance; nothing if it is closed. With `patient` other threads' calls, which the failed run ends,
     /// are waited for; else they are an error.
     pub fn close(&self, py: Python<'_>, patient: bool) -> PyResult<()> {
-        while let Err(calls) = self.calls.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire) {
+        while let Err(calls) =
+            self.calls
+                .compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire)
+        {
             if calls & CLOSED != 0 {
                 return Ok(());
             }
@@ -148,7 +170,10 @@ impl Session {
 /// What a call has ended with: its error, or what a signal handler raised meanwhile.
 fn outcome(py: Python<'_>, code: c_int, raised: &Mutex<Option<PyErr>>) -> PyResult<()> {
     if code == sys::INTERRUPTED
-        && let Some(raised) = raised.lock().expect("nothing panics while it is locked").take()
+        && let Some(raised) = raised
+            .lock()
+            .expect("nothing panics while it is locked")
+            .take()
     {
         return Err(raised);
     }

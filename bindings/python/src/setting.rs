@@ -156,7 +156,14 @@ impl Setting {
                     let mut table = vec![0.0; size as usize];
                     error::check(
                         py,
-                        read(instance, name, table.as_mut_ptr(), size, &mut count, &mut columns),
+                        read(
+                            instance,
+                            name,
+                            table.as_mut_ptr(),
+                            size,
+                            &mut count,
+                            &mut columns,
+                        ),
                     )?;
                     let rows = table.chunks(columns.max(1) as usize).map(<[f64]>::to_vec);
                     object(py, rows.collect::<Vec<_>>())
@@ -179,10 +186,14 @@ unsafe fn list<T: Clone + Default>(
 ) -> PyResult<Vec<T>> {
     let mut count = 0;
     // SAFETY: as the caller promises; a list without room says how much it needs.
-    error::check(py, unsafe { read(instance, name, std::ptr::null_mut(), 0, &mut count) })?;
+    error::check(py, unsafe {
+        read(instance, name, std::ptr::null_mut(), 0, &mut count)
+    })?;
     let mut list = vec![T::default(); count as usize];
     // SAFETY: as the caller promises; there is as much room as is said.
-    error::check(py, unsafe { read(instance, name, list.as_mut_ptr(), count, &mut count) })?;
+    error::check(py, unsafe {
+        read(instance, name, list.as_mut_ptr(), count, &mut count)
+    })?;
     Ok(list)
 }
 

@@ -89,7 +89,8 @@ unsafe extern "C" {
     pub fn titin_options_free(options: *mut titin_options);
     pub fn titin_options_instance(options: *mut titin_options, name: *const c_char) -> c_int;
     pub fn titin_options_manager(options: *mut titin_options, manager: *const c_char) -> c_int;
-    pub fn titin_options_port(options: *mut titin_options, name: *const c_char, op: c_int) -> c_int;
+    pub fn titin_options_port(options: *mut titin_options, name: *const c_char, op: c_int)
+    -> c_int;
     pub fn titin_options_unchecked(options: *mut titin_options, reason: *const c_char) -> c_int;
     pub fn titin_options_language(options: *mut titin_options, language: *const c_char) -> c_int;
     pub fn titin_options_exceptions(options: *mut titin_options) -> c_int;
@@ -131,7 +132,10 @@ unsafe extern "C" {
         count: c_int,
         bounds: *const i64,
     ) -> c_int;
-    pub fn titin_decomposition_ranks(decomposition: *mut titin_decomposition, order: c_int) -> c_int;
+    pub fn titin_decomposition_ranks(
+        decomposition: *mut titin_decomposition,
+        order: c_int,
+    ) -> c_int;
     pub fn titin_decomposition_box(
         decomposition: *mut titin_decomposition,
         lower: *const i64,
@@ -152,7 +156,10 @@ unsafe extern "C" {
         below: *const i64,
         above: *const i64,
     ) -> c_int;
-    pub fn titin_decomposition_order(decomposition: *mut titin_decomposition, order: c_int) -> c_int;
+    pub fn titin_decomposition_order(
+        decomposition: *mut titin_decomposition,
+        order: c_int,
+    ) -> c_int;
     pub fn titin_field_new(
         port: *mut titin_port,
         decomposition: *const titin_decomposition,
@@ -203,9 +210,14 @@ unsafe extern "C" {
         options: *const titin_options,
         opening: *mut *mut titin_opening,
     ) -> c_int;
-    pub fn titin_open_end(opening: *mut titin_opening, instance: *mut *mut titin_instance) -> c_int;
+    pub fn titin_open_end(opening: *mut titin_opening, instance: *mut *mut titin_instance)
+    -> c_int;
     pub fn titin_open_cancel(opening: *mut titin_opening);
-    pub fn titin_cancel(instance: *mut titin_instance, port: *const titin_port, slot: c_int) -> c_int;
+    pub fn titin_cancel(
+        instance: *mut titin_instance,
+        port: *const titin_port,
+        slot: c_int,
+    ) -> c_int;
     pub fn titin_skip_deadlocks(instance: *mut titin_instance) -> c_int;
     pub fn titin_options_ready(
         options: *mut titin_options,
@@ -214,18 +226,29 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn titin_ready_new() -> *mut titin_ready;
     pub fn titin_ready_free(ready: *mut titin_ready);
-    pub fn titin_ready_next(ready: *mut titin_ready, timeout: c_double, data: *mut *mut c_void) -> c_int;
+    pub fn titin_ready_next(
+        ready: *mut titin_ready,
+        timeout: c_double,
+        data: *mut *mut c_void,
+    ) -> c_int;
     pub fn titin_ready_descriptor(ready: *const titin_ready) -> c_int;
     pub fn titin_close(instance: *mut titin_instance) -> c_int;
     pub fn titin_fail(instance: *mut titin_instance, text: *const c_char) -> c_int;
     pub fn titin_reuse(instance: *mut titin_instance, again: *mut c_int) -> c_int;
     pub fn titin_instance_name(instance: *const titin_instance) -> *const c_char;
     pub fn titin_workdir(instance: *const titin_instance) -> *const c_char;
-    pub fn titin_will_stop(instance: *const titin_instance, timestamp: f64, stops: *mut c_int) -> c_int;
+    pub fn titin_will_stop(
+        instance: *const titin_instance,
+        timestamp: f64,
+        stops: *mut c_int,
+    ) -> c_int;
     pub fn titin_scale(instance: *const titin_instance) -> *const titin_value;
     pub fn titin_log(instance: *mut titin_instance, level: c_int, text: *const c_char) -> c_int;
     pub fn titin_skip_checks(instance: *mut titin_instance, reason: *const c_char) -> c_int;
-    pub fn titin_region_begin(instance: *mut titin_instance, name: *const c_char) -> *mut titin_region;
+    pub fn titin_region_begin(
+        instance: *mut titin_instance,
+        name: *const c_char,
+    ) -> *mut titin_region;
     pub fn titin_region_end(region: *mut titin_region) -> c_int;
 
     pub fn titin_setting_type(instance: *const titin_instance, name: *const c_char) -> c_int;
@@ -240,9 +263,16 @@ unsafe extern "C" {
         unit: *const c_char,
         value: *mut c_double,
     ) -> c_int;
-    pub fn titin_setting_i64(instance: *mut titin_instance, name: *const c_char, value: *mut i64) -> c_int;
-    pub fn titin_setting_bool(instance: *mut titin_instance, name: *const c_char, value: *mut c_int)
-    -> c_int;
+    pub fn titin_setting_i64(
+        instance: *mut titin_instance,
+        name: *const c_char,
+        value: *mut i64,
+    ) -> c_int;
+    pub fn titin_setting_bool(
+        instance: *mut titin_instance,
+        name: *const c_char,
+        value: *mut c_int,
+    ) -> c_int;
     pub fn titin_setting_f64s(
         instance: *mut titin_instance,
         name: *const c_char,
@@ -341,7 +371,11 @@ unsafe extern "C" {
         timeout: c_double,
         message: *mut *mut titin_message,
     ) -> c_int;
-    pub fn titin_try_receive(port: *mut titin_port, slot: c_int, message: *mut *mut titin_message) -> c_int;
+    pub fn titin_try_receive(
+        port: *mut titin_port,
+        slot: c_int,
+        message: *mut *mut titin_message,
+    ) -> c_int;
     pub fn titin_receive_any(
         ports: *const *mut titin_port,
         count: c_int,
@@ -392,7 +426,11 @@ unsafe extern "C" {
     pub fn titin_new_list() -> *mut titin_value;
     pub fn titin_new_map() -> *mut titin_value;
     pub fn titin_list_append(list: *mut titin_value, item: *mut titin_value) -> c_int;
-    pub fn titin_map_set(map: *mut titin_value, name: *const c_char, item: *mut titin_value) -> c_int;
+    pub fn titin_map_set(
+        map: *mut titin_value,
+        name: *const c_char,
+        item: *mut titin_value,
+    ) -> c_int;
     pub fn titin_value_free(value: *mut titin_value);
     pub fn titin_value_kind(value: *const titin_value) -> c_int;
     pub fn titin_value_bool(value: *const titin_value, flag: *mut c_int) -> c_int;

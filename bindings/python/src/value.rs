@@ -7,7 +7,8 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple,
+    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString,
+    PyTuple,
 };
 use pyo3::{ffi, intern};
 
@@ -48,7 +49,9 @@ impl Data {
         if is_ndarray(object) || !is_plain(object) {
             let array = Array::to_send(object)?;
             return match is_number(object, &array)? {
-                true => Ok(Data::Value(Value::new(&object.call_method0(intern!(py, "item"))?)?)),
+                true => Ok(Data::Value(Value::new(
+                    &object.call_method0(intern!(py, "item"))?,
+                )?)),
                 false => Ok(Data::Array(array)),
             };
         }
@@ -61,7 +64,11 @@ impl Value {
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut builder = Builder::default();
         let root = builder.build(object, 0)?;
-        Ok(Value { root, _arrays: builder.arrays, _bytes: builder.bytes })
+        Ok(Value {
+            root,
+            _arrays: builder.arrays,
+            _bytes: builder.bytes,
+        })
     }
 
     /// A settings overlay, of any mapping.
@@ -79,7 +86,9 @@ struct Owned(NonNull<sys::titin_value>);
 
 impl Owned {
     fn new(py: Python<'_>, value: *mut sys::titin_value) -> PyResult<Self> {
-        NonNull::new(value).map(Owned).ok_or_else(|| error::last(py))
+        NonNull::new(value)
+            .map(Owned)
+            .ok_or_else(|| error::last(py))
     }
 
     fn give(self) -> *mut sys::titin_value {
@@ -106,8 +115,9 @@ impl Builder {
     fn build(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Owned> {
         let py = object.py();
         if depth > MAX_DEPTH {
-            let text =
-                format!("cannot send a structure nested more than {MAX_DEPTH} deep; does it hold itself?");
+            let text = format!(
+                "cannot send a structure nested more than {MAX_DEPTH} deep; does it hold itself?"
+            );
             return Err(error::mismatch(py, text));
         }
         // SAFETY: what the calls point to is held by the object or by the builder; see at each.
@@ -173,7 +183,9 @@ impl Builder {
         for item in items {
             let item = self.build(&item, depth + 1)?;
             // SAFETY: the list is ours; the item is given away, whatever the outcome.
-            error::check(py, unsafe { sys::titin_list_append(list.0.as_ptr(), item.give()) })?;
+            error::check(py, unsafe {
+                sys::titin_list_append(list.0.as_ptr(), item.give())
+            })?;
         }
         Ok(list)
     }
@@ -184,8 +196,10 @@ impl Builder {
         let map = Owned::new(py, unsafe { sys::titin_new_map() })?;
         for (key, item) in dict.iter() {
             let Ok(name) = key.cast::<PyString>() else {
-                let text =
-                    format!("cannot send a dict with the key {}: keys are text; use str(key)", key.repr()?);
+                let text = format!(
+                    "cannot send a dict with the key {}: keys are text; use str(key)",
+                    key.repr()?
+                );
                 return Err(error::mismatch(py, text));
             };
             let name = Text::new(py, unicode(name)?)?;
@@ -201,7 +215,9 @@ impl Builder {
     fn array(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Owned> {
         let py = object.py();
         if object.is_instance_of::<PyComplex>() {
-            let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (object,))?;
+            let array = py
+                .import(intern!(py, "numpy"))?
+                .call_method1(intern!(py, "asarray"), (object,))?;
             return self.array(&array, depth);
         }
         let array = Array::to_send(object)?;
@@ -263,8 +279,10 @@ fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
     if array.rank() != 0 || sys::DTYPES[array.dtype as usize - 1].starts_with("complex") {
         return Ok(false);
     }
-    Ok(!ndarray(py).is_some_and(|ndarray| object.is_instance(ndarray).unwrap_or(false))
-        && object.hasattr(intern!(py, "item"))?)
+    Ok(
+        !ndarray(py).is_some_and(|ndarray| object.is_instance(ndarray).unwrap_or(false))
+            && object.hasattr(intern!(py, "item"))?,
+    )
 }
 
 /// A value as Python has it. Arrays are read-only views; `payload` is the message that holds their memory.
@@ -284,7 +302,10 @@ pub unsafe fn to_python(
 ///
 /// # Safety
 /// `value` is what a call of libtitin has given: NULL after an error, or one that lives while this runs.
-pub unsafe fn settings_to_python(py: Python<'_>, value: *const sys::titin_value) -> PyResult<Py<PyAny>> {
+pub unsafe fn settings_to_python(
+    py: Python<'_>,
+    value: *const sys::titin_value,
+) -> PyResult<Py<PyAny>> {
     // SAFETY: as the caller promises.
     unsafe { read(py, value, None) }
 }
@@ -322,11 +343,19 @@ unsafe fn read(
             }
             sys::TEXT => {
                 let text = sys::titin_value_text(value, &mut length);
-                copied(py, ffi::PyUnicode_FromStringAndSize(text, length as isize), length)?
+                copied(
+                    py,
+                    ffi::PyUnicode_FromStringAndSize(text, length as isize),
+                    length,
+                )?
             }
             sys::BYTES => {
                 let bytes = sys::titin_value_bytes(value, &mut length).cast::<c_char>();
-                copied(py, ffi::PyBytes_FromStringAndSize(bytes, length as isize), length)?
+                copied(
+                    py,
+                    ffi::PyBytes_FromStringAndSize(bytes, length as isize),
+                    length,
+                )?
             }
             sys::ARRAY => array(py, value, payload)?,
             sys::LIST => {
@@ -340,11 +369,18 @@ unsafe fn read(
                 let map = PyDict::new(py);
                 for index in 0..sys::titin_value_size(value) {
                     let name = error::text(sys::titin_value_name(value, index));
-                    map.set_item(name, read(py, sys::titin_value_item(value, index), payload)?)?;
+                    map.set_item(
+                        name,
+                        read(py, sys::titin_value_item(value, index), payload)?,
+                    )?;
                 }
                 map.into_any().unbind()
             }
-            kind => return Err(PyRuntimeError::new_err(format!("libtitin gave a value of kind {kind}"))),
+            kind => {
+                return Err(PyRuntimeError::new_err(format!(
+                    "libtitin gave a value of kind {kind}"
+                )));
+            }
         })
     }
 }
@@ -355,12 +391,16 @@ unsafe fn read(
 /// `object` is what a call of Python has just given: NULL after an error, else ours.
 unsafe fn copied(py: Python<'_>, object: *mut ffi::PyObject, length: i64) -> PyResult<Py<PyAny>> {
     // SAFETY: as the caller promises.
-    unsafe { Bound::from_owned_ptr_or_err(py, object) }.map(Bound::unbind).map_err(|raised| {
-        match raised.is_instance_of::<PyMemoryError>(py) {
-            true => error::error(py, sys::NO_MEMORY, format!("no memory for a copy of {length} bytes")),
+    unsafe { Bound::from_owned_ptr_or_err(py, object) }
+        .map(Bound::unbind)
+        .map_err(|raised| match raised.is_instance_of::<PyMemoryError>(py) {
+            true => error::error(
+                py,
+                sys::NO_MEMORY,
+                format!("no memory for a copy of {length} bytes"),
+            ),
             false => raised,
-        }
-    })
+        })
 }
 
 /// A NumPy array over a message's memory.
@@ -374,7 +414,8 @@ unsafe fn array(
 ) -> PyResult<Py<PyAny>> {
     static NDARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static DTYPES: [PyOnceLock<Py<PyAny>>; sys::DTYPES.len()] = [const { PyOnceLock::new() }; _];
-    let payload = payload.ok_or_else(|| PyRuntimeError::new_err("libtitin gave settings with an array"))?;
+    let payload =
+        payload.ok_or_else(|| PyRuntimeError::new_err("libtitin gave settings with an array"))?;
     // SAFETY: the value is an array.
     let (dtype, rank, order, data, length) = unsafe {
         (
@@ -388,16 +429,28 @@ unsafe fn array(
     // SAFETY: as above; dimensions are within the rank.
     let shape = (0..rank).map(|dimension| unsafe { sys::titin_value_extent(value, dimension) });
     let shape = PyTuple::new(py, shape.collect::<Vec<_>>())?;
-    let ndarray = NDARRAY
-        .get_or_try_init(py, || py.import(intern!(py, "numpy"))?.getattr("ndarray").map(Bound::unbind))?;
+    let ndarray = NDARRAY.get_or_try_init(py, || {
+        py.import(intern!(py, "numpy"))?
+            .getattr("ndarray")
+            .map(Bound::unbind)
+    })?;
     let find = || -> PyResult<_> {
-        Ok(py.import(intern!(py, "numpy"))?.call_method1("dtype", (sys::DTYPES[dtype],))?.unbind())
+        Ok(py
+            .import(intern!(py, "numpy"))?
+            .call_method1("dtype", (sys::DTYPES[dtype],))?
+            .unbind())
     };
     let element = DTYPES[dtype].get_or_try_init(py, find)?;
-    let order = if order == sys::ORDER_FORTRAN { intern!(py, "F") } else { intern!(py, "C") };
+    let order = if order == sys::ORDER_FORTRAN {
+        intern!(py, "F")
+    } else {
+        intern!(py, "C")
+    };
     // SAFETY: as the caller promises.
     let view = unsafe { View::new(data, length, payload) };
-    let array = ndarray.bind(py).call1((shape, element, view, 0, py.None(), order))?;
+    let array = ndarray
+        .bind(py)
+        .call1((shape, element, view, 0, py.None(), order))?;
     // SAFETY: as above.
     if unsafe { sys::titin_value_index_name(value, 0) }.is_null() {
         return Ok(array.unbind());
@@ -405,7 +458,10 @@ unsafe fn array(
     // SAFETY: as above.
     let name = |dimension| unsafe { error::text(sys::titin_value_index_name(value, dimension)) };
     let names = PyTuple::new(py, (0..rank).map(name).collect::<Vec<_>>())?;
-    Ok(py.import("titin.data")?.call_method1("Array", (array, names))?.unbind())
+    Ok(py
+        .import("titin.data")?
+        .call_method1("Array", (array, names))?
+        .unbind())
 }
 
 /// Fills what a filter of the user's makes of a message: data, or a message of its own with timestamps too.
@@ -417,11 +473,16 @@ pub unsafe fn put(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> PyR
     if let Ok(message) = object.cast::<Message>() {
         let message = message.get();
         if message.settings(py)?.bind(py).len()? != 0 {
-            return Err(error::usage(py, "a filter cannot give a message settings: they are the sender's"));
+            return Err(error::usage(
+                py,
+                "a filter cannot give a message settings: they are the sender's",
+            ));
         }
         let (timestamp, next) = message.timestamps();
         // SAFETY: `out` is what libtitin gave to the filter.
-        error::check(py, unsafe { sys::titin_output_timestamp(out, timestamp, next) })?;
+        error::check(py, unsafe {
+            sys::titin_output_timestamp(out, timestamp, next)
+        })?;
         // SAFETY: as above.
         return unsafe { put_data(message.data(py)?.bind(py), out) };
     }
@@ -437,7 +498,13 @@ unsafe fn put_data(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> Py
         Data::Array(array) if array.names().is_null() => {
             // SAFETY: `out` is valid; what comes back has room for the array.
             let target = unsafe {
-                sys::titin_output_array(out, array.dtype, array.rank(), array.extents(), array.order())
+                sys::titin_output_array(
+                    out,
+                    array.dtype,
+                    array.rank(),
+                    array.extents(),
+                    array.order(),
+                )
             };
             if target.is_null() {
                 return Err(error::last(py));

@@ -8,11 +8,15 @@
 use std::time::Instant;
 
 use titin_array::{
-    Decomposition, Exchange, Local, Order, Parts, Register, Role, Schedule, Side, Source, Spread, Target,
+    Decomposition, Exchange, Local, Order, Parts, Register, Role, Schedule, Side, Source, Spread,
+    Target,
 };
 
 fn main() {
-    println!("{:<44}{:>10}{:>10}{:>10}{:>8}{:>8}", "", "copy us", "pack us", "unpack us", "pack", "unpack");
+    println!(
+        "{:<44}{:>10}{:>10}{:>10}{:>8}{:>8}",
+        "", "copy us", "pack us", "unpack us", "pack", "unpack"
+    );
     for edge in [1024, 4096] {
         let shape = [edge, edge];
         let block = |grid: &[u32]| Side::new(Decomposition::block(&shape, grid).unwrap());
@@ -21,8 +25,16 @@ fn main() {
             Side::new(Decomposition::regular(&shape, grid, &spread, Order::C, 4).unwrap())
         };
         let (rows, columns, square) = (block(&[4, 1]), block(&[1, 4]), block(&[2, 2]));
-        measure(&format!("{edge}²: rows to rows"), rows.clone(), rows.clone());
-        measure(&format!("{edge}²: rows to columns"), rows.clone(), columns.clone());
+        measure(
+            &format!("{edge}²: rows to rows"),
+            rows.clone(),
+            rows.clone(),
+        );
+        measure(
+            &format!("{edge}²: rows to columns"),
+            rows.clone(),
+            columns.clone(),
+        );
         measure(
             &format!("{edge}²: C rows to Fortran columns"),
             rows.clone(),
@@ -35,8 +47,16 @@ fn main() {
                 square.clone(),
             );
         }
-        measure(&format!("{edge}²: block to block-cyclic (8)"), square.clone(), cyclic(8, &[2, 2]));
-        measure(&format!("{edge}²: block-cyclic (2) to (3)"), cyclic(2, &[2, 2]), cyclic(3, &[2, 2]));
+        measure(
+            &format!("{edge}²: block to block-cyclic (8)"),
+            square.clone(),
+            cyclic(8, &[2, 2]),
+        );
+        measure(
+            &format!("{edge}²: block-cyclic (2) to (3)"),
+            cyclic(2, &[2, 2]),
+            cyclic(3, &[2, 2]),
+        );
         unstructured(edge);
     }
 }
@@ -47,43 +67,71 @@ fn unstructured(edge: u64) {
     // Multiplied by an odd number, every one comes up once, since there are 2ⁿ.
     let parts = |rank| Parts::indices((0..count / 4).map(|n| (n * 4 + rank) * 0x9E37_79B1 % count));
     let from = Side::new(Decomposition::indices(&[count], 4).unwrap());
-    let exchange = Exchange::new(from, Side::new(Decomposition::block(&[count], &[4]).unwrap())).unwrap();
+    let exchange = Exchange::new(
+        from,
+        Side::new(Decomposition::block(&[count], &[4]).unwrap()),
+    )
+    .unwrap();
     let mut register = Register::new(exchange.clone());
     let map = exchange.map(1);
     for rank in 0..4 {
-        for (_, entries) in exchange.entries(rank, &parts(u64::from(rank)), &map).unwrap() {
+        for (_, entries) in exchange
+            .entries(rank, &parts(u64::from(rank)), &map)
+            .unwrap()
+        {
             register.enter(rank, &entries).unwrap();
         }
     }
     let directory = register.directory().unwrap();
     let mut receive = |rank| {
         let queries = exchange.queries(rank, &Parts::Rule, &map).unwrap();
-        let answers = queries.iter().map(|(_, query)| directory.answer(rank, query).unwrap()).collect();
+        let answers = queries
+            .iter()
+            .map(|(_, query)| directory.answer(rank, query).unwrap())
+            .collect();
         exchange.receiving(rank, &Parts::Rule, answers).unwrap()
     };
     let all: Vec<_> = (0..4).map(&mut receive).collect();
     let mut wants = Vec::new();
     for (rank, (_, wanted)) in all.iter().enumerate() {
         wants.extend(
-            wanted.iter().filter(|(sender, _)| *sender == 0).map(|(_, wants)| (rank as u32, wants.clone())),
+            wanted
+                .iter()
+                .filter(|(sender, _)| *sender == 0)
+                .map(|(_, wants)| (rank as u32, wants.clone())),
         );
     }
     let sending = exchange.sending(0, &parts(0), &wants).unwrap();
-    run(&format!("{edge}²: single elements to rows"), &exchange, &sending, &all[0].0, &parts(0));
+    run(
+        &format!("{edge}²: single elements to rows"),
+        &exchange,
+        &sending,
+        &all[0].0,
+        &parts(0),
+    );
 }
 
 const SIZE: usize = 8;
 
 fn measure(name: &str, from: Side, to: Side) {
     let exchange = Exchange::new(from, to).unwrap();
-    let [sending, receiving] = [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
+    let [sending, receiving] =
+        [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
     run(name, &exchange, &sending, &receiving, &Parts::Rule);
 }
 
 fn run(name: &str, exchange: &Exchange, sending: &Schedule, receiving: &Schedule, parts: &Parts) {
-    let dense = |side: &Side, parts| Local::dense(&side.decomposition, 0, parts, None, side.order).unwrap();
-    let (here, there) = (dense(exchange.from(), parts), dense(exchange.to(), &Parts::Rule));
-    let memory = |local: &Local| (0..local.length() as usize * SIZE).map(|n| n as u8).collect::<Vec<_>>();
+    let dense =
+        |side: &Side, parts| Local::dense(&side.decomposition, 0, parts, None, side.order).unwrap();
+    let (here, there) = (
+        dense(exchange.from(), parts),
+        dense(exchange.to(), &Parts::Rule),
+    );
+    let memory = |local: &Local| {
+        (0..local.length() as usize * SIZE)
+            .map(|n| n as u8)
+            .collect::<Vec<_>>()
+    };
     let (sources, mut targets) = (memory(&here), memory(&there));
     let mut copies = sources.clone();
 
@@ -99,13 +147,21 @@ fn run(name: &str, exchange: &Exchange, sending: &Schedule, receiving: &Schedule
             timed(|| copies.copy_from_slice(std::hint::black_box(&sources))),
             timed(|| {
                 for (place, message) in sent.iter_mut().enumerate() {
-                    let field = Source { memory: &sources, local: &here, size: SIZE };
+                    let field = Source {
+                        memory: &sources,
+                        local: &here,
+                        size: SIZE,
+                    };
                     sending.pack(place, &[field], 0, message).unwrap();
                 }
             }),
             timed(|| {
                 for (place, message) in received.iter().enumerate() {
-                    let field = Target { memory: &mut targets, local: &there, size: SIZE };
+                    let field = Target {
+                        memory: &mut targets,
+                        local: &there,
+                        size: SIZE,
+                    };
                     receiving.unpack(place, 0, message, &mut [field]).unwrap();
                 }
             }),
@@ -113,7 +169,11 @@ fn run(name: &str, exchange: &Exchange, sending: &Schedule, receiving: &Schedule
         best = std::array::from_fn(|at| best[at].min(times[at]));
     }
     let [copy, pack, unpack] = best;
-    println!("{name:<44}{copy:>10.0}{pack:>10.0}{unpack:>10.0}{:>8.2}{:>8.2}", pack / copy, unpack / copy);
+    println!(
+        "{name:<44}{copy:>10.0}{pack:>10.0}{unpack:>10.0}{:>8.2}{:>8.2}",
+        pack / copy,
+        unpack / copy
+    );
 }
 
 fn timed(work: impl FnOnce()) -> f64 {

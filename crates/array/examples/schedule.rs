@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use titin_array::{
-    Bytes, Decomposition, Directory, Entries, Exchange, Order, Parts, Region, Register, Role, Run, Schedule,
-    Side, Spread,
+    Bytes, Decomposition, Directory, Entries, Exchange, Order, Parts, Region, Register, Role, Run,
+    Schedule, Side, Spread,
 };
 
 fn main() {
@@ -31,7 +31,9 @@ fn main() {
     ];
     for (from, to) in grids {
         // Blocks that are dealt out are as large a part of both arrays.
-        for (gigabytes, shape, blocks) in [(1, [8192, 16384], [32, 32]), (8, [32768, 32768], [128, 64])] {
+        for (gigabytes, shape, blocks) in
+            [(1, [8192, 16384], [32, 32]), (8, [32768, 32768], [128, 64])]
+        {
             let name = |case| Name { case, gigabytes };
             let block = |grid: [u32; 2]| Decomposition::block(&shape, &grid).unwrap();
             let cyclic = |blocks: [u64; 2]| {
@@ -41,11 +43,30 @@ fn main() {
             regular(name("block to block"), block(from), block([to[1], to[0]]));
             regular(name("block to block-cyclic"), block(from), cyclic(blocks));
             regular(name("block to cyclic"), block(from), cyclic([1, 1]));
-            boxes(name("boxes to boxes"), &shape, from[0] * from[1], to[0] * to[1], 1);
-            boxes(name("8 boxes a rank"), &shape, from[0] * from[1], to[0] * to[1], 8);
+            boxes(
+                name("boxes to boxes"),
+                &shape,
+                from[0] * from[1],
+                to[0] * to[1],
+                1,
+            );
+            boxes(
+                name("8 boxes a rank"),
+                &shape,
+                from[0] * from[1],
+                to[0] * to[1],
+                8,
+            );
         }
         if from[0] > 4 {
-            indices(Name { case: "indices, 2048 a sender", gigabytes: 0 }, from[0] * from[1], to[0] * to[1]);
+            indices(
+                Name {
+                    case: "indices, 2048 a sender",
+                    gigabytes: 0,
+                },
+                from[0] * from[1],
+                to[0] * to[1],
+            );
         }
     }
 }
@@ -80,7 +101,12 @@ fn boxes(name: Name, shape: &[u64], senders: u32, receivers: u32, each: u32) {
     let whole = Region::whole(shape).unwrap();
     let side = |ranks| Side::new(Decomposition::boxes(shape, ranks).unwrap());
     let exchange = Exchange::new(side(senders), side(receivers)).unwrap();
-    irregular(name, exchange, &bisected(whole, senders, each, 1), &bisected(whole, receivers, each, 2));
+    irregular(
+        name,
+        exchange,
+        &bisected(whole, senders, each, 1),
+        &bisected(whole, receivers, each, 2),
+    );
 }
 
 /// An unstructured mesh: 2048 elements for each rank of the sender, 16 by 16 in no order.
@@ -89,12 +115,22 @@ fn indices(name: Name, senders: u32, receivers: u32) {
     let side = |ranks| Side::new(Decomposition::indices(&[runs * 16], ranks).unwrap());
     // Multiplied by an odd number, every one comes up once, since there are 2ⁿ.
     let dealt = |ranks: u32, by: u64| -> Vec<Parts> {
-        let list = |rank: u32| (u64::from(rank)..runs).step_by(ranks as usize).map(|n| n * by % runs * 16);
-        let parts = |rank| Parts::Indices(list(rank).map(|first| Run { first, length: 16 }).collect());
+        let list = |rank: u32| {
+            (u64::from(rank)..runs)
+                .step_by(ranks as usize)
+                .map(|n| n * by % runs * 16)
+        };
+        let parts =
+            |rank| Parts::Indices(list(rank).map(|first| Run { first, length: 16 }).collect());
         (0..ranks).map(parts).collect()
     };
     let exchange = Exchange::new(side(senders), side(receivers)).unwrap();
-    irregular(name, exchange, &dealt(senders, 0x9E37_79B9), &dealt(receivers, 0x85EB_CA6B));
+    irregular(
+        name,
+        exchange,
+        &dealt(senders, 0x9E37_79B9),
+        &dealt(receivers, 0x85EB_CA6B),
+    );
 }
 
 fn irregular(name: Name, exchange: Exchange, from: &[Parts], to: &[Parts]) {
@@ -102,8 +138,9 @@ fn irregular(name: Name, exchange: Exchange, from: &[Parts], to: &[Parts]) {
     let map = exchange.map(senders);
     let (mut messages, mut bytes) = (0, 0);
 
-    let (entries, mut sender_time) =
-        timed(senders, |rank| exchange.entries(rank, &from[rank as usize], &map).unwrap());
+    let (entries, mut sender_time) = timed(senders, |rank| {
+        exchange.entries(rank, &from[rank as usize], &map).unwrap()
+    });
     let mut told: Vec<_> = (0..senders).map(|_| Vec::new()).collect();
     for (rank, entries) in entries.into_iter().enumerate() {
         for (at, entries) in entries {
@@ -113,13 +150,16 @@ fn irregular(name: Name, exchange: Exchange, from: &[Parts], to: &[Parts]) {
     }
     let (directories, times): (Vec<Directory>, _) = timed(senders, |at| {
         let mut register = Register::new(exchange.clone());
-        told[at as usize].iter().for_each(|(rank, entries)| register.enter(*rank, entries).unwrap());
+        told[at as usize]
+            .iter()
+            .for_each(|(rank, entries)| register.enter(*rank, entries).unwrap());
         register.directory().unwrap()
     });
     add(&mut sender_time, &times);
 
-    let (queries, mut receiver_time) =
-        timed(receivers, |rank| exchange.queries(rank, &to[rank as usize], &map).unwrap());
+    let (queries, mut receiver_time) = timed(receivers, |rank| {
+        exchange.queries(rank, &to[rank as usize], &map).unwrap()
+    });
     let mut asked: Vec<_> = (0..senders).map(|_| Vec::new()).collect();
     for (rank, queries) in queries.into_iter().enumerate() {
         for (at, query) in queries {
@@ -128,8 +168,12 @@ fn irregular(name: Name, exchange: Exchange, from: &[Parts], to: &[Parts]) {
         }
     }
     let (answered, times) = timed(senders, |at| {
-        let answer =
-            |(rank, query): &(u32, Entries)| (*rank, directories[at as usize].answer(*rank, query).unwrap());
+        let answer = |(rank, query): &(u32, Entries)| {
+            (
+                *rank,
+                directories[at as usize].answer(*rank, query).unwrap(),
+            )
+        };
         asked[at as usize].iter().map(answer).collect::<Vec<_>>()
     });
     add(&mut sender_time, &times);
@@ -141,7 +185,9 @@ fn irregular(name: Name, exchange: Exchange, from: &[Parts], to: &[Parts]) {
 
     let (found, times) = timed(receivers, |rank| {
         let answers = std::mem::take(&mut answers[rank as usize]);
-        exchange.receiving(rank, &to[rank as usize], answers).unwrap()
+        exchange
+            .receiving(rank, &to[rank as usize], answers)
+            .unwrap()
     });
     add(&mut receiver_time, &times);
     let mut wants: Vec<_> = (0..senders).map(|_| Vec::new()).collect();
@@ -153,10 +199,20 @@ fn irregular(name: Name, exchange: Exchange, from: &[Parts], to: &[Parts]) {
         }
         receiving.push(schedule);
     }
-    let (sending, times) =
-        timed(senders, |rank| exchange.sending(rank, &from[rank as usize], &wants[rank as usize]).unwrap());
+    let (sending, times) = timed(senders, |rank| {
+        exchange
+            .sending(rank, &from[rank as usize], &wants[rank as usize])
+            .unwrap()
+    });
     add(&mut sender_time, &times);
-    report(name, &sender_time, &receiver_time, &sending, &receiving, (messages, bytes));
+    report(
+        name,
+        &sender_time,
+        &receiver_time,
+        &sending,
+        &receiving,
+        (messages, bytes),
+    );
 }
 
 /// What each rank does, and how long.
@@ -172,11 +228,16 @@ fn timed<T>(ranks: u32, mut work: impl FnMut(u32) -> T) -> (Vec<T>, Vec<Duration
 
 /// Time that this thread has computed: what else the machine does is not counted.
 fn now() -> Duration {
-    clock_gettime(ClockId::ThreadCPUTime).try_into().expect("a time since the start")
+    clock_gettime(ClockId::ThreadCPUTime)
+        .try_into()
+        .expect("a time since the start")
 }
 
 fn add(times: &mut [Duration], more: &[Duration]) {
-    times.iter_mut().zip(more).for_each(|(time, more)| *time += *more);
+    times
+        .iter_mut()
+        .zip(more)
+        .for_each(|(time, more)| *time += *more);
 }
 
 /// Messages and bytes are those that find the schedule, and memory the bytes that it takes; all of them and partners per rank of
@@ -195,8 +256,9 @@ fn report(
     let mean = |times: &[Duration]| micros(times.iter().sum()) / times.len() as f64;
     let most = |times: &[Duration]| micros(times.iter().copied().max().unwrap_or_default());
     let all = (senders.len() + receivers.len()) as f64;
-    let sum =
-        |of: fn(&Schedule) -> usize| sending.iter().chain(receiving).map(of).sum::<usize>() as f64 / all;
+    let sum = |of: fn(&Schedule) -> usize| {
+        sending.iter().chain(receiving).map(of).sum::<usize>() as f64 / all
+    };
     let (memory, partners) = (sum(Schedule::footprint), sum(Schedule::count));
     let (messages, bytes) = (messages as f64 / all, bytes as f64 / all);
     let Name { case, gigabytes } = name;
@@ -213,7 +275,11 @@ fn report(
         );
         return;
     }
-    let name = if gigabytes > 0 { format!("{case}, {gigabytes} GB") } else { case.to_owned() };
+    let name = if gigabytes > 0 {
+        format!("{case}, {gigabytes} GB")
+    } else {
+        case.to_owned()
+    };
     let ranks = format!("{}x{}", senders.len(), receivers.len());
     let times = |times: &[Duration]| format!("{:.1} / {:.0}", mean(times), most(times));
     println!(
@@ -233,14 +299,29 @@ fn bisected(whole: Region, ranks: u32, each: u32, seed: u64) -> Vec<Parts> {
         }
         let extents = region.extents();
         let dim = usize::from(extents[1] > extents[0]);
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         let share = 0.4 + 0.2 * ((seed >> 33) as f64 / (1u64 << 31) as f64);
-        let cut = region.lower()[dim] + ((extents[dim] as f64 * share) as u64).clamp(1, extents[dim] - 1);
+        let cut =
+            region.lower()[dim] + ((extents[dim] as f64 * share) as u64).clamp(1, extents[dim] - 1);
         let (mut upper, mut lower) = (*region.upper(), *region.lower());
         (upper[dim], lower[dim]) = (cut, cut);
         open.push((Region::new(region.lower(), &upper).unwrap(), ranks / 2));
-        open.push((Region::new(&lower, region.upper()).unwrap(), ranks - ranks / 2));
+        open.push((
+            Region::new(&lower, region.upper()).unwrap(),
+            ranks - ranks / 2,
+        ));
     }
-    let of = |rank| boxes.iter().skip(rank).step_by(ranks as usize).copied().collect();
-    (0..ranks as usize).map(|rank| Parts::Boxes(of(rank))).collect()
+    let of = |rank| {
+        boxes
+            .iter()
+            .skip(rank)
+            .step_by(ranks as usize)
+            .copied()
+            .collect()
+    };
+    (0..ranks as usize)
+        .map(|rank| Parts::Boxes(of(rank)))
+        .collect()
 }

@@ -41,7 +41,9 @@ impl Exchange {
                 }
             }
             let (_, wants) = self.receiving(rank, &own, answers)?;
-            wants.into_iter().for_each(|(sender, wants)| wanted[sender as usize].push((rank, wants)));
+            wants
+                .into_iter()
+                .for_each(|(sender, wants)| wanted[sender as usize].push((rank, wants)));
         }
         for (rank, wants) in (0..).zip(&wanted) {
             if !take(rank, self.sending(rank, &of(from, rank), wants)?) {
@@ -64,7 +66,11 @@ mod tests {
         let mut found = Vec::new();
         let exchange = Exchange::new(Side::new(from.0), Side::new(to.0))?;
         exchange.every_sender(from.1, to.1, |rank, schedule| {
-            found.extend(schedule.partners().map(|partner| (rank, partner.rank, partner.elements)));
+            found.extend(
+                schedule
+                    .partners()
+                    .map(|partner| (rank, partner.rank, partner.elements)),
+            );
             found.len() < 5
         })?;
         Ok(found)
@@ -75,19 +81,32 @@ mod tests {
         let rows = || Decomposition::block(&[4, 6], &[2, 1]).unwrap();
         let columns = || Decomposition::block(&[4, 6], &[1, 2]).unwrap();
         let boxes = || Decomposition::boxes(&[4, 6], 2).unwrap();
-        let region =
-            |lower: [u64; 2], upper: [u64; 2]| Parts::Boxes(vec![Region::new(&lower, &upper).unwrap()]);
+        let region = |lower: [u64; 2], upper: [u64; 2]| {
+            Parts::Boxes(vec![Region::new(&lower, &upper).unwrap()])
+        };
         let by_rows = [region([0, 0], [2, 6]), region([2, 0], [4, 6])];
         let by_columns = [region([0, 0], [4, 3]), region([0, 3], [4, 6])];
         let expected = vec![(0, 0, 6), (0, 1, 6), (1, 0, 6), (1, 1, 6)];
         assert_eq!(table((rows(), &[]), (columns(), &[])).unwrap(), expected);
-        assert_eq!(table((boxes(), &by_rows), (columns(), &[])).unwrap(), expected);
-        assert_eq!(table((rows(), &[]), (boxes(), &by_columns)).unwrap(), expected);
+        assert_eq!(
+            table((boxes(), &by_rows), (columns(), &[])).unwrap(),
+            expected
+        );
+        assert_eq!(
+            table((rows(), &[]), (boxes(), &by_columns)).unwrap(),
+            expected
+        );
         let listed = [Parts::indices(0..12), Parts::indices(12..24)];
         let indices = Decomposition::indices(&[4, 6], 2).unwrap();
-        assert_eq!(table((indices, &listed), (boxes(), &by_columns)).unwrap(), expected);
+        assert_eq!(
+            table((indices, &listed), (boxes(), &by_columns)).unwrap(),
+            expected
+        );
         let gap = table((boxes(), &by_rows[..1]), (columns(), &[])).unwrap_err();
-        assert!(gap.to_string().contains("declares no boxes") || matches!(gap, Error::Gap(_)), "{gap}");
+        assert!(
+            gap.to_string().contains("declares no boxes") || matches!(gap, Error::Gap(_)),
+            "{gap}"
+        );
     }
 
     #[test]

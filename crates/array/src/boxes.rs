@@ -5,7 +5,9 @@ use crate::exchange::{Owned, by_rule, pair};
 use crate::list::Builder;
 use crate::local::shapes;
 use crate::tree::Tree;
-use crate::{Answer, Dims, Error, Exchange, Gap, Overlap, OwnedBox, Parts, Region, Schedule, Wants};
+use crate::{
+    Answer, Dims, Error, Exchange, Gap, Overlap, OwnedBox, Parts, Region, Schedule, Wants,
+};
 
 /// The receiver's half: see [`Exchange::receiving`].
 pub(crate) fn receiving(
@@ -36,21 +38,34 @@ pub(crate) fn receiving(
                 elements = elements.saturating_add(shared);
             }
             if elements != part.elements() {
-                return Err(uncovered(exchange, rank, part, hits.iter().map(|hit| &found[*hit as usize])));
+                return Err(uncovered(
+                    exchange,
+                    rank,
+                    part,
+                    hits.iter().map(|hit| &found[*hit as usize]),
+                ));
             }
         }
     } else {
         for (place, part) in own.iter().enumerate() {
-            by_rule(&mut builder, part, &exchange.from, |partner| asked.push((partner, place)));
+            by_rule(&mut builder, part, &exchange.from, |partner| {
+                asked.push((partner, place))
+            });
         }
     }
     let wants = match exchange.to.decomposition.is_regular() {
         true => Wants::by_partner(asked, |_| Wants::Part),
-        false => {
-            Wants::by_partner(asked, |places| Wants::Boxes(places.map(|place| own[place].hull()).collect()))
-        }
+        false => Wants::by_partner(asked, |places| {
+            Wants::Boxes(places.map(|place| own[place].hull()).collect())
+        }),
     };
-    Ok((builder.finish(exchange.to.order, shapes(&exchange.to.decomposition, rank, parts)?), wants))
+    Ok((
+        builder.finish(
+            exchange.to.order,
+            shapes(&exchange.to.decomposition, rank, parts)?,
+        ),
+        wants,
+    ))
 }
 
 /// The sender's half: see [`Exchange::sending`].
@@ -67,7 +82,9 @@ pub(crate) fn sending(
     let mut serve = |receiver: u32, hull: &Region, combs: &Dims<Comb>| {
         let mut hits = tree.hits(hull);
         hits.sort_unstable();
-        let shared = hits.iter().map(|hit| pair(&mut builder, &own[*hit as usize], combs, receiver));
+        let shared = hits
+            .iter()
+            .map(|hit| pair(&mut builder, &own[*hit as usize], combs, receiver));
         if shared.sum::<u64>() > 0 {
             return Ok(());
         }
@@ -101,12 +118,18 @@ pub(crate) fn sending(
             }
         }
     }
-    Ok(builder.finish(exchange.to.order, shapes(&exchange.from.decomposition, rank, parts)?))
+    Ok(builder.finish(
+        exchange.to.order,
+        shapes(&exchange.from.decomposition, rank, parts)?,
+    ))
 }
 
 /// The answers together, by rank and place, each box once: those at a seam of the directory come from several of its ranks.
 fn found(exchange: &Exchange, answers: Vec<Answer>) -> Result<Vec<OwnedBox>, Error> {
-    let (domain, ranks) = (Region::whole(&exchange.domain)?, exchange.from.decomposition.ranks());
+    let (domain, ranks) = (
+        Region::whole(&exchange.domain)?,
+        exchange.from.decomposition.ranks(),
+    );
     let mut found = Vec::new();
     for answer in answers {
         let Answer::Boxes(boxes) = answer else {
@@ -114,9 +137,14 @@ fn found(exchange: &Exchange, answers: Vec<Answer>) -> Result<Vec<OwnedBox>, Err
                 "the directory answered with numbers where boxes were asked for".into(),
             ));
         };
-        if let Some(wrong) = boxes.iter().find(|one| one.rank >= ranks || !domain.covers(&one.region)) {
+        if let Some(wrong) = boxes
+            .iter()
+            .find(|one| one.rank >= ranks || !domain.covers(&one.region))
+        {
             let OwnedBox { rank, region, .. } = wrong;
-            return Err(Error::Broken(format!("the directory answered that rank {rank} owns {region}")));
+            return Err(Error::Broken(format!(
+                "the directory answered that rank {rank} owns {region}"
+            )));
         }
         found.extend(boxes);
     }
@@ -129,7 +157,14 @@ fn found(exchange: &Exchange, answers: Vec<Answer>) -> Result<Vec<OwnedBox>, Err
 fn combs(region: &Region) -> Dims<Comb> {
     let piece = |dim: usize| {
         let (lower, upper) = (region.lower()[dim], region.upper()[dim]);
-        Comb::piece(Clip { lower: 0, extent: upper }, lower, upper)
+        Comb::piece(
+            Clip {
+                lower: 0,
+                extent: upper,
+            },
+            lower,
+            upper,
+        )
     };
     Dims::from_fn(region.lower().len(), piece)
 }
@@ -145,10 +180,19 @@ fn uncovered<'a>(
     let mut gaps = Vec::new();
     each_box(part, |wanted| {
         let mut missing = vec![wanted];
-        for region in regions.clone().filter(|region| region.intersection(&wanted).is_some()) {
-            missing = missing.iter().flat_map(|rest| rest.difference(&region)).collect();
+        for region in regions
+            .clone()
+            .filter(|region| region.intersection(&wanted).is_some())
+        {
+            missing = missing
+                .iter()
+                .flat_map(|rest| rest.difference(&region))
+                .collect();
         }
-        gaps.extend(missing.iter().map(|region| Gap { rank, region: exchange.from.outside(region) }));
+        gaps.extend(missing.iter().map(|region| Gap {
+            rank,
+            region: exchange.from.outside(region),
+        }));
         gaps.len() <= crate::error::MOST_NAMED
     });
     if !gaps.is_empty() {
@@ -159,7 +203,10 @@ fn uncovered<'a>(
         for other in found.clone().skip(number + 1) {
             if let Some(region) = one.region.intersection(&other.region) {
                 let region = exchange.from.outside(&region);
-                overlaps.push(Overlap { ranks: [one.rank, other.rank], region });
+                overlaps.push(Overlap {
+                    ranks: [one.rank, other.rank],
+                    region,
+                });
             }
             if overlaps.len() > crate::error::MOST_NAMED {
                 return Error::Overlap(overlaps);
@@ -184,7 +231,9 @@ fn each_box(part: &Owned, mut take: impl FnMut(Region) -> bool) {
             return;
         }
         let more = |dim: &usize| part.combs[*dim].next(bounds[*dim].1) < part.combs[*dim].upper;
-        let Some(dim) = (0..dims).rev().find(more) else { return };
+        let Some(dim) = (0..dims).rev().find(more) else {
+            return;
+        };
         at[dim] = bounds[dim].1;
         for later in dim + 1..dims {
             at[later] = part.combs[later].lower;

@@ -16,8 +16,8 @@
 
 use crate::decomposition::Rule;
 use crate::{
-    Answer, Decomposition, Dims, Entries, Error, MOST_DIMS, Order, OwnedBox, Parts, Region, Run, Side,
-    Spread, Wants,
+    Answer, Decomposition, Dims, Entries, Error, MOST_DIMS, Order, OwnedBox, Parts, Region, Run,
+    Side, Spread, Wants,
 };
 
 /// What travels between ranks.
@@ -38,7 +38,11 @@ pub trait Bytes: Sized {
     /// Refuses bytes that are left over.
     fn from_bytes(mut bytes: &[u8]) -> Result<Self, Error> {
         let value = Self::read(&mut bytes)?;
-        if bytes.is_empty() { Ok(value) } else { Err(broken("has bytes left over")) }
+        if bytes.is_empty() {
+            Ok(value)
+        } else {
+            Err(broken("has bytes left over"))
+        }
     }
 }
 
@@ -47,7 +51,9 @@ fn broken(why: &str) -> Error {
 }
 
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8], Error> {
-    let (front, rest) = bytes.split_at_checked(count).ok_or_else(|| broken("ends too early"))?;
+    let (front, rest) = bytes
+        .split_at_checked(count)
+        .ok_or_else(|| broken("ends too early"))?;
     *bytes = rest;
     Ok(front)
 }
@@ -65,7 +71,9 @@ macro_rules! number {
 
             fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
                 let front = take(bytes, size_of::<Self>())?;
-                Ok(Self::from_le_bytes(front.try_into().expect("as long as the number")))
+                Ok(Self::from_le_bytes(
+                    front.try_into().expect("as long as the number"),
+                ))
             }
         }
     };
@@ -83,7 +91,9 @@ impl<T: Bytes> Bytes for Vec<T> {
 
     /// It grows as items are read, each of which takes bytes: a false length costs nothing.
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
-        (0..u32::read(bytes)?).map(|_| T::read(bytes)).collect::<Result<_, _>>()
+        (0..u32::read(bytes)?)
+            .map(|_| T::read(bytes))
+            .collect::<Result<_, _>>()
     }
 }
 
@@ -129,7 +139,11 @@ impl Bytes for Dims {
 
 fn dimensions(bytes: &mut &[u8]) -> Result<usize, Error> {
     let count = usize::from(u8::read(bytes)?);
-    if count > MOST_DIMS { Err(broken(&format!("has {count} dimensions"))) } else { Ok(count) }
+    if count > MOST_DIMS {
+        Err(broken(&format!("has {count} dimensions")))
+    } else {
+        Ok(count)
+    }
 }
 
 impl Bytes for Region {
@@ -170,7 +184,11 @@ impl Bytes for OwnedBox {
 
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
         let (rank, place) = <(u32, u32)>::read(bytes)?;
-        Ok(OwnedBox { rank, place, region: Region::read(bytes)? })
+        Ok(OwnedBox {
+            rank,
+            place,
+            region: Region::read(bytes)?,
+        })
     }
 }
 
@@ -207,7 +225,11 @@ impl Bytes for Side {
 
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
         let (order, region) = <(Order, Region)>::read(bytes)?;
-        Ok(Side { decomposition: Decomposition::read(bytes)?, region, order })
+        Ok(Side {
+            decomposition: Decomposition::read(bytes)?,
+            region,
+            order,
+        })
     }
 }
 

@@ -46,54 +46,84 @@ impl Comb {
             return Self::default();
         }
         let base = clip.lower as i64 - from as i64;
-        Self { lower: lower - clip.lower, upper: upper - clip.lower, base, teeth: None }
+        Self {
+            lower: lower - clip.lower,
+            upper: upper - clip.lower,
+            base,
+            teeth: None,
+        }
     }
 
     /// What a process has of a dimension.
     pub fn of(dimension: &Dimension, process: u32, clip: Clip) -> Self {
         let (from, to) = dimension.interval(process);
-        let Some((width, procs)) = dimension.teeth() else { return Self::piece(clip, from, to) };
+        let Some((width, procs)) = dimension.teeth() else {
+            return Self::piece(clip, from, to);
+        };
         let period = width.saturating_mul(procs);
         let first = width.saturating_mul(u64::from(process));
-        let teeth = Some(Teeth { width, period, first, offset: clip.lower });
-        Self { lower: 0, upper: clip.extent, base: 0, teeth }
+        let teeth = Some(Teeth {
+            width,
+            period,
+            first,
+            offset: clip.lower,
+        });
+        Self {
+            lower: 0,
+            upper: clip.extent,
+            base: 0,
+            teeth,
+        }
     }
 
     /// The first index at or after this one that the rank has; at or past `upper` if there is none.
     pub fn next(&self, at: u64) -> u64 {
         let Some(teeth) = &self.teeth else { return at };
         // Past the end of all that can be counted there is nothing.
-        let Some(index) = at.checked_add(teeth.offset) else { return at };
+        let Some(index) = at.checked_add(teeth.offset) else {
+            return at;
+        };
         let place = index % teeth.period;
         if place < teeth.first {
             at.saturating_add(teeth.first - place)
         } else if place - teeth.first < teeth.width {
             at
         } else {
-            at.saturating_add(teeth.period - place).saturating_add(teeth.first)
+            at.saturating_add(teeth.period - place)
+                .saturating_add(teeth.first)
         }
     }
 
     /// The end of the piece that has this index.
     pub fn end(&self, at: u64) -> u64 {
-        let Some(teeth) = &self.teeth else { return self.upper };
+        let Some(teeth) = &self.teeth else {
+            return self.upper;
+        };
         let place = (at + teeth.offset) % teeth.period;
-        at.saturating_add(teeth.width - (place - teeth.first)).min(self.upper)
+        at.saturating_add(teeth.width - (place - teeth.first))
+            .min(self.upper)
     }
 
     /// The rank's own number of an index that it has.
     pub fn local(&self, at: u64) -> u64 {
-        let Some(teeth) = &self.teeth else { return at.wrapping_add_signed(self.base) };
+        let Some(teeth) = &self.teeth else {
+            return at.wrapping_add_signed(self.base);
+        };
         let at = at + teeth.offset;
         at / teeth.period * teeth.width + (at % teeth.period - teeth.first)
     }
 
     /// How many indices of the domain the rank has.
     pub fn count(&self) -> u64 {
-        let Some(teeth) = &self.teeth else { return self.upper - self.lower };
+        let Some(teeth) = &self.teeth else {
+            return self.upper - self.lower;
+        };
         let before = |at: u64| {
             let at = at + teeth.offset;
-            at / teeth.period * teeth.width + (at % teeth.period).saturating_sub(teeth.first).min(teeth.width)
+            at / teeth.period * teeth.width
+                + (at % teeth.period)
+                    .saturating_sub(teeth.first)
+                    .min(teeth.width)
         };
         before(self.upper) - before(self.lower)
     }
@@ -115,7 +145,8 @@ impl Comb {
 
     /// How far the rank's own numbers go on while the domain goes on by a multiple of the period.
     fn step(&self, period: u64) -> u64 {
-        self.teeth.map_or(period, |teeth| period / teeth.period * teeth.width)
+        self.teeth
+            .map_or(period, |teeth| period / teeth.period * teeth.width)
     }
 }
 
@@ -158,9 +189,20 @@ impl Axis {
             Self::Many(pattern) => (None, Some(pattern)),
         };
         let repeated = many.into_iter().flat_map(|pattern| {
-            let turn = move |turn| pattern.spans.iter().map(move |span| (turn * pattern.step, span));
-            let moved = |(by, span): (u64, &Span)| Span { at: span.at + by, length: span.length };
-            (0..pattern.count).flat_map(turn).map(moved).chain(pattern.tail.iter().copied())
+            let turn = move |turn| {
+                pattern
+                    .spans
+                    .iter()
+                    .map(move |span| (turn * pattern.step, span))
+            };
+            let moved = |(by, span): (u64, &Span)| Span {
+                at: span.at + by,
+                length: span.length,
+            };
+            (0..pattern.count)
+                .flat_map(turn)
+                .map(moved)
+                .chain(pattern.tail.iter().copied())
         });
         one.into_iter().chain(repeated)
     }
@@ -176,13 +218,27 @@ impl Axis {
         let (times, step) = ((upper - lower) / period, own.step(period));
         let mut spans = Vec::new();
         if times > 0 {
-            pieces.clone().for_each(|(at, length)| push(&mut spans, Span { at: own.local(at), length }));
+            pieces.clone().for_each(|(at, length)| {
+                push(
+                    &mut spans,
+                    Span {
+                        at: own.local(at),
+                        length,
+                    },
+                )
+            });
         }
         let mut tail = Vec::new();
         for (at, length) in pieces {
             let at = at + times * period;
             if at < upper {
-                push(&mut tail, Span { at: own.local(at), length: length.min(upper - at) });
+                push(
+                    &mut tail,
+                    Span {
+                        at: own.local(at),
+                        length: length.min(upper - at),
+                    },
+                );
             }
         }
         // What follows itself without a gap is one piece.
@@ -205,7 +261,13 @@ impl Axis {
             ([], [one]) => Some(Self::One(*one)),
             _ => {
                 let total = sum(&spans) * times + sum(&tail);
-                Some(Self::Many(Box::new(Pattern { spans, step, count: times, tail, total })))
+                Some(Self::Many(Box::new(Pattern {
+                    spans,
+                    step,
+                    count: times,
+                    tail,
+                    total,
+                })))
             }
         }
     }
@@ -226,7 +288,10 @@ pub(crate) fn meet(own: &Comb, other: &Comb) -> Option<Axis> {
         return None;
     }
     if own.teeth.is_none() && other.teeth.is_none() {
-        return Some(Axis::One(Span { at: own.local(lower), length: upper - lower }));
+        return Some(Axis::One(Span {
+            at: own.local(lower),
+            length: upper - lower,
+        }));
     }
     let period = common(own.period(), other.period());
     let (mut at, end) = (lower, upper.min(lower.saturating_add(period)));
@@ -265,7 +330,10 @@ pub(crate) fn meet_all(own: &Comb, dimension: &Dimension, clip: Clip) -> Vec<(u3
             break;
         }
         let index = at + clip.lower;
-        let to = own.end(at).min(end).min(at.saturating_add(width - index % width));
+        let to = own
+            .end(at)
+            .min(end)
+            .min(at.saturating_add(width - index % width));
         pieces.push(((index / width % procs) as u32, (at, to - at)));
         at = to;
     }
@@ -294,12 +362,16 @@ mod tests {
 
     /// The indices of a rank in the domain, one by one.
     fn owned(dimension: &Dimension, process: u32, clip: Clip) -> Vec<u64> {
-        (0..clip.extent).filter(|at| dimension.owner(at + clip.lower) == process).collect()
+        (0..clip.extent)
+            .filter(|at| dimension.owner(at + clip.lower) == process)
+            .collect()
     }
 
     /// An index among those of its owner, counted from 0.
     fn number(dimension: &Dimension, index: u64) -> u64 {
-        (0..index).filter(|before| dimension.owner(*before) == dimension.owner(index)).count() as u64
+        (0..index)
+            .filter(|before| dimension.owner(*before) == dimension.owner(index))
+            .count() as u64
     }
 
     fn spreads(extent: u64, procs: u32) -> Vec<Dimension> {
@@ -320,7 +392,16 @@ mod tests {
 
     #[test]
     fn what_two_combs_share_is_what_both_own() {
-        let (ours, theirs) = (Clip { lower: 3, extent: 29 }, Clip { lower: 8, extent: 29 });
+        let (ours, theirs) = (
+            Clip {
+                lower: 3,
+                extent: 29,
+            },
+            Clip {
+                lower: 8,
+                extent: 29,
+            },
+        );
         for own_rule in spreads(33, 3) {
             for rule in spreads(40, 4) {
                 for process in 0..3 {
@@ -332,17 +413,26 @@ mod tests {
                     let all = meet_all(&own, &rule, theirs);
                     for other in 0..4 {
                         let other_comb = Comb::of(&rule, other, theirs);
-                        let shared = owned(&rule, other, theirs).into_iter().filter(|at| mine.contains(at));
-                        let expected: Vec<u64> =
-                            shared.map(|at| number(&own_rule, at + ours.lower)).collect();
+                        let shared = owned(&rule, other, theirs)
+                            .into_iter()
+                            .filter(|at| mine.contains(at));
+                        let expected: Vec<u64> = shared
+                            .map(|at| number(&own_rule, at + ours.lower))
+                            .collect();
                         for axis in [
                             meet(&own, &other_comb).as_ref(),
-                            all.iter().find(|(process, _)| *process == other).map(|(_, axis)| axis),
+                            all.iter()
+                                .find(|(process, _)| *process == other)
+                                .map(|(_, axis)| axis),
                         ] {
                             let spans = axis.into_iter().flat_map(Axis::spans);
-                            let got: Vec<u64> =
-                                spans.flat_map(|span| span.at..span.at + span.length).collect();
-                            assert_eq!(got, expected, "{own_rule:?} {process} and {rule:?} {other}");
+                            let got: Vec<u64> = spans
+                                .flat_map(|span| span.at..span.at + span.length)
+                                .collect();
+                            assert_eq!(
+                                got, expected,
+                                "{own_rule:?} {process} and {rule:?} {other}"
+                            );
                             assert_eq!(axis.map_or(0, Axis::total), expected.len() as u64);
                         }
                     }
@@ -359,17 +449,23 @@ mod tests {
         let block = Dimension::new(0, extent, 2, Spread::Block).unwrap();
         let all = meet_all(&Comb::of(&block, 0, clip), &cyclic, clip);
         assert_eq!(all.len(), 8);
-        let Axis::Many(pattern) = &all[3].1 else { panic!("{all:?}") };
+        let Axis::Many(pattern) = &all[3].1 else {
+            panic!("{all:?}")
+        };
         assert_eq!((pattern.spans.len(), pattern.step), (1, 24));
         // Of its own a cyclic rank sends the block's half in one piece.
         let all = meet_all(&Comb::of(&cyclic, 3, clip), &block, clip);
         assert!(matches!(all[0], (0, Axis::One(_))), "{all:?}");
         let other = Dimension::new(0, extent, 3, Spread::Cyclic(5)).unwrap();
-        let Axis::Many(pattern) = meet(&Comb::of(&cyclic, 1, clip), &Comb::of(&other, 0, clip)).unwrap()
+        let Axis::Many(pattern) =
+            meet(&Comb::of(&cyclic, 1, clip), &Comb::of(&other, 0, clip)).unwrap()
         else {
             panic!()
         };
-        assert!(pattern.spans.len() <= 5 && pattern.count > 1 << 30, "{pattern:?}");
+        assert!(
+            pattern.spans.len() <= 5 && pattern.count > 1 << 30,
+            "{pattern:?}"
+        );
     }
 
     #[test]
@@ -383,8 +479,14 @@ mod tests {
             .map(|(_, axis)| axis.total())
             .sum();
         assert_eq!(shared, extent);
-        let clip = Clip { lower: 5, extent: extent - 5 };
-        let (one, other) = (Comb::of(&one, 6, clip), Comb::of(&other, (1 << 31) - 1, clip));
+        let clip = Clip {
+            lower: 5,
+            extent: extent - 5,
+        };
+        let (one, other) = (
+            Comb::of(&one, 6, clip),
+            Comb::of(&other, (1 << 31) - 1, clip),
+        );
         assert_eq!((meet(&one, &other), meet(&other, &one)), (None, None));
     }
 }

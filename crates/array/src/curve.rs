@@ -35,7 +35,9 @@ pub(crate) fn place(mut at: Dims, bits: u32) -> u64 {
         }
     }
     (0..bits).rev().fold(0, |place, bit| {
-        at.iter().fold(place, |place, coordinate| place << 1 | ((coordinate ^ flips) >> bit & 1))
+        at.iter().fold(place, |place, coordinate| {
+            place << 1 | ((coordinate ^ flips) >> bit & 1)
+        })
     })
 }
 
@@ -62,7 +64,11 @@ mod tests {
         for (dims, bits) in [(1, 5), (2, 1), (2, 4), (3, 3), (4, 2), (5, 1), (7, 1)] {
             let cells = walk(dims, bits);
             for step in cells.windows(2) {
-                let far: u64 = step[0].iter().zip(&*step[1]).map(|(a, b)| a.abs_diff(*b)).sum();
+                let far: u64 = step[0]
+                    .iter()
+                    .zip(&*step[1])
+                    .map(|(a, b)| a.abs_diff(*b))
+                    .sum();
                 assert_eq!(far, 1, "{step:?} in {dims} dimensions");
             }
         }

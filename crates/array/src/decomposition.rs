@@ -52,17 +52,34 @@ impl Decomposition {
             )));
         }
         let dimensions = spreads.iter().enumerate();
-        let dimensions =
-            dimensions.map(|(dim, spread)| Dimension::new(dim, shape[dim], grid[dim], spread.clone()));
+        let dimensions = dimensions
+            .map(|(dim, spread)| Dimension::new(dim, shape[dim], grid[dim], spread.clone()));
         let dimensions = dimensions.collect::<Result<_, _>>()?;
-        Ok(Self { shape, ranks, rule: Rule::Regular(Grid { dimensions, procs, order }) })
+        Ok(Self {
+            shape,
+            ranks,
+            rule: Rule::Regular(Grid {
+                dimensions,
+                procs,
+                order,
+            }),
+        })
     }
 
     /// [`Spread::Block`] in every dimension, over a grid in C order that has all ranks.
     pub fn block(shape: &[u64], grid: &[u32]) -> Result<Self, Error> {
-        let ranks = grid.iter().try_fold(1u32, |product, procs| product.checked_mul(*procs));
-        let ranks = ranks.ok_or_else(|| Error::Invalid("a grid has more than 2³² processes".into()))?;
-        Self::regular(shape, grid, &vec![Spread::Block; grid.len()], Order::C, ranks)
+        let ranks = grid
+            .iter()
+            .try_fold(1u32, |product, procs| product.checked_mul(*procs));
+        let ranks =
+            ranks.ok_or_else(|| Error::Invalid("a grid has more than 2³² processes".into()))?;
+        Self::regular(
+            shape,
+            grid,
+            &vec![Spread::Block; grid.len()],
+            Order::C,
+            ranks,
+        )
     }
 
     /// Everything on one rank: a serial program.
@@ -72,12 +89,20 @@ impl Decomposition {
 
     /// Each rank has a list of boxes, and only it knows them.
     pub fn boxes(shape: &[u64], ranks: u32) -> Result<Self, Error> {
-        Ok(Self { shape: checked(shape, ranks)?, ranks, rule: Rule::Boxes })
+        Ok(Self {
+            shape: checked(shape, ranks)?,
+            ranks,
+            rule: Rule::Boxes,
+        })
     }
 
     /// Each rank has a list of elements, by their numbers, and only it knows them.
     pub fn indices(shape: &[u64], ranks: u32) -> Result<Self, Error> {
-        Ok(Self { shape: checked(shape, ranks)?, ranks, rule: Rule::Indices })
+        Ok(Self {
+            shape: checked(shape, ranks)?,
+            ranks,
+            rule: Rule::Indices,
+        })
     }
 
     /// The extents of the whole array.
@@ -103,8 +128,13 @@ impl Decomposition {
     /// The owner of an element; `None` outside the array, and where only the ranks themselves know.
     pub fn owner(&self, point: &[u64]) -> Option<u32> {
         let grid = self.grid()?;
-        let inside = point.len() == self.shape.len() && point.iter().zip(&*self.shape).all(|(at, n)| at < n);
-        inside.then(|| grid.rank(&Dims::from_fn(point.len(), |dim| grid.dimensions[dim].owner(point[dim]))))
+        let inside =
+            point.len() == self.shape.len() && point.iter().zip(&*self.shape).all(|(at, n)| at < n);
+        inside.then(|| {
+            grid.rank(&Dims::from_fn(point.len(), |dim| {
+                grid.dimensions[dim].owner(point[dim])
+            }))
+        })
     }
 
     /// How many processes there are along each dimension of the grid; `None` if there is no grid.
@@ -114,15 +144,20 @@ impl Decomposition {
 
     /// The rules by which the dimensions are spread over the processes along them; none if there is no grid.
     pub fn spreads(&self) -> impl Iterator<Item = &Spread> {
-        self.grid().into_iter().flat_map(|grid| grid.dimensions.iter().map(|dimension| &dimension.spread))
+        self.grid()
+            .into_iter()
+            .flat_map(|grid| grid.dimensions.iter().map(|dimension| &dimension.spread))
     }
 
     /// Where along a dimension another process may begin, from index `from` up to `to`, which is the last one; nothing if there is
     /// no grid. These cuts cross the whole array.
     pub fn cuts(&self, dim: usize, from: u64, to: u64) -> impl Iterator<Item = u64> {
         let dimension = self.grid().and_then(|grid| grid.dimensions.get(dim));
-        let next =
-            move |at: &u64| dimension.filter(|_| *at < to).map(|dimension| dimension.end_of_run(*at).min(to));
+        let next = move |at: &u64| {
+            dimension
+                .filter(|_| *at < to)
+                .map(|dimension| dimension.end_of_run(*at).min(to))
+        };
         std::iter::successors(next(&from), next)
     }
 
@@ -138,26 +173,39 @@ impl Decomposition {
     /// How many indices a rank has in each dimension; `None` if only the rank itself knows.
     pub fn extents(&self, rank: u32) -> Option<Dims> {
         let grid = self.grid()?;
-        let Some(place) = self.coordinates(rank) else { return Some(Dims::all(self.shape.len(), 0)) };
-        Some(Dims::from_fn(place.len(), |dim| grid.dimensions[dim].count(place[dim])))
+        let Some(place) = self.coordinates(rank) else {
+            return Some(Dims::all(self.shape.len(), 0));
+        };
+        Some(Dims::from_fn(place.len(), |dim| {
+            grid.dimensions[dim].count(place[dim])
+        }))
     }
 
     /// Which indices a rank has along a dimension, rising; `None` if only the rank itself knows.
     pub fn indices_along(&self, rank: u32, dim: usize) -> Option<impl Iterator<Item = u64>> {
         let dimension = self.grid()?.dimensions.get(dim)?;
-        let runs = self.coordinates(rank).map(|place| dimension.runs(place[dim])).unwrap_or_default();
+        let runs = self
+            .coordinates(rank)
+            .map(|place| dimension.runs(place[dim]))
+            .unwrap_or_default();
         Some(runs.into_iter().flat_map(|(from, to)| from..to))
     }
 
     /// How many elements a rank has; `None` if only the rank itself knows.
     pub fn elements(&self, rank: u32) -> Option<u64> {
         let beyond = self.is_regular() && self.coordinates(rank).is_none();
-        if beyond { Some(0) } else { self.extents(rank).map(|extents| extents.volume()) }
+        if beyond {
+            Some(0)
+        } else {
+            self.extents(rank).map(|extents| extents.volume())
+        }
     }
 
     /// What a rank owns as boxes, in C order; empty if only the rank itself knows. Cyclic dimensions have many.
     pub fn regions(&self, rank: u32) -> Vec<Region> {
-        let (Some(grid), Some(place)) = (self.grid(), self.coordinates(rank)) else { return Vec::new() };
+        let (Some(grid), Some(place)) = (self.grid(), self.coordinates(rank)) else {
+            return Vec::new();
+        };
         let mut regions = vec![Region::from_fn(0, |_| (0, 0))];
         for (dimension, process) in grid.dimensions.iter().zip(&*place) {
             let runs = dimension.runs(*process);
@@ -165,7 +213,11 @@ impl Decomposition {
                 let count = region.lower().len();
                 runs.iter().map(move |run| {
                     Region::from_fn(count + 1, |dim| {
-                        if dim < count { (region.lower()[dim], region.upper()[dim]) } else { *run }
+                        if dim < count {
+                            (region.lower()[dim], region.upper()[dim])
+                        } else {
+                            *run
+                        }
                     })
                 })
             });
@@ -175,7 +227,11 @@ impl Decomposition {
     }
 
     pub(crate) fn grid(&self) -> Option<&Grid> {
-        if let Rule::Regular(grid) = &self.rule { Some(grid) } else { None }
+        if let Rule::Regular(grid) = &self.rule {
+            Some(grid)
+        } else {
+            None
+        }
     }
 }
 
@@ -192,21 +248,32 @@ impl Dimension {
     fn runs(&self, process: u32) -> Vec<(u64, u64)> {
         let (from, to) = self.interval(process);
         let Some((block, procs)) = self.teeth() else {
-            return if from < to { vec![(from, to)] } else { Vec::new() };
+            return if from < to {
+                vec![(from, to)]
+            } else {
+                Vec::new()
+            };
         };
         let step = block.saturating_mul(procs);
-        let starts = std::iter::successors(Some(from), |at| at.checked_add(step)).take_while(|at| *at < to);
-        starts.map(|at| (at, at.saturating_add(block).min(to))).collect()
+        let starts =
+            std::iter::successors(Some(from), |at| at.checked_add(step)).take_while(|at| *at < to);
+        starts
+            .map(|at| (at, at.saturating_add(block).min(to)))
+            .collect()
     }
 }
 
 fn checked(shape: &[u64], ranks: u32) -> Result<Dims, Error> {
     let shape = Dims::new(shape)?;
     if shape.iter().any(|extent| *extent > MOST_ELEMENTS) || shape.volume() > MOST_ELEMENTS {
-        return Err(Error::Invalid(format!("an array of {shape} has more than {MOST_ELEMENTS} elements")));
+        return Err(Error::Invalid(format!(
+            "an array of {shape} has more than {MOST_ELEMENTS} elements"
+        )));
     }
     if ranks == 0 {
-        return Err(Error::Invalid("a decomposition over 0 ranks; give at least 1".into()));
+        return Err(Error::Invalid(
+            "a decomposition over 0 ranks; give at least 1".into(),
+        ));
     }
     Ok(shape)
 }
@@ -219,15 +286,23 @@ mod tests {
     fn every_element_has_the_owner_whose_boxes_hold_it() {
         let spreads = [Spread::Cyclic(2), Spread::Even, Spread::Block];
         for order in [Order::C, Order::Fortran] {
-            let decomposition = Decomposition::regular(&[9, 4, 5], &[2, 3, 2], &spreads, order, 14).unwrap();
+            let decomposition =
+                Decomposition::regular(&[9, 4, 5], &[2, 3, 2], &spreads, order, 14).unwrap();
             let regions: Vec<_> = (0..14).map(|rank| decomposition.regions(rank)).collect();
             let whole = Dims::new(&[9, 4, 5]).unwrap();
             for number in 0..whole.volume() {
                 let point = Order::C.point(number, &whole);
                 let owner = decomposition.owner(&point).unwrap();
                 for (rank, regions) in regions.iter().enumerate() {
-                    let holds = regions.iter().filter(|region| region.contains(&point)).count();
-                    assert_eq!(holds, usize::from(rank as u32 == owner), "{point:?} and rank {rank}");
+                    let holds = regions
+                        .iter()
+                        .filter(|region| region.contains(&point))
+                        .count();
+                    assert_eq!(
+                        holds,
+                        usize::from(rank as u32 == owner),
+                        "{point:?} and rank {rank}"
+                    );
                 }
             }
             for rank in 0..14 {
@@ -241,10 +316,14 @@ mod tests {
     #[test]
     fn between_cuts_there_is_one_owner() {
         let spreads = [Spread::Cyclic(2), Spread::Bounds(vec![0, 3, 3, 8])];
-        let decomposition = Decomposition::regular(&[9, 8], &[2, 3], &spreads, Order::C, 6).unwrap();
+        let decomposition =
+            Decomposition::regular(&[9, 8], &[2, 3], &spreads, Order::C, 6).unwrap();
         let cuts = |dim, from, to| decomposition.cuts(dim, from, to).collect::<Vec<_>>();
         assert_eq!(cuts(0, 0, 9), [2, 4, 6, 8, 9]);
-        assert_eq!((cuts(0, 3, 5), cuts(1, 0, 8), cuts(1, 5, 5)), (vec![4, 5], vec![3, 8], vec![]));
+        assert_eq!(
+            (cuts(0, 3, 5), cuts(1, 0, 8), cuts(1, 5, 5)),
+            (vec![4, 5], vec![3, 8], vec![])
+        );
         assert_eq!(decomposition.processes().unwrap()[..], [2, 3]);
         assert!(decomposition.spreads().eq(&spreads));
         let boxes = Decomposition::boxes(&[9, 8], 6).unwrap();
@@ -255,7 +334,8 @@ mod tests {
     fn ranks_count_through_the_grid_in_its_order() {
         let at = |order| {
             let decomposition =
-                Decomposition::regular(&[4, 6], &[2, 3], &[Spread::Block, Spread::Block], order, 6).unwrap();
+                Decomposition::regular(&[4, 6], &[2, 3], &[Spread::Block, Spread::Block], order, 6)
+                    .unwrap();
             decomposition.owner(&[0, 2])
         };
         assert_eq!((at(Order::C), at(Order::Fortran)), (Some(1), Some(2)));
@@ -273,10 +353,18 @@ mod tests {
         let text = |result: Result<Decomposition, Error>| result.unwrap_err().to_string();
         let spread = [Spread::Block, Spread::Block];
         assert_eq!(
-            text(Decomposition::regular(&[4, 4], &[2, 3], &spread, Order::C, 5)),
+            text(Decomposition::regular(
+                &[4, 4],
+                &[2, 3],
+                &spread,
+                Order::C,
+                5
+            )),
             "a grid of 2 × 3 processes needs 6 ranks; there are 5"
         );
-        assert!(text(Decomposition::block(&[4, 4], &[2])).contains("2 extents, a grid of 1 dimensions"));
+        assert!(
+            text(Decomposition::block(&[4, 4], &[2])).contains("2 extents, a grid of 1 dimensions")
+        );
         assert!(text(Decomposition::boxes(&[1 << 40, 1 << 40], 2)).contains("more than"));
         assert!(text(Decomposition::indices(&[4], 0)).contains("0 ranks"));
         assert!(text(Decomposition::block(&[4, 4], &[1 << 16, 1 << 16])).contains("2³²"));

@@ -22,7 +22,10 @@ impl<T: Copy + Default> Dims<T> {
     /// The values of a slice; more than [`MOST_DIMS`] are refused.
     pub fn new(values: &[T]) -> Result<Self, Error> {
         if values.len() > MOST_DIMS {
-            let message = format!("an array has at most {MOST_DIMS} dimensions, not {}", values.len());
+            let message = format!(
+                "an array has at most {MOST_DIMS} dimensions, not {}",
+                values.len()
+            );
             return Err(Error::Invalid(message));
         }
         Ok(Self::from_fn(values.len(), |dim| values[dim]))
@@ -35,7 +38,10 @@ impl<T: Copy + Default> Dims<T> {
         for (dim, place) in values[..count].iter_mut().enumerate() {
             *place = value(dim);
         }
-        Self { values, count: count as u8 }
+        Self {
+            values,
+            count: count as u8,
+        }
     }
 
     /// The same value in each of `count` dimensions.
@@ -50,7 +56,8 @@ impl Dims {
         if self.contains(&0) {
             0
         } else {
-            self.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent))
+            self.iter()
+                .fold(1, |product: u64, &extent| product.saturating_mul(extent))
         }
     }
 }
@@ -71,7 +78,10 @@ impl<T> DerefMut for Dims<T> {
 
 impl<T: Copy + Default> Default for Dims<T> {
     fn default() -> Self {
-        Self { values: [T::default(); MOST_DIMS], count: 0 }
+        Self {
+            values: [T::default(); MOST_DIMS],
+            count: 0,
+        }
     }
 }
 
@@ -109,7 +119,10 @@ mod tests {
     #[test]
     fn eight_dimensions_are_refused() {
         let error = Dims::new(&[1u64; 8]).unwrap_err();
-        assert_eq!(error.to_string(), "an array has at most 7 dimensions, not 8");
+        assert_eq!(
+            error.to_string(),
+            "an array has at most 7 dimensions, not 8"
+        );
     }
 
     #[test]

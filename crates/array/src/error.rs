@@ -60,7 +60,11 @@ impl fmt::Display for Overlap {
         if one == other {
             write!(f, "rank {one} of the sender owns {} twice", self.region)
         } else {
-            write!(f, "ranks {one} and {other} of the sender both own {}", self.region)
+            write!(
+                f,
+                "ranks {one} and {other} of the sender both own {}",
+                self.region
+            )
         }
     }
 }
@@ -97,13 +101,21 @@ mod tests {
     #[test]
     fn messages_name_ranks_and_regions_and_count_the_rest() {
         let region = Region::new(&[0, 2], &[4, 8]).unwrap();
-        let overlap = Overlap { ranks: [3, 5], region };
+        let overlap = Overlap {
+            ranks: [3, 5],
+            region,
+        };
         let text = Error::Overlap(vec![overlap; 6]).to_string();
-        assert!(text.starts_with("ranks 3 and 5 of the sender both own [0:4, 2:8]; "), "{text}");
+        assert!(
+            text.starts_with("ranks 3 and 5 of the sender both own [0:4, 2:8]; "),
+            "{text}"
+        );
         assert!(text.contains("and 2 more; every element"), "{text}");
         let text = Error::Gap(vec![Gap { rank: 1, region }]).to_string();
         assert!(
-            text.starts_with("no rank of the sender owns [0:4, 2:8], which rank 1 of the receiver wants;"),
+            text.starts_with(
+                "no rank of the sender owns [0:4, 2:8], which rank 1 of the receiver wants;"
+            ),
             "{text}"
         );
     }

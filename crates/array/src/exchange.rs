@@ -51,7 +51,11 @@ impl Side {
     /// The whole of an array, in C order.
     pub fn new(decomposition: Decomposition) -> Self {
         let region = Region::whole(decomposition.shape()).expect("a shape that has been checked");
-        Self { decomposition, region, order: Order::C }
+        Self {
+            decomposition,
+            region,
+            order: Order::C,
+        }
     }
 
     /// Only this region of it.
@@ -79,13 +83,18 @@ impl Side {
 
     pub(crate) fn clip(&self, dim: usize) -> Clip {
         let lower = self.region.lower()[dim];
-        Clip { lower, extent: self.region.upper()[dim] - lower }
+        Clip {
+            lower,
+            extent: self.region.upper()[dim] - lower,
+        }
     }
 
     /// A box of the domain, as a box of this array.
     pub(crate) fn outside(&self, region: &Region) -> Region {
         let by = Dims::from_fn(region.lower().len(), |dim| self.region.lower()[dim] as i64);
-        region.shift(&by).expect("a box of the domain lies in the array")
+        region
+            .shift(&by)
+            .expect("a box of the domain lies in the array")
     }
 }
 
@@ -99,7 +108,9 @@ pub(crate) struct Owned {
 impl Owned {
     /// The smallest box of the domain around it.
     pub fn hull(&self) -> Region {
-        Region::from_fn(self.combs.len(), |dim| (self.combs[dim].lower, self.combs[dim].upper))
+        Region::from_fn(self.combs.len(), |dim| {
+            (self.combs[dim].lower, self.combs[dim].upper)
+        })
     }
 
     pub fn elements(&self) -> u64 {
@@ -115,22 +126,33 @@ impl Side {
             (Rule::Regular(grid), _) => {
                 let place = self.decomposition.coordinates(rank);
                 let part = place.map(|place| {
-                    let comb = |dim: usize| Comb::of(&grid.dimensions[dim], place[dim], self.clip(dim));
-                    Owned { block: 0, combs: Dims::from_fn(dims, comb) }
+                    let comb =
+                        |dim: usize| Comb::of(&grid.dimensions[dim], place[dim], self.clip(dim));
+                    Owned {
+                        block: 0,
+                        combs: Dims::from_fn(dims, comb),
+                    }
                 });
                 part.into_iter().collect()
             }
             (Rule::Boxes, Parts::Boxes(boxes)) => {
                 let part = |(block, region): (usize, &Region)| {
-                    let comb =
-                        |dim: usize| Comb::piece(self.clip(dim), region.lower()[dim], region.upper()[dim]);
-                    Owned { block: block as u32, combs: Dims::from_fn(dims, comb) }
+                    let comb = |dim: usize| {
+                        Comb::piece(self.clip(dim), region.lower()[dim], region.upper()[dim])
+                    };
+                    Owned {
+                        block: block as u32,
+                        combs: Dims::from_fn(dims, comb),
+                    }
                 };
                 boxes.iter().enumerate().map(part).collect()
             }
             _ => Vec::new(),
         };
-        owned.into_iter().filter(|part| part.elements() > 0).collect()
+        owned
+            .into_iter()
+            .filter(|part| part.elements() > 0)
+            .collect()
     }
 }
 
@@ -190,9 +212,16 @@ impl Exchange {
         }
         let (own, other) = self.sides(role);
         let shapes = shapes(&own.decomposition, rank, &Parts::Rule)?;
-        let product = own.owned(rank, &Parts::Rule).first().and_then(|part| Product::new(part, other));
+        let product = own
+            .owned(rank, &Parts::Rule)
+            .first()
+            .and_then(|part| Product::new(part, other));
         let shared = product.map_or_else(|| Shared::List(List::default()), Shared::Product);
-        Ok(Schedule { order: self.to.order, shapes, shared })
+        Ok(Schedule {
+            order: self.to.order,
+            shapes,
+            shared,
+        })
     }
 
     /// The schedule of a rank of the receiver, and what to tell to each of its partners (nobody, between regular ones). `answers`
@@ -216,11 +245,18 @@ impl Exchange {
 
     /// The schedule of a rank of the sender, from what the ranks of the receiver have told it (between regular ones nothing needs to
     /// be told).
-    pub fn sending(&self, rank: u32, parts: &Parts, wants: &[(u32, Wants)]) -> Result<Schedule, Error> {
+    pub fn sending(
+        &self,
+        rank: u32,
+        parts: &Parts,
+        wants: &[(u32, Wants)],
+    ) -> Result<Schedule, Error> {
         parts.check(&self.from.decomposition, rank)?;
         let ranks = self.to.decomposition.ranks();
         if let Some((receiver, _)) = wants.iter().find(|(receiver, _)| *receiver >= ranks) {
-            return Err(Error::Broken(format!("a want of rank {receiver}; the receiver has {ranks} ranks")));
+            return Err(Error::Broken(format!(
+                "a want of rank {receiver}; the receiver has {ranks} ranks"
+            )));
         }
         if self.is_regular() {
             return self.schedule(Role::Sender, rank);
@@ -234,7 +270,9 @@ impl Exchange {
 
     /// Whether elements are found by their numbers, since a side has no boxes.
     pub(crate) fn by_numbers(&self) -> bool {
-        [&self.from, &self.to].iter().any(|side| side.decomposition.rule == Rule::Indices)
+        [&self.from, &self.to]
+            .iter()
+            .any(|side| side.decomposition.rule == Rule::Indices)
     }
 
     /// Own and other side.
@@ -247,8 +285,15 @@ impl Exchange {
 }
 
 /// All that one of a rank's arrays shares with the ranks of a regular side. `partner` hears of each of these ranks.
-pub(crate) fn by_rule(builder: &mut Builder, part: &Owned, other: &Side, mut partner: impl FnMut(u32)) {
-    let Some(product) = Product::new(part, other) else { return };
+pub(crate) fn by_rule(
+    builder: &mut Builder,
+    part: &Owned,
+    other: &Side,
+    mut partner: impl FnMut(u32),
+) {
+    let Some(product) = Product::new(part, other) else {
+        return;
+    };
     let before = builder.axes.len() as u32;
     for (place, Partner { rank, elements }) in product.partners().enumerate() {
         let mut piece = product.piece(place);
@@ -272,7 +317,15 @@ pub(crate) fn pair(builder: &mut Builder, part: &Owned, other: &Dims<Comb>, rank
         elements *= Axis::total(&axis);
         axes[dim] = builder.axis(axis);
     }
-    builder.piece(rank, Piece { block: part.block, axes, before: 0 }, elements);
+    builder.piece(
+        rank,
+        Piece {
+            block: part.block,
+            axes,
+            before: 0,
+        },
+        elements,
+    );
     elements
 }
 
@@ -289,10 +342,19 @@ mod tests {
     fn rows_to_columns() {
         let exchange = Exchange::new(side(&[8, 8], &[2, 1]), side(&[8, 8], &[1, 4])).unwrap();
         let sending = exchange.schedule(Role::Sender, 1).unwrap();
-        let partners: Vec<_> = sending.partners().map(|partner| (partner.rank, partner.elements)).collect();
+        let partners: Vec<_> = sending
+            .partners()
+            .map(|partner| (partner.rank, partner.elements))
+            .collect();
         assert_eq!(partners, [(0, 8), (1, 8), (2, 8), (3, 8)]);
         let receiving = exchange.schedule(Role::Receiver, 3).unwrap();
-        assert_eq!(receiving.partners().map(|partner| partner.rank).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(
+            receiving
+                .partners()
+                .map(|partner| partner.rank)
+                .collect::<Vec<_>>(),
+            [0, 1]
+        );
         assert_eq!((sending.elements(), receiving.elements()), (32, 16));
         assert_eq!((sending.find(2), sending.find(4)), (Some(2), None));
     }
@@ -314,7 +376,9 @@ mod tests {
         let text = |from, to| Exchange::new(from, to).unwrap_err().to_string();
         let message = text(side(&[8, 8], &[1, 1]), side(&[8, 9], &[1, 1]));
         assert!(
-            message.starts_with("the sender couples 8 × 8 elements ([0:8, 0:8]), the receiver 8 × 9 ("),
+            message.starts_with(
+                "the sender couples 8 × 8 elements ([0:8, 0:8]), the receiver 8 × 9 ("
+            ),
             "{message}"
         );
         let outside = side(&[8, 8], &[1, 1]).region(Region::new(&[4, 4], &[9, 8]).unwrap());

@@ -41,11 +41,16 @@ impl List {
     }
 
     pub fn find(&self, rank: u32) -> Option<usize> {
-        self.partners.binary_search_by_key(&rank, |(partner, _)| partner.rank).ok()
+        self.partners
+            .binary_search_by_key(&rank, |(partner, _)| partner.rank)
+            .ok()
     }
 
     pub fn elements(&self) -> u64 {
-        self.partners.iter().map(|(partner, _)| partner.elements).sum()
+        self.partners
+            .iter()
+            .map(|(partner, _)| partner.elements)
+            .sum()
     }
 
     /// How much memory it takes beside its axes, in bytes.
@@ -59,7 +64,11 @@ impl List {
     pub fn content(&self, partner: usize) -> Content<'_> {
         match self.partners[partner].1 {
             Place::Pieces(from, to) => Content::Pieces(Pieces::Listed(&self.pieces[from..to])),
-            Place::Strips(from, to) => Content::Strips(Strips { list: self, from, to }),
+            Place::Strips(from, to) => Content::Strips(Strips {
+                list: self,
+                from,
+                to,
+            }),
         }
     }
 
@@ -93,20 +102,38 @@ impl<'a> Strips<'a> {
     pub fn cut(self, range: Range<u64>) -> impl Iterator<Item = Strip> + 'a {
         let (List { strips, marks, .. }, from) = (self.list, self.from);
         let mark = from / APART;
-        let before: u64 = strips[mark * APART..from].iter().map(|strip| strip.length).sum();
-        let (begin, end) = (marks[mark] + before + range.start, marks[mark] + before + range.end);
+        let before: u64 = strips[mark * APART..from]
+            .iter()
+            .map(|strip| strip.length)
+            .sum();
+        let (begin, end) = (
+            marks[mark] + before + range.start,
+            marks[mark] + before + range.end,
+        );
         let (first, begins) = self.list.find_strip(begin);
         let (last, ends) = self.list.find_strip(end.saturating_sub(1).max(begin));
         let at = strips[first].at + (begin - begins);
         let (head, middle, tail) = match last - first {
-            0 => (Strip { at, length: end - begin }, 0..0, None),
+            0 => (
+                Strip {
+                    at,
+                    length: end - begin,
+                },
+                0..0,
+                None,
+            ),
             _ => {
                 let length = strips[first].length - (begin - begins);
-                let tail = Strip { at: strips[last].at, length: end - ends };
+                let tail = Strip {
+                    at: strips[last].at,
+                    length: end - ends,
+                };
                 (Strip { at, length }, first + 1..last, Some(tail))
             }
         };
-        std::iter::once(head).chain(strips[middle].iter().copied()).chain(tail)
+        std::iter::once(head)
+            .chain(strips[middle].iter().copied())
+            .chain(tail)
     }
 }
 
@@ -151,7 +178,13 @@ impl Builder {
                 piece.before = elements;
                 elements += *count;
             }
-            partners.push((Partner { rank: group[0].0, elements }, Place::Pieces(at, at + group.len())));
+            partners.push((
+                Partner {
+                    rank: group[0].0,
+                    elements,
+                },
+                Place::Pieces(at, at + group.len()),
+            ));
             at += group.len();
         }
         self.strips.sort_by_key(|(rank, _)| *rank);
@@ -172,11 +205,27 @@ impl Builder {
                 elements += strip.length;
             }
             total += elements;
-            partners.push((Partner { rank: group[0].0, elements }, Place::Strips(from, strips.len())));
+            partners.push((
+                Partner {
+                    rank: group[0].0,
+                    elements,
+                },
+                Place::Strips(from, strips.len()),
+            ));
         }
         let pieces = self.pieces.into_iter().map(|(_, piece, _)| piece).collect();
-        let list = List { axes: self.axes, pieces, strips, marks, partners };
-        Schedule { order, shapes, shared: Shared::List(list) }
+        let list = List {
+            axes: self.axes,
+            pieces,
+            strips,
+            marks,
+            partners,
+        };
+        Schedule {
+            order,
+            shapes,
+            shared: Shared::List(list),
+        }
     }
 }
 
@@ -195,13 +244,21 @@ mod tests {
         }
         let schedule = builder.finish(Order::C, Vec::new());
         for (partner, whole) in whole.iter().enumerate() {
-            let Content::Strips(strips) = schedule.content(partner) else { panic!("single elements") };
+            let Content::Strips(strips) = schedule.content(partner) else {
+                panic!("single elements")
+            };
             let ends = |begin: usize| [begin + 1, begin + 2, begin + 7, begin + 40, whole.len()];
-            for (begin, end) in (0..whole.len()).flat_map(|begin| ends(begin).map(|end| (begin, end))) {
+            for (begin, end) in
+                (0..whole.len()).flat_map(|begin| ends(begin).map(|end| (begin, end)))
+            {
                 let end = end.min(whole.len());
-                let part =
-                    strips.cut(begin as u64..end as u64).flat_map(|strip| strip.at..strip.at + strip.length);
-                assert!(part.eq(whole[begin..end].iter().copied()), "elements {begin} to {end}");
+                let part = strips
+                    .cut(begin as u64..end as u64)
+                    .flat_map(|strip| strip.at..strip.at + strip.length);
+                assert!(
+                    part.eq(whole[begin..end].iter().copied()),
+                    "elements {begin} to {end}"
+                );
             }
         }
     }

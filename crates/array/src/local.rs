@@ -41,24 +41,42 @@ impl Local {
         let halo = halo.unwrap_or(&none);
         if halo.len() != dims {
             let count = halo.len();
-            return Err(Error::Invalid(format!("{count} halo widths for an array of {dims} dimensions")));
+            return Err(Error::Invalid(format!(
+                "{count} halo widths for an array of {dims} dimensions"
+            )));
         }
         if decomposition.rule == Rule::Indices && *halo != none {
             return Err(Error::Invalid("an array by indices has no halo".into()));
         }
         let (mut blocks, mut length, mut before) = (Vec::new(), 0u64, 0u64);
         for extents in shapes(decomposition, rank, parts)? {
-            let width = |dim: usize| halo.get(dim).map_or(0, |(below, above)| below.saturating_add(*above));
-            let with_halo = Dims::from_fn(extents.len(), |dim| extents[dim].saturating_add(width(dim)));
+            let width = |dim: usize| {
+                halo.get(dim)
+                    .map_or(0, |(below, above)| below.saturating_add(*above))
+            };
+            let with_halo =
+                Dims::from_fn(extents.len(), |dim| extents[dim].saturating_add(width(dim)));
             if with_halo.volume() > MOST_ELEMENTS {
-                return Err(Error::Invalid(format!("an array of {with_halo}, halo and all, is too large")));
+                return Err(Error::Invalid(format!(
+                    "an array of {with_halo}, halo and all, is too large"
+                )));
             }
             let strides = order.strides(&with_halo);
-            let below = Dims::from_fn(extents.len(), |dim| halo.get(dim).map_or(0, |(below, _)| *below));
-            let inside: u64 =
-                below.iter().zip(&*strides).map(|(width, stride)| width.saturating_mul(*stride)).sum();
+            let below = Dims::from_fn(extents.len(), |dim| {
+                halo.get(dim).map_or(0, |(below, _)| *below)
+            });
+            let inside: u64 = below
+                .iter()
+                .zip(&*strides)
+                .map(|(width, stride)| width.saturating_mul(*stride))
+                .sum();
             let strides = Dims::from_fn(extents.len(), |dim| strides[dim] as i64);
-            blocks.push(Block { extents, offset: length.saturating_add(inside), strides, before });
+            blocks.push(Block {
+                extents,
+                offset: length.saturating_add(inside),
+                strides,
+                before,
+            });
             length = length.saturating_add(with_halo.volume());
             before += extents.volume();
         }
@@ -71,20 +89,38 @@ impl Local {
         let (extents, strides) = (Dims::new(extents)?, Dims::new(strides)?);
         if extents.len() != strides.len() {
             let (shape, steps) = (extents.len(), strides.len());
-            return Err(Error::Invalid(format!("an array of {shape} dimensions with {steps} strides")));
+            return Err(Error::Invalid(format!(
+                "an array of {shape} dimensions with {steps} strides"
+            )));
         }
         let (mut first, mut last) = (i128::from(offset), i128::from(offset));
         for (extent, stride) in extents.iter().zip(&*strides) {
             let reach = i128::from(extent.saturating_sub(1)) * i128::from(*stride);
-            if reach < 0 { first += reach } else { last += reach }
+            if reach < 0 {
+                first += reach
+            } else {
+                last += reach
+            }
         }
         if !extents.contains(&0) && (first < 0 || last >= i128::from(MOST_ELEMENTS)) {
             return Err(Error::Invalid(format!(
                 "an array of {extents} reaches from element {first} to {last}"
             )));
         }
-        let length = if extents.contains(&0) { 0 } else { last as u64 + 1 };
-        Ok(Self { blocks: vec![Block { extents, offset, strides, before: 0 }], length })
+        let length = if extents.contains(&0) {
+            0
+        } else {
+            last as u64 + 1
+        };
+        Ok(Self {
+            blocks: vec![Block {
+                extents,
+                offset,
+                strides,
+                before: 0,
+            }],
+            length,
+        })
     }
 
     /// An array as a program declares it, halo and all: its extents and strides, as NumPy or a Fortran descriptor gives them. The
@@ -101,13 +137,19 @@ impl Local {
                 "an array of {extents} with {strides} strides and the halo {halo:?}, which does not fit into it"
             )));
         }
-        let whole = |dim: usize| i128::from(extents[dim].saturating_sub(1)) * i128::from(strides[dim]);
+        let whole =
+            |dim: usize| i128::from(extents[dim].saturating_sub(1)) * i128::from(strides[dim]);
         let below = |dim: usize| i128::from(halo[dim].0) * i128::from(strides[dim]);
-        let offset: i128 = (0..extents.len()).map(|dim| below(dim) - whole(dim).min(0)).sum();
-        let owned = Dims::from_fn(extents.len(), |dim| extents[dim] - halo[dim].0 - halo[dim].1);
+        let offset: i128 = (0..extents.len())
+            .map(|dim| below(dim) - whole(dim).min(0))
+            .sum();
+        let owned = Dims::from_fn(extents.len(), |dim| {
+            extents[dim] - halo[dim].0 - halo[dim].1
+        });
         // Nothing lies where there is only halo, and what would be its place may be before an array that runs backwards.
         let offset = if owned.contains(&0) { 0 } else { offset };
-        let offset = u64::try_from(offset).map_err(|_| Error::Invalid("an array is too large".into()))?;
+        let offset =
+            u64::try_from(offset).map_err(|_| Error::Invalid("an array is too large".into()))?;
         Self::strided(&owned, offset, strides)
     }
 
@@ -118,13 +160,21 @@ impl Local {
 }
 
 /// The extents of the arrays that a rank holds.
-pub(crate) fn shapes(decomposition: &Decomposition, rank: u32, parts: &Parts) -> Result<Vec<Dims>, Error> {
+pub(crate) fn shapes(
+    decomposition: &Decomposition,
+    rank: u32,
+    parts: &Parts,
+) -> Result<Vec<Dims>, Error> {
     parts.check(decomposition, rank)?;
     Ok(match parts {
         // Without dimensions the extents do not say whether the rank has the one element.
         Parts::Rule => {
             let elements = decomposition.elements(rank);
-            decomposition.extents(rank).into_iter().filter(|own| Some(own.volume()) == elements).collect()
+            decomposition
+                .extents(rank)
+                .into_iter()
+                .filter(|own| Some(own.volume()) == elements)
+                .collect()
         }
         Parts::Boxes(boxes) => boxes.iter().map(|region| region.extents()).collect(),
         Parts::Indices(_) => vec![Dims::all(1, parts.elements().unwrap_or(0))],
@@ -142,15 +192,28 @@ mod tests {
         let halo = Dims::new(&[(1, 2), (0, 3)]).unwrap();
         let local = Local::dense(&decomposition, 1, &Parts::Rule, Some(&halo), Order::C).unwrap();
         assert_eq!(local.length(), 7 * 9);
-        assert_eq!((local.blocks[0].offset, &*local.blocks[0].strides), (9, &[9, 1][..]));
-        let local = Local::dense(&decomposition, 1, &Parts::Rule, Some(&halo), Order::Fortran).unwrap();
-        assert_eq!((local.blocks[0].offset, &*local.blocks[0].strides), (1, &[1, 7][..]));
+        assert_eq!(
+            (local.blocks[0].offset, &*local.blocks[0].strides),
+            (9, &[9, 1][..])
+        );
+        let local =
+            Local::dense(&decomposition, 1, &Parts::Rule, Some(&halo), Order::Fortran).unwrap();
+        assert_eq!(
+            (local.blocks[0].offset, &*local.blocks[0].strides),
+            (1, &[1, 7][..])
+        );
     }
 
     #[test]
     fn cyclic_indices_are_packed_and_boxes_follow_each_other() {
-        let cyclic = Decomposition::regular(&[10], &[3], &[Spread::Cyclic(2)], Order::C, 3).unwrap();
-        assert_eq!(Local::dense(&cyclic, 0, &Parts::Rule, None, Order::C).unwrap().length(), 4);
+        let cyclic =
+            Decomposition::regular(&[10], &[3], &[Spread::Cyclic(2)], Order::C, 3).unwrap();
+        assert_eq!(
+            Local::dense(&cyclic, 0, &Parts::Rule, None, Order::C)
+                .unwrap()
+                .length(),
+            4
+        );
         let boxes = Decomposition::boxes(&[10, 10], 1).unwrap();
         let parts = Parts::Boxes(vec![
             Region::new(&[0, 0], &[2, 3]).unwrap(),
@@ -158,24 +221,34 @@ mod tests {
         ]);
         let local = Local::dense(&boxes, 0, &parts, Some(&Dims::all(2, (1, 1))), Order::C).unwrap();
         assert_eq!(local.length(), 4 * 5 + 4 * 3);
-        assert_eq!((local.blocks[1].offset, local.blocks[1].before), (20 + 3 + 1, 6));
+        assert_eq!(
+            (local.blocks[1].offset, local.blocks[1].before),
+            (20 + 3 + 1, 6)
+        );
     }
 
     #[test]
     fn an_array_of_the_program_s_has_its_halo_inside() {
         let halo = Dims::new(&[(1, 2), (0, 3)]).unwrap();
         let local = Local::array(&[7, 9], &[9, 1], &halo).unwrap();
-        assert_eq!((local.blocks[0].offset, local.blocks[0].extents), (9, Dims::new(&[4, 6]).unwrap()));
+        assert_eq!(
+            (local.blocks[0].offset, local.blocks[0].extents),
+            (9, Dims::new(&[4, 6]).unwrap())
+        );
         // Upside down: the row that is first in the array is last in memory.
         let local = Local::array(&[7, 9], &[-9, 1], &halo).unwrap();
         assert_eq!(local.blocks[0].offset, 5 * 9);
         assert_eq!(local.length(), 5 * 9 + 6);
         // All of it is halo.
         assert_eq!(
-            Local::array(&[3, 9], &[-9, 1], &Halo::new(&[(2, 1), (0, 0)]).unwrap()).unwrap().length(),
+            Local::array(&[3, 9], &[-9, 1], &Halo::new(&[(2, 1), (0, 0)]).unwrap())
+                .unwrap()
+                .length(),
             0
         );
-        let error = Local::array(&[7, 2], &[2, 1], &halo).unwrap_err().to_string();
+        let error = Local::array(&[7, 2], &[2, 1], &halo)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.starts_with("an array of 7 × 2 with 2 strides and the halo [(1, 2), (0, 3)]"),
             "{error}"
@@ -186,12 +259,18 @@ mod tests {
     #[test]
     fn layouts_that_leave_memory_are_refused() {
         assert_eq!(Local::strided(&[4], 3, &[-1]).unwrap().length(), 4);
-        assert!(Local::strided(&[4], 2, &[-1]).unwrap_err().to_string().contains("from element -1 to 2"));
+        assert!(
+            Local::strided(&[4], 2, &[-1])
+                .unwrap_err()
+                .to_string()
+                .contains("from element -1 to 2")
+        );
         assert!(Local::strided(&[4, 4], 0, &[1]).is_err());
         assert!(Local::strided(&[u64::MAX], 0, &[i64::MAX]).is_err());
         let indices = Decomposition::indices(&[9], 1).unwrap();
         let halo = Dims::all(1, (1, 1));
-        let error = Local::dense(&indices, 0, &Parts::indices([1]), Some(&halo), Order::C).unwrap_err();
+        let error =
+            Local::dense(&indices, 0, &Parts::indices([1]), Some(&halo), Order::C).unwrap_err();
         assert_eq!(error.to_string(), "an array by indices has no halo");
         let block = Decomposition::block(&[9], &[1]).unwrap();
         let endless = Dims::all(1, (u64::MAX, u64::MAX));

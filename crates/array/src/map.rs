@@ -30,7 +30,12 @@ impl Map {
         let cells = u64::from(ranks) * CELLS;
         let fine = |bits: &u32| curved.is_empty() || 1u64 << (bits * curved.len() as u32) >= cells;
         let bits = (1..=40).find(fine).unwrap_or(40);
-        Self { domain: *domain, ranks, curved, bits: (!by_numbers).then_some(bits) }
+        Self {
+            domain: *domain,
+            ranks,
+            curved,
+            bits: (!by_numbers).then_some(bits),
+        }
     }
 
     /// Over how many ranks the directory is spread.
@@ -40,10 +45,14 @@ impl Map {
 
     /// The ranks that know about a box of the domain: boxes that share an element share one of them.
     pub fn ranks_of(&self, region: &Region) -> Vec<u32> {
-        let Some(bits) = self.bits else { return (0..self.ranks).collect() };
+        let Some(bits) = self.bits else {
+            return (0..self.ranks).collect();
+        };
         let mut ranks = Vec::new();
         if !region.is_empty() {
-            let cells = Region::from_fn(self.curved.len(), |at| self.cells(region, self.curved[at], bits));
+            let cells = Region::from_fn(self.curved.len(), |at| {
+                self.cells(region, self.curved[at], bits)
+            });
             self.descend(&cells, Dims::all(self.curved.len(), 0), 0, bits, &mut ranks);
         }
         ranks.sort_unstable();
@@ -68,7 +77,10 @@ impl Map {
         }
         let length = 1u64 << (below * dims as u32);
         let begin = place(at, level) * length;
-        let (first, last) = (self.rank_at(begin, bits), self.rank_at(begin + length - 1, bits));
+        let (first, last) = (
+            self.rank_at(begin, bits),
+            self.rank_at(begin + length - 1, bits),
+        );
         // A rank that knows all of the cube knows the part, too.
         if first == last || cells.covers(&cube) {
             return ranks.extend(first..=last);
@@ -93,7 +105,10 @@ impl Map {
             while first < run.end() {
                 let rank = first / share;
                 let end = ((rank + 1) * share).min(run.end());
-                let piece = Run { first, length: end - first };
+                let piece = Run {
+                    first,
+                    length: end - first,
+                };
                 match divided.last_mut() {
                     Some((last, runs)) if u64::from(*last) == rank => runs.push(piece),
                     _ => divided.push((rank as u32, vec![piece])),
@@ -101,18 +116,29 @@ impl Map {
                 first = end;
             }
         }
-        divided.into_iter().map(|(rank, runs)| (rank, Entries::Runs(runs))).collect()
+        divided
+            .into_iter()
+            .map(|(rank, runs)| (rank, Entries::Runs(runs)))
+            .collect()
     }
 }
 
 impl Exchange {
     /// What a rank of the sender tells to which ranks of the directory: where its elements are.
-    pub fn entries(&self, rank: u32, parts: &Parts, map: &Map) -> Result<Vec<(u32, Entries)>, Error> {
+    pub fn entries(
+        &self,
+        rank: u32,
+        parts: &Parts,
+        map: &Map,
+    ) -> Result<Vec<(u32, Entries)>, Error> {
         parts.check(&self.from.decomposition, rank)?;
         if map.bits.is_some() {
             return Ok(divide_boxes(&self.from, rank, parts, map));
         }
-        let mut runs: Vec<Run> = own_runs(&self.from, rank, parts)?.iter().map(|own| own.run).collect();
+        let mut runs: Vec<Run> = own_runs(&self.from, rank, parts)?
+            .iter()
+            .map(|own| own.run)
+            .collect();
         runs.sort_unstable();
         // Neighbours become one. What is there twice stays so: the directory refuses it.
         let mut joined = Vec::new();
@@ -121,18 +147,28 @@ impl Exchange {
     }
 
     /// What a rank of the receiver asks which ranks of the directory: who owns what it wants.
-    pub fn queries(&self, rank: u32, parts: &Parts, map: &Map) -> Result<Vec<(u32, Entries)>, Error> {
+    pub fn queries(
+        &self,
+        rank: u32,
+        parts: &Parts,
+        map: &Map,
+    ) -> Result<Vec<(u32, Entries)>, Error> {
         parts.check(&self.to.decomposition, rank)?;
         if map.bits.is_some() {
             return Ok(divide_boxes(&self.to, rank, parts, map));
         }
-        let mut runs: Vec<Run> = own_runs(&self.to, rank, parts)?.iter().map(|own| own.run).collect();
+        let mut runs: Vec<Run> = own_runs(&self.to, rank, parts)?
+            .iter()
+            .map(|own| own.run)
+            .collect();
         runs.sort_unstable();
         // What is wanted twice is asked for once.
         let mut joined: Vec<Run> = Vec::new();
         for run in runs {
             match joined.last_mut() {
-                Some(last) if run.first <= last.end() => last.length = last.end().max(run.end()) - last.first,
+                Some(last) if run.first <= last.end() => {
+                    last.length = last.end().max(run.end()) - last.first
+                }
                 _ => joined.push(run),
             }
         }
@@ -144,12 +180,21 @@ fn divide_boxes(side: &Side, rank: u32, parts: &Parts, map: &Map) -> Vec<(u32, E
     let mut divided: Vec<(u32, (u32, Region))> = Vec::new();
     for part in side.owned(rank, parts) {
         let hull = part.hull();
-        divided.extend(map.ranks_of(&hull).into_iter().map(|rank| (rank, (part.block, hull))));
+        divided.extend(
+            map.ranks_of(&hull)
+                .into_iter()
+                .map(|rank| (rank, (part.block, hull))),
+        );
     }
     divided.sort_by_key(|(rank, _)| *rank);
     let groups = divided.chunk_by(|one, other| one.0 == other.0);
     groups
-        .map(|group| (group[0].0, Entries::Boxes(group.iter().map(|(_, entry)| *entry).collect())))
+        .map(|group| {
+            (
+                group[0].0,
+                Entries::Boxes(group.iter().map(|(_, entry)| *entry).collect()),
+            )
+        })
         .collect()
 }
 
@@ -163,15 +208,27 @@ mod tests {
 
     #[test]
     fn every_rank_gets_about_the_same_share() {
-        for domain in [&[64, 64][..], &[7, 1000], &[1, 512, 1], &[20, 30, 40], &[5; 7]] {
+        for domain in [
+            &[64, 64][..],
+            &[7, 1000],
+            &[1, 512, 1],
+            &[20, 30, 40],
+            &[5; 7],
+        ] {
             let map = map(domain, 10);
             let whole = Region::whole(domain).unwrap();
-            assert_eq!(map.ranks_of(&whole), (0..10).collect::<Vec<_>>(), "{domain:?}");
+            assert_eq!(
+                map.ranks_of(&whole),
+                (0..10).collect::<Vec<_>>(),
+                "{domain:?}"
+            );
             let mut share = [0u64; 10];
             for number in 0..whole.volume() {
                 let point = crate::Order::C.point(number, &map.domain);
                 let one = Region::from_fn(domain.len(), |dim| (point[dim], point[dim] + 1));
-                map.ranks_of(&one).iter().for_each(|rank| share[*rank as usize] += 1);
+                map.ranks_of(&one)
+                    .iter()
+                    .for_each(|rank| share[*rank as usize] += 1);
             }
             let (least, most) = (share.iter().min().unwrap(), share.iter().max().unwrap());
             assert!(most / least.max(&1) <= 4, "{domain:?}: {share:?}");
@@ -184,13 +241,23 @@ mod tests {
         let boxes: Vec<_> = (0..60u64)
             .map(|n| {
                 let (a, b) = (n * 17 % 50, n * 11 % 37);
-                Region::new(&[a, b], &[(a + 1 + n % 9).min(50), (b + 1 + n % 13).min(37)]).unwrap()
+                Region::new(
+                    &[a, b],
+                    &[(a + 1 + n % 9).min(50), (b + 1 + n % 13).min(37)],
+                )
+                .unwrap()
             })
             .collect();
         for one in &boxes {
-            for other in boxes.iter().filter(|other| other.intersection(one).is_some()) {
+            for other in boxes
+                .iter()
+                .filter(|other| other.intersection(one).is_some())
+            {
                 let ranks = map.ranks_of(other);
-                assert!(map.ranks_of(one).iter().any(|rank| ranks.contains(rank)), "{one} and {other}");
+                assert!(
+                    map.ranks_of(one).iter().any(|rank| ranks.contains(rank)),
+                    "{one} and {other}"
+                );
             }
         }
     }
@@ -199,7 +266,11 @@ mod tests {
     fn a_small_box_is_known_to_few_ranks() {
         let map = map(&[8192, 8192], 2048);
         let small = Region::new(&[4000, 4000], &[4090, 4090]).unwrap();
-        assert!(map.ranks_of(&small).len() <= 8, "{:?}", map.ranks_of(&small));
+        assert!(
+            map.ranks_of(&small).len() <= 8,
+            "{:?}",
+            map.ranks_of(&small)
+        );
     }
 
     #[test]
@@ -207,14 +278,23 @@ mod tests {
         let map = Map::new(&Dims::new(&[5, 4]).unwrap(), true, 3);
         let run = |first, length| Run { first, length };
         let divided = map.divide(vec![run(2, 1), run(5, 10), run(19, 1)]);
-        let expected =
-            [(0, vec![run(2, 1), run(5, 2)]), (1, vec![run(7, 7)]), (2, vec![run(14, 1), run(19, 1)])];
-        assert_eq!(divided, expected.map(|(rank, runs)| (rank, Entries::Runs(runs))));
+        let expected = [
+            (0, vec![run(2, 1), run(5, 2)]),
+            (1, vec![run(7, 7)]),
+            (2, vec![run(14, 1), run(19, 1)]),
+        ];
+        assert_eq!(
+            divided,
+            expected.map(|(rank, runs)| (rank, Entries::Runs(runs)))
+        );
     }
 
     #[test]
     fn domains_with_little_in_them_have_a_map() {
         assert_eq!(map(&[], 4).ranks_of(&Region::new(&[], &[]).unwrap()), [0]);
-        assert_eq!(map(&[0, 3], 4).ranks_of(&Region::whole(&[0, 3]).unwrap()), []);
+        assert_eq!(
+            map(&[0, 3], 4).ranks_of(&Region::whole(&[0, 3]).unwrap()),
+            []
+        );
     }
 }

@@ -6,7 +6,9 @@ use crate::exchange::Owned;
 use crate::list::Builder;
 use crate::local::shapes;
 use crate::schedule::Strip;
-use crate::{Answer, Dims, Error, Exchange, Gap, Order, Overlap, Parts, Region, Run, Schedule, Side, Wants};
+use crate::{
+    Answer, Dims, Error, Exchange, Gap, Order, Overlap, Parts, Region, Run, Schedule, Side, Wants,
+};
 
 /// Elements that a rank has one after the other, in the domain and among its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +29,13 @@ pub(crate) fn receiving(
     let mut builder = Builder::default();
     let mut asked: Vec<(u32, Run)> = Vec::new();
     let mut take = |partner: u32, run: Run, at: u64| {
-        builder.strip(partner, Strip { at, length: run.length });
+        builder.strip(
+            partner,
+            Strip {
+                at,
+                length: run.length,
+            },
+        );
         match asked.last_mut() {
             Some((last, before)) if *last == partner && before.end() == run.first => {
                 before.length += run.length
@@ -41,16 +49,29 @@ pub(crate) fn receiving(
         for OwnRun { run, at } in own {
             let mut next = run.first;
             let after = found.partition_point(|(_, owned)| owned.end() <= next);
-            for (partner, owned) in found[after..].iter().take_while(|(_, owned)| owned.first < run.end()) {
+            for (partner, owned) in found[after..]
+                .iter()
+                .take_while(|(_, owned)| owned.first < run.end())
+            {
                 if next < owned.first {
                     break;
                 }
                 let end = owned.end().min(run.end());
-                take(*partner, Run { first: next, length: end - next }, at + (next - run.first));
+                take(
+                    *partner,
+                    Run {
+                        first: next,
+                        length: end - next,
+                    },
+                    at + (next - run.first),
+                );
                 next = end;
             }
             if next < run.end() {
-                gaps.push(Gap { rank, region: named(exchange, next, run.end()) });
+                gaps.push(Gap {
+                    rank,
+                    region: named(exchange, next, run.end()),
+                });
                 if gaps.len() > crate::error::MOST_NAMED {
                     break;
                 }
@@ -65,7 +86,14 @@ pub(crate) fn receiving(
             while next < run.end() {
                 let (partner, end) = owner(exchange, next);
                 let end = end.min(run.end());
-                take(partner, Run { first: next, length: end - next }, at + (next - run.first));
+                take(
+                    partner,
+                    Run {
+                        first: next,
+                        length: end - next,
+                    },
+                    at + (next - run.first),
+                );
                 next = end;
             }
         }
@@ -75,7 +103,13 @@ pub(crate) fn receiving(
         wanted.for_each(|run| Run::push(&mut runs, run));
         Wants::Runs(runs)
     });
-    Ok((builder.finish(exchange.to.order, shapes(&exchange.to.decomposition, rank, parts)?), wants))
+    Ok((
+        builder.finish(
+            exchange.to.order,
+            shapes(&exchange.to.decomposition, rank, parts)?,
+        ),
+        wants,
+    ))
 }
 
 /// The sender's half: see [`Exchange::sending`].
@@ -97,13 +131,19 @@ pub(crate) fn sending(
         for run in runs {
             let mut next = run.first;
             let after = own.partition_point(|own| own.run.end() <= next);
-            for one in own[after..].iter().take_while(|one| one.run.first < run.end()) {
+            for one in own[after..]
+                .iter()
+                .take_while(|one| one.run.first < run.end())
+            {
                 if one.run.first > next {
                     break;
                 }
                 let end = one.run.end().min(run.end());
                 if next < end {
-                    let strip = Strip { at: one.at + (next - one.run.first), length: end - next };
+                    let strip = Strip {
+                        at: one.at + (next - one.run.first),
+                        length: end - next,
+                    };
                     builder.strip(*receiver, strip);
                     next = end;
                 }
@@ -117,7 +157,10 @@ pub(crate) fn sending(
             }
         }
     }
-    Ok(builder.finish(exchange.to.order, shapes(&exchange.from.decomposition, rank, parts)?))
+    Ok(builder.finish(
+        exchange.to.order,
+        shapes(&exchange.from.decomposition, rank, parts)?,
+    ))
 }
 
 /// What a rank has in the domain, in the order of its own.
@@ -140,7 +183,14 @@ pub(crate) fn own_runs(side: &Side, rank: u32, parts: &Parts) -> Result<Vec<OwnR
     let domain = Order::C.strides(&side.region.extents());
     for Owned { block, combs } in side.owned(rank, parts) {
         let strides = Order::C.strides(&extents[block as usize]);
-        rows(&combs, &domain, &strides, 0, before[block as usize], &mut runs);
+        rows(
+            &combs,
+            &domain,
+            &strides,
+            0,
+            before[block as usize],
+            &mut runs,
+        );
     }
     Ok(runs)
 }
@@ -156,17 +206,34 @@ fn push(runs: &mut Vec<OwnRun>, run: Run, at: u64) {
 }
 
 /// A product, row by row.
-fn rows(combs: &[Comb], domain: &[u64], strides: &[u64], first: u64, at: u64, runs: &mut Vec<OwnRun>) {
+fn rows(
+    combs: &[Comb],
+    domain: &[u64],
+    strides: &[u64],
+    first: u64,
+    at: u64,
+    runs: &mut Vec<OwnRun>,
+) {
     let Some((comb, inner)) = combs.split_first() else {
         return push(runs, Run { first, length: 1 }, at);
     };
     for (index, length) in comb.pieces() {
         if inner.is_empty() {
-            push(runs, Run { first: first + index, length }, at + comb.local(index));
+            push(
+                runs,
+                Run {
+                    first: first + index,
+                    length,
+                },
+                at + comb.local(index),
+            );
             continue;
         }
         for index in index..index + length {
-            let (first, at) = (first + index * domain[0], at + comb.local(index) * strides[0]);
+            let (first, at) = (
+                first + index * domain[0],
+                at + comb.local(index) * strides[0],
+            );
             rows(inner, &domain[1..], &strides[1..], first, at, runs);
         }
     }
@@ -187,18 +254,27 @@ fn listed(side: &Side, run: Run, at: u64, runs: &mut Vec<OwnRun>) {
     while number < run.end() {
         let point = side.order.point(number, shape);
         let length = (shape[fastest] - point[fastest]).min(run.end() - number);
-        let inside =
-            |dim: usize| dim == fastest || (region.lower()[dim]..region.upper()[dim]).contains(&point[dim]);
+        let inside = |dim: usize| {
+            dim == fastest || (region.lower()[dim]..region.upper()[dim]).contains(&point[dim])
+        };
         let from = point[fastest].max(region.lower()[fastest]);
         let to = (point[fastest] + length).min(region.upper()[fastest]);
         if (0..count).all(inside) && from < to {
-            let mut place = Dims::from_fn(count, |dim| point[dim].saturating_sub(region.lower()[dim]));
+            let mut place =
+                Dims::from_fn(count, |dim| point[dim].saturating_sub(region.lower()[dim]));
             let at = at + (number - run.first);
             let step = if in_c_order { to - from } else { 1 };
             for begin in (from..to).step_by(step as usize) {
                 place[fastest] = begin - region.lower()[fastest];
                 let first = Order::C.number(&place, &domain);
-                push(runs, Run { first, length: step }, at + (begin - point[fastest]));
+                push(
+                    runs,
+                    Run {
+                        first,
+                        length: step,
+                    },
+                    at + (begin - point[fastest]),
+                );
             }
         }
         number += length;
@@ -208,13 +284,17 @@ fn listed(side: &Side, run: Run, at: u64, runs: &mut Vec<OwnRun>) {
 /// The owner of an element by the sender's rule, and up to where the next ones are its own, too.
 fn owner(exchange: &Exchange, number: u64) -> (u32, u64) {
     let (side, domain) = (&exchange.from, &exchange.domain);
-    let Rule::Regular(grid) = &side.decomposition.rule else { unreachable!("there is no directory") };
-    let Some(last) = domain.len().checked_sub(1) else { return (0, number + 1) };
+    let Rule::Regular(grid) = &side.decomposition.rule else {
+        unreachable!("there is no directory")
+    };
+    let Some(last) = domain.len().checked_sub(1) else {
+        return (0, number + 1);
+    };
     let point = Order::C.point(number, domain);
     let index = |dim: usize| point[dim] + side.region.lower()[dim];
     let place = Dims::from_fn(domain.len(), |dim| grid.dimensions[dim].owner(index(dim)));
-    let length =
-        (grid.dimensions[last].end_of_run(index(last)) - index(last)).min(domain[last] - point[last]);
+    let length = (grid.dimensions[last].end_of_run(index(last)) - index(last))
+        .min(domain[last] - point[last]);
     (grid.rank(&place), number + length)
 }
 
@@ -228,7 +308,10 @@ fn found(exchange: &Exchange, answers: Vec<Answer>) -> Result<Vec<(u32, Run)>, E
                 "the directory answered with boxes where numbers were asked for".into(),
             ));
         };
-        if let Some((rank, run)) = runs.iter().find(|(rank, run)| *rank >= ranks || run.end() > elements) {
+        if let Some((rank, run)) = runs
+            .iter()
+            .find(|(rank, run)| *rank >= ranks || run.end() > elements)
+        {
             let Run { first, length } = run;
             return Err(Error::Broken(format!(
                 "the directory answered that rank {rank} owns {length} from {first} on"
@@ -248,7 +331,10 @@ pub(crate) fn twice(exchange: &Exchange, runs: &[(u32, Run)]) -> Result<(), Erro
     for (rank, run) in runs {
         if run.first < reach {
             let region = named(exchange, run.first, run.end().min(reach));
-            overlaps.push(Overlap { ranks: [owner, *rank], region });
+            overlaps.push(Overlap {
+                ranks: [owner, *rank],
+                region,
+            });
             if overlaps.len() > crate::error::MOST_NAMED {
                 break;
             }
@@ -257,7 +343,11 @@ pub(crate) fn twice(exchange: &Exchange, runs: &[(u32, Run)]) -> Result<(), Erro
             (reach, owner) = (run.end(), *rank);
         }
     }
-    if overlaps.is_empty() { Ok(()) } else { Err(Error::Overlap(overlaps)) }
+    if overlaps.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Overlap(overlaps))
+    }
 }
 
 /// Elements of the domain as a box of the sender's array: at most to the end of their row, since they are only named.
@@ -266,7 +356,11 @@ fn named(exchange: &Exchange, first: u64, end: u64) -> Region {
     let point = Order::C.point(first, domain);
     let last = domain.len().saturating_sub(1);
     let region = Region::from_fn(domain.len(), |dim| {
-        let length = if dim == last { (end - first).min(domain[dim] - point[dim]) } else { 1 };
+        let length = if dim == last {
+            (end - first).min(domain[dim] - point[dim])
+        } else {
+            1
+        };
         (point[dim], point[dim] + length)
     });
     exchange.from.outside(&region)
@@ -283,8 +377,14 @@ mod tests {
         let side = Side::new(decomposition).region(Region::new(&[1, 1], &[3, 4]).unwrap());
         // 5, 6, 7 are [1, 0..3]; 14 and 15 are [2, 4] and [3, 0]; 13 is [2, 3].
         let parts = Parts::indices([5, 6, 7, 14, 15, 13]);
-        let run = |first, length, at| OwnRun { run: Run { first, length }, at };
-        assert_eq!(own_runs(&side, 0, &parts).unwrap(), [run(0, 2, 1), run(5, 1, 5)]);
+        let run = |first, length, at| OwnRun {
+            run: Run { first, length },
+            at,
+        };
+        assert_eq!(
+            own_runs(&side, 0, &parts).unwrap(),
+            [run(0, 2, 1), run(5, 1, 5)]
+        );
         // In Fortran order 5 is [1, 1] and 6 is [2, 1], below it.
         let side = side.order(Order::Fortran);
         assert_eq!(
@@ -300,7 +400,13 @@ mod tests {
             Region::new(&[0, 3], &[2, 5]).unwrap(),
             Region::new(&[2, 0], &[4, 5]).unwrap(),
         ]);
-        let run = |first, length, at| OwnRun { run: Run { first, length }, at };
-        assert_eq!(own_runs(&side, 0, &parts).unwrap(), [run(3, 2, 0), run(8, 12, 2)]);
+        let run = |first, length, at| OwnRun {
+            run: Run { first, length },
+            at,
+        };
+        assert_eq!(
+            own_runs(&side, 0, &parts).unwrap(),
+            [run(3, 2, 0), run(8, 12, 2)]
+        );
     }
 }

@@ -59,7 +59,10 @@ mod tests {
         assert_eq!(*Order::Fortran.strides(&extents), [1, 2, 6]);
         for order in [Order::C, Order::Fortran] {
             for number in 0..24 {
-                assert_eq!(order.number(&order.point(number, &extents), &extents), number);
+                assert_eq!(
+                    order.number(&order.point(number, &extents), &extents),
+                    number
+                );
             }
         }
         assert_eq!(*Order::C.point(6, &extents), [0, 1, 2]);

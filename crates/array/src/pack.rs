@@ -48,7 +48,9 @@ impl Part {
             number.unwrap_or(0).min(self.elements)
         };
         let range = number(self.begin)..number(self.end);
-        self.before = self.before.saturating_add(self.elements.saturating_mul(size as u64));
+        self.before = self
+            .before
+            .saturating_add(self.elements.saturating_mul(size as u64));
         range
     }
 
@@ -65,14 +67,27 @@ impl Part {
 impl Schedule {
     /// How many bytes a message of a partner's has, for fields with elements of these sizes.
     pub fn bytes(&self, partner: usize, sizes: impl IntoIterator<Item = usize>) -> u64 {
-        let sum = sizes.into_iter().fold(0u64, |sum, size| sum.saturating_add(size as u64));
+        let sum = sizes
+            .into_iter()
+            .fold(0u64, |sum, size| sum.saturating_add(size as u64));
         self.elements_of(partner).saturating_mul(sum)
     }
 
     /// Where a part of the message may end: behind the last element of a field that ends at or before this byte.
-    pub fn end_of_element(&self, partner: usize, sizes: impl IntoIterator<Item = usize>, byte: u64) -> u64 {
+    pub fn end_of_element(
+        &self,
+        partner: usize,
+        sizes: impl IntoIterator<Item = usize>,
+        byte: u64,
+    ) -> u64 {
         let elements = self.elements_of(partner);
-        Part { begin: 0, end: byte, elements, before: 0 }.covers(sizes)
+        Part {
+            begin: 0,
+            end: byte,
+            elements,
+            before: 0,
+        }
+        .covers(sizes)
     }
 
     /// Where in a field's memory the message already lies as it is, in bytes: it may be sent from there, or received there, and
@@ -88,9 +103,13 @@ impl Schedule {
                 let [piece] = &*pieces else { return None };
                 let mut plan = Plan::new(self.axes(piece), size);
                 let dense = plan.dense(self.order, 0);
-                plan.run(&End::of(&local.blocks[piece.block as usize]), &dense, |copy, at| {
-                    begin = copy.is_one_piece(length).then_some(at.from as usize);
-                });
+                plan.run(
+                    &End::of(&local.blocks[piece.block as usize]),
+                    &dense,
+                    |copy, at| {
+                        begin = copy.is_one_piece(length).then_some(at.from as usize);
+                    },
+                );
             }
             Content::Strips(strips) => {
                 let strip = strips.only()?;
@@ -194,7 +213,9 @@ impl Schedule {
         self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
             let block = &field.local.blocks[piece.block as usize];
-            plan.run(&End::of(block), &dense, |copy, at| copy.copy(at, field.memory, message, bytes));
+            plan.run(&End::of(block), &dense, |copy, at| {
+                copy.copy(at, field.memory, message, bytes)
+            });
         });
     }
 
@@ -210,7 +231,9 @@ impl Schedule {
             let dense = plan.dense(self.order, begin);
             let block = &field.local.blocks[piece.block as usize];
             plan.turn();
-            plan.run(&dense, &End::of(block), |copy, at| copy.copy(at, message, field.memory, bytes));
+            plan.run(&dense, &End::of(block), |copy, at| {
+                copy.copy(at, message, field.memory, bytes)
+            });
         });
     }
 
@@ -222,8 +245,13 @@ impl Schedule {
         size: usize,
         mut plan: impl FnMut(&Piece, Plan, u64),
     ) {
-        let first = pieces.partition_point(|piece| piece.before <= range.start).saturating_sub(1);
-        for piece in pieces[first..].iter().take_while(|piece| piece.before < range.end) {
+        let first = pieces
+            .partition_point(|piece| piece.before <= range.start)
+            .saturating_sub(1);
+        for piece in pieces[first..]
+            .iter()
+            .take_while(|piece| piece.before < range.end)
+        {
             let whole = Plan::new(self.axes(piece), size);
             let after = piece.before + whole.elements;
             let (begin, end) = (range.start.max(piece.before), range.end.min(after));
@@ -231,14 +259,17 @@ impl Schedule {
                 plan(piece, whole, begin - range.start);
             } else {
                 let inside = begin - piece.before..end - piece.before;
-                whole
-                    .parts(self.order, inside, |part, at| plan(piece, part, piece.before + at - range.start));
+                whole.parts(self.order, inside, |part, at| {
+                    plan(piece, part, piece.before + at - range.start)
+                });
             }
         }
     }
 
     fn elements_of(&self, partner: usize) -> u64 {
-        self.partner(partner).expect("the place of a partner").elements
+        self.partner(partner)
+            .expect("the place of a partner")
+            .elements
     }
 
     /// The part of a partner's message that has so many bytes from `begin` on.
@@ -250,13 +281,28 @@ impl Schedule {
         found: usize,
     ) -> Result<Part, Error> {
         let Some(Partner { rank, elements }) = self.partner(partner) else {
-            return Err(Error::Memory(format!("a message for partner {partner} of {}", self.count())));
+            return Err(Error::Memory(format!(
+                "a message for partner {partner} of {}",
+                self.count()
+            )));
         };
         let end = begin.saturating_add(found as u64);
-        let part = Part { begin, end, elements, before: 0 };
+        let part = Part {
+            begin,
+            end,
+            elements,
+            before: 0,
+        };
         let whole = self.bytes(partner, sizes.clone());
-        let before = Part { begin: 0, end: begin, elements, before: 0 };
-        if end > whole || before.covers(sizes.clone()) != begin || part.clone().covers(sizes) != found as u64
+        let before = Part {
+            begin: 0,
+            end: begin,
+            elements,
+            before: 0,
+        };
+        if end > whole
+            || before.covers(sizes.clone()) != begin
+            || part.clone().covers(sizes) != found as u64
         {
             return Err(Error::Memory(format!(
                 "bytes {begin} to {end} are no whole elements of the message between this rank and rank {rank}, which has \
@@ -269,7 +315,11 @@ impl Schedule {
     fn layout(&self, local: &Local, found: usize, size: usize) -> Result<(), Error> {
         if !self.fits(local) {
             let text = |extents: &mut dyn Iterator<Item = &Dims>| {
-                extents.take(4).map(Dims::to_string).collect::<Vec<_>>().join(", ")
+                extents
+                    .take(4)
+                    .map(Dims::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
             };
             let expected = text(&mut self.shapes.iter());
             let found = text(&mut local.blocks.iter().map(|block| &block.extents));
@@ -298,9 +348,14 @@ pub fn copy(
     target: &mut Target,
 ) -> Result<(), Error> {
     let elements = |schedule: &Schedule, place: usize| Some(schedule.partner(place)?.elements);
-    let apart =
-        || Err(Error::Memory("schedules of different exchanges, or elements of different sizes".into()));
-    let Some(count) = elements(sending, to).filter(|count| elements(receiving, from) == Some(*count)) else {
+    let apart = || {
+        Err(Error::Memory(
+            "schedules of different exchanges, or elements of different sizes".into(),
+        ))
+    };
+    let Some(count) =
+        elements(sending, to).filter(|count| elements(receiving, from) == Some(*count))
+    else {
         return apart();
     };
     if source.size != target.size {
@@ -308,16 +363,22 @@ pub fn copy(
     }
     sending.layout(source.local, source.memory.len(), source.size)?;
     receiving.layout(target.local, target.memory.len(), target.size)?;
-    let (Content::Pieces(ours), Content::Pieces(theirs)) = (sending.content(to), receiving.content(from))
+    let (Content::Pieces(ours), Content::Pieces(theirs)) =
+        (sending.content(to), receiving.content(from))
     else {
         // Single elements: a message between costs little beside looking for them.
         let mut message = vec![0; (count as usize).saturating_mul(source.size)];
         sending.pack(to, &[*source], 0, &mut message)?;
-        let target = Target { memory: &mut *target.memory, local: target.local, size: target.size };
+        let target = Target {
+            memory: &mut *target.memory,
+            local: target.local,
+            size: target.size,
+        };
         return receiving.unpack(from, 0, &message, &mut [target]);
     };
-    let totals =
-        |schedule: &Schedule, piece: &Piece| -> Vec<u64> { schedule.axes(piece).map(Axis::total).collect() };
+    let totals = |schedule: &Schedule, piece: &Piece| -> Vec<u64> {
+        schedule.axes(piece).map(Axis::total).collect()
+    };
     let pairs = || ours.iter().zip(&*theirs);
     if ours.len() != theirs.len()
         || pairs().any(|(our, their)| totals(sending, our) != totals(receiving, their))
@@ -330,12 +391,19 @@ pub fn copy(
             End::of(&source.local.blocks[our.block as usize]),
             End::of(&target.local.blocks[their.block as usize]),
         );
-        plan.run(&ends.0, &ends.1, |copy, at| copy.copy(at, source.memory, target.memory, plain));
+        plan.run(&ends.0, &ends.1, |copy, at| {
+            copy.copy(at, source.memory, target.memory, plain)
+        });
     }
     Ok(())
 }
 
-fn pack_strips(strips: impl Iterator<Item = Strip>, field: &Source, message: &mut [u8], copy: CopyBytes) {
+fn pack_strips(
+    strips: impl Iterator<Item = Strip>,
+    field: &Source,
+    message: &mut [u8],
+    copy: CopyBytes,
+) {
     if let (8, Some(begin)) = (field.size, list(field.local)) {
         return gather::<8>(strips, begin, field.memory, message);
     }
@@ -345,13 +413,30 @@ fn pack_strips(strips: impl Iterator<Item = Strip>, field: &Source, message: &mu
     let (mut to, size) = (0, field.size as isize);
     each_row(strips, field.local, |at, stride, length| {
         let mut loops = Loops::new(field.size);
-        loops.push(Loop { extent: length as usize, from: stride as isize * size, to: size });
-        loops.copy(At { from: at as isize * size, to }, field.memory, message, copy);
+        loops.push(Loop {
+            extent: length as usize,
+            from: stride as isize * size,
+            to: size,
+        });
+        loops.copy(
+            At {
+                from: at as isize * size,
+                to,
+            },
+            field.memory,
+            message,
+            copy,
+        );
         to += length as isize * size;
     });
 }
 
-fn unpack_strips(strips: impl Iterator<Item = Strip>, message: &[u8], field: &mut Target, copy: CopyBytes) {
+fn unpack_strips(
+    strips: impl Iterator<Item = Strip>,
+    message: &[u8],
+    field: &mut Target,
+    copy: CopyBytes,
+) {
     if let (8, Some(begin)) = (field.size, list(field.local)) {
         return scatter::<8>(strips, begin, message, field.memory);
     }
@@ -361,8 +446,20 @@ fn unpack_strips(strips: impl Iterator<Item = Strip>, message: &[u8], field: &mu
     let (mut from, size) = (0, field.size as isize);
     each_row(strips, field.local, |at, stride, length| {
         let mut loops = Loops::new(field.size);
-        loops.push(Loop { extent: length as usize, from: size, to: stride as isize * size });
-        loops.copy(At { from, to: at as isize * size }, message, field.memory, copy);
+        loops.push(Loop {
+            extent: length as usize,
+            from: size,
+            to: stride as isize * size,
+        });
+        loops.copy(
+            At {
+                from,
+                to: at as isize * size,
+            },
+            message,
+            field.memory,
+            copy,
+        );
         from += length as isize * size;
     });
 }
@@ -382,10 +479,16 @@ fn gather<const SIZE: usize>(
     list: &[u8],
     message: &mut [u8],
 ) {
-    let (list, mut message) = (list.as_chunks::<SIZE>().0, message.as_chunks_mut::<SIZE>().0.iter_mut());
+    let (list, mut message) = (
+        list.as_chunks::<SIZE>().0,
+        message.as_chunks_mut::<SIZE>().0.iter_mut(),
+    );
     strips.for_each(|strip| {
         let (at, length) = ((begin + strip.at) as usize, strip.length as usize);
-        list[at..at + length].iter().zip(message.by_ref()).for_each(|(from, to)| *to = *from);
+        list[at..at + length]
+            .iter()
+            .zip(message.by_ref())
+            .for_each(|(from, to)| *to = *from);
     });
 }
 
@@ -396,15 +499,25 @@ fn scatter<const SIZE: usize>(
     message: &[u8],
     list: &mut [u8],
 ) {
-    let (list, mut message) = (list.as_chunks_mut::<SIZE>().0, message.as_chunks::<SIZE>().0.iter());
+    let (list, mut message) = (
+        list.as_chunks_mut::<SIZE>().0,
+        message.as_chunks::<SIZE>().0.iter(),
+    );
     strips.for_each(|strip| {
         let (at, length) = ((begin + strip.at) as usize, strip.length as usize);
-        list[at..at + length].iter_mut().zip(message.by_ref()).for_each(|(to, from)| *to = *from);
+        list[at..at + length]
+            .iter_mut()
+            .zip(message.by_ref())
+            .for_each(|(to, from)| *to = *from);
     });
 }
 
 /// Strips in memory, cut where rows end: where each begins, how far neighbours are apart, and how many there are.
-fn each_row(strips: impl Iterator<Item = Strip>, local: &Local, mut row: impl FnMut(i64, i64, u64)) {
+fn each_row(
+    strips: impl Iterator<Item = Strip>,
+    local: &Local,
+    mut row: impl FnMut(i64, i64, u64),
+) {
     for strip in strips {
         let (mut at, end) = (strip.at, strip.at + strip.length);
         while at < end {
@@ -419,8 +532,11 @@ fn each_row(strips: impl Iterator<Item = Strip>, local: &Local, mut row: impl Fn
                 0 => Dims::all(1, at - block.before),
                 _ => Order::C.point(at - block.before, &block.extents),
             };
-            let inside: i64 =
-                point.iter().zip(&*block.strides).map(|(index, stride)| *index as i64 * stride).sum();
+            let inside: i64 = point
+                .iter()
+                .zip(&*block.strides)
+                .map(|(index, stride)| *index as i64 * stride)
+                .sum();
             let length = (block.extents[last] - point[last]).min(end - at);
             row(block.offset as i64 + inside, block.strides[last], length);
             at += length;
@@ -450,7 +566,10 @@ mod tests {
         let (exchange, ..) = transposed();
         let schedule = exchange.schedule(Role::Sender, 0).unwrap();
         let ends = |byte| schedule.end_of_element(0, [4, 1], byte);
-        assert_eq!([0, 3, 10, 24, 25, 30, 99].map(ends), [0, 0, 8, 24, 25, 30, 30]);
+        assert_eq!(
+            [0, 3, 10, 24, 25, 30, 99].map(ends),
+            [0, 0, 8, 24, 25, 30, 30]
+        );
     }
 
     #[test]
@@ -460,8 +579,16 @@ mod tests {
         let (memory, other) = (bytes(0..6), [10, 11, 12, 13, 14, 15]);
         let mut message = [0; 30];
         let fields = [
-            Source { memory: &memory, local: &local, size: 4 },
-            Source { memory: &other, local: &local, size: 1 },
+            Source {
+                memory: &memory,
+                local: &local,
+                size: 4,
+            },
+            Source {
+                memory: &other,
+                local: &local,
+                size: 1,
+            },
         ];
         schedule.pack(0, &fields, 0, &mut message).unwrap();
         assert_eq!(message[..24], bytes([0, 3, 1, 4, 2, 5]));
@@ -471,10 +598,19 @@ mod tests {
     #[test]
     fn a_copy_is_pack_and_unpack() {
         let (exchange, from, to) = transposed();
-        let schedules = [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
+        let schedules =
+            [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
         let (memory, mut got) = (bytes(0..6), vec![0; 24]);
-        let mut target = Target { memory: &mut got, local: &to, size: 4 };
-        let source = Source { memory: &memory, local: &from, size: 4 };
+        let mut target = Target {
+            memory: &mut got,
+            local: &to,
+            size: 4,
+        };
+        let source = Source {
+            memory: &memory,
+            local: &from,
+            size: 4,
+        };
         copy(&schedules[0], 0, &source, &schedules[1], 0, &mut target).unwrap();
         assert_eq!(got, bytes([0, 3, 1, 4, 2, 5]));
     }
@@ -482,14 +618,35 @@ mod tests {
     #[test]
     fn copies_between_schedules_that_do_not_belong_together_are_refused() {
         let (exchange, from, to) = transposed();
-        let schedules = [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
+        let schedules =
+            [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
         let (memory, mut got) = (bytes(0..6), vec![0; 24]);
         for (receiver, sender, size) in [(0, 1, 4), (1, 0, 4), (0, 0, 2)] {
-            let mut target = Target { memory: &mut got, local: &to, size };
-            let source = Source { memory: &memory, local: &from, size: 4 };
-            let error =
-                copy(&schedules[0], receiver, &source, &schedules[1], sender, &mut target).unwrap_err();
-            assert!(error.to_string().starts_with("schedules of different exchanges"), "{error}");
+            let mut target = Target {
+                memory: &mut got,
+                local: &to,
+                size,
+            };
+            let source = Source {
+                memory: &memory,
+                local: &from,
+                size: 4,
+            };
+            let error = copy(
+                &schedules[0],
+                receiver,
+                &source,
+                &schedules[1],
+                sender,
+                &mut target,
+            )
+            .unwrap_err();
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("schedules of different exchanges"),
+                "{error}"
+            );
         }
     }
 
@@ -499,10 +656,15 @@ mod tests {
         let rows = Decomposition::block(&shape, &[4, 1]).unwrap();
         let partner = |to: Side, local: &Local| {
             let exchange = Exchange::new(Side::new(rows.clone()), to).unwrap();
-            exchange.schedule(Role::Sender, 1).unwrap().in_place(0, local, 8)
+            exchange
+                .schedule(Role::Sender, 1)
+                .unwrap()
+                .in_place(0, local, 8)
         };
-        let (halves, columns) =
-            (Decomposition::block(&shape, &[2, 1]), Decomposition::block(&shape, &[1, 2]));
+        let (halves, columns) = (
+            Decomposition::block(&shape, &[2, 1]),
+            Decomposition::block(&shape, &[1, 2]),
+        );
         let (halves, columns) = (Side::new(halves.unwrap()), Side::new(columns.unwrap()));
         let dense = Local::dense(&rows, 1, &Parts::Rule, None, Order::C).unwrap();
         assert_eq!(partner(halves.clone(), &dense), Some(0..96));
@@ -524,18 +686,27 @@ mod tests {
     #[test]
     fn a_run_of_a_list_needs_no_packing_either() {
         let from = Side::new(Decomposition::indices(&[9], 1).unwrap());
-        let exchange =
-            Exchange::new(from.clone(), Side::new(Decomposition::block(&[9], &[3]).unwrap())).unwrap();
+        let exchange = Exchange::new(
+            from.clone(),
+            Side::new(Decomposition::block(&[9], &[3]).unwrap()),
+        )
+        .unwrap();
         let parts = Parts::indices([6, 7, 8, 0, 2, 1, 3, 4, 5]);
         let run = |first, length| Run { first, length };
         let wants = [(0, run(0, 3)), (1, run(3, 3)), (2, run(6, 3))];
         let wants = wants.map(|(receiver, run)| (receiver, Wants::Runs(vec![run])));
         let schedule = exchange.sending(0, &parts, &wants).unwrap();
         let local = Local::dense(&from.decomposition, 0, &parts, None, Order::C).unwrap();
-        let places: Vec<_> = (0..3).map(|partner| schedule.in_place(partner, &local, 8)).collect();
+        let places: Vec<_> = (0..3)
+            .map(|partner| schedule.in_place(partner, &local, 8))
+            .collect();
         assert_eq!(places, [None, Some(48..72), Some(0..24)]);
         let apart = Local::strided(&[9], 0, &[2]).unwrap();
-        assert_eq!(schedule.in_place(1, &apart, 8), None, "its elements do not lie together");
+        assert_eq!(
+            schedule.in_place(1, &apart, 8),
+            None,
+            "its elements do not lie together"
+        );
     }
 
     #[test]
@@ -543,11 +714,20 @@ mod tests {
         let (exchange, local, _) = transposed();
         let schedule = exchange.schedule(Role::Sender, 0).unwrap();
         let pack = |memory: &[u8], local: &Local, message: usize| {
-            let fields = [Source { memory, local, size: 4 }];
-            schedule.pack(0, &fields, 0, &mut vec![0; message]).map_err(|error| error.to_string())
+            let fields = [Source {
+                memory,
+                local,
+                size: 4,
+            }];
+            schedule
+                .pack(0, &fields, 0, &mut vec![0; message])
+                .map_err(|error| error.to_string())
         };
         let short = pack(&[0; 20], &local, 24).unwrap_err();
-        assert_eq!(short, "an array has 20 bytes of memory; its layout needs 24");
+        assert_eq!(
+            short,
+            "an array has 20 bytes of memory; its layout needs 24"
+        );
         for length in [22, 28] {
             let message = pack(&[0; 24], &local, length).unwrap_err();
             let wanted = format!(
@@ -555,11 +735,21 @@ mod tests {
             );
             assert!(message.starts_with(&wanted), "{message}");
         }
-        let fields = [Source { local: &local, memory: &[0; 24], size: 4 }];
-        assert!(schedule.pack(0, &fields, 2, &mut [0; 20]).is_err(), "it begins inside an element");
+        let fields = [Source {
+            local: &local,
+            memory: &[0; 24],
+            size: 4,
+        }];
+        assert!(
+            schedule.pack(0, &fields, 2, &mut [0; 20]).is_err(),
+            "it begins inside an element"
+        );
         let other = Local::strided(&[3, 2], 0, &[2, 1]).unwrap();
         let layout = pack(&[0; 24], &other, 24).unwrap_err();
-        assert_eq!(layout, "an array of 3 × 2 where the rank owns 2 × 3, the halo not counted");
+        assert_eq!(
+            layout,
+            "an array of 3 × 2 where the rank owns 2 × 3, the halo not counted"
+        );
         assert_eq!(pack(&[0; 24], &local, 24), Ok(()));
     }
 
@@ -567,26 +757,45 @@ mod tests {
     fn patterns_are_loops_and_not_lists() {
         let cyclic = |procs: u32, block| {
             let spread = [Spread::Cyclic(block)];
-            Side::new(Decomposition::regular(&[1 << 20], &[procs], &spread, Order::C, procs).unwrap())
+            Side::new(
+                Decomposition::regular(&[1 << 20], &[procs], &spread, Order::C, procs).unwrap(),
+            )
         };
         let exchange = Exchange::new(cyclic(2, 4), cyclic(4, 3)).unwrap();
-        let (sending, receiving) =
-            (exchange.schedule(Role::Sender, 1).unwrap(), exchange.schedule(Role::Receiver, 2).unwrap());
+        let (sending, receiving) = (
+            exchange.schedule(Role::Sender, 1).unwrap(),
+            exchange.schedule(Role::Receiver, 2).unwrap(),
+        );
         let (our, their) = (sending.find(2).unwrap(), receiving.find(1).unwrap());
-        let Content::Pieces(ours) = sending.content(our) else { panic!() };
+        let Content::Pieces(ours) = sending.content(our) else {
+            panic!()
+        };
         assert!(Plan::new(sending.axes(&ours[0]), 8).longest_lane() < 8);
         let parts = (&Parts::Rule, Order::C);
-        let local =
-            |side: &Side, rank| Local::dense(&side.decomposition, rank, parts.0, None, parts.1).unwrap();
+        let local = |side: &Side, rank| {
+            Local::dense(&side.decomposition, rank, parts.0, None, parts.1).unwrap()
+        };
         let (from, to) = (local(exchange.from(), 1), local(exchange.to(), 2));
         let memory: Vec<u8> = (0..from.length()).map(|n| (n % 251) as u8).collect();
         let (mut one, mut other) = (vec![0; to.length() as usize], vec![0; to.length() as usize]);
-        let source = Source { memory: &memory, local: &from, size: 1 };
-        let mut target = Target { memory: &mut one, local: &to, size: 1 };
+        let source = Source {
+            memory: &memory,
+            local: &from,
+            size: 1,
+        };
+        let mut target = Target {
+            memory: &mut one,
+            local: &to,
+            size: 1,
+        };
         copy(&sending, our, &source, &receiving, their, &mut target).unwrap();
         let mut message = vec![0; sending.bytes(our, [1]) as usize];
         sending.pack(our, &[source], 0, &mut message).unwrap();
-        let target = Target { memory: &mut other, local: &to, size: 1 };
+        let target = Target {
+            memory: &mut other,
+            local: &to,
+            size: 1,
+        };
         receiving.unpack(their, 0, &message, &mut [target]).unwrap();
         assert!(one == other);
     }

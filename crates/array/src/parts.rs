@@ -62,8 +62,17 @@ impl Parts {
     pub fn elements(&self) -> Option<u64> {
         match self {
             Self::Rule => None,
-            Self::Boxes(boxes) => Some(boxes.iter().map(Region::volume).fold(0, u64::saturating_add)),
-            Self::Indices(runs) => Some(runs.iter().map(|run| run.length).fold(0, u64::saturating_add)),
+            Self::Boxes(boxes) => Some(
+                boxes
+                    .iter()
+                    .map(Region::volume)
+                    .fold(0, u64::saturating_add),
+            ),
+            Self::Indices(runs) => Some(
+                runs.iter()
+                    .map(|run| run.length)
+                    .fold(0, u64::saturating_add),
+            ),
         }
     }
 
@@ -73,14 +82,18 @@ impl Parts {
         let wrong = |why: String| Err(Error::Invalid(format!("rank {rank} declares {why}")));
         if rank >= decomposition.ranks() {
             let ranks = decomposition.ranks();
-            return Err(Error::Invalid(format!("rank {rank} of a decomposition over {ranks} ranks")));
+            return Err(Error::Invalid(format!(
+                "rank {rank} of a decomposition over {ranks} ranks"
+            )));
         }
         match (self, &decomposition.rule) {
             (Self::Rule, Rule::Regular(_)) => return Ok(()),
             (Self::Boxes(boxes), Rule::Boxes) => {
                 let whole = Region::whole(shape)?;
                 if let Some(region) = boxes.iter().find(|region| !whole.covers(region)) {
-                    return wrong(format!("the box {region}, which does not lie in the array of {shape}"));
+                    return wrong(format!(
+                        "the box {region}, which does not lie in the array of {shape}"
+                    ));
                 }
             }
             (Self::Indices(runs), Rule::Indices) => {
@@ -96,7 +109,9 @@ impl Parts {
                 return wrong("boxes or indices, but its decomposition is regular".into());
             }
             (_, Rule::Boxes) => return wrong("no boxes, but its decomposition is by boxes".into()),
-            (_, Rule::Indices) => return wrong("no indices, but its decomposition is by indices".into()),
+            (_, Rule::Indices) => {
+                return wrong("no indices, but its decomposition is by indices".into());
+            }
         }
         if self.elements() > Some(crate::MOST_ELEMENTS) {
             return wrong("more elements than can be counted".into());
@@ -111,7 +126,9 @@ mod tests {
 
     #[test]
     fn numbers_become_runs_in_their_order() {
-        let Parts::Indices(runs) = Parts::indices([4, 5, 6, 2, 3, 9]) else { panic!() };
+        let Parts::Indices(runs) = Parts::indices([4, 5, 6, 2, 3, 9]) else {
+            panic!()
+        };
         let run = |first, length| Run { first, length };
         assert_eq!(runs, [run(4, 3), run(2, 2), run(9, 1)]);
         assert_eq!(Parts::Indices(runs).elements(), Some(6));
@@ -122,7 +139,10 @@ mod tests {
         let shape = Dims::new(&[3, 4]).unwrap();
         let run = |first, length| Run { first, length };
         let by = |order| Parts::owned(&shape, order, |point| point[1] >= 2);
-        assert_eq!(by(Order::C), Parts::Indices(vec![run(2, 2), run(6, 2), run(10, 2)]));
+        assert_eq!(
+            by(Order::C),
+            Parts::Indices(vec![run(2, 2), run(6, 2), run(10, 2)])
+        );
         assert_eq!(by(Order::Fortran), Parts::Indices(vec![run(6, 6)]));
     }
 
@@ -135,16 +155,34 @@ mod tests {
             "rank 1 declares the box [0:4, 3:5], which does not lie in the array of 4 × 4"
         );
         let indices = Decomposition::indices(&[4, 4], 2).unwrap();
-        let error = Parts::indices([3, 16]).check(&indices, 0).unwrap_err().to_string();
-        assert_eq!(error, "rank 0 declares the index 16, but the array of 4 × 4 has 16 elements");
-        let endless = Parts::Indices(vec![Run { first: 3, length: u64::MAX }]);
+        let error = Parts::indices([3, 16])
+            .check(&indices, 0)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "rank 0 declares the index 16, but the array of 4 × 4 has 16 elements"
+        );
+        let endless = Parts::Indices(vec![Run {
+            first: 3,
+            length: u64::MAX,
+        }]);
         assert!(endless.check(&indices, 0).is_err());
         let large = Decomposition::indices(&[crate::MOST_ELEMENTS], 1).unwrap();
-        let all = Run { first: 0, length: crate::MOST_ELEMENTS };
+        let all = Run {
+            first: 0,
+            length: crate::MOST_ELEMENTS,
+        };
         assert!(Parts::Indices(vec![all]).check(&large, 0).is_ok());
-        let error = Parts::Indices(vec![all, all]).check(&large, 0).unwrap_err().to_string();
+        let error = Parts::Indices(vec![all, all])
+            .check(&large, 0)
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, "rank 0 declares more elements than can be counted");
-        assert!(Parts::Rule.check(&indices, 0).is_err() && Parts::indices([3]).check(&boxes, 0).is_err());
+        assert!(
+            Parts::Rule.check(&indices, 0).is_err()
+                && Parts::indices([3]).check(&boxes, 0).is_err()
+        );
         assert!(Parts::indices([3]).check(&indices, 2).is_err());
     }
 }

@@ -16,7 +16,10 @@ pub(crate) struct End {
 
 impl End {
     pub fn of(block: &Block) -> Self {
-        Self { offset: block.offset as i64, strides: block.strides }
+        Self {
+            offset: block.offset as i64,
+            strides: block.strides,
+        }
     }
 }
 
@@ -42,7 +45,12 @@ pub(crate) struct Plan {
 impl Plan {
     /// From own indices to those of a message.
     pub fn new<'a>(axes: impl Iterator<Item = &'a Axis>, size: usize) -> Self {
-        let mut plan = Self { lanes: Default::default(), dims: 0, elements: 1, size };
+        let mut plan = Self {
+            lanes: Default::default(),
+            dims: 0,
+            elements: 1,
+            size,
+        };
         for axis in axes {
             into_message(axis, &mut plan.lanes[plan.dims]);
             plan.dims += 1;
@@ -53,7 +61,12 @@ impl Plan {
 
     /// From own indices to those of another rank.
     pub fn beside<'a>(axes: impl Iterator<Item = (&'a Axis, &'a Axis)>, size: usize) -> Self {
-        let mut plan = Self { lanes: Default::default(), dims: 0, elements: 1, size };
+        let mut plan = Self {
+            lanes: Default::default(),
+            dims: 0,
+            elements: 1,
+            size,
+        };
         for (one, other) in axes {
             beside(one, other, &mut plan.lanes[plan.dims]);
             plan.dims += 1;
@@ -65,7 +78,10 @@ impl Plan {
     /// The piece in a message, from its element `begin` on.
     pub fn dense(&self, order: Order, begin: u64) -> End {
         let strides = order.strides(&self.extents());
-        End { offset: begin as i64, strides: Dims::from_fn(self.dims, |dim| strides[dim] as i64) }
+        End {
+            offset: begin as i64,
+            strides: Dims::from_fn(self.dims, |dim| strides[dim] as i64),
+        }
     }
 
     /// Parts of the piece that together have the elements of a message in this range, each with where it begins there: of boxes
@@ -94,9 +110,16 @@ impl Plan {
 
     /// What lies in a box of the message.
     fn within(&self, bounds: &[(u64, u64)]) -> Plan {
-        let mut part = Plan { lanes: Default::default(), dims: self.dims, elements: 1, size: self.size };
+        let mut part = Plan {
+            lanes: Default::default(),
+            dims: self.dims,
+            elements: 1,
+            size: self.size,
+        };
         for (dim, (lower, upper)) in bounds.iter().enumerate() {
-            self.lanes[dim].iter().for_each(|stretch| stretch.within(*lower, *upper, &mut part.lanes[dim]));
+            self.lanes[dim]
+                .iter()
+                .for_each(|stretch| stretch.within(*lower, *upper, &mut part.lanes[dim]));
             part.elements *= upper - lower;
         }
         part
@@ -104,7 +127,11 @@ impl Plan {
 
     /// How many indices there are along each dimension.
     fn extents(&self) -> Dims {
-        let total = |lane: &Vec<Stretch>| lane.iter().map(|stretch| stretch.length * stretch.count).sum();
+        let total = |lane: &Vec<Stretch>| {
+            lane.iter()
+                .map(|stretch| stretch.length * stretch.count)
+                .sum()
+        };
         Dims::from_fn(self.dims, |dim| total(&self.lanes[dim]))
     }
 
@@ -140,14 +167,30 @@ impl Plan {
                 at.1 += stretch.to as i64 * far;
                 let mut push = |extent: u64, near: i64, far: i64| {
                     let (from, to) = ((near * size) as isize, (far * size) as isize);
-                    loops.push(Loop { extent: extent as usize, from, to });
+                    loops.push(Loop {
+                        extent: extent as usize,
+                        from,
+                        to,
+                    });
                 };
-                push(stretch.count, near * stretch.from_step as i64, far * stretch.to_step as i64);
+                push(
+                    stretch.count,
+                    near * stretch.from_step as i64,
+                    far * stretch.to_step as i64,
+                );
                 push(stretch.length, near, far);
             }
-            copy(loops, At { from: (at.0 * size) as isize, to: (at.1 * size) as isize });
+            copy(
+                loops,
+                At {
+                    from: (at.0 * size) as isize,
+                    to: (at.1 * size) as isize,
+                },
+            );
             let more = |place: &usize| turn[order[*place]] + 1 < lanes[order[*place]].len();
-            let Some(place) = (0..self.dims).rev().find(more) else { return };
+            let Some(place) = (0..self.dims).rev().find(more) else {
+                return;
+            };
             turn[order[place]] += 1;
             order[place + 1..].iter().for_each(|dim| turn[*dim] = 0);
         }
@@ -155,8 +198,13 @@ impl Plan {
 
     /// Where a row has several stretches, few rows are gone through at a time: they stay in the cache from stretch to stretch.
     fn cut(&mut self, order: &[usize]) {
-        let Some((fastest, others)) = order.split_last() else { return };
-        let row: u64 = self.lanes[*fastest].iter().map(|stretch| stretch.length * stretch.count).sum();
+        let Some((fastest, others)) = order.split_last() else {
+            return;
+        };
+        let row: u64 = self.lanes[*fastest]
+            .iter()
+            .map(|stretch| stretch.length * stretch.count)
+            .sum();
         if self.lanes[*fastest].len() < 2 {
             return;
         }
@@ -181,7 +229,14 @@ const AT_ONCE: u64 = 8192;
 /// An axis beside a message, in which its indices come one after the other.
 fn into_message(axis: &Axis, lane: &mut Vec<Stretch>) {
     let mut one = |span: &Span, to, count, from_step, to_step| {
-        lane.push(Stretch { from: span.at, to, length: span.length, count, from_step, to_step });
+        lane.push(Stretch {
+            from: span.at,
+            to,
+            length: span.length,
+            count,
+            from_step,
+            to_step,
+        });
     };
     match axis {
         Axis::One(span) => one(span, 0, 1, 0, 0),
@@ -207,9 +262,18 @@ fn beside(from: &Axis, to: &Axis, lane: &mut Vec<Stretch>) {
     let (mut one, mut other) = (ours.next(), theirs.next());
     while let (Some(our), Some(their)) = (&mut one, &mut other) {
         let length = our.length.min(their.length);
-        let joined = lane.last_mut().is_some_and(|last| last.join(our.at, their.at, length));
+        let joined = lane
+            .last_mut()
+            .is_some_and(|last| last.join(our.at, their.at, length));
         if !joined {
-            lane.push(Stretch { from: our.at, to: their.at, length, count: 1, from_step: 0, to_step: 0 });
+            lane.push(Stretch {
+                from: our.at,
+                to: their.at,
+                length,
+                count: 1,
+                from_step: 0,
+                to_step: 0,
+            });
         }
         for span in [&mut *our, &mut *their] {
             span.at += length;
@@ -228,15 +292,31 @@ impl Stretch {
     /// In pieces of so many indices, or a little more.
     fn cut(self, most: u64) -> impl Iterator<Item = Stretch> {
         // Either repetitions or indices that lie together.
-        let (steps, by) =
-            if self.count > 1 { (self.count, most.div_ceil(self.length)) } else { (self.length, most) };
+        let (steps, by) = if self.count > 1 {
+            (self.count, most.div_ceil(self.length))
+        } else {
+            (self.length, most)
+        };
         (0..steps).step_by(by as usize).map(move |begin| {
             let some = by.min(steps - begin);
             if self.count > 1 {
-                let (from, to) = (self.from + begin * self.from_step, self.to + begin * self.to_step);
-                Stretch { from, to, count: some, ..self }
+                let (from, to) = (
+                    self.from + begin * self.from_step,
+                    self.to + begin * self.to_step,
+                );
+                Stretch {
+                    from,
+                    to,
+                    count: some,
+                    ..self
+                }
             } else {
-                Stretch { from: self.from + begin, to: self.to + begin, length: some, ..self }
+                Stretch {
+                    from: self.from + begin,
+                    to: self.to + begin,
+                    length: some,
+                    ..self
+                }
             }
         })
     }
@@ -244,12 +324,23 @@ impl Stretch {
     /// Adds what of it lies between two indices of the message, which count from the lower one then.
     fn within(&self, lower: u64, upper: u64, lane: &mut Vec<Stretch>) {
         let one = |turn: u64| {
-            let (from, to) = (self.from + turn * self.from_step, self.to + turn * self.to_step);
+            let (from, to) = (
+                self.from + turn * self.from_step,
+                self.to + turn * self.to_step,
+            );
             let (begin, end) = (lower.max(to), upper.min(to + self.length));
-            Stretch { from: from + (begin - to), to: begin - lower, length: end - begin, count: 1, ..*self }
+            Stretch {
+                from: from + (begin - to),
+                to: begin - lower,
+                length: end - begin,
+                count: 1,
+                ..*self
+            }
         };
         let step = self.to_step.max(1);
-        let mut first = (lower + 1).saturating_sub(self.to + self.length).div_ceil(step);
+        let mut first = (lower + 1)
+            .saturating_sub(self.to + self.length)
+            .div_ceil(step);
         let mut past = upper.saturating_sub(self.to).div_ceil(step).min(self.count);
         // Those that are cut, at either end.
         if first < past && self.to + first * self.to_step < lower {
@@ -257,10 +348,15 @@ impl Stretch {
             first += 1;
         }
         let last = past.saturating_sub(1);
-        let tail = (first < past && self.to + last * self.to_step + self.length > upper).then(|| one(last));
+        let tail = (first < past && self.to + last * self.to_step + self.length > upper)
+            .then(|| one(last));
         past -= u64::from(tail.is_some());
         if first < past {
-            lane.push(Stretch { count: past - first, length: self.length, ..one(first) });
+            lane.push(Stretch {
+                count: past - first,
+                length: self.length,
+                ..one(first)
+            });
         }
         lane.extend(tail);
     }

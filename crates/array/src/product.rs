@@ -31,14 +31,23 @@ impl Product {
         let mut counts = Dims::all(part.combs.len(), 0);
         for (dim, count) in counts.iter_mut().enumerate() {
             let before = axes.len();
-            for (process, axis) in meet_all(&part.combs[dim], &grid.dimensions[dim], other.clip(dim)) {
+            for (process, axis) in
+                meet_all(&part.combs[dim], &grid.dimensions[dim], other.clip(dim))
+            {
                 processes.push(process);
                 axes.push(axis);
             }
             *count = (axes.len() - before) as u64;
         }
         let (block, procs, order) = (part.block, grid.procs, grid.order);
-        (!counts.contains(&0)).then_some(Self { block, procs, order, counts, processes, axes })
+        (!counts.contains(&0)).then_some(Self {
+            block,
+            procs,
+            order,
+            counts,
+            processes,
+            axes,
+        })
     }
 
     /// How many partners there are.
@@ -49,21 +58,35 @@ impl Product {
     /// A partner by its place; they come by rank.
     pub fn partner(&self, place: usize) -> Partner {
         let axes = self.places(&self.order.point(place as u64, &self.counts));
-        let process = Dims::from_fn(axes.len(), |dim| u64::from(self.processes[axes[dim] as usize]));
-        let elements = axes.iter().map(|axis| self.axes[*axis as usize].total()).product();
-        Partner { rank: self.order.number(&process, &self.procs) as u32, elements }
+        let process = Dims::from_fn(axes.len(), |dim| {
+            u64::from(self.processes[axes[dim] as usize])
+        });
+        let elements = axes
+            .iter()
+            .map(|axis| self.axes[*axis as usize].total())
+            .product();
+        Partner {
+            rank: self.order.number(&process, &self.procs) as u32,
+            elements,
+        }
     }
 
     /// All partners.
     pub fn partners(&self) -> Partners<'_> {
-        let (dims, firsts, strides) = (self.counts.len(), self.firsts(), self.order.strides(&self.procs));
+        let (dims, firsts, strides) = (
+            self.counts.len(),
+            self.firsts(),
+            self.order.strides(&self.procs),
+        );
         let mut slowest_first: Vec<usize> = self.order.fastest_first(dims).rev().collect();
         let one = |dim: usize, turn: usize| Partner {
             rank: self.processes[firsts[dim] + turn] * strides[dim] as u32,
             elements: self.axes[firsts[dim] + turn].total(),
         };
         let fastest = match slowest_first.pop() {
-            Some(dim) => (0..self.counts[dim] as usize).map(|turn| one(dim, turn)).collect(),
+            Some(dim) => (0..self.counts[dim] as usize)
+                .map(|turn| one(dim, turn))
+                .collect(),
             None => vec![NOBODY],
         };
         let mut partners = Partners {
@@ -84,7 +107,11 @@ impl Product {
     /// What is shared with the partner at a place.
     pub fn piece(&self, place: usize) -> Piece {
         let axes = self.places(&self.order.point(place as u64, &self.counts));
-        Piece { block: self.block, axes, before: 0 }
+        Piece {
+            block: self.block,
+            axes,
+            before: 0,
+        }
     }
 
     /// The place of a rank among the partners.
@@ -92,7 +119,10 @@ impl Product {
         if u64::from(rank) >= self.procs.volume() {
             return None;
         }
-        let (process, firsts) = (self.order.point(u64::from(rank), &self.procs), self.firsts());
+        let (process, firsts) = (
+            self.order.point(u64::from(rank), &self.procs),
+            self.firsts(),
+        );
         let mut point = Dims::all(process.len(), 0);
         for (dim, at) in point.iter_mut().enumerate() {
             let met = &self.processes[firsts[dim]..][..self.counts[dim] as usize];
@@ -104,7 +134,12 @@ impl Product {
     /// How many elements are shared in all.
     pub fn elements(&self) -> u64 {
         let mut axes = self.axes.iter();
-        let along = |count: &u64| axes.by_ref().take(*count as usize).map(Axis::total).sum::<u64>();
+        let along = |count: &u64| {
+            axes.by_ref()
+                .take(*count as usize)
+                .map(Axis::total)
+                .sum::<u64>()
+        };
         self.counts.iter().map(along).product()
     }
 
@@ -130,7 +165,10 @@ impl Product {
 }
 
 /// What combines with a partner to that partner.
-const NOBODY: Partner = Partner { rank: 0, elements: 1 };
+const NOBODY: Partner = Partner {
+    rank: 0,
+    elements: 1,
+};
 
 /// The partners of a product, one after the other.
 #[derive(Debug, Clone)]
@@ -154,9 +192,13 @@ impl Partners<'_> {
     /// What the others add, from the so many-th on.
     fn combine(&mut self, from: usize) {
         for (level, dim) in self.others.iter().copied().enumerate().skip(from) {
-            let (place, Partner { rank, elements }) = (self.firsts[dim] + self.turn[dim], self.before[level]);
+            let (place, Partner { rank, elements }) =
+                (self.firsts[dim] + self.turn[dim], self.before[level]);
             let rank = rank + self.product.processes[place] * self.strides[dim] as u32;
-            self.before[level + 1] = Partner { rank, elements: elements * self.product.axes[place].total() };
+            self.before[level + 1] = Partner {
+                rank,
+                elements: elements * self.product.axes[place].total(),
+            };
         }
     }
 
@@ -184,7 +226,10 @@ impl Iterator for Partners<'_> {
         }
         let (one, others) = (self.fastest[self.next], self.before[self.others.len()]);
         self.next += 1;
-        Some(Partner { rank: others.rank + one.rank, elements: others.elements * one.elements })
+        Some(Partner {
+            rank: others.rank + one.rank,
+            elements: others.elements * one.elements,
+        })
     }
 }
 
@@ -201,15 +246,30 @@ mod tests {
             let other = Decomposition::regular(&[12, 12], &[3, 4], &spreads, order, 14).unwrap();
             for part in own.owned(3, &Parts::Rule) {
                 let product = Product::new(&part, &Side::new(other.clone())).unwrap();
-                let partners: Vec<_> = (0..product.count()).map(|place| product.partner(place)).collect();
-                assert!(partners.is_sorted_by(|one, next| one.rank < next.rank), "{partners:?}");
-                assert_eq!((partners.len(), partners[0].elements, product.elements()), (6, 6, 36));
-                assert!(product.partners().eq(partners.iter().copied()), "{partners:?}");
+                let partners: Vec<_> = (0..product.count())
+                    .map(|place| product.partner(place))
+                    .collect();
+                assert!(
+                    partners.is_sorted_by(|one, next| one.rank < next.rank),
+                    "{partners:?}"
+                );
+                assert_eq!(
+                    (partners.len(), partners[0].elements, product.elements()),
+                    (6, 6, 36)
+                );
+                assert!(
+                    product.partners().eq(partners.iter().copied()),
+                    "{partners:?}"
+                );
                 for (place, partner) in partners.iter().enumerate() {
                     assert_eq!(product.find(partner.rank), Some(place));
                 }
                 let found = (0..20).filter(|rank| product.find(*rank).is_some()).count();
-                assert_eq!(found, partners.len(), "no others are found, nor ranks beyond the grid");
+                assert_eq!(
+                    found,
+                    partners.len(),
+                    "no others are found, nor ranks beyond the grid"
+                );
             }
         }
     }
@@ -219,7 +279,13 @@ mod tests {
         let own = Side::new(Decomposition::serial(&[1 << 20, 1 << 20]).unwrap());
         let spreads = [Spread::Cyclic(1), Spread::Cyclic(1)];
         let procs = (1 << 12, 1 << 12);
-        let other = Decomposition::regular(&[1 << 20; 2], &[procs.0, procs.1], &spreads, Order::C, 1 << 24);
+        let other = Decomposition::regular(
+            &[1 << 20; 2],
+            &[procs.0, procs.1],
+            &spreads,
+            Order::C,
+            1 << 24,
+        );
         let part = own.owned(0, &Parts::Rule)[0];
         let product = Product::new(&part, &Side::new(other.unwrap())).unwrap();
         assert_eq!((product.count(), product.axes.len()), (1 << 24, 2 << 12));

@@ -18,14 +18,21 @@ impl Region {
     pub fn new(lower: &[u64], upper: &[u64]) -> Result<Self, Error> {
         if lower.len() != upper.len() {
             let (low, up) = (lower.len(), upper.len());
-            return Err(Error::Invalid(format!("a region with {low} lower and {up} upper bounds")));
+            return Err(Error::Invalid(format!(
+                "a region with {low} lower and {up} upper bounds"
+            )));
         }
         for (dim, (low, up)) in lower.iter().zip(upper).enumerate() {
             if low > up || *up > MOST_ELEMENTS {
-                return Err(Error::Invalid(format!("a region goes from {low} to {up} in dimension {dim}")));
+                return Err(Error::Invalid(format!(
+                    "a region goes from {low} to {up} in dimension {dim}"
+                )));
             }
         }
-        Ok(Self { lower: Dims::new(lower)?, upper: Dims::new(upper)? })
+        Ok(Self {
+            lower: Dims::new(lower)?,
+            upper: Dims::new(upper)?,
+        })
     }
 
     /// A whole array.
@@ -35,7 +42,10 @@ impl Region {
     }
 
     pub(crate) fn from_fn(count: usize, mut bounds: impl FnMut(usize) -> (u64, u64)) -> Self {
-        let mut region = Self { lower: Dims::all(count, 0), upper: Dims::all(count, 0) };
+        let mut region = Self {
+            lower: Dims::all(count, 0),
+            upper: Dims::all(count, 0),
+        };
         for dim in 0..count {
             (region.lower[dim], region.upper[dim]) = bounds(dim);
         }
@@ -64,21 +74,28 @@ impl Region {
 
     /// Whether it has no element.
     pub fn is_empty(&self) -> bool {
-        self.lower.iter().zip(self.upper.iter()).any(|(low, up)| low == up)
+        self.lower
+            .iter()
+            .zip(self.upper.iter())
+            .any(|(low, up)| low == up)
     }
 
     /// Whether it has this element.
     pub fn contains(&self, point: &[u64]) -> bool {
         point.len() == self.lower.len()
-            && point.iter().enumerate().all(|(dim, at)| (self.lower[dim]..self.upper[dim]).contains(at))
+            && point
+                .iter()
+                .enumerate()
+                .all(|(dim, at)| (self.lower[dim]..self.upper[dim]).contains(at))
     }
 
     /// Whether it has every element of the other one.
     pub fn covers(&self, other: &Region) -> bool {
         self.lower.len() == other.lower.len()
             && (other.is_empty()
-                || (0..self.lower.len())
-                    .all(|dim| self.lower[dim] <= other.lower[dim] && other.upper[dim] <= self.upper[dim]))
+                || (0..self.lower.len()).all(|dim| {
+                    self.lower[dim] <= other.lower[dim] && other.upper[dim] <= self.upper[dim]
+                }))
     }
 
     /// What two boxes share; `None` if that is nothing.
@@ -102,12 +119,18 @@ impl Region {
         let moved = |bounds: &Dims| -> Option<Dims> {
             let mut bounds = *bounds;
             for (bound, by) in bounds.iter_mut().zip(by) {
-                *bound = bound.checked_add_signed(*by).filter(|bound| *bound <= MOST_ELEMENTS)?;
+                *bound = bound
+                    .checked_add_signed(*by)
+                    .filter(|bound| *bound <= MOST_ELEMENTS)?;
             }
             Some(bounds)
         };
-        (by.len() == self.lower.len())
-            .then(|| Some(Region { lower: moved(&self.lower)?, upper: moved(&self.upper)? }))?
+        (by.len() == self.lower.len()).then(|| {
+            Some(Region {
+                lower: moved(&self.lower)?,
+                upper: moved(&self.upper)?,
+            })
+        })?
     }
 
     /// What of this box is not in the other one: up to two boxes a dimension, which share nothing.
@@ -115,7 +138,9 @@ impl Region {
         if self.is_empty() {
             return Vec::new();
         }
-        let Some(hole) = self.intersection(other) else { return vec![*self] };
+        let Some(hole) = self.intersection(other) else {
+            return vec![*self];
+        };
         let (mut rest, mut pieces) = (*self, Vec::new());
         for dim in 0..self.lower.len() {
             if rest.lower[dim] < hole.lower[dim] {
@@ -136,7 +161,10 @@ impl Region {
     /// The smallest box around both.
     pub(crate) fn hull(&self, other: &Region) -> Region {
         Region::from_fn(self.lower.len(), |dim| {
-            (self.lower[dim].min(other.lower[dim]), self.upper[dim].max(other.upper[dim]))
+            (
+                self.lower[dim].min(other.lower[dim]),
+                self.upper[dim].max(other.upper[dim]),
+            )
         })
     }
 }

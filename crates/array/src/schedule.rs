@@ -90,7 +90,10 @@ impl Schedule {
             Shared::Product(product) => (Some(product.partners()), None),
             Shared::List(list) => (None, Some(list.partners())),
         };
-        product.into_iter().flatten().chain(list.into_iter().flatten())
+        product
+            .into_iter()
+            .flatten()
+            .chain(list.into_iter().flatten())
     }
 
     /// The partner at a place among them.
@@ -130,7 +133,9 @@ impl Schedule {
         let patterns = self.all_axes().iter().map(|axis| match axis {
             Axis::One(_) => 0,
             Axis::Many(pattern) => {
-                size_of_val(&**pattern) + size_of_val(&pattern.spans[..]) + size_of_val(&pattern.tail[..])
+                size_of_val(&**pattern)
+                    + size_of_val(&pattern.spans[..])
+                    + size_of_val(&pattern.tail[..])
             }
         });
         let rest = match &self.shared {
@@ -143,7 +148,11 @@ impl Schedule {
     /// Whether a layout is one of the arrays that this schedule is about.
     pub(crate) fn fits(&self, local: &Local) -> bool {
         self.shapes.len() == local.blocks.len()
-            && self.shapes.iter().zip(&local.blocks).all(|(shape, block)| *shape == block.extents)
+            && self
+                .shapes
+                .iter()
+                .zip(&local.blocks)
+                .all(|(shape, block)| *shape == block.extents)
     }
 
     pub(crate) fn content(&self, partner: usize) -> Content<'_> {

@@ -29,7 +29,11 @@ pub(crate) struct Dimension {
 impl Dimension {
     /// Refuses what cannot be; `dim` is for the message.
     pub fn new(dim: usize, extent: u64, procs: u32, spread: Spread) -> Result<Self, Error> {
-        let wrong = |why: String| Err(Error::Invalid(format!("dimension {dim} of a decomposition {why}")));
+        let wrong = |why: String| {
+            Err(Error::Invalid(format!(
+                "dimension {dim} of a decomposition {why}"
+            )))
+        };
         if extent > MOST_ELEMENTS {
             return wrong(format!("has extent {extent}; the most is {MOST_ELEMENTS}"));
         }
@@ -39,7 +43,9 @@ impl Dimension {
         match &spread {
             Spread::Bounds(bounds) if bounds.len() as u64 != u64::from(procs) + 1 => {
                 let (count, needed) = (bounds.len(), u64::from(procs) + 1);
-                return wrong(format!("has {count} bounds of blocks; {procs} processes need {needed}"));
+                return wrong(format!(
+                    "has {count} bounds of blocks; {procs} processes need {needed}"
+                ));
             }
             Spread::Bounds(bounds)
                 if bounds[0] != 0
@@ -50,10 +56,16 @@ impl Dimension {
                     "has bounds of blocks that do not rise from 0 to its extent, {extent}"
                 ));
             }
-            Spread::Cyclic(0) => return wrong("is block-cyclic in blocks of 0; give at least 1".into()),
+            Spread::Cyclic(0) => {
+                return wrong("is block-cyclic in blocks of 0; give at least 1".into());
+            }
             _ => {}
         }
-        Ok(Self { extent, procs, spread })
+        Ok(Self {
+            extent,
+            procs,
+            spread,
+        })
     }
 
     /// The block size and the process count if indices are dealt out in turn, and not each process's in one piece.
@@ -72,12 +84,17 @@ impl Dimension {
         match &self.spread {
             Spread::Block => {
                 let size = extent.div_ceil(u64::from(self.procs));
-                ((process * size).min(extent), ((process + 1) * size).min(extent))
+                (
+                    (process * size).min(extent),
+                    ((process + 1) * size).min(extent),
+                )
             }
             Spread::Even => (self.even(process), self.even(process + 1)),
             Spread::Bounds(bounds) => (bounds[process as usize], bounds[process as usize + 1]),
             // One process, or one block: the first has all.
-            Spread::Cyclic(_) if self.teeth().is_none() => (0, if process == 0 { extent } else { 0 }),
+            Spread::Cyclic(_) if self.teeth().is_none() => {
+                (0, if process == 0 { extent } else { 0 })
+            }
             Spread::Cyclic(block) => (process.saturating_mul(*block).min(extent), extent),
         }
     }
@@ -90,7 +107,11 @@ impl Dimension {
             Spread::Even => {
                 let (size, longer) = (self.extent / procs, self.extent % procs);
                 let in_longer = longer * (size + 1);
-                if index < in_longer { index / (size + 1) } else { longer + (index - in_longer) / size }
+                if index < in_longer {
+                    index / (size + 1)
+                } else {
+                    longer + (index - in_longer) / size
+                }
             }
             // The last process that begins at or before it: those before with the same bound have nothing.
             Spread::Bounds(bounds) => bounds.partition_point(|bound| *bound <= index) as u64 - 1,
@@ -117,7 +138,9 @@ impl Dimension {
     /// The index after which another process may begin.
     pub fn end_of_run(&self, index: u64) -> u64 {
         match self.teeth() {
-            Some((block, _)) => (index - index % block).saturating_add(block).min(self.extent),
+            Some((block, _)) => (index - index % block)
+                .saturating_add(block)
+                .min(self.extent),
             None => self.interval(self.owner(index)).1,
         }
     }
@@ -186,16 +209,24 @@ mod tests {
 
     #[test]
     fn rules_that_cannot_be_are_refused() {
-        let refused =
-            |extent, procs, spread| Dimension::new(2, extent, procs, spread).unwrap_err().to_string();
+        let refused = |extent, procs, spread| {
+            Dimension::new(2, extent, procs, spread)
+                .unwrap_err()
+                .to_string()
+        };
         assert!(
-            refused(4, 0, Spread::Block).contains("dimension 2 of a decomposition has a grid of 0 processes")
+            refused(4, 0, Spread::Block)
+                .contains("dimension 2 of a decomposition has a grid of 0 processes")
         );
         assert!(refused(4, 2, Spread::Cyclic(0)).contains("blocks of 0"));
         assert!(
-            refused(4, 2, Spread::Bounds(vec![0, 4])).contains("has 2 bounds of blocks; 2 processes need 3")
+            refused(4, 2, Spread::Bounds(vec![0, 4]))
+                .contains("has 2 bounds of blocks; 2 processes need 3")
         );
-        assert!(refused(4, 2, Spread::Bounds(vec![0, 3, 5])).contains("do not rise from 0 to its extent, 4"));
+        assert!(
+            refused(4, 2, Spread::Bounds(vec![0, 3, 5]))
+                .contains("do not rise from 0 to its extent, 4")
+        );
         assert!(refused(4, 2, Spread::Bounds(vec![0, 5, 4])).contains("do not rise"));
         assert!(refused(u64::MAX, 2, Spread::Block).contains("the most is"));
     }

@@ -25,9 +25,17 @@ const LEAF: usize = 8;
 impl Tree {
     /// Boxes are known by their place in the list. Empty ones are never found.
     pub fn new(regions: &[Region]) -> Self {
-        let boxes = regions.iter().enumerate().filter(|(_, region)| !region.is_empty());
-        let boxes = boxes.map(|(number, region)| (number as u32, *region)).collect();
-        let mut tree = Self { nodes: Vec::new(), boxes };
+        let boxes = regions
+            .iter()
+            .enumerate()
+            .filter(|(_, region)| !region.is_empty());
+        let boxes = boxes
+            .map(|(number, region)| (number as u32, *region))
+            .collect();
+        let mut tree = Self {
+            nodes: Vec::new(),
+            boxes,
+        };
         if !tree.boxes.is_empty() {
             tree.divide(0, tree.boxes.len());
         }
@@ -48,7 +56,9 @@ impl Tree {
                 None => {
                     let leaf = &self.boxes[node.from..node.to];
                     hits.extend(
-                        leaf.iter().filter(|(_, one)| one.intersection(region).is_some()).map(|(n, _)| n),
+                        leaf.iter()
+                            .filter(|(_, one)| one.intersection(region).is_some())
+                            .map(|(n, _)| n),
                     );
                 }
             }
@@ -59,7 +69,9 @@ impl Tree {
     /// Halves are of equal size, so it is as deep as the logarithm of their number.
     fn divide(&mut self, from: usize, to: usize) {
         let boxes = &mut self.boxes[from..to];
-        let hull = boxes.iter().fold(boxes[0].1, |hull, (_, region)| hull.hull(region));
+        let hull = boxes
+            .iter()
+            .fold(boxes[0].1, |hull, (_, region)| hull.hull(region));
         let at = self.nodes.len();
         let center = |region: &Region, dim: usize| region.lower()[dim] + region.upper()[dim];
         let spread = |dim: usize| {
@@ -67,7 +79,12 @@ impl Tree {
             centers.clone().max().unwrap_or(0) - centers.min().unwrap_or(0)
         };
         let widest = (0..hull.lower().len()).max_by_key(|dim| spread(*dim));
-        self.nodes.push(Node { hull, from, to, second: None });
+        self.nodes.push(Node {
+            hull,
+            from,
+            to,
+            second: None,
+        });
         if let Some(dim) = widest.filter(|_| to - from > LEAF) {
             let middle = (to - from) / 2;
             boxes.select_nth_unstable_by_key(middle, |(_, region)| center(region, dim));
@@ -87,14 +104,23 @@ mod tests {
         // A linear congruence for the corners: the same boxes every time, in no pattern.
         let mut seed = 1u64;
         let mut random = |most: u64| {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (seed >> 33) % most
         };
         let boxes: Vec<_> = (0..200)
             .map(|_| {
                 let lower = [random(50), random(50), random(3)];
-                Region::new(&lower, &[lower[0] + random(9), lower[1] + random(9), lower[2] + random(2)])
-                    .unwrap()
+                Region::new(
+                    &lower,
+                    &[
+                        lower[0] + random(9),
+                        lower[1] + random(9),
+                        lower[2] + random(2),
+                    ],
+                )
+                .unwrap()
             })
             .collect();
         let tree = Tree::new(&boxes);

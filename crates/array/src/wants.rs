@@ -22,7 +22,9 @@ impl Wants {
     ) -> Vec<(u32, Wants)> {
         asked.sort_by_key(|(partner, _)| *partner);
         let groups = asked.chunk_by(|one, other| one.0 == other.0);
-        groups.map(|group| (group[0].0, make(&mut group.iter().map(|(_, one)| *one)))).collect()
+        groups
+            .map(|group| (group[0].0, make(&mut group.iter().map(|(_, one)| *one))))
+            .collect()
     }
 }
 

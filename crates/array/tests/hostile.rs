@@ -5,7 +5,8 @@ mod common;
 use common::pairs;
 use proptest::prelude::*;
 use titin_array::{
-    Answer, Bytes, Decomposition, Entries, Exchange, Parts, Region, Register, Role, Run, Side, Wants,
+    Answer, Bytes, Decomposition, Entries, Exchange, Parts, Region, Register, Role, Run, Side,
+    Wants,
 };
 
 /// What comes of bytes must be what it says, when it is written again.
@@ -118,10 +119,19 @@ fn wants_outside_of_what_is_coupled_are_refused() {
             .map_err(|error| error.to_string())
     };
     assert_eq!(send(0, 4), Ok(3));
-    assert_eq!(send(0, 5).unwrap_err(), "rank 0 wants [0:5], outside what is coupled");
-    assert_eq!(send(2, 2).unwrap_err(), "rank 0 wants [2:2], outside what is coupled");
+    assert_eq!(
+        send(0, 5).unwrap_err(),
+        "rank 0 wants [0:5], outside what is coupled"
+    );
+    assert_eq!(
+        send(2, 2).unwrap_err(),
+        "rank 0 wants [2:2], outside what is coupled"
+    );
     let nothing = send(3, 4).unwrap_err();
-    assert_eq!(nothing, "rank 0 wants [5:6] from rank 0 of the sender, which has nothing of it");
+    assert_eq!(
+        nothing,
+        "rank 0 wants [5:6] from rank 0 of the sender, which has nothing of it"
+    );
 }
 
 #[test]
@@ -130,5 +140,9 @@ fn schedules_are_refused_to_ranks_that_are_none() {
     let exchange = Exchange::new(side.clone(), side).unwrap();
     assert!(exchange.schedule(Role::Sender, 2).is_err());
     assert!(exchange.receiving(2, &Parts::Rule, Vec::new()).is_err());
-    assert!(exchange.sending(0, &Parts::Rule, &[(2, Wants::Part)]).is_err());
+    assert!(
+        exchange
+            .sending(0, &Parts::Rule, &[(2, Wants::Part)])
+            .is_err()
+    );
 }

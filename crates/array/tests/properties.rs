@@ -13,9 +13,16 @@ use titin_array::{Dims, Parts, Schedule, Source, Target, copy};
 fn value(point: &Dims, field: usize, size: usize) -> Vec<u8> {
     let mut hash = field as u64 + 1;
     for index in point.iter() {
-        hash = (hash ^ index).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+        hash = (hash ^ index)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(23);
     }
-    hash.to_le_bytes().iter().cycle().take(size).copied().collect()
+    hash.to_le_bytes()
+        .iter()
+        .cycle()
+        .take(size)
+        .copied()
+        .collect()
 }
 
 const UNTOUCHED: u8 = 0xA5;
@@ -29,7 +36,13 @@ fn memories(end: &End, sizes: &[usize], filled: bool) -> Vec<Vec<Vec<u8>>> {
         }
         memory
     };
-    let fields = |rank| sizes.iter().enumerate().map(|(field, size)| memory(rank, field, *size)).collect();
+    let fields = |rank| {
+        sizes
+            .iter()
+            .enumerate()
+            .map(|(field, size)| memory(rank, field, *size))
+            .collect()
+    };
     (0..end.ranks()).map(fields).collect()
 }
 
@@ -62,7 +75,9 @@ fn parts(sizes: &[usize], elements: u64, at_once: u64) -> impl Iterator<Item = R
         let before: usize = sizes[..field].iter().sum();
         before * elements as usize + inside * sizes.get(field).unwrap_or(&0)
     };
-    (0..total).step_by(at_once as usize).map(move |from| byte(from)..byte(total.min(from + at_once)))
+    (0..total)
+        .step_by(at_once as usize)
+        .map(move |from| byte(from)..byte(total.min(from + at_once)))
 }
 
 /// Every message, from every sender, so many elements at once; then every one must be taken, so many at once.
@@ -79,12 +94,19 @@ fn play(
     for (rank, schedule) in sending.iter().enumerate() {
         let local = from.local(rank as u32);
         let fields = sources[rank].iter().zip(sizes);
-        let fields: Vec<_> =
-            fields.map(|(memory, size)| Source { memory, local: &local, size: *size }).collect();
+        let fields: Vec<_> = fields
+            .map(|(memory, size)| Source {
+                memory,
+                local: &local,
+                size: *size,
+            })
+            .collect();
         for (place, partner) in schedule.partners().enumerate() {
             let mut message = vec![0; schedule.bytes(place, sizes.iter().copied()) as usize];
             for part in parts(sizes, partner.elements, at_once.0) {
-                schedule.pack(place, &fields, part.start as u64, &mut message[part]).unwrap();
+                schedule
+                    .pack(place, &fields, part.start as u64, &mut message[part])
+                    .unwrap();
             }
             mail.insert((rank as u32, partner.rank), message);
         }
@@ -92,12 +114,21 @@ fn play(
     for (rank, schedule) in receiving.iter().enumerate() {
         let local = to.local(rank as u32);
         let fields = targets[rank].iter_mut().zip(sizes);
-        let mut fields: Vec<_> =
-            fields.map(|(memory, size)| Target { memory, local: &local, size: *size }).collect();
+        let mut fields: Vec<_> = fields
+            .map(|(memory, size)| Target {
+                memory,
+                local: &local,
+                size: *size,
+            })
+            .collect();
         for (place, partner) in schedule.partners().enumerate() {
-            let message = mail.remove(&(partner.rank, rank as u32)).expect("a message");
+            let message = mail
+                .remove(&(partner.rank, rank as u32))
+                .expect("a message");
             for part in parts(sizes, partner.elements, at_once.1) {
-                schedule.unpack(place, part.start as u64, &message[part], &mut fields).unwrap();
+                schedule
+                    .unpack(place, part.start as u64, &message[part], &mut fields)
+                    .unwrap();
             }
         }
     }
@@ -114,15 +145,32 @@ fn play_copies(
     receiving: &[Schedule],
 ) -> Vec<Vec<u8>> {
     let sources = memories(from, &[size], true);
-    let mut targets: Vec<_> =
-        memories(to, &[size], false).into_iter().map(|mut fields| fields.remove(0)).collect();
+    let mut targets: Vec<_> = memories(to, &[size], false)
+        .into_iter()
+        .map(|mut fields| fields.remove(0))
+        .collect();
     for (rank, schedule) in receiving.iter().enumerate() {
         for (place, partner) in schedule.partners().enumerate() {
             let sender = &sending[partner.rank as usize];
-            let source =
-                Source { memory: &sources[partner.rank as usize][0], local: &from.local(partner.rank), size };
-            let mut target = Target { memory: &mut targets[rank], local: &to.local(rank as u32), size };
-            copy(sender, sender.find(rank as u32).unwrap(), &source, schedule, place, &mut target).unwrap();
+            let source = Source {
+                memory: &sources[partner.rank as usize][0],
+                local: &from.local(partner.rank),
+                size,
+            };
+            let mut target = Target {
+                memory: &mut targets[rank],
+                local: &to.local(rank as u32),
+                size,
+            };
+            copy(
+                sender,
+                sender.find(rank as u32).unwrap(),
+                &source,
+                schedule,
+                place,
+                &mut target,
+            )
+            .unwrap();
         }
     }
     targets
@@ -133,11 +181,17 @@ fn check((from, to, directory): (End, End, u32), sizes: &[usize]) {
     let expected = expected(&from, &to, sizes);
     for at_once in [WHOLE, (5, 3)] {
         let got = play(at_once, &from, &to, sizes, &sending, &receiving);
-        assert!(got == expected, "what arrived is not what a gather and a scatter give");
+        assert!(
+            got == expected,
+            "what arrived is not what a gather and a scatter give"
+        );
     }
     let copied = play_copies(&from, &to, sizes[0], &sending, &receiving);
     assert!(
-        copied.iter().zip(&expected).all(|(got, fields)| *got == fields[0]),
+        copied
+            .iter()
+            .zip(&expected)
+            .all(|(got, fields)| *got == fields[0]),
         "copies differ from messages"
     );
 }

@@ -6,7 +6,10 @@ use titin_array::{Dims, Order, Region};
 fn region(dims: usize) -> impl Strategy<Value = Region> {
     proptest::collection::vec((0..6u64, 0..4u64), dims).prop_map(|bounds| {
         let lower: Vec<_> = bounds.iter().map(|(lower, _)| *lower).collect();
-        let upper: Vec<_> = bounds.iter().map(|(lower, length)| lower + length).collect();
+        let upper: Vec<_> = bounds
+            .iter()
+            .map(|(lower, length)| lower + length)
+            .collect();
         Region::new(&lower, &upper).unwrap()
     })
 }

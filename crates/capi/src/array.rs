@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use titin_runtime::{Buffer, Content, Dtype, Error, Filling, Form, Kind, Layout, Message, Order, Result};
+use titin_runtime::{
+    Buffer, Content, Dtype, Error, Filling, Form, Kind, Layout, Message, Order, Result,
+};
 
 use crate::error::usage;
 use crate::strided::Strides;
@@ -85,7 +87,9 @@ pub(crate) unsafe fn form<'a>(
 ) -> Result<Form<'a>> {
     let (dtype, order) = (input::dtype(dtype)?, input::order(order)?);
     if rank > MAX_RANK {
-        return Err(usage(format!("an array of rank {rank}; at most {MAX_RANK} dimensions can be sent")));
+        return Err(usage(format!(
+            "an array of rank {rank}; at most {MAX_RANK} dimensions can be sent"
+        )));
     }
     // SAFETY: as the caller promises.
     let extents = unsafe { input::list(extents, rank, "extents") }?;
@@ -93,8 +97,14 @@ pub(crate) unsafe fn form<'a>(
         return Err(usage(format!("an array of extents {extents:?}")));
     }
     // SAFETY: the same numbers, none of which is negative.
-    let shape = unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
-    Ok(Form { dtype, order, shape, names: &[] })
+    let shape =
+        unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
+    Ok(Form {
+        dtype,
+        order,
+        shape,
+        names: &[],
+    })
 }
 
 /// Index names of an array of this rank.
@@ -109,7 +119,10 @@ pub(crate) unsafe fn names(names: *const *const c_char, rank: c_int) -> Result<V
     // SAFETY: as the caller promises.
     let names = unsafe { input::list(names, rank, "index names") }?;
     // SAFETY: as the caller promises.
-    names.iter().map(|name| unsafe { input::text(*name, "index name") }.map(str::to_owned)).collect()
+    names
+        .iter()
+        .map(|name| unsafe { input::text(*name, "index name") }.map(str::to_owned))
+        .collect()
 }
 
 impl Arguments {
@@ -122,7 +135,12 @@ impl Arguments {
     pub(crate) unsafe fn read<'a>(self) -> Result<Described<'a>> {
         // SAFETY: as the caller promises.
         let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
-        let Form { dtype, order, shape, .. } = form;
+        let Form {
+            dtype,
+            order,
+            shape,
+            ..
+        } = form;
         let bytes = form.bytes().and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.filter(|bytes| isize::try_from(*bytes).is_ok()).ok_or_else(|| {
             usage(if shape.contains(&0) {
@@ -134,7 +152,9 @@ impl Arguments {
             })
         })?;
         if self.data.is_null() && bytes > 0 {
-            return Err(usage(format!("NULL was given for the data of an array of {shape:?}")));
+            return Err(usage(format!(
+                "NULL was given for the data of an array of {shape:?}"
+            )));
         }
         let strides = if self.strides.is_null() {
             None
@@ -145,14 +165,27 @@ impl Arguments {
         };
         // SAFETY: as the caller promises.
         let names = unsafe { names(self.names, self.rank) }?;
-        Ok(Described { dtype, order, shape, names, strides, data: self.data.cast_mut().cast(), bytes })
+        Ok(Described {
+            dtype,
+            order,
+            shape,
+            names,
+            strides,
+            data: self.data.cast_mut().cast(),
+            bytes,
+        })
     }
 }
 
 impl Described<'_> {
     /// Type, order, shape and index names.
     pub(crate) fn form(&self) -> Form<'_> {
-        Form { dtype: self.dtype, order: self.order, shape: self.shape, names: &self.names }
+        Form {
+            dtype: self.dtype,
+            order: self.order,
+            shape: self.shape,
+            names: &self.names,
+        }
     }
 
     fn size(&self) -> usize {
@@ -211,7 +244,10 @@ impl Described<'_> {
         let from = self.strides().into_owned();
         self.order = self.found().unwrap_or(self.order);
         let mut filling = filling(self.bytes as u64)?;
-        let to = (filling.rest().as_mut_ptr(), &strided::contiguous(self.shape, self.size(), self.order)[..]);
+        let to = (
+            filling.rest().as_mut_ptr(),
+            &strided::contiguous(self.shape, self.size(), self.order)[..],
+        );
         // SAFETY: the elements may be read, as the caller promises; the fresh buffer has room for all.
         unsafe { strided::copy(self.shape, self.size(), (self.data, &from), to) };
         if self.dtype == Dtype::Bool && self.bytes > 0 {
@@ -230,7 +266,12 @@ impl Described<'_> {
             Content::Array(layout) => shown(layout.dtype, &layout.shape),
             _ => Value::received(message.structure(), &message.buffer()).what(),
         };
-        Expected { dtype: self.dtype, extents: Some(&extents), order: None }.mismatch(&found, OTHERWISE)
+        Expected {
+            dtype: self.dtype,
+            extents: Some(&extents),
+            order: None,
+        }
+        .mismatch(&found, OTHERWISE)
     }
 
     /// Writes a message's array here; a single value may also come as a number.
@@ -244,14 +285,19 @@ impl Described<'_> {
                 return Err(Error::new(Kind::TypeMismatch, why));
             }
             let element = value.number().and_then(|number| number.element(self.dtype));
-            let element =
-                element.ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))?;
+            let element = element
+                .ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))?;
             // SAFETY: the one element may be written, as the caller promises.
-            unsafe { self.data.copy_from_nonoverlapping(element.as_ptr(), element.len()) };
+            unsafe {
+                self.data
+                    .copy_from_nonoverlapping(element.as_ptr(), element.len())
+            };
             return Ok(());
         }
         let (layout, elements) = match message.content() {
-            Content::Array(layout) if layout.dtype == self.dtype && layout.shape.iter().eq(self.shape) => {
+            Content::Array(layout)
+                if layout.dtype == self.dtype && layout.shape.iter().eq(self.shape) =>
+            {
                 (layout, message.bytes())
             }
             _ => return Err(self.misfit(message)),
@@ -260,7 +306,10 @@ impl Described<'_> {
         if self.strides.is_none() && alike {
             if !elements.is_empty() {
                 // SAFETY: a layout that came in fits its elements; the memory may be written, as the caller promises.
-                unsafe { self.data.copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
+                unsafe {
+                    self.data
+                        .copy_from_nonoverlapping(elements.as_ptr(), elements.len())
+                };
             }
             return Ok(());
         }
@@ -281,7 +330,9 @@ impl Described<'_> {
 impl Expected<'_> {
     /// That an array is this.
     pub(crate) fn check(&self, found: &Layout) -> Result<()> {
-        let fits = |(wanted, extent): (&i64, &u64)| *wanted == ANY || u64::try_from(*wanted) == Ok(*extent);
+        let fits = |(wanted, extent): (&i64, &u64)| {
+            *wanted == ANY || u64::try_from(*wanted) == Ok(*extent)
+        };
         let same_shape = self.extents.is_none_or(|extents| {
             extents.len() == found.shape.len() && extents.iter().zip(&found.shape).all(fits)
         });
@@ -289,7 +340,11 @@ impl Expected<'_> {
         if same_type && same_shape && self.order.is_none_or(|order| lies_in(order, found)) {
             return Ok(());
         }
-        let order = if self.order.is_some() && found.shape.len() > 1 { in_order(found.order) } else { "" };
+        let order = if self.order.is_some() && found.shape.len() > 1 {
+            in_order(found.order)
+        } else {
+            ""
+        };
         let found = format!("{}{order}", shown(found.dtype, &found.shape));
         let otherwise = match same_type && same_shape {
             false => OTHERWISE,
@@ -310,14 +365,25 @@ impl Expected<'_> {
                 format!(" of rank {}", extents.len())
             }
             Some(extents) => {
-                let extent =
-                    |extent: &i64| if *extent == ANY { "any".to_owned() } else { extent.to_string() };
-                format!(" of shape [{}]", extents.iter().map(extent).collect::<Vec<_>>().join(", "))
+                let extent = |extent: &i64| {
+                    if *extent == ANY {
+                        "any".to_owned()
+                    } else {
+                        extent.to_string()
+                    }
+                };
+                format!(
+                    " of shape [{}]",
+                    extents.iter().map(extent).collect::<Vec<_>>().join(", ")
+                )
             }
         };
-        let order =
-            self.order.filter(|_| self.extents.is_none_or(|extents| extents.len() > 1)).map_or("", in_order);
-        let text = format!("expected an array of {dtype}{shape}{order}, found {found}: {otherwise}");
+        let order = self
+            .order
+            .filter(|_| self.extents.is_none_or(|extents| extents.len() > 1))
+            .map_or("", in_order);
+        let text =
+            format!("expected an array of {dtype}{shape}{order}, found {found}: {otherwise}");
         Error::new(Kind::TypeMismatch, text)
     }
 }
@@ -325,13 +391,17 @@ impl Expected<'_> {
 /// Whether there is another byte than 0 and 1.
 fn has_other_bytes(flags: &[u8]) -> bool {
     // All of a piece at once; the compiler does many of them by one instruction.
-    flags.chunks(4096).any(|piece| piece.iter().fold(0, |all, flag| all | flag) > 1)
+    flags
+        .chunks(4096)
+        .any(|piece| piece.iter().fold(0, |all, flag| all | flag) > 1)
 }
 
 /// Makes bytes other than 0 those of bool: a program in C++ or Fortran that reads any other one is wrong in ways that nobody sees.
 pub(crate) fn make_bools(flags: &mut [u8]) {
     if has_other_bytes(flags) {
-        flags.iter_mut().for_each(|flag| *flag = u8::from(*flag != 0));
+        flags
+            .iter_mut()
+            .for_each(|flag| *flag = u8::from(*flag != 0));
     }
 }
 
@@ -361,12 +431,19 @@ pub(crate) unsafe fn look<'a>(
     let any_rank = i64::from(rank) == ANY;
     // SAFETY: as the caller promises.
     let extents = unsafe { input::list_mut(extents, if any_rank { 0 } else { rank }, "extents") }?;
-    let found = expected(dtype, (!any_rank).then_some(&*extents), order).and_then(|expected| find(&expected));
+    let found = expected(dtype, (!any_rank).then_some(&*extents), order)
+        .and_then(|expected| find(&expected));
     if let Ok((layout, data)) = found {
-        extents.iter_mut().zip(&layout.shape).for_each(|(extent, found)| *extent = *found as i64);
+        extents
+            .iter_mut()
+            .zip(&layout.shape)
+            .for_each(|(extent, found)| *extent = *found as i64);
         return Ok(data);
     }
-    extents.iter_mut().filter(|extent| **extent == ANY).for_each(|extent| *extent = 0);
+    extents
+        .iter_mut()
+        .filter(|extent| **extent == ANY)
+        .for_each(|extent| *extent = 0);
     found.map(|(_, data)| data)
 }
 
@@ -376,8 +453,16 @@ fn expected(dtype: c_int, extents: Option<&[i64]>, order: c_int) -> Result<Expec
             "an array with an extent of {extent} is wanted: give one from 0 on, or TITIN_ANY"
         )));
     }
-    let order = if i64::from(order) == ANY { None } else { Some(input::order(order)?) };
-    Ok(Expected { dtype: input::dtype(dtype)?, extents, order })
+    let order = if i64::from(order) == ANY {
+        None
+    } else {
+        Some(input::order(order)?)
+    };
+    Ok(Expected {
+        dtype: input::dtype(dtype)?,
+        extents,
+        order,
+    })
 }
 
 impl AsRef<[u8]> for Data {
@@ -402,12 +487,18 @@ pub(crate) fn shown(dtype: Dtype, shape: &[u64]) -> String {
 /// Stride in bytes of a dimension of a contiguous array; 0 if there is no such dimension.
 pub(crate) fn stride(layout: &Layout, dimension: c_int) -> i64 {
     let strides = strided::contiguous(&layout.shape, layout.dtype.size(), layout.order);
-    usize::try_from(dimension).ok().and_then(|index| strides.get(index).copied()).unwrap_or(0) as i64
+    usize::try_from(dimension)
+        .ok()
+        .and_then(|index| strides.get(index).copied())
+        .unwrap_or(0) as i64
 }
 
 /// Extent of a dimension; 0 if there is no such dimension.
 pub(crate) fn extent(layout: &Layout, dimension: c_int) -> i64 {
-    usize::try_from(dimension).ok().and_then(|index| layout.shape.get(index).copied()).unwrap_or(0) as i64
+    usize::try_from(dimension)
+        .ok()
+        .and_then(|index| layout.shape.get(index).copied())
+        .unwrap_or(0) as i64
 }
 
 pub(crate) fn order_number(order: Order) -> c_int {
@@ -431,13 +522,23 @@ mod tests {
                 dtype: 1,
                 rank: 1,
                 extents: &raw const count,
-                strides: stride.as_ref().map_or(std::ptr::null(), |stride| &raw const *stride),
+                strides: stride
+                    .as_ref()
+                    .map_or(std::ptr::null(), |stride| &raw const *stride),
                 order: 0,
                 names: std::ptr::null(),
                 data: flags.as_ptr().cast(),
             };
             // SAFETY: the flags are there, and so are count and stride.
-            unsafe { arguments.read().unwrap().elements().unwrap().as_ref().to_vec() }
+            unsafe {
+                arguments
+                    .read()
+                    .unwrap()
+                    .elements()
+                    .unwrap()
+                    .as_ref()
+                    .to_vec()
+            }
         };
         assert_eq!(elements(6, None), [0, 1, 1, 1, 0, 1]);
         assert_eq!(elements(3, Some(2)), [0, 1, 0]);

@@ -47,14 +47,22 @@ impl Communicator {
                 "titin_communicator: broadcast and gather must both be given, and one is NULL",
             ));
         };
-        let place = u32::try_from(given.rank).ok().zip(u32::try_from(given.ranks).ok());
+        let place = u32::try_from(given.rank)
+            .ok()
+            .zip(u32::try_from(given.ranks).ok());
         let Some((rank, ranks)) = place.filter(|(rank, ranks)| rank < ranks) else {
             let (rank, ranks) = (given.rank, given.ranks);
             return Err(usage(format!(
                 "titin_communicator: rank {rank} of {ranks} ranks; ranks count from 0"
             )));
         };
-        Ok(Communicator { rank, ranks, context: Pointer(given.context), broadcast, gather })
+        Ok(Communicator {
+            rank,
+            ranks,
+            context: Pointer(given.context),
+            broadcast,
+            gather,
+        })
     }
 }
 
@@ -69,15 +77,26 @@ impl titin_runtime::Communicator for Communicator {
 
     fn broadcast(&self, bytes: &mut [u8]) -> Result<()> {
         // SAFETY: the caller has promised that it may be called while the instance is opened; the bytes may be written.
-        let status =
-            unsafe { (self.broadcast)(self.context.raw(), bytes.as_mut_ptr().cast(), bytes.len() as i64) };
+        let status = unsafe {
+            (self.broadcast)(
+                self.context.raw(),
+                bytes.as_mut_ptr().cast(),
+                bytes.len() as i64,
+            )
+        };
         outcome("broadcast", status)
     }
 
     fn gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
-        let (mine, count, all) = (mine.as_ptr().cast(), mine.len() as i64, all.as_mut_ptr().cast());
+        let (mine, count, all) = (
+            mine.as_ptr().cast(),
+            mine.len() as i64,
+            all.as_mut_ptr().cast(),
+        );
         // SAFETY: as above; at rank 0, where alone it is written to, `all` has room for the bytes of all ranks.
-        outcome("gather", unsafe { (self.gather)(self.context.raw(), mine, all, count) })
+        outcome("gather", unsafe {
+            (self.gather)(self.context.raw(), mine, all, count)
+        })
     }
 }
 
@@ -93,11 +112,16 @@ fn outcome(call: &str, status: c_int) -> Result<()> {
 /// `options` is NULL or options; `communicator` is NULL or one, whose functions may be called with its context until an
 /// instance is open, or is not, with these options.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_options_communicator(options: *mut Options, communicator: *const Given) -> c_int {
+unsafe extern "C" fn titin_options_communicator(
+    options: *mut Options,
+    communicator: *const Given,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         change(options, |options| {
-            let given = communicator.as_ref().ok_or_else(|| null("communicator", "the caller"))?;
+            let given = communicator
+                .as_ref()
+                .ok_or_else(|| null("communicator", "the caller"))?;
             options.communicator = Some(Communicator::new(given)?);
             Ok(())
         })

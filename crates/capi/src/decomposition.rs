@@ -38,7 +38,17 @@ impl Spec {
         let grid = vec![(1, Spread::Even); dims];
         let halo = vec![(0, 0); dims];
         let (boxes, order) = (Vec::new(), array::Order::C);
-        Spec { shape, grid, boxes, indices: None, region: None, halo, order, ranks: order, failed: None }
+        Spec {
+            shape,
+            grid,
+            boxes,
+            indices: None,
+            region: None,
+            halo,
+            order,
+            ranks: order,
+            failed: None,
+        }
     }
 
     pub(crate) fn dims(&self) -> usize {
@@ -49,21 +59,32 @@ impl Spec {
         let found = usize::try_from(dim).ok().filter(|dim| *dim < self.dims());
         found.ok_or_else(|| {
             let dims = self.dims();
-            usage(format!("there is no dimension {dim}: the array has {dims}, which count from 0"))
+            usage(format!(
+                "there is no dimension {dim}: the array has {dims}, which count from 0"
+            ))
         })
     }
 
     /// Fails if a call on it has failed, which the program may not have looked at.
     pub(crate) fn whole(&self) -> Result<()> {
-        let Some(first) = &self.failed else { return Ok(()) };
-        Err(usage(format!("a call on its decomposition has failed: {}", first.text)))
+        let Some(first) = &self.failed else {
+            return Ok(());
+        };
+        Err(usage(format!(
+            "a call on its decomposition has failed: {}",
+            first.text
+        )))
     }
 
     /// The description for the other end.
     pub(crate) fn side(&self, ranks: u32) -> Result<Side> {
         let decomposition = match (&self.indices, &self.boxes[..]) {
             (Some(_), []) => Decomposition::indices(&self.shape, ranks),
-            (Some(_), _) => return Err(usage("a decomposition by boxes and by indices: give one of them")),
+            (Some(_), _) => {
+                return Err(usage(
+                    "a decomposition by boxes and by indices: give one of them",
+                ));
+            }
             (None, []) => {
                 let (grid, spreads): (Vec<u32>, Vec<Spread>) = self.grid.iter().cloned().unzip();
                 Decomposition::regular(&self.shape, &grid, &spreads, self.ranks, ranks)
@@ -106,10 +127,18 @@ impl Spec {
     }
 
     /// Which indices it has along a dimension; `None` if its arrays are flat.
-    pub(crate) fn owned_along(&self, side: &Side, rank: u32, dim: c_int) -> Result<Option<Vec<u64>>> {
+    pub(crate) fn owned_along(
+        &self,
+        side: &Side,
+        rank: u32,
+        dim: c_int,
+    ) -> Result<Option<Vec<u64>>> {
         let dim = self.dim(dim)?;
         Ok(self.shaped().and_then(|shaped| match shaped {
-            Shaped::Rule => side.decomposition.indices_along(rank, dim).map(Iterator::collect),
+            Shaped::Rule => side
+                .decomposition
+                .indices_along(rank, dim)
+                .map(Iterator::collect),
             Shaped::Box(one) => Some((one.lower()[dim]..one.upper()[dim]).collect()),
             Shaped::Indices(indices) => Some(indices.to_vec()),
         }))
@@ -118,7 +147,9 @@ impl Spec {
     /// Where its elements lie if nothing else is said: one after the other, halo and all.
     pub(crate) fn local(&self, side: &Side, rank: u32) -> Result<Local> {
         let halo = self.halo();
-        let halo = halo.as_ref().filter(|_| self.halo.iter().any(|widths| *widths != (0, 0)));
+        let halo = halo
+            .as_ref()
+            .filter(|_| self.halo.iter().any(|widths| *widths != (0, 0)));
         Local::dense(&side.decomposition, rank, &self.parts(), halo, self.order).map_err(wrong)
     }
 
@@ -139,7 +170,11 @@ pub(crate) fn wrong(error: array::Error) -> titin_runtime::Error {
 unsafe fn numbers(items: *const i64, count: c_int, what: &str) -> Result<Vec<u64>> {
     // SAFETY: as the caller promises.
     let items = unsafe { input::list(items, count, what) }?;
-    let wrong = |item: &i64| usage(format!("{item} is among the {what}, which are not negative"));
+    let wrong = |item: &i64| {
+        usage(format!(
+            "{item} is among the {what}, which are not negative"
+        ))
+    };
     let number = |item: &i64| u64::try_from(*item).map_err(|_| wrong(item));
     items.iter().map(number).collect()
 }
@@ -149,8 +184,8 @@ unsafe fn numbers(items: *const i64, count: c_int, what: &str) -> Result<Vec<u64
 unsafe fn change(spec: *mut Spec, body: impl FnOnce(&mut Spec) -> Result<()>) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let spec =
-            unsafe { spec.as_mut() }.ok_or_else(|| null("decomposition", "titin_decomposition_new"))?;
+        let spec = unsafe { spec.as_mut() }
+            .ok_or_else(|| null("decomposition", "titin_decomposition_new"))?;
         body(spec).inspect_err(|error| _ = spec.failed.get_or_insert_with(|| error.clone()))
     })
 }
@@ -160,8 +195,12 @@ unsafe fn change(spec: *mut Spec, body: impl FnOnce(&mut Spec) -> Result<()>) ->
 unsafe fn region(spec: &Spec, lower: *const i64, upper: *const i64) -> Result<Region> {
     let count = spec.dims() as c_int;
     // SAFETY: as the caller promises.
-    let (lower, upper) =
-        unsafe { (numbers(lower, count, "lower bounds")?, numbers(upper, count, "upper bounds")?) };
+    let (lower, upper) = unsafe {
+        (
+            numbers(lower, count, "lower bounds")?,
+            numbers(upper, count, "upper bounds")?,
+        )
+    };
     Region::new(&lower, &upper).map_err(wrong)
 }
 
@@ -173,7 +212,9 @@ unsafe extern "C" fn titin_decomposition_new(dims: c_int, shape: *const i64) -> 
         // SAFETY: as the caller promises.
         let shape = unsafe { numbers(shape, dims, "extents") }?;
         if shape.is_empty() {
-            return Err(usage("an array of a field has 1 to 7 dimensions, and not 0"));
+            return Err(usage(
+                "an array of a field has 1 to 7 dimensions, and not 0",
+            ));
         }
         // Refuses what no array can have.
         Decomposition::serial(&shape).map_err(wrong)?;
@@ -225,10 +266,16 @@ unsafe extern "C" fn titin_decomposition_spread(
                 (1, _) => Spread::Even,
                 (2, _) => Spread::Block,
                 (3, Ok(block)) if block > 0 => Spread::Cyclic(block),
-                (3, _) => return Err(usage(format!("a cyclic dimension in blocks of {block}: at least 1"))),
+                (3, _) => {
+                    return Err(usage(format!(
+                        "a cyclic dimension in blocks of {block}: at least 1"
+                    )));
+                }
                 _ => {
                     let known = "TITIN_EVEN, TITIN_BLOCK or TITIN_CYCLIC";
-                    return Err(usage(format!("{spread} is no way to spread a dimension: {known}")));
+                    return Err(usage(format!(
+                        "{spread} is no way to spread a dimension: {known}"
+                    )));
                 }
             };
             Ok(())
@@ -258,7 +305,11 @@ unsafe extern "C" fn titin_decomposition_bounds(
 /// # Safety
 /// `spec` is NULL or a decomposition; the bounds are NULL or have an entry for each dimension.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_decomposition_box(spec: *mut Spec, lower: *const i64, upper: *const i64) -> c_int {
+unsafe extern "C" fn titin_decomposition_box(
+    spec: *mut Spec,
+    lower: *const i64,
+    upper: *const i64,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         change(spec, |spec| {
@@ -272,7 +323,11 @@ unsafe extern "C" fn titin_decomposition_box(spec: *mut Spec, lower: *const i64,
 /// # Safety
 /// `spec` is NULL or a decomposition; `indices` is NULL or has `count` entries.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_decomposition_indices(spec: *mut Spec, count: i64, indices: *const i64) -> c_int {
+unsafe extern "C" fn titin_decomposition_indices(
+    spec: *mut Spec,
+    count: i64,
+    indices: *const i64,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         change(spec, |spec| {
@@ -280,7 +335,11 @@ unsafe extern "C" fn titin_decomposition_indices(spec: *mut Spec, count: i64, in
             if indices.is_null() && count > 0 {
                 return Err(usage(format!("NULL was given for {count} indices")));
             }
-            let given = if count == 0 { &[] } else { std::slice::from_raw_parts(indices, count) };
+            let given = if count == 0 {
+                &[]
+            } else {
+                std::slice::from_raw_parts(indices, count)
+            };
             let wrong = |index: &i64| {
                 usage(format!(
                     "{index} is among the indices, which are not negative: element 0 is the first one (number 1 in Fortran)"

@@ -84,7 +84,10 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
             .map(|text| (*text).to_owned())
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "a panic without text".to_owned());
-        Err(Error::new(Kind::Internal, format!("an error inside titin: {why}; please report this")))
+        Err(Error::new(
+            Kind::Internal,
+            format!("an error inside titin: {why}; please report this"),
+        ))
     })
 }
 
@@ -106,15 +109,26 @@ pub(crate) fn null(what: &str, maker: &str) -> Error {
     const BEFORE: &str = "; the last error before was: ";
     // What programs reckon with leaves no other handle NULL than that of the message which did not come.
     let reckoned = |error: &Error| {
-        let kinds = [Kind::Timeout, Kind::PortClosed, Kind::Interrupted, Kind::Evicted];
+        let kinds = [
+            Kind::Timeout,
+            Kind::PortClosed,
+            Kind::Interrupted,
+            Kind::Evicted,
+        ];
         DEALT_WITH.get() || what != "message" && kinds.contains(&error.kind)
     };
     // Of many that follow from each other the first one is told.
-    let before = last().filter(|error| !reckoned(error)).map(|error| match error.text.split_once(BEFORE) {
-        Some((_, first)) => format!("{BEFORE}{first}"),
-        None => format!("{BEFORE}{error}"),
-    });
-    usage(format!("no {what}: NULL was given where {maker} gives one{}", before.unwrap_or_default()))
+    let before =
+        last()
+            .filter(|error| !reckoned(error))
+            .map(|error| match error.text.split_once(BEFORE) {
+                Some((_, first)) => format!("{BEFORE}{first}"),
+                None => format!("{BEFORE}{error}"),
+            });
+    usage(format!(
+        "no {what}: NULL was given where {maker} gives one{}",
+        before.unwrap_or_default()
+    ))
 }
 
 pub(crate) fn usage(text: impl Into<String>) -> Error {
@@ -134,12 +148,20 @@ extern "C" fn titin_error() -> *const c_char {
 
 #[unsafe(no_mangle)]
 extern "C" fn titin_error_kind() -> c_int {
-    LAST.try_with(|last| last.borrow().as_ref().map_or(OK, |(error, _)| error.kind as c_int)).unwrap_or(OK)
+    LAST.try_with(|last| {
+        last.borrow()
+            .as_ref()
+            .map_or(OK, |(error, _)| error.kind as c_int)
+    })
+    .unwrap_or(OK)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn titin_error_name(kind: c_int) -> *const c_char {
-    usize::try_from(kind).ok().and_then(|kind| NAMES.get(kind)).map_or(std::ptr::null(), |name| name.as_ptr())
+    usize::try_from(kind)
+        .ok()
+        .and_then(|kind| NAMES.get(kind))
+        .map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
 /// # Safety
@@ -163,7 +185,9 @@ unsafe extern "C" fn titin_set_error(text: *const c_char) {
         String::new()
     } else {
         // SAFETY: it ends with a NUL, as the caller promises.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned()
     };
     keep(Error::new(Kind::Filter, text));
 }

@@ -51,7 +51,9 @@ impl Field {
         let number = usize::try_from(array).ok().filter(|number| *number < count);
         number.ok_or_else(|| {
             let port = self.port.as_str();
-            usage(format!("field on port '{port}': array {array} of its {count}, which count from 0"))
+            usage(format!(
+                "field on port '{port}': array {array} of its {count}, which count from 0"
+            ))
         })
     }
 
@@ -60,26 +62,36 @@ impl Field {
         let port = self.port.as_str();
         match self.dtypes.len() {
             1 => format!("field on port '{port}': its array"),
-            count => format!("field on port '{port}': array {array} of its {count}, which count from 0,"),
+            count => {
+                format!("field on port '{port}': array {array} of its {count}, which count from 0,")
+            }
         }
     }
 
     /// The extents that an array has on this rank, halo and all; `None` where it is flat.
     fn extents(&self) -> Option<Dims> {
         let (owned, halo) = (self.owned?, self.halo());
-        let whole = |dim: usize| owned[dim].saturating_add(halo[dim].0).saturating_add(halo[dim].1);
+        let whole = |dim: usize| {
+            owned[dim]
+                .saturating_add(halo[dim].0)
+                .saturating_add(halo[dim].1)
+        };
         Some(Dims::from_fn(owned.len(), whole))
     }
 
     fn halo(&self) -> Halo {
-        self.spec.halo().unwrap_or_else(|| Dims::all(self.spec.dims(), (0, 0)))
+        self.spec
+            .halo()
+            .unwrap_or_else(|| Dims::all(self.spec.dims(), (0, 0)))
     }
 
     /// Fails unless an array has the extents that this rank owns, and the halo. If it owns nothing it may have any.
     fn check_extents(&self, array: usize, extents: &[u64]) -> Result<()> {
         let Some(wanted) = self.extents() else {
-            let text =
-                format!("{} is flat here, one part after the other, and has no layout", self.name(array));
+            let text = format!(
+                "{} is flat here, one part after the other, and has no layout",
+                self.name(array)
+            );
             return Err(usage(text));
         };
         let owns_nothing = self.owned.is_some_and(|owned| owned.contains(&0));
@@ -88,7 +100,9 @@ impl Field {
         }
         let given = Dims::new(extents).map_err(wrong)?;
         let name = self.name(array);
-        Err(usage(format!("{name} is {wanted} here, halo and all; one of {given} was given")))
+        Err(usage(format!(
+            "{name} is {wanted} here, halo and all; one of {given} was given"
+        )))
     }
 
     /// What `make` makes of each array's memory, layout and element size.
@@ -106,7 +120,8 @@ impl Field {
         let each = pointers.iter().zip(layouts).zip(&self.dtypes).enumerate();
         each.map(|(number, ((pointer, layout), dtype))| {
             let memory = memory(*pointer, layout, *dtype);
-            let memory = memory.ok_or_else(|| usage(format!("{} was given as NULL", self.name(number))))?;
+            let memory =
+                memory.ok_or_else(|| usage(format!("{} was given as NULL", self.name(number))))?;
             Ok(make(memory, &layout.local, dtype.size()))
         })
         .collect()
@@ -120,10 +135,17 @@ impl Field {
         // SAFETY: as the caller promises.
         let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
         // A rank that owns nothing may give the end of its memory for each array.
-        let some =
-            |number: usize| !pointers[number].is_null() && layouts[number].length(self.dtypes[number]) > 0;
-        for (number, pointer) in pointers.iter().enumerate().filter(|(number, _)| some(*number)) {
-            if let Some(first) = (0..number).find(|first| pointers[*first] == *pointer && some(*first)) {
+        let some = |number: usize| {
+            !pointers[number].is_null() && layouts[number].length(self.dtypes[number]) > 0
+        };
+        for (number, pointer) in pointers
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| some(*number))
+        {
+            if let Some(first) =
+                (0..number).find(|first| pointers[*first] == *pointer && some(*first))
+            {
                 return Err(usage(format!(
                     "field on port '{}': arrays {first} and {number}, which count from 0, are the same memory: each array of a field \
                      is received into memory of its own",
@@ -143,7 +165,10 @@ impl Field {
     }
 
     fn layouts(&self) -> Arc<Vec<Layout>> {
-        self.layouts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.layouts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn set_layout(&self, array: usize, layout: Layout) {
@@ -192,22 +217,43 @@ unsafe extern "C" fn titin_field_new(
     // SAFETY: as the caller promises.
     unsafe {
         on_port(port, |port| {
-            let spec = spec.as_ref().ok_or_else(|| null("decomposition", "titin_decomposition_new"))?;
+            let spec = spec
+                .as_ref()
+                .ok_or_else(|| null("decomposition", "titin_decomposition_new"))?;
             spec.whole().map_err(|error| {
-                usage(format!("field on port '{}': {}", port.name().as_str(), error.text))
+                usage(format!(
+                    "field on port '{}': {}",
+                    port.name().as_str(),
+                    error.text
+                ))
             })?;
             let dtypes = input::list(dtypes, count, "element types")?;
-            let dtypes: Vec<Dtype> =
-                dtypes.iter().map(|dtype| input::dtype(*dtype)).collect::<Result<_>>()?;
+            let dtypes: Vec<Dtype> = dtypes
+                .iter()
+                .map(|dtype| input::dtype(*dtype))
+                .collect::<Result<_>>()?;
             let instance = &port.shared.instance;
             let side = spec.side(instance.ranks())?;
             let local = spec.local(&side, instance.rank())?;
             let owned = spec.owned(&side, instance.rank());
             let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
-            let dense = Layout { local, before: 0, given: None };
+            let dense = Layout {
+                local,
+                before: 0,
+                given: None,
+            };
             let layouts = Mutex::new(Arc::new(vec![dense.clone(); dtypes.len()]));
             let (shared, port, spec) = (port.shared.clone(), port.name().clone(), spec.clone());
-            let made = Field { shared, port, id, spec, dtypes, owned, dense, layouts };
+            let made = Field {
+                shared,
+                port,
+                id,
+                spec,
+                dtypes,
+                owned,
+                dense,
+                layouts,
+            };
             field.write(Box::into_raw(Box::new(made)));
             Ok(())
         })
@@ -276,8 +322,10 @@ unsafe extern "C" fn titin_field_owned(field: *const Field, dim: c_int, indices:
         if !indices.is_null() {
             let instance = &field.shared.instance;
             let side = field.spec.side(instance.ranks())?;
-            let found =
-                field.spec.owned_along(&side, instance.rank(), dim)?.ok_or_else(|| field.is_flat())?;
+            let found = field
+                .spec
+                .owned_along(&side, instance.rank(), dim)?
+                .ok_or_else(|| field.is_flat())?;
             // SAFETY: as the caller promises.
             unsafe { fill(indices, &found) };
         }
@@ -314,9 +362,16 @@ unsafe extern "C" fn titin_field_layout(
         let size = field.dtypes[number].size() as i64;
         let dims = field.spec.dims() as c_int;
         // SAFETY: as the caller promises.
-        let (extents, strides) =
-            unsafe { (input::list(extents, dims, "extents")?, input::list(strides, dims, "strides")?) };
-        let given = Some((Dims::new(extents).map_err(wrong)?, Dims::new(strides).map_err(wrong)?));
+        let (extents, strides) = unsafe {
+            (
+                input::list(extents, dims, "extents")?,
+                input::list(strides, dims, "strides")?,
+            )
+        };
+        let given = Some((
+            Dims::new(extents).map_err(wrong)?,
+            Dims::new(strides).map_err(wrong)?,
+        ));
         if field.layouts()[number].given == given {
             return Ok(());
         }
@@ -341,12 +396,24 @@ unsafe extern "C" fn titin_field_layout(
         let steps: Vec<i64> = strides.iter().map(|stride| stride / size).collect();
         field.check_extents(number, &extents)?;
         let local = Local::array(&extents, &steps, &field.halo()).map_err(wrong)?;
-        let below = extents.iter().zip(strides).map(|(extent, stride)| match *stride {
-            stride if stride < 0 => extent.saturating_sub(1).saturating_mul(stride.unsigned_abs()),
-            _ => 0,
-        });
+        let below = extents
+            .iter()
+            .zip(strides)
+            .map(|(extent, stride)| match *stride {
+                stride if stride < 0 => extent
+                    .saturating_sub(1)
+                    .saturating_mul(stride.unsigned_abs()),
+                _ => 0,
+            });
         let before = below.fold(0u64, u64::saturating_add) as usize;
-        field.set_layout(number, Layout { local, before, given });
+        field.set_layout(
+            number,
+            Layout {
+                local,
+                before,
+                given,
+            },
+        );
         Ok(())
     };
     // SAFETY: as the caller promises.
@@ -367,12 +434,20 @@ unsafe extern "C" fn titin_field_send(
     unsafe {
         on_field(field, |field| {
             let layouts = field.layouts();
-            let sources = field.arrays(arrays.cast(), &layouts, |(begin, length), local, size| Source {
-                memory: std::slice::from_raw_parts(begin, length),
-                local,
-                size,
-            })?;
-            field.shared.instance.send_field(field.id, &sources, timestamp, input::next(next_timestamp))
+            let sources =
+                field.arrays(arrays.cast(), &layouts, |(begin, length), local, size| {
+                    Source {
+                        memory: std::slice::from_raw_parts(begin, length),
+                        local,
+                        size,
+                    }
+                })?;
+            field.shared.instance.send_field(
+                field.id,
+                &sources,
+                timestamp,
+                input::next(next_timestamp),
+            )
         })
     }
 }
@@ -404,7 +479,15 @@ unsafe extern "C" fn titin_field_receive_at(
     next_timestamp: *mut f64,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { receive(field, arrays, Some(at), timeout, (timestamp, next_timestamp)) }
+    unsafe {
+        receive(
+            field,
+            arrays,
+            Some(at),
+            timeout,
+            (timestamp, next_timestamp),
+        )
+    }
 }
 
 /// # Safety
@@ -412,7 +495,11 @@ unsafe extern "C" fn titin_field_receive_at(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_withdraw(field: *mut Field) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { on_field(field, |field| field.shared.instance.withdraw_field(field.id)) }
+    unsafe {
+        on_field(field, |field| {
+            field.shared.instance.withdraw_field(field.id)
+        })
+    }
 }
 
 /// # Safety
@@ -429,18 +516,25 @@ unsafe fn receive(
         on_field(field, |field| {
             let layouts = field.layouts();
             field.check_distinct(arrays, &layouts)?;
-            let mut targets = field.arrays(arrays, &layouts, |(begin, length), local, size| Target {
-                memory: std::slice::from_raw_parts_mut(begin, length),
-                local,
-                size,
-            })?;
+            let mut targets =
+                field.arrays(arrays, &layouts, |(begin, length), local, size| Target {
+                    memory: std::slice::from_raw_parts_mut(begin, length),
+                    local,
+                    size,
+                })?;
             let patience = input::patience(timeout)?;
-            let stamps = field.shared.instance.receive_field(field.id, &mut targets, at, patience)?;
+            let stamps =
+                field
+                    .shared
+                    .instance
+                    .receive_field(field.id, &mut targets, at, patience)?;
             if let Some(timestamp) = timestamp.as_mut() {
                 *timestamp = stamps.map_or(f64::NAN, |stamps| stamps.timestamp);
             }
             if let Some(next) = next_timestamp.as_mut() {
-                *next = stamps.and_then(|stamps| stamps.next_timestamp).unwrap_or(crate::input::NO_NEXT);
+                *next = stamps
+                    .and_then(|stamps| stamps.next_timestamp)
+                    .unwrap_or(crate::input::NO_NEXT);
             }
             Ok(())
         })

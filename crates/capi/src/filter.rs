@@ -4,7 +4,9 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use titin_runtime::{Content, Dtype, Error, Filling, Function, Functions, Mapped, Result, UserFilter};
+use titin_runtime::{
+    Content, Dtype, Error, Filling, Function, Functions, Mapped, Result, UserFilter,
+};
 
 use crate::array::{filling, form, make_bools};
 use crate::error::{last, null, status, usage, value};
@@ -16,8 +18,10 @@ use crate::value::Value;
 
 /// `titin_filter` of the header.
 type Entry = unsafe extern "C" fn(input: *const Message, output: *mut Output) -> c_int;
-type Find = unsafe extern "C" fn(data: *mut c_void, name: *const c_char, filter: *mut *mut c_void) -> c_int;
-type Call = unsafe extern "C" fn(filter: *mut c_void, input: *const Message, output: *mut Output) -> c_int;
+type Find =
+    unsafe extern "C" fn(data: *mut c_void, name: *const c_char, filter: *mut *mut c_void) -> c_int;
+type Call =
+    unsafe extern "C" fn(filter: *mut c_void, input: *const Message, output: *mut Output) -> c_int;
 type Release = unsafe extern "C" fn(filter: *mut c_void);
 
 /// How the binding's language finds and calls filters.
@@ -105,7 +109,12 @@ pub(crate) unsafe fn find<T: Copy>(
 ) -> std::result::Result<T, String> {
     // SAFETY: as the caller promises.
     let entry = unsafe { library.get::<T>(symbol.as_bytes()) }.map(|entry| *entry);
-    entry.map_err(|error| format!("{path} has no function {symbol} with C linkage: {}", said(&error)))
+    entry.map_err(|error| {
+        format!(
+            "{path} has no function {symbol} with C linkage: {}",
+            said(&error)
+        )
+    })
 }
 
 fn from_library(path: &str, symbol: &str) -> std::result::Result<Function, String> {
@@ -142,12 +151,18 @@ fn from_binding(name: &str, callbacks: Callbacks) -> std::result::Result<Functio
     if failed != 0 {
         return Err(last().map_or_else(|| format!("error {failed}"), |error| error.text));
     }
-    let found = Found { filter: Pointer(filter), call: callbacks.call, release: callbacks.release };
+    let found = Found {
+        filter: Pointer(filter),
+        call: callbacks.call,
+        release: callbacks.release,
+    };
     Ok(Arc::new(move |mapped| {
         // The whole of it, or only copies of its fields would be kept here and the filter let go at once.
         let found = &found;
         // SAFETY: the binding gave the filter to be called like this.
-        run(mapped, |input, output| unsafe { (found.call)(found.filter.raw(), input, output) })
+        run(mapped, |input, output| unsafe {
+            (found.call)(found.filter.raw(), input, output)
+        })
     }))
 }
 
@@ -160,10 +175,14 @@ fn run(
         Content::Array(layout) => layout.names.clone(),
         _ => Vec::new(),
     };
-    let mut output = Output { names, ..Output::default() };
+    let mut output = Output {
+        names,
+        ..Output::default()
+    };
     let refused = Arc::new(OnceLock::new());
-    let input =
-        Message::mapped(mapped, Origin::Filtered(refused.clone())).map_err(|error| error.text)?.into_raw();
+    let input = Message::mapped(mapped, Origin::Filtered(refused.clone()))
+        .map_err(|error| error.text)?
+        .into_raw();
     let _before = crate::error::set_aside();
     let failed = call(input, &raw mut output);
     // SAFETY: the share is ours; a filter that keeps the message has its own.
@@ -174,7 +193,9 @@ fn run(
     if let Some(error) = refused.get().cloned().or(output.failed) {
         return Err(error.text);
     }
-    let (timestamp, next_timestamp) = output.stamps.unwrap_or((mapped.timestamp, mapped.next_timestamp));
+    let (timestamp, next_timestamp) = output
+        .stamps
+        .unwrap_or((mapped.timestamp, mapped.next_timestamp));
     let (content, body) = match output.data {
         None => (mapped.content.clone(), mapped.body.clone()),
         Some((content, Replacement::Ready(body))) => (content, body),
@@ -185,14 +206,23 @@ fn run(
             (content, Arc::new(filling.finish()))
         }
     };
-    Ok(Mapped { content, body, timestamp, next_timestamp })
+    Ok(Mapped {
+        content,
+        body,
+        timestamp,
+        next_timestamp,
+    })
 }
 
 /// # Safety
 /// `output` is NULL or the output that a filter was called with.
 unsafe fn on_output(output: *mut Output, body: impl FnOnce(&mut Output) -> Result<()>) -> c_int {
     // SAFETY: as the caller promises.
-    status(|| unsafe { output.as_mut() }.ok_or_else(|| null("output", "the call of a filter"))?.change(body))
+    status(|| {
+        unsafe { output.as_mut() }
+            .ok_or_else(|| null("output", "the call of a filter"))?
+            .change(body)
+    })
 }
 
 /// # Safety
@@ -207,11 +237,14 @@ unsafe extern "C" fn titin_output_array(
 ) -> *mut c_void {
     value(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
-        let output = unsafe { output.as_mut() }.ok_or_else(|| null("output", "the call of a filter"))?;
+        let output =
+            unsafe { output.as_mut() }.ok_or_else(|| null("output", "the call of a filter"))?;
         output.change(|output| {
             // SAFETY: as the caller promises.
             let mut layout = unsafe { form(dtype, rank, extents, order) }?.to_layout();
-            let bytes = layout.bytes().ok_or_else(|| usage(format!("an array of {:?}", layout.shape)))?;
+            let bytes = layout
+                .bytes()
+                .ok_or_else(|| usage(format!("an array of {:?}", layout.shape)))?;
             if output.names.len() == layout.shape.len() {
                 layout.names.clone_from(&output.names);
             }
@@ -230,7 +263,10 @@ unsafe extern "C" fn titin_output_value(output: *mut Output, data: *const Value)
     // SAFETY: as the caller promises.
     unsafe {
         on_output(output, |output| {
-            let (content, body) = content(data.as_ref().ok_or_else(|| null("value", "a titin_new_ call"))?)?;
+            let (content, body) = content(
+                data.as_ref()
+                    .ok_or_else(|| null("value", "a titin_new_ call"))?,
+            )?;
             output.data = Some((content, Replacement::Ready(body)));
             Ok(())
         })
@@ -240,7 +276,11 @@ unsafe extern "C" fn titin_output_value(output: *mut Output, data: *const Value)
 /// # Safety
 /// `output` is NULL or the output that a filter was called with.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_output_timestamp(output: *mut Output, timestamp: f64, next: f64) -> c_int {
+unsafe extern "C" fn titin_output_timestamp(
+    output: *mut Output,
+    timestamp: f64,
+    next: f64,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         on_output(output, |output| {
@@ -264,9 +304,16 @@ unsafe extern "C" fn titin_options_filters(
     unsafe {
         change(options, |options| {
             let (Some(find), Some(call)) = (find, call) else {
-                return Err(usage("NULL was given for the callback that finds or calls filters"));
+                return Err(usage(
+                    "NULL was given for the callback that finds or calls filters",
+                ));
             };
-            options.filters = Some(Callbacks { find, call, release, data: Pointer(data) });
+            options.filters = Some(Callbacks {
+                find,
+                call,
+                release,
+                data: Pointer(data),
+            });
             Ok(())
         })
     }

@@ -60,19 +60,37 @@ pub(crate) struct Shared {
 impl Shared {
     fn new(instance: Instance, enlisted: Option<Enlisted>, sticky: bool) -> Arc<Self> {
         let (chosen, stuck) = (Mutex::default(), Mutex::default());
-        let ports = instance.port_ids().map(|(_, name)| Text::shared(name)).collect();
+        let ports = instance
+            .port_ids()
+            .map(|(_, name)| Text::shared(name))
+            .collect();
         Arc::new_cyclic(|shared| {
-            let recipient = Arc::new(Recipient { shared: shared.clone(), ports });
-            Shared { instance, enlisted, recipient, chosen, sticky, stuck, is_stuck: AtomicBool::new(false) }
+            let recipient = Arc::new(Recipient {
+                shared: shared.clone(),
+                ports,
+            });
+            Shared {
+                instance,
+                enlisted,
+                recipient,
+                chosen,
+                sticky,
+                stuck,
+                is_stuck: AtomicBool::new(false),
+            }
         })
     }
 
     pub(crate) fn chosen(&self) -> MutexGuard<'_, Option<Arc<Chosen>>> {
-        self.chosen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.chosen
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub(crate) fn stuck(&self) -> MutexGuard<'_, Option<Error>> {
-        self.stuck.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.stuck
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Runs a call's body, but in a forked child; its error sticks.
@@ -83,7 +101,11 @@ impl Shared {
 
     /// As [`Shared::run`], for calls that are not made any more once an error has stuck.
     pub(crate) fn run_unless_stuck(&self, body: impl FnOnce() -> Result<()>) -> c_int {
-        let stuck = self.is_stuck.load(Ordering::Acquire).then(|| self.stuck().clone()).flatten();
+        let stuck = self
+            .is_stuck
+            .load(Ordering::Acquire)
+            .then(|| self.stuck().clone())
+            .flatten();
         stuck.map_or_else(|| self.run(body), keep)
     }
 
@@ -116,7 +138,11 @@ impl Port {
     /// Where a message of this slot is from.
     #[inline(always)]
     pub(crate) fn origin(&self, slot: Option<u32>) -> Origin {
-        Origin::Received { recipient: self.shared.recipient.clone(), port: self.place, slot }
+        Origin::Received {
+            recipient: self.shared.recipient.clone(),
+            port: self.place,
+            slot,
+        }
     }
 }
 
@@ -131,10 +157,17 @@ impl Recipient {
             let (id, _) = shared.instance.port_ids().nth(place as usize)?;
             shared.instance.sender(id, slot)
         });
-        let sender = sender.map(|sender| format!(", message from {sender}")).unwrap_or_default();
-        let (name, slot) =
-            (self.port(place).as_str(), slot.map(|slot| format!("[{slot}]")).unwrap_or_default());
-        Error::new(error.kind, format!("port '{name}{slot}'{sender}: {}", error.text))
+        let sender = sender
+            .map(|sender| format!(", message from {sender}"))
+            .unwrap_or_default();
+        let (name, slot) = (
+            self.port(place).as_str(),
+            slot.map(|slot| format!("[{slot}]")).unwrap_or_default(),
+        );
+        Error::new(
+            error.kind,
+            format!("port '{name}{slot}'{sender}: {}", error.text),
+        )
     }
 
     /// Keeps an error about a message, which the program may not look at, while the instance is open.
@@ -149,9 +182,11 @@ impl Recipient {
 impl Handle {
     pub(crate) fn new(instance: Instance, enlisted: Option<Enlisted>, sticky: bool) -> Self {
         let scale = Value::map(instance.scale().into_iter().flat_map(|scale| {
-            let number =
-                |name, value: Option<f64>| value.map(|value| (name, Value(crate::value::Node::Float(value))));
-            let list = |name, values: &[f64]| (!values.is_empty()).then(|| (name, Value::floats(values)));
+            let number = |name, value: Option<f64>| {
+                value.map(|value| (name, Value(crate::value::Node::Float(value))))
+            };
+            let list =
+                |name, values: &[f64]| (!values.is_empty()).then(|| (name, Value::floats(values)));
             let all = [
                 number("dt", scale.dt),
                 number("total", scale.total),
@@ -162,7 +197,11 @@ impl Handle {
         }));
         let workdir = std::env::current_dir().unwrap_or_default();
         let shared = Shared::new(instance, enlisted, sticky);
-        let port = |(place, (id, _))| Port { shared: shared.clone(), id, place };
+        let port = |(place, (id, _))| Port {
+            shared: shared.clone(),
+            id,
+            place,
+        };
         Handle {
             ports: (0..).zip(shared.instance.port_ids()).map(port).collect(),
             name: c_text(shared.instance.name()),
@@ -182,7 +221,10 @@ impl Handle {
 
     /// Text for C that lives as long as the instance.
     pub(crate) fn keep_text(&self, text: &str) -> *const std::ffi::c_char {
-        let mut texts = self.texts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut texts = self
+            .texts
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let text = c_text(text);
         if let Some(known) = texts.get::<CStr>(&text) {
             return known.as_ptr();
@@ -215,7 +257,10 @@ pub(crate) unsafe fn port<'a>(handle: *const Port) -> Result<&'a Port> {
 ///
 /// # Safety
 /// As [`instance`].
-pub(crate) unsafe fn on_instance(handle: *const Handle, body: impl FnOnce(&Handle) -> Result<()>) -> c_int {
+pub(crate) unsafe fn on_instance(
+    handle: *const Handle,
+    body: impl FnOnce(&Handle) -> Result<()>,
+) -> c_int {
     // SAFETY: as the caller promises.
     match unsafe { instance(handle) } {
         Ok(handle) => handle.shared.run(|| body(handle)),

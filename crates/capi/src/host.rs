@@ -51,13 +51,17 @@ fn at_work(handle: &Handle) -> *const Handle {
 /// can know which one of the process that was.
 extern "C" fn exits() {
     // SAFETY: the entry has not returned, so its instance is still there.
-    let Some(handle) = (unsafe { AT_WORK.replace(std::ptr::null()).as_ref() }) else { return };
+    let Some(handle) = (unsafe { AT_WORK.replace(std::ptr::null()).as_ref() }) else {
+        return;
+    };
     if titin_runtime::not_forked().is_err() {
         return;
     }
     let instance = &handle.shared.instance;
     drop(caught(|| {
-        instance.fail("its function ended the whole process, by exit() or what calls that: return from it");
+        instance.fail(
+            "its function ended the whole process, by exit() or what calls that: return from it",
+        );
         Ok(())
     }));
 }
@@ -106,11 +110,15 @@ unsafe extern "C" fn titin_host_steps(
         // SAFETY: as the caller promises.
         let guests = unsafe { guests(count, names, ports, steps, data) }?;
         let threads = usize::try_from(threads).ok().filter(|threads| *threads > 0);
-        let threads =
-            threads.ok_or_else(|| usage("instances run on one thread at least; give 1, or more"))?;
+        let threads = threads
+            .ok_or_else(|| usage("instances run on one thread at least; give 1, or more"))?;
         let standard = Options::default();
         // SAFETY: as the caller promises.
-        host_steps(&guests, threads, unsafe { options.as_ref() }.unwrap_or(&standard))
+        host_steps(
+            &guests,
+            threads,
+            unsafe { options.as_ref() }.unwrap_or(&standard),
+        )
     })
 }
 
@@ -136,7 +144,8 @@ unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
         let path = unsafe { input::text(path, "path of what to host") }?;
-        let text = std::fs::read(path).map_err(|error| usage(format!("cannot read {path}: {error}")))?;
+        let text =
+            std::fs::read(path).map_err(|error| usage(format!("cannot read {path}: {error}")))?;
         let hosting: Hosting = serde_json::from_slice(&text)
             .map_err(|error| usage(format!("{path} does not say what to host: {error}")))?;
         if hosting.guests.iter().all(|described| described.steps) {
@@ -146,7 +155,11 @@ unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
         let mut places: Vec<*mut c_void> = vec![std::ptr::null_mut(); hosting.guests.len()];
         let (mut stepping, mut entering) = (Vec::new(), Vec::new());
         for (described, place) in hosting.guests.iter().zip(&mut places) {
-            let (name, path, symbol) = (&*described.instance, &*described.library, &*described.function);
+            let (name, path, symbol) = (
+                &*described.instance,
+                &*described.library,
+                &*described.function,
+            );
             let wrong = |why: String| usage(format!("{name} cannot be run: {why}"));
             if !libraries.contains_key(path) {
                 libraries.insert(path, load(path).map_err(wrong)?);
@@ -154,11 +167,21 @@ unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
             // SAFETY: the header says which type the function must have; its library stays loaded until all have ended.
             let entry = unsafe { find::<Entry>(&libraries[path], path, symbol) }.map_err(wrong)?;
             let data = Pointer(std::ptr::from_mut(place).cast());
-            let guests = if described.steps { &mut stepping } else { &mut entering };
-            guests.push(Guest { name, ports: None, entry, data });
+            let guests = if described.steps {
+                &mut stepping
+            } else {
+                &mut entering
+            };
+            guests.push(Guest {
+                name,
+                ports: None,
+                entry,
+                data,
+            });
         }
         let options = Options::default();
-        let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS));
+        let threads =
+            std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS));
         let outcomes = std::thread::scope(|scope| {
             let steps = scope.spawn(|| caught(|| host_steps(&stepping, threads, &options)));
             let entered = caught(|| host(&entering, &options));
@@ -189,12 +212,17 @@ unsafe fn guests<'a>(
     data: *const *mut c_void,
 ) -> Result<Vec<Guest<'a>>> {
     // SAFETY: as the caller promises.
-    let (names, entries) =
-        unsafe { (input::list(names, count, "names")?, input::list(entries, count, "entries")?) };
+    let (names, entries) = unsafe {
+        (
+            input::list(names, count, "names")?,
+            input::list(entries, count, "entries")?,
+        )
+    };
     let guest = |(index, (name, entry)): (usize, (&*const c_char, &Option<Entry>))| {
         // SAFETY: as the caller promises.
         let name = unsafe { input::text(*name, "name of an instance") }?;
-        let entry = entry.ok_or_else(|| usage(format!("NULL was given for the entry of {name}")))?;
+        let entry =
+            entry.ok_or_else(|| usage(format!("NULL was given for the entry of {name}")))?;
         let ports = if ports.is_null() {
             None
         } else {
@@ -202,8 +230,17 @@ unsafe fn guests<'a>(
             unsafe { input::optional_text(*ports.add(index), "ports") }?
         };
         // SAFETY: as the caller promises.
-        let data = if data.is_null() { std::ptr::null_mut() } else { unsafe { *data.add(index) } };
-        Ok(Guest { name, ports, entry, data: Pointer(data) })
+        let data = if data.is_null() {
+            std::ptr::null_mut()
+        } else {
+            unsafe { *data.add(index) }
+        };
+        Ok(Guest {
+            name,
+            ports,
+            entry,
+            data: Pointer(data),
+        })
     };
     names.iter().zip(entries).enumerate().map(guest).collect()
 }
@@ -215,7 +252,9 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
     let mut handles: Vec<Box<Handle>> = Vec::new();
     // The others need not wait for one that cannot be opened until it is late.
     let give_up = |asked: VecDeque<Asked>, handles: Vec<Box<Handle>>, error: Error| {
-        handles.iter().for_each(|handle| handle.shared.instance.fail(&error.text));
+        handles
+            .iter()
+            .for_each(|handle| handle.shared.instance.fail(&error.text));
         asked.into_iter().for_each(|asked| asked.fail(&error.text));
         Err(error)
     };
@@ -232,7 +271,9 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
         }
     }
     let mut all = guests.iter().zip(handles);
-    let Some((first, handle)) = all.next() else { return Ok(()) };
+    let Some((first, handle)) = all.next() else {
+        return Ok(());
+    };
     let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
         let threads: Vec<_> = all
             .map(|(guest, handle)| {
@@ -243,7 +284,11 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
             })
             .collect();
         let mut outcomes = vec![caught(|| first.run(handle))];
-        outcomes.extend(threads.into_iter().map(|thread| thread?.join().expect("panics are caught inside")));
+        outcomes.extend(
+            threads
+                .into_iter()
+                .map(|thread| thread?.join().expect("panics are caught inside")),
+        );
         outcomes
     });
     first_error(outcomes)
@@ -253,7 +298,10 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
 fn host_steps(guests: &[Guest<'_>], threads: usize, options: &Options) -> Result<()> {
     let mut shares: Vec<Vec<&Guest<'_>>> = vec![Vec::new(); threads.clamp(1, guests.len().max(1))];
     let count = shares.len();
-    guests.iter().enumerate().for_each(|(index, guest)| shares[index % count].push(guest));
+    guests
+        .iter()
+        .enumerate()
+        .for_each(|(index, guest)| shares[index % count].push(guest));
     let mut shares = shares.into_iter();
     let first = shares.next().unwrap_or_default();
     let outcomes: Vec<Vec<Result<()>>> = std::thread::scope(|scope| {
@@ -279,7 +327,13 @@ fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
     let mut errors: Vec<Error> = outcomes.into_iter().filter_map(Result::err).collect();
     // Who comes late to a run that has failed finds its manager gone, which says least of all.
     let is_closed = |error: &Error| error.kind == Kind::PortClosed;
-    errors.sort_by_key(|error| (error.kind == Kind::Connection, error.is_echo(), is_closed(error)));
+    errors.sort_by_key(|error| {
+        (
+            error.kind == Kind::Connection,
+            error.is_echo(),
+            is_closed(error),
+        )
+    });
     errors.into_iter().next().map_or(Ok(()), Err)
 }
 
@@ -309,22 +363,35 @@ impl<'a> Share<'a> {
     fn of(guests: &[&'a Guest<'a>], options: &Options) -> Self {
         let ready = Ready::new();
         let place = |(number, &guest): (usize, &&'a Guest<'a>)| {
-            let options = Options { ready: Some((ready.clone(), number as u64)), ..options.clone() };
+            let options = Options {
+                ready: Some((ready.clone(), number as u64)),
+                ..options.clone()
+            };
             let asked = caught(|| begin(guest.ports, &options, Some(guest.name)));
             ready.push(number as u64);
             Place {
                 guest,
-                stage: asked
-                    .map_or_else(|error| Stage::Over(Err(error)), |asked| Stage::Asked(Box::new(asked))),
+                stage: asked.map_or_else(
+                    |error| Stage::Over(Err(error)),
+                    |asked| Stage::Asked(Box::new(asked)),
+                ),
             }
         };
         let places = guests.iter().enumerate().map(place).collect();
-        Share { ready, places, again: VecDeque::new() }
+        Share {
+            ready,
+            places,
+            again: VecDeque::new(),
+        }
     }
 
     /// Calls each whenever it can go on, until all have ended.
     fn run(mut self) -> Vec<Result<()>> {
-        let mut left = self.places.iter().filter(|place| !matches!(place.stage, Stage::Over(_))).count();
+        let mut left = self
+            .places
+            .iter()
+            .filter(|place| !matches!(place.stage, Stage::Over(_)))
+            .count();
         while left > 0 {
             let index = match self.again.pop_front() {
                 Some(index) => index,
@@ -417,9 +484,16 @@ impl Guest<'_> {
             _ => {}
         }
         // What sticks with the instance is the reason; else what the entry said last.
-        let stuck = handle.shared.stuck().clone().or_else(|| handle.shared.instance.failure());
+        let stuck = handle
+            .shared
+            .stuck()
+            .clone()
+            .or_else(|| handle.shared.instance.failure());
         let error = stuck.or_else(last).unwrap_or_else(|| {
-            Error::new(Kind::Closed, format!("the entry of {} returned {returned}", self.name))
+            Error::new(
+                Kind::Closed,
+                format!("the entry of {} returned {returned}", self.name),
+            )
         });
         if error.is_echo() {
             handle.shared.instance.note(&error);

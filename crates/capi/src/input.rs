@@ -27,7 +27,9 @@ pub(crate) unsafe fn optional_text<'a>(text: *const c_char, what: &str) -> Resul
     }
     // SAFETY: it ends with a NUL, as the caller promises.
     let text = unsafe { CStr::from_ptr(text) };
-    text.to_str().map(Some).map_err(|_| usage(format!("the {what} is not UTF-8: {text:?}")))
+    text.to_str()
+        .map(Some)
+        .map_err(|_| usage(format!("the {what} is not UTF-8: {text:?}")))
 }
 
 /// Why the order of calls is not to be checked.
@@ -63,7 +65,11 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> R
 ///
 /// # Safety
 /// `items` is NULL or points to `count` items that may be written and are used by nobody else while the result lives.
-pub(crate) unsafe fn list_mut<'a, T>(items: *mut T, count: c_int, what: &str) -> Result<&'a mut [T]> {
+pub(crate) unsafe fn list_mut<'a, T>(
+    items: *mut T,
+    count: c_int,
+    what: &str,
+) -> Result<&'a mut [T]> {
     let count = usize::try_from(count).map_err(|_| usage(format!("{count} {what}")))?;
     match (items.is_null(), count) {
         (_, 0) => Ok(&mut []),
@@ -90,7 +96,8 @@ pub(crate) unsafe fn preset<T>(out: *mut T, value: T) {
 /// `out` is NULL, or may be written to and is used by nobody else while the result lives.
 pub(crate) unsafe fn out<'a, T>(out: *mut T, what: &str) -> Result<&'a mut T> {
     // SAFETY: as the caller promises.
-    unsafe { out.as_mut() }.ok_or_else(|| usage(format!("NULL was given where {what} is to be written")))
+    unsafe { out.as_mut() }
+        .ok_or_else(|| usage(format!("NULL was given where {what} is to be written")))
 }
 
 /// The number that stands for "no slot".
@@ -103,12 +110,15 @@ pub(crate) fn slot(slot: c_int, port: &Text) -> Result<Option<u32>> {
     // Without the number, which is not the caller's where slots count from 1.
     u32::try_from(slot).map(Some).map_err(|_| {
         let port = port.as_str();
-        usage(format!("a slot of port '{port}' below the first: slots count from 0, in Fortran from 1"))
+        usage(format!(
+            "a slot of port '{port}' below the first: slots count from 0, in Fortran from 1"
+        ))
     })
 }
 
 pub(crate) fn slot_number(slot: Option<u32>) -> c_int {
-    slot.and_then(|slot| c_int::try_from(slot).ok()).unwrap_or(NO_SLOT)
+    slot.and_then(|slot| c_int::try_from(slot).ok())
+        .unwrap_or(NO_SLOT)
 }
 
 pub(crate) fn patience(timeout: f64) -> Result<Patience> {
@@ -134,14 +144,20 @@ pub(crate) fn dtype(number: c_int) -> Result<Dtype> {
     u8::try_from(number)
         .ok()
         .and_then(Dtype::from_number)
-        .ok_or_else(|| usage(format!("there is no dtype {number}; give one of TITIN_BOOL to TITIN_C128")))
+        .ok_or_else(|| {
+            usage(format!(
+                "there is no dtype {number}; give one of TITIN_BOOL to TITIN_C128"
+            ))
+        })
 }
 
 pub(crate) fn order(number: c_int) -> Result<Order> {
     match number {
         0 => Ok(Order::C),
         1 => Ok(Order::Fortran),
-        _ => Err(usage(format!("there is no order {number}; give TITIN_ORDER_C or TITIN_ORDER_FORTRAN"))),
+        _ => Err(usage(format!(
+            "there is no order {number}; give TITIN_ORDER_C or TITIN_ORDER_FORTRAN"
+        ))),
     }
 }
 
@@ -149,11 +165,18 @@ pub(crate) fn operator(number: c_int) -> Result<Operator> {
     usize::try_from(number)
         .ok()
         .and_then(|number| Operator::ALL.get(number.wrapping_sub(1)).copied())
-        .ok_or_else(|| usage(format!("there is no operator {number}; give one of TITIN_F_INIT to TITIN_O_F")))
+        .ok_or_else(|| {
+            usage(format!(
+                "there is no operator {number}; give one of TITIN_F_INIT to TITIN_O_F"
+            ))
+        })
 }
 
 pub(crate) fn operator_number(operator: Operator) -> c_int {
-    Operator::ALL.iter().position(|other| *other == operator).map_or(0, |index| index as c_int + 1)
+    Operator::ALL
+        .iter()
+        .position(|other| *other == operator)
+        .map_or(0, |index| index as c_int + 1)
 }
 
 #[cfg(test)]
@@ -165,17 +188,30 @@ mod tests {
         assert_eq!(next(f64::MIN), None);
         assert_eq!(next(f64::NEG_INFINITY), None);
         assert_eq!(next(-3.0), Some(-3.0));
-        assert!(next(f64::NAN).unwrap().is_nan(), "an accident is not taken for none");
+        assert!(
+            next(f64::NAN).unwrap().is_nan(),
+            "an accident is not taken for none"
+        );
         assert_eq!(patience(f64::MAX).unwrap(), Patience::Forever);
-        assert_eq!(patience(0.5).unwrap(), Patience::For(Duration::from_millis(500)));
+        assert_eq!(
+            patience(0.5).unwrap(),
+            Patience::For(Duration::from_millis(500))
+        );
         assert!(patience(-1.0).is_err() && patience(f64::NAN).is_err());
         let port = Text::new("wide");
         assert_eq!(slot(NO_SLOT, &port).unwrap(), None);
         assert_eq!(slot(0, &port).unwrap(), Some(0));
-        assert!(slot(-2, &port).unwrap_err().text.contains("slot of port 'wide' below the first"));
+        assert!(
+            slot(-2, &port)
+                .unwrap_err()
+                .text
+                .contains("slot of port 'wide' below the first")
+        );
         for operator_ in Operator::ALL {
             assert_eq!(operator(operator_number(operator_)).unwrap(), operator_);
         }
-        assert!(operator(0).is_err() && dtype(0).is_err() && dtype(15).is_err() && order(2).is_err());
+        assert!(
+            operator(0).is_err() && dtype(0).is_err() && dtype(15).is_err() && order(2).is_err()
+        );
     }
 }

@@ -38,7 +38,10 @@ pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) 
     if let Some(interrupted) = options.interrupt {
         wanted = wanted.on_interrupt(move || interrupted.is_yes());
     }
-    let light = options.ready.as_ref().map(|(list, number)| Enlisted(list.listing(*number)));
+    let light = options
+        .ready
+        .as_ref()
+        .map(|(list, number)| Enlisted(list.listing(*number)));
     if let Some(Enlisted(listing)) = &light {
         wanted = wanted.ready(listing.clone());
     }
@@ -97,7 +100,9 @@ impl Asked {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_rank(handle: *const Handle) -> c_int {
     // SAFETY: as the caller promises.
-    value(0, || Ok(unsafe { instance(handle) }?.shared.instance.rank() as c_int))
+    value(0, || {
+        Ok(unsafe { instance(handle) }?.shared.instance.rank() as c_int)
+    })
 }
 
 /// # Safety
@@ -105,7 +110,9 @@ unsafe extern "C" fn titin_rank(handle: *const Handle) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_ranks(handle: *const Handle) -> c_int {
     // SAFETY: as the caller promises.
-    value(0, || Ok(unsafe { instance(handle) }?.shared.instance.ranks() as c_int))
+    value(0, || {
+        Ok(unsafe { instance(handle) }?.shared.instance.ranks() as c_int)
+    })
 }
 
 /// Closes an instance; the first error that stuck counts.
@@ -134,12 +141,13 @@ unsafe extern "C" fn titin_open(
         let standard = Options::default();
         let options = options.unwrap_or(&standard);
         if options.ready.is_some() {
-            let text =
-                "titin_open waits, and these options are for instances that do not: call titin_open_begin";
+            let text = "titin_open waits, and these options are for instances that do not: call titin_open_begin";
             return Err(usage(text));
         }
         let opened = begin(ports, options, None)?.end()?;
-        *handle = opened.map_or(std::ptr::null_mut(), |opened| Box::into_raw(Box::new(opened)));
+        *handle = opened.map_or(std::ptr::null_mut(), |opened| {
+            Box::into_raw(Box::new(opened))
+        });
         Ok(())
     })
 }
@@ -174,7 +182,8 @@ unsafe extern "C" fn titin_open_end(opening: *mut Asked, handle: *mut *mut Handl
         let handle = unsafe { input::out(handle, "the instance") }?;
         *handle = std::ptr::null_mut();
         // SAFETY: as the caller promises.
-        let asked = unsafe { opening.as_mut() }.ok_or_else(|| null("opening", "titin_open_begin"))?;
+        let asked =
+            unsafe { opening.as_mut() }.ok_or_else(|| null("opening", "titin_open_begin"))?;
         let outcome = caught(|| asked.end());
         if let Ok(None) = outcome {
             return Err(Error::pending());
@@ -213,7 +222,10 @@ unsafe extern "C" fn titin_cancel(handle: *mut Handle, named: *const Port, slot:
             if !Arc::ptr_eq(&port.shared, &handle.shared) {
                 return Err(usage("titin_cancel was given a port of another instance"));
             }
-            handle.shared.instance.cancel(Some(port.id), input::slot(slot, port.name())?)
+            handle
+                .shared
+                .instance
+                .cancel(Some(port.id), input::slot(slot, port.name())?)
         })
     }
 }
@@ -248,7 +260,10 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
     let in_use = open.shared.instance.was_in_use();
     if !lasts && !open.hosted && !in_use {
         // Regions may keep what they share.
-        open.shared.enlisted.iter().for_each(|enlisted| enlisted.0.leave());
+        open.shared
+            .enlisted
+            .iter()
+            .for_each(|enlisted| enlisted.0.leave());
         let _ = caught(|| {
             // SAFETY: made by `titin_open`, and nobody uses it any more. A panic in here must not unwind either.
             drop(unsafe { Box::from_raw(handle) });
@@ -265,7 +280,8 @@ unsafe extern "C" fn titin_fail(handle: *mut Handle, text: *const c_char) -> c_i
     // SAFETY: as the caller promises.
     unsafe {
         on_instance(handle, |handle| {
-            let text = input::text(text, "reason for failing").unwrap_or("the program gave no reason");
+            let text =
+                input::text(text, "reason for failing").unwrap_or("the program gave no reason");
             handle.shared.instance.fail(text);
             Ok(())
         })
@@ -296,7 +312,11 @@ unsafe extern "C" fn titin_reuse(handle: *mut Handle, again: *mut c_int) -> c_in
 /// # Safety
 /// `handle` is NULL or an instance; `stops` is NULL or may be written.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_will_stop(handle: *const Handle, timestamp: f64, stops: *mut c_int) -> c_int {
+unsafe extern "C" fn titin_will_stop(
+    handle: *const Handle,
+    timestamp: f64,
+    stops: *mut c_int,
+) -> c_int {
     // SAFETY: as the caller promises.
     let stops = match unsafe { input::out(stops, "whether the next step would pass the end") } {
         Ok(stops) => stops,
@@ -332,7 +352,9 @@ unsafe extern "C" fn titin_recover(handle: *mut Handle) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_instance_name(handle: *const Handle) -> *const c_char {
     // SAFETY: as the caller promises.
-    value(std::ptr::null(), || Ok(unsafe { instance(handle) }?.name.as_ptr()))
+    value(std::ptr::null(), || {
+        Ok(unsafe { instance(handle) }?.name.as_ptr())
+    })
 }
 
 /// # Safety
@@ -340,7 +362,9 @@ unsafe extern "C" fn titin_instance_name(handle: *const Handle) -> *const c_char
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_workdir(handle: *const Handle) -> *const c_char {
     // SAFETY: as the caller promises.
-    value(std::ptr::null(), || Ok(unsafe { instance(handle) }?.workdir.as_ptr()))
+    value(std::ptr::null(), || {
+        Ok(unsafe { instance(handle) }?.workdir.as_ptr())
+    })
 }
 
 /// # Safety
@@ -348,7 +372,9 @@ unsafe extern "C" fn titin_workdir(handle: *const Handle) -> *const c_char {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_scale(handle: *const Handle) -> *const Value {
     // SAFETY: as the caller promises.
-    value(std::ptr::null(), || Ok(&raw const unsafe { instance(handle) }?.scale))
+    value(std::ptr::null(), || {
+        Ok(&raw const unsafe { instance(handle) }?.scale)
+    })
 }
 
 /// # Safety
@@ -360,7 +386,9 @@ unsafe extern "C" fn titin_log(handle: *mut Handle, level: c_int, text: *const c
         on_instance(handle, |handle| {
             let text = input::text(text, "text to log")?;
             let level = u8::try_from(level).map_err(|_| {
-                usage(format!("a log level of {level}; they go from 10, debug, to 50, critical"))
+                usage(format!(
+                    "a log level of {level}; they go from 10, debug, to 50, critical"
+                ))
             })?;
             handle.shared.instance.log(level, text);
             Ok(())
@@ -409,7 +437,10 @@ unsafe extern "C" fn titin_on_interrupt(
     unsafe {
         on_instance(handle, |handle| {
             let interrupted = Question::new(interrupted, data)?;
-            handle.shared.instance.on_interrupt(move || interrupted.is_yes())
+            handle
+                .shared
+                .instance
+                .on_interrupt(move || interrupted.is_yes())
         })
     }
 }

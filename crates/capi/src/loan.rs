@@ -35,11 +35,19 @@ static LOANS: LazyLock<Mutex<HashMap<usize, (usize, usize)>>> = LazyLock::new(Mu
 
 impl Lending {
     fn new(mut loan: Loan) -> Arc<Self> {
-        let (place, bytes) = (loan.bytes_mut().as_mut_ptr() as usize, loan.bytes_mut().len());
-        let lending = Arc::new(Lending { state: Mutex::new(State::Filling(loan)), place });
+        let (place, bytes) = (
+            loan.bytes_mut().as_mut_ptr() as usize,
+            loan.bytes_mut().len(),
+        );
+        let lending = Arc::new(Lending {
+            state: Mutex::new(State::Filling(loan)),
+            place,
+        });
         let loans = LOANS.lock();
         let address = Arc::as_ptr(&lending) as usize;
-        loans.unwrap_or_else(PoisonError::into_inner).insert(place, (address, bytes));
+        loans
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(place, (address, bytes));
         lending
     }
 
@@ -73,7 +81,10 @@ impl Drop for Lending {
         }
         let mut loans = LOANS.lock().unwrap_or_else(PoisonError::into_inner);
         // Those of no bytes may lie at one place.
-        if loans.get(&self.place).is_some_and(|(address, _)| *address == (&raw const *self) as usize) {
+        if loans
+            .get(&self.place)
+            .is_some_and(|(address, _)| *address == (&raw const *self) as usize)
+        {
             loans.remove(&self.place);
         }
     }
@@ -110,8 +121,15 @@ unsafe extern "C" fn titin_loan_new(
     unsafe {
         on_port(port, |port| {
             let slot = input::slot(slot, port.name())?;
-            let (form, names) = (array::form(dtype, rank, extents, order)?, array::names(names, rank)?);
-            let layout = Form { names: &names, ..form }.to_layout();
+            let (form, names) = (
+                array::form(dtype, rank, extents, order)?,
+                array::names(names, rank)?,
+            );
+            let layout = Form {
+                names: &names,
+                ..form
+            }
+            .to_layout();
             let lent = port.shared.instance.loan(port.id, slot, layout)?;
             loan.write(Arc::into_raw(Lending::new(lent)).cast_mut());
             Ok(())
@@ -144,9 +162,9 @@ unsafe extern "C" fn titin_loan_find(data: *const c_void, nbytes: i64) -> *mut L
             None => Err(usage(
                 "no loan has its data here: it was sent or given back, or this is memory of the program's own",
             )),
-            Some((_, bytes)) if *bytes as i64 != nbytes => {
-                Err(usage(format!("a part of a loan, {nbytes} bytes of {bytes}: loans are sent whole")))
-            }
+            Some((_, bytes)) if *bytes as i64 != nbytes => Err(usage(format!(
+                "a part of a loan, {nbytes} bytes of {bytes}: loans are sent whole"
+            ))),
             Some((address, _)) => Ok(*address as *mut Lending),
         }
     })
@@ -165,7 +183,12 @@ unsafe extern "C" fn titin_send_loan(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let given = unsafe { handle.as_ref() }.map_or(std::ptr::null_mut(), |given| *given);
-    let stamps = Stamps { slot, timestamp, next, settings };
+    let stamps = Stamps {
+        slot,
+        timestamp,
+        next,
+        settings,
+    };
     // SAFETY: as the caller promises.
     let outcome = unsafe {
         on_port(port, |port| {

@@ -45,11 +45,27 @@ pub(crate) enum Origin {
 impl Message {
     #[inline(always)]
     fn new(timestamp: f64, next: Option<f64>, parts: MessageParts, origin: Origin) -> Self {
-        let MessageParts { meta, body, structure, settings: overlay } = parts;
-        let tree =
-            structure.map(|plain| Value::received(plain, &body)).map_or_else(OnceLock::new, OnceLock::from);
+        let MessageParts {
+            meta,
+            body,
+            structure,
+            settings: overlay,
+        } = parts;
+        let tree = structure
+            .map(|plain| Value::received(plain, &body))
+            .map_or_else(OnceLock::new, OnceLock::from);
         let (names, settings) = (OnceLock::new(), OnceLock::new());
-        Message { timestamp, next, meta, body, origin, overlay, names, tree, settings }
+        Message {
+            timestamp,
+            next,
+            meta,
+            body,
+            origin,
+            overlay,
+            names,
+            tree,
+            settings,
+        }
     }
 
     #[inline(always)]
@@ -60,15 +76,31 @@ impl Message {
 
     /// What a filter looks at, or a message of the user's making.
     pub(crate) fn mapped(mapped: &Mapped, origin: Origin) -> Result<Self> {
-        let Mapped { content, body, timestamp, next_timestamp } = mapped;
+        let Mapped {
+            content,
+            body,
+            timestamp,
+            next_timestamp,
+        } = mapped;
         let structure = match content {
             Content::Structure => Some(structure::decode(body).map_err(|error| {
-                Error::new(Kind::TypeMismatch, format!("the message cannot be read: {error}"))
+                Error::new(
+                    Kind::TypeMismatch,
+                    format!("the message cannot be read: {error}"),
+                )
             })?),
             _ => None,
         };
-        let meta = Arc::new(Meta { content: content.clone(), ..Meta::default() });
-        let parts = MessageParts { meta, body: body.clone(), structure, settings: None };
+        let meta = Arc::new(Meta {
+            content: content.clone(),
+            ..Meta::default()
+        });
+        let parts = MessageParts {
+            meta,
+            body: body.clone(),
+            structure,
+            settings: None,
+        };
         Ok(Message::new(*timestamp, *next_timestamp, parts, origin))
     }
 
@@ -102,7 +134,11 @@ impl Message {
     fn refused(&self, error: Error) -> Error {
         match &self.origin {
             Origin::Made => error,
-            Origin::Received { recipient, port, slot } => {
+            Origin::Received {
+                recipient,
+                port,
+                slot,
+            } => {
                 let error = recipient.located(*port, *slot, error);
                 recipient.hold(&error);
                 error
@@ -133,7 +169,10 @@ pub(crate) fn content(data: &Value) -> Result<(Content, Arc<Buffer>)> {
     };
     match &data.0 {
         Node::Nil => Ok((Content::Nil, Arc::default())),
-        Node::Array(array) => Ok((Content::Array(array.layout.clone()), gather(&[array.data.as_ref()])?)),
+        Node::Array(array) => Ok((
+            Content::Array(array.layout.clone()),
+            gather(&[array.data.as_ref()])?,
+        )),
         _ => {
             let plain = data.plain();
             let encoded = encode(&plain)?;
@@ -177,13 +216,26 @@ pub(crate) unsafe extern "C" fn titin_message_free(message: *mut Message) {
 /// # Safety
 /// `data` is NULL or a value.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_message_new(data: *const Value, timestamp: f64, next: f64) -> *mut Message {
+unsafe extern "C" fn titin_message_new(
+    data: *const Value,
+    timestamp: f64,
+    next: f64,
+) -> *mut Message {
     value(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
         let data = unsafe { data.as_ref() }.ok_or_else(|| null("value", "a titin_new_ call"))?;
         let (content, body) = content(data)?;
         let next_timestamp = input::next(next);
-        Ok(Message::mapped(&Mapped { content, body, timestamp, next_timestamp }, Origin::Made)?.into_raw())
+        Ok(Message::mapped(
+            &Mapped {
+                content,
+                body,
+                timestamp,
+                next_timestamp,
+            },
+            Origin::Made,
+        )?
+        .into_raw())
     })
 }
 
@@ -193,7 +245,9 @@ unsafe extern "C" fn titin_message_new(data: *const Value, timestamp: f64, next:
 unsafe extern "C" fn titin_message_port(message: *const Message) -> *const c_char {
     // SAFETY: as the caller promises.
     match unsafe { message.as_ref() }.map(|message| &message.origin) {
-        Some(Origin::Received { recipient, port, .. }) => recipient.port(*port).as_ptr(),
+        Some(Origin::Received {
+            recipient, port, ..
+        }) => recipient.port(*port).as_ptr(),
         _ => std::ptr::null(),
     }
 }
@@ -219,7 +273,9 @@ unsafe extern "C" fn titin_message_has_next(message: *const Message) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_message_next_timestamp(message: *const Message) -> f64 {
     // SAFETY: as the caller promises.
-    unsafe { message.as_ref() }.and_then(|message| message.next).unwrap_or(input::NO_NEXT)
+    unsafe { message.as_ref() }
+        .and_then(|message| message.next)
+        .unwrap_or(input::NO_NEXT)
 }
 
 /// # Safety
@@ -228,7 +284,8 @@ unsafe extern "C" fn titin_message_next_timestamp(message: *const Message) -> f6
 unsafe extern "C" fn titin_message_kind(message: *const Message) -> c_int {
     value(0, || {
         // SAFETY: as the caller promises.
-        let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let message =
+            unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
         match message.meta.content {
             Content::Structure => Ok(message.tree().kind()),
             Content::Array(_) => Ok(8),
@@ -280,13 +337,23 @@ unsafe extern "C" fn titin_message_order(message: *const Message) -> c_int {
 /// # Safety
 /// `message` is NULL or a message.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_message_index_name(message: *const Message, dimension: c_int) -> *const c_char {
+unsafe extern "C" fn titin_message_index_name(
+    message: *const Message,
+    dimension: c_int,
+) -> *const c_char {
     // SAFETY: as the caller promises.
-    let Some(message) = (unsafe { message.as_ref() }) else { return std::ptr::null() };
-    let names = message
-        .layout()
-        .map(|layout| message.names.get_or_init(|| layout.names.iter().map(Text::new).collect()).as_slice());
-    let name = usize::try_from(dimension).ok().and_then(|index| names?.get(index));
+    let Some(message) = (unsafe { message.as_ref() }) else {
+        return std::ptr::null();
+    };
+    let names = message.layout().map(|layout| {
+        message
+            .names
+            .get_or_init(|| layout.names.iter().map(Text::new).collect())
+            .as_slice()
+    });
+    let name = usize::try_from(dimension)
+        .ok()
+        .and_then(|index| names?.get(index));
     name.map_or(std::ptr::null(), Text::as_ptr)
 }
 
@@ -304,11 +371,15 @@ unsafe extern "C" fn titin_message_array(
         // SAFETY: as the caller promises.
         let message = unsafe { message.as_ref() };
         let found = |expected: &Expected<'_>| {
-            message.ok_or_else(|| null("message", "titin_receive"))?.array(expected)
+            message
+                .ok_or_else(|| null("message", "titin_receive"))?
+                .array(expected)
         };
         // SAFETY: as the caller promises.
         let data = unsafe { look((dtype, rank, extents, order), found) };
-        data.map_err(|error| message.map_or_else(|| error.clone(), |message| message.refused(error.clone())))
+        data.map_err(|error| {
+            message.map_or_else(|| error.clone(), |message| message.refused(error.clone()))
+        })
     })
 }
 
@@ -326,7 +397,9 @@ unsafe extern "C" fn titin_message_raw_data(message: *const Message) -> *const c
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_message_elements(message: *const Message) -> i64 {
     // SAFETY: as the caller promises.
-    unsafe { layout(message) }.and_then(Layout::elements).unwrap_or(0) as i64
+    unsafe { layout(message) }
+        .and_then(Layout::elements)
+        .unwrap_or(0) as i64
 }
 
 /// # Safety
@@ -334,7 +407,9 @@ unsafe extern "C" fn titin_message_elements(message: *const Message) -> i64 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_message_nbytes(message: *const Message) -> i64 {
     // SAFETY: as the caller promises.
-    unsafe { layout(message) }.and_then(Layout::bytes).unwrap_or(0) as i64
+    unsafe { layout(message) }
+        .and_then(Layout::bytes)
+        .unwrap_or(0) as i64
 }
 
 /// # Safety
@@ -343,7 +418,8 @@ unsafe extern "C" fn titin_message_nbytes(message: *const Message) -> i64 {
 unsafe extern "C" fn titin_message_value(message: *const Message) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let message =
+            unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
         Ok(&raw const *message.tree())
     })
 }
@@ -354,9 +430,11 @@ unsafe extern "C" fn titin_message_value(message: *const Message) -> *const Valu
 unsafe extern "C" fn titin_message_settings(message: *const Message) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let message = unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let message =
+            unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
         let overlay = message.overlay.as_ref();
-        let settings = overlay.map(|overlay| message.settings.get_or_init(|| Value::overlay(overlay)));
+        let settings =
+            overlay.map(|overlay| message.settings.get_or_init(|| Value::overlay(overlay)));
         Ok(settings.map_or(std::ptr::null(), |settings| &raw const *settings))
     })
 }

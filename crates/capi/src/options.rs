@@ -41,7 +41,10 @@ impl Question {
         data: *mut c_void,
     ) -> Result<Self> {
         let ask = ask.ok_or_else(|| usage("NULL was given for the interrupt callback"))?;
-        Ok(Question { ask, data: Pointer(data) })
+        Ok(Question {
+            ask,
+            data: Pointer(data),
+        })
     }
 
     pub(crate) fn is_yes(self) -> bool {
@@ -52,7 +55,10 @@ impl Question {
 
 /// # Safety
 /// `options` is NULL or options that nobody else uses meanwhile.
-pub(crate) unsafe fn change(options: *mut Options, body: impl FnOnce(&mut Options) -> Result<()>) -> c_int {
+pub(crate) unsafe fn change(
+    options: *mut Options,
+    body: impl FnOnce(&mut Options) -> Result<()>,
+) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
         body(unsafe { options.as_mut() }.ok_or_else(|| null("options", "titin_options_new"))?)
@@ -111,7 +117,10 @@ unsafe extern "C" fn titin_options_port(
     // SAFETY: as the caller promises.
     unsafe {
         change(options, |options| {
-            let (name, operator) = (input::text(name, "name of the port")?, input::operator(operator)?);
+            let (name, operator) = (
+                input::text(name, "name of the port")?,
+                input::operator(operator)?,
+            );
             // Judged now, where the name stands.
             titin_runtime::Options::default().port(name, operator)?;
             options.ports.push((name.to_owned(), operator));
@@ -123,7 +132,10 @@ unsafe extern "C" fn titin_options_port(
 /// # Safety
 /// `options` is NULL or options; `reason` is NULL or ends with a NUL.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_options_unchecked(options: *mut Options, reason: *const c_char) -> c_int {
+unsafe extern "C" fn titin_options_unchecked(
+    options: *mut Options,
+    reason: *const c_char,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         change(options, |options| {
@@ -136,7 +148,10 @@ unsafe extern "C" fn titin_options_unchecked(options: *mut Options, reason: *con
 /// # Safety
 /// `options` is NULL or options; `language` is NULL or ends with a NUL.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_options_language(options: *mut Options, language: *const c_char) -> c_int {
+unsafe extern "C" fn titin_options_language(
+    options: *mut Options,
+    language: *const c_char,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         change(options, |options| {

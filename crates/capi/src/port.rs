@@ -14,7 +14,9 @@ use crate::input;
 /// As [`port`].
 unsafe fn fact<T>(handle: *const Port, fallback: T, body: impl FnOnce(PortInfo) -> T) -> T {
     // SAFETY: as the caller promises.
-    value(fallback, || unsafe { port(handle) }.map(|port| body(port.shared.instance.info(port.id))))
+    value(fallback, || {
+        unsafe { port(handle) }.map(|port| body(port.shared.instance.info(port.id)))
+    })
 }
 
 /// # Safety
@@ -25,7 +27,10 @@ unsafe extern "C" fn titin_port_find(handle: *mut Handle, name: *const c_char) -
     // SAFETY: as the caller promises.
     unsafe {
         on_instance(handle, |handle| {
-            let id = handle.shared.instance.port(input::text(name, "name of the port")?)?;
+            let id = handle
+                .shared
+                .instance
+                .port(input::text(name, "name of the port")?)?;
             let port = handle.ports.iter().find(|port| port.id == id);
             found = port.map_or(found, |port| (&raw const *port).cast_mut());
             Ok(())
@@ -39,7 +44,9 @@ unsafe extern "C" fn titin_port_find(handle: *mut Handle, name: *const c_char) -
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_port_count(handle: *const Handle) -> c_int {
     // SAFETY: as the caller promises.
-    value(0, || unsafe { instance(handle) }.map(|handle| handle.ports.len() as c_int))
+    value(0, || {
+        unsafe { instance(handle) }.map(|handle| handle.ports.len() as c_int)
+    })
 }
 
 /// # Safety
@@ -49,9 +56,15 @@ unsafe extern "C" fn titin_port_at(handle: *mut Handle, index: c_int) -> *mut Po
     value(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
         let ports = &unsafe { instance(handle) }?.ports;
-        let port = usize::try_from(index).ok().and_then(|index| ports.get(index));
-        let port =
-            port.ok_or_else(|| usage(format!("no port {index}: the instance has {} ports", ports.len())))?;
+        let port = usize::try_from(index)
+            .ok()
+            .and_then(|index| ports.get(index));
+        let port = port.ok_or_else(|| {
+            usage(format!(
+                "no port {index}: the instance has {} ports",
+                ports.len()
+            ))
+        })?;
         Ok((&raw const *port).cast_mut())
     })
 }
@@ -61,7 +74,9 @@ unsafe extern "C" fn titin_port_at(handle: *mut Handle, index: c_int) -> *mut Po
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_port_name(handle: *const Port) -> *const c_char {
     // SAFETY: as the caller promises.
-    value(std::ptr::null(), || unsafe { port(handle) }.map(|port| port.name().as_ptr()))
+    value(std::ptr::null(), || {
+        unsafe { port(handle) }.map(|port| port.name().as_ptr())
+    })
 }
 
 /// # Safety
@@ -101,7 +116,11 @@ unsafe extern "C" fn titin_port_is_connected(handle: *const Port) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_port_slots(handle: *const Port) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { fact(handle, 0, |port| c_int::try_from(port.slots).unwrap_or(c_int::MAX)) }
+    unsafe {
+        fact(handle, 0, |port| {
+            c_int::try_from(port.slots).unwrap_or(c_int::MAX)
+        })
+    }
 }
 
 /// # Safety

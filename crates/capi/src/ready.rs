@@ -25,12 +25,16 @@ impl Drop for Enlisted {
 /// `list` is NULL or a list that is not freed while the result is used.
 unsafe fn list<'a>(list: *const List) -> Result<&'a Arc<Ready>> {
     // SAFETY: as the caller promises.
-    unsafe { list.as_ref() }.map(|list| &list.0).ok_or_else(|| null("list", "titin_ready_new"))
+    unsafe { list.as_ref() }
+        .map(|list| &list.0)
+        .ok_or_else(|| null("list", "titin_ready_new"))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn titin_ready_new() -> *mut List {
-    value(std::ptr::null_mut(), || Ok(Box::into_raw(Box::new(List(Ready::new())))))
+    value(std::ptr::null_mut(), || {
+        Ok(Box::into_raw(Box::new(List(Ready::new()))))
+    })
 }
 
 /// # Safety
@@ -63,7 +67,11 @@ unsafe extern "C" fn titin_options_ready(
 /// # Safety
 /// `list` is NULL or a list; `data` is NULL or may be written.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_ready_next(ready: *mut List, timeout: f64, data: *mut *mut c_void) -> c_int {
+unsafe extern "C" fn titin_ready_next(
+    ready: *mut List,
+    timeout: f64,
+    data: *mut *mut c_void,
+) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
         let (ready, data) = unsafe { (list(ready)?, input::out(data, "the instance's data")?) };

@@ -61,7 +61,11 @@ unsafe extern "C" fn titin_receive(
 /// # Safety
 /// `handle` is NULL or a port; `out` is NULL or may be written.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_try_receive(handle: *mut Port, slot: c_int, out: *mut *mut Message) -> c_int {
+unsafe extern "C" fn titin_try_receive(
+    handle: *mut Port,
+    slot: c_int,
+    out: *mut *mut Message,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         receive(handle, out, |port| {
@@ -90,8 +94,12 @@ unsafe extern "C" fn titin_receive_any(
         input::preset(slot, -1);
     }
     // SAFETY: as the caller promises.
-    let found = unsafe { input::list(ports, count, "ports") }
-        .and_then(|ports| ports.first().map(|first| (ports, *first)).ok_or_else(no_port));
+    let found = unsafe { input::list(ports, count, "ports") }.and_then(|ports| {
+        ports
+            .first()
+            .map(|first| (ports, *first))
+            .ok_or_else(no_port)
+    });
     let (ports, first) = match found {
         Ok(found) => found,
         Err(error) => return keep(error),
@@ -103,7 +111,8 @@ unsafe extern "C" fn titin_receive_any(
             let slot = input::out(slot, "the slot")?;
             let chosen = chosen(first, ports)?;
             let instance = &first.shared.instance;
-            let (id, number, message) = instance.receive_from(&chosen.choice, input::patience(timeout)?)?;
+            let (id, number, message) =
+                instance.receive_from(&chosen.choice, input::patience(timeout)?)?;
             let (place, vector) = chosen.places[&id];
             // The port is one of those that were looked at when they were chosen.
             let port = port(ports[place])?;
@@ -133,22 +142,40 @@ unsafe fn chosen(first: &Port, handles: &[*const Port]) -> Result<Arc<Chosen>> {
     let same = |chosen: &&Arc<Chosen>| {
         // SAFETY: a pointer is as long as its number, and any number may be looked at.
         chosen.handles
-            == unsafe { std::slice::from_raw_parts(handles.as_ptr().cast::<usize>(), handles.len()) }
+            == unsafe {
+                std::slice::from_raw_parts(handles.as_ptr().cast::<usize>(), handles.len())
+            }
     };
     if let Some(chosen) = last.as_ref().filter(same) {
         return Ok(chosen.clone());
     }
     // SAFETY: as the caller promises.
-    let ports: Vec<&Port> = handles.iter().map(|handle| unsafe { port(*handle) }).collect::<Result<_>>()?;
-    if ports.iter().any(|port| !Arc::ptr_eq(&port.shared, &first.shared)) {
+    let ports: Vec<&Port> = handles
+        .iter()
+        .map(|handle| unsafe { port(*handle) })
+        .collect::<Result<_>>()?;
+    if ports
+        .iter()
+        .any(|port| !Arc::ptr_eq(&port.shared, &first.shared))
+    {
         return Err(usage("receive_any was given ports of several instances"));
     }
     let ids: Vec<_> = ports.iter().map(|port| port.id).collect();
     let choice = first.shared.instance.choice(&ids)?;
     let vector = |id| first.shared.instance.info(id).vector;
-    let places = ids.into_iter().enumerate().map(|(place, id)| (id, (place, vector(id)))).collect();
+    let places = ids
+        .into_iter()
+        .enumerate()
+        .map(|(place, id)| (id, (place, vector(id))))
+        .collect();
     let handles = handles.iter().map(|handle| handle.addr()).collect();
-    Ok(last.insert(Arc::new(Chosen { handles, choice, places })).clone())
+    Ok(last
+        .insert(Arc::new(Chosen {
+            handles,
+            choice,
+            places,
+        }))
+        .clone())
 }
 
 fn no_port() -> Error {
@@ -171,16 +198,26 @@ unsafe extern "C" fn titin_receive_into(
     data: *mut c_void,
     out: *mut *mut Message,
 ) -> c_int {
-    let arguments = Arguments { dtype, rank, extents, strides, order, names: std::ptr::null(), data };
+    let arguments = Arguments {
+        dtype,
+        rank,
+        extents,
+        strides,
+        order,
+        names: std::ptr::null(),
+        data,
+    };
     let fill = |port: &Port| {
         // SAFETY: as the caller promises.
         let described = unsafe { arguments.read() }?;
         let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
-        port.shared.instance.receive_that(port.id, slot, patience, |message| {
-            // SAFETY: as the caller promises.
-            let filled = unsafe { described.fill(message) };
-            filled.map_err(|error| port.shared.recipient.located(port.place, slot, error))
-        })
+        port.shared
+            .instance
+            .receive_that(port.id, slot, patience, |message| {
+                // SAFETY: as the caller promises.
+                let filled = unsafe { described.fill(message) };
+                filled.map_err(|error| port.shared.recipient.located(port.place, slot, error))
+            })
     };
     // SAFETY: as the caller promises.
     unsafe {

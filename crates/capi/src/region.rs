@@ -25,7 +25,10 @@ unsafe extern "C" fn titin_region_begin(handle: *mut Handle, name: *const c_char
         on_instance(handle, |handle| {
             let name = input::text(name, "name of the region")?;
             let shared = handle.shared.clone();
-            begun = Box::into_raw(Box::new(Begun { region: shared.instance.begin_region(name), shared }));
+            begun = Box::into_raw(Box::new(Begun {
+                region: shared.instance.begin_region(name),
+                shared,
+            }));
             Ok(())
         })
     };

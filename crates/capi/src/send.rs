@@ -23,9 +23,18 @@ pub(crate) struct Stamps {
 pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, stamps: &Stamps) -> Result<()> {
     let slot = input::slot(stamps.slot, port.name())?;
     // SAFETY: as the caller promises.
-    let overlay = unsafe { stamps.settings.as_ref() }.map(Value::to_overlay).transpose()?;
+    let overlay = unsafe { stamps.settings.as_ref() }
+        .map(Value::to_overlay)
+        .transpose()?;
     let next = input::next(stamps.next);
-    let sent = port.shared.instance.send(port.id, slot, payload, stamps.timestamp, next, overlay.as_ref());
+    let sent = port.shared.instance.send(
+        port.id,
+        slot,
+        payload,
+        stamps.timestamp,
+        next,
+        overlay.as_ref(),
+    );
     // A closed port ends a loop that receives; a message that nobody takes is lost.
     sent.inspect_err(|error| {
         if error.kind == Kind::PortClosed {
@@ -49,7 +58,11 @@ unsafe fn send_described(port: *mut Port, arguments: Arguments, stamps: &Stamps)
             }
             let mut described = arguments.read()?;
             let elements = described.elements()?;
-            send(port, &Payload::array(described.form(), elements.as_ref()), stamps)
+            send(
+                port,
+                &Payload::array(described.form(), elements.as_ref()),
+                stamps,
+            )
         })
     }
 }
@@ -68,8 +81,21 @@ unsafe extern "C" fn titin_send(
     next: f64,
 ) -> c_int {
     let (strides, names) = (std::ptr::null(), std::ptr::null());
-    let arguments = Arguments { dtype, rank, extents, strides, order: 0, names, data };
-    let stamps = Stamps { slot, timestamp, next, settings: std::ptr::null() };
+    let arguments = Arguments {
+        dtype,
+        rank,
+        extents,
+        strides,
+        order: 0,
+        names,
+        data,
+    };
+    let stamps = Stamps {
+        slot,
+        timestamp,
+        next,
+        settings: std::ptr::null(),
+    };
     // SAFETY: as the caller promises.
     unsafe { send_described(port, arguments, &stamps) }
 }
@@ -91,9 +117,28 @@ unsafe extern "C" fn titin_send_array(
     next: f64,
     settings: *const Value,
 ) -> c_int {
-    let arguments = Arguments { dtype, rank, extents, strides, order, names, data };
+    let arguments = Arguments {
+        dtype,
+        rank,
+        extents,
+        strides,
+        order,
+        names,
+        data,
+    };
     // SAFETY: as the caller promises.
-    unsafe { send_described(port, arguments, &Stamps { slot, timestamp, next, settings }) }
+    unsafe {
+        send_described(
+            port,
+            arguments,
+            &Stamps {
+                slot,
+                timestamp,
+                next,
+                settings,
+            },
+        )
+    }
 }
 
 /// # Safety
@@ -107,7 +152,20 @@ unsafe extern "C" fn titin_send_nil(
     settings: *const Value,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { on_port(port, |port| send(port, &Payload::nil(), &Stamps { slot, timestamp, next, settings })) }
+    unsafe {
+        on_port(port, |port| {
+            send(
+                port,
+                &Payload::nil(),
+                &Stamps {
+                    slot,
+                    timestamp,
+                    next,
+                    settings,
+                },
+            )
+        })
+    }
 }
 
 /// # Safety
@@ -121,16 +179,25 @@ unsafe extern "C" fn titin_send_value(
     next: f64,
     settings: *const Value,
 ) -> c_int {
-    let stamps = Stamps { slot, timestamp, next, settings };
+    let stamps = Stamps {
+        slot,
+        timestamp,
+        next,
+        settings,
+    };
     // SAFETY: as the caller promises.
     unsafe {
         on_port(port, |port| {
-            let data = data.as_ref().ok_or_else(|| null("value", "a titin_new_ call"))?;
+            let data = data
+                .as_ref()
+                .ok_or_else(|| null("value", "a titin_new_ call"))?;
             match &data.0 {
                 Node::Nil => send(port, &Payload::nil(), &stamps),
-                Node::Array(array) => {
-                    send(port, &Payload::array(&array.layout, array.data.as_ref()), &stamps)
-                }
+                Node::Array(array) => send(
+                    port,
+                    &Payload::array(&array.layout, array.data.as_ref()),
+                    &stamps,
+                ),
                 _ => {
                     let plain = data.plain();
                     send(port, &Payload::structure(&encode(&plain)?), &stamps)

@@ -61,23 +61,32 @@ unsafe fn copy<T: Copy>(list: &[T], into: *mut T, capacity: i64) -> Result<i64> 
 unsafe extern "C" fn titin_setting_type(handle: *const Handle, name: *const c_char) -> c_int {
     value(0, || {
         // SAFETY: as the caller promises.
-        let (handle, name) = unsafe { (instance(handle)?, input::text(name, "name of the setting")?) };
-        Ok(handle.shared.instance.find_setting(name).map_or(0, |setting| match setting {
-            Setting::Bool(_) => 1,
-            Setting::Int(_) => 2,
-            Setting::Float(_) => 3,
-            Setting::Str(_) => 4,
-            Setting::Ints(_) => 5,
-            Setting::Floats(_) => 6,
-            Setting::Table(_) => 7,
-        }))
+        let (handle, name) =
+            unsafe { (instance(handle)?, input::text(name, "name of the setting")?) };
+        Ok(handle
+            .shared
+            .instance
+            .find_setting(name)
+            .map_or(0, |setting| match setting {
+                Setting::Bool(_) => 1,
+                Setting::Int(_) => 2,
+                Setting::Float(_) => 3,
+                Setting::Str(_) => 4,
+                Setting::Ints(_) => 5,
+                Setting::Floats(_) => 6,
+                Setting::Table(_) => 7,
+            }))
     })
 }
 
 /// # Safety
 /// As [`read`].
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_setting_f64(handle: *mut Handle, name: *const c_char, out: *mut f64) -> c_int {
+unsafe extern "C" fn titin_setting_f64(
+    handle: *mut Handle,
+    name: *const c_char,
+    out: *mut f64,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { read(handle, name, out, f64::NAN, |_, setting| setting.as_f64()) }
 }
@@ -92,13 +101,21 @@ unsafe extern "C" fn titin_setting_quantity(
     out: *mut f64,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { read(handle, name, out, f64::NAN, |_, setting| setting.in_unit(input::text(unit, "unit")?)) }
+    unsafe {
+        read(handle, name, out, f64::NAN, |_, setting| {
+            setting.in_unit(input::text(unit, "unit")?)
+        })
+    }
 }
 
 /// # Safety
 /// As [`read`].
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_setting_i64(handle: *mut Handle, name: *const c_char, out: *mut i64) -> c_int {
+unsafe extern "C" fn titin_setting_i64(
+    handle: *mut Handle,
+    name: *const c_char,
+    out: *mut i64,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { read(handle, name, out, 0, |_, setting| setting.as_i64()) }
 }
@@ -106,9 +123,17 @@ unsafe extern "C" fn titin_setting_i64(handle: *mut Handle, name: *const c_char,
 /// # Safety
 /// As [`read`].
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_setting_bool(handle: *mut Handle, name: *const c_char, out: *mut c_int) -> c_int {
+unsafe extern "C" fn titin_setting_bool(
+    handle: *mut Handle,
+    name: *const c_char,
+    out: *mut c_int,
+) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { read(handle, name, out, 0, |_, setting| setting.as_bool().map(c_int::from)) }
+    unsafe {
+        read(handle, name, out, 0, |_, setting| {
+            setting.as_bool().map(c_int::from)
+        })
+    }
 }
 
 /// # Safety
@@ -121,7 +146,9 @@ unsafe extern "C" fn titin_setting_text(
 ) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
-        read(handle, name, out, std::ptr::null(), |handle, setting| Ok(handle.keep_text(setting.as_text()?)))
+        read(handle, name, out, std::ptr::null(), |handle, setting| {
+            Ok(handle.keep_text(setting.as_text()?))
+        })
     }
 }
 
@@ -136,7 +163,11 @@ unsafe extern "C" fn titin_setting_f64s(
     count: *mut i64,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { read(handle, name, count, 0, |_, setting| copy(&setting.as_floats()?, into, capacity)) }
+    unsafe {
+        read(handle, name, count, 0, |_, setting| {
+            copy(&setting.as_floats()?, into, capacity)
+        })
+    }
 }
 
 /// # Safety
@@ -150,7 +181,11 @@ unsafe extern "C" fn titin_setting_i64s(
     count: *mut i64,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { read(handle, name, count, 0, |_, setting| copy(&setting.as_ints()?, into, capacity)) }
+    unsafe {
+        read(handle, name, count, 0, |_, setting| {
+            copy(&setting.as_ints()?, into, capacity)
+        })
+    }
 }
 
 /// # Safety
@@ -209,7 +244,11 @@ unsafe extern "C" fn titin_setting_value(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_settings(handle: *mut Handle, out: *mut *mut Value) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { give(handle, out, |handle| Value::overlay(&handle.shared.instance.settings())) }
+    unsafe {
+        give(handle, out, |handle| {
+            Value::overlay(&handle.shared.instance.settings())
+        })
+    }
 }
 
 /// # Safety
@@ -217,12 +256,20 @@ unsafe extern "C" fn titin_settings(handle: *mut Handle, out: *mut *mut Value) -
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_overlay(handle: *mut Handle, out: *mut *mut Value) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { give(handle, out, |handle| Value::overlay(&handle.shared.instance.overlay())) }
+    unsafe {
+        give(handle, out, |handle| {
+            Value::overlay(&handle.shared.instance.overlay())
+        })
+    }
 }
 
 /// # Safety
 /// `handle` is NULL or an instance; `out` is NULL or may be written.
-unsafe fn give(handle: *mut Handle, out: *mut *mut Value, body: impl FnOnce(&Handle) -> Value) -> c_int {
+unsafe fn give(
+    handle: *mut Handle,
+    out: *mut *mut Value,
+    body: impl FnOnce(&Handle) -> Value,
+) -> c_int {
     // SAFETY: as the caller promises.
     let out = unsafe { input::out(out, "the settings") };
     let out = out.map(|out| {

@@ -33,7 +33,12 @@ pub(crate) fn contiguous(shape: &[u64], size: usize, order: Order) -> Strides {
 }
 
 /// The order in which strides are contiguous, if they are; this one where both are true.
-pub(crate) fn order_of(shape: &[u64], strides: &[isize], size: usize, preferred: Order) -> Option<Order> {
+pub(crate) fn order_of(
+    shape: &[u64],
+    strides: &[isize],
+    size: usize,
+    preferred: Order,
+) -> Option<Order> {
     let fits = |order: &Order| {
         let wanted = contiguous(shape, size, *order);
         // An extent of one has no next element, and an empty array no element.
@@ -47,7 +52,12 @@ pub(crate) fn order_of(shape: &[u64], strides: &[isize], size: usize, preferred:
 /// # Safety
 /// With `strides` in bytes for each dimension of `shape`, every element of `from` may be read and every one of `to`
 /// written, and no element of `to` overlaps one of `from`.
-pub(crate) unsafe fn copy(shape: &[u64], size: usize, from: (*const u8, &[isize]), to: (*mut u8, &[isize])) {
+pub(crate) unsafe fn copy(
+    shape: &[u64],
+    size: usize,
+    from: (*const u8, &[isize]),
+    to: (*mut u8, &[isize]),
+) {
     if shape.contains(&0) {
         return;
     }
@@ -67,7 +77,11 @@ pub(crate) unsafe fn copy(shape: &[u64], size: usize, from: (*const u8, &[isize]
 /// The dimensions from the slowest to the fastest of the target, those merged that are one run on both sides.
 fn arrange(shape: &[u64], from: &[isize], to: &[isize]) -> Vec<Dimension> {
     let mut all: Vec<Dimension> = (0..shape.len())
-        .map(|i| Dimension { extent: shape[i] as usize, from: from[i], to: to[i] })
+        .map(|i| Dimension {
+            extent: shape[i] as usize,
+            from: from[i],
+            to: to[i],
+        })
         .filter(|dimension| dimension.extent > 1)
         .collect();
     all.sort_by_key(|dimension| std::cmp::Reverse(dimension.to.unsigned_abs()));
@@ -78,7 +92,10 @@ fn arrange(shape: &[u64], from: &[isize], to: &[isize]) -> Vec<Dimension> {
                 if outer.from == inner.from.wrapping_mul(inner.extent as isize)
                     && outer.to == inner.to.wrapping_mul(inner.extent as isize) =>
             {
-                *outer = Dimension { extent: outer.extent * inner.extent, ..inner };
+                *outer = Dimension {
+                    extent: outer.extent * inner.extent,
+                    ..inner
+                };
             }
             _ => merged.push(inner),
         }
@@ -91,14 +108,32 @@ fn arrange(shape: &[u64], from: &[isize], to: &[isize]) -> Vec<Dimension> {
 unsafe fn copy_all<const SIZE: usize>(dimensions: &[Dimension], from: *const u8, to: *mut u8) {
     let Some((inner, outer)) = dimensions.split_last() else {
         // SAFETY: the one element.
-        return unsafe { copy_run::<SIZE>(Dimension { extent: 1, from: 0, to: 0 }, from, to) };
+        return unsafe {
+            copy_run::<SIZE>(
+                Dimension {
+                    extent: 1,
+                    from: 0,
+                    to: 0,
+                },
+                from,
+                to,
+            )
+        };
     };
     // Where the source runs fastest along another dimension, the two are walked in tiles: whole cache lines are used.
     let steps = |dimension: &Dimension| dimension.from.unsigned_abs();
-    let across =
-        (0..outer.len()).min_by_key(|i| steps(&outer[*i])).filter(|i| steps(&outer[*i]) < steps(inner));
+    let across = (0..outer.len())
+        .min_by_key(|i| steps(&outer[*i]))
+        .filter(|i| steps(&outer[*i]) < steps(inner));
     let (across, outer) = match across {
-        None => (Dimension { extent: 1, from: 0, to: 0 }, outer.to_vec()),
+        None => (
+            Dimension {
+                extent: 1,
+                from: 0,
+                to: 0,
+            },
+            outer.to_vec(),
+        ),
         Some(index) => {
             let mut rest = outer.to_vec();
             (rest.remove(index), rest)
@@ -112,9 +147,15 @@ unsafe fn copy_all<const SIZE: usize>(dimensions: &[Dimension], from: *const u8,
         // The next index of the outer dimensions, as an odometer.
         let mut at = outer.len();
         loop {
-            let Some(before) = at.checked_sub(1) else { return };
+            let Some(before) = at.checked_sub(1) else {
+                return;
+            };
             at = before;
-            let Dimension { extent, from: source, to: target } = outer[at];
+            let Dimension {
+                extent,
+                from: source,
+                to: target,
+            } = outer[at];
             index[at] += 1;
             from = from.wrapping_offset(source);
             to = to.wrapping_offset(target);
@@ -130,8 +171,17 @@ unsafe fn copy_all<const SIZE: usize>(dimensions: &[Dimension], from: *const u8,
 
 /// # Safety
 /// As [`copy`], for these two dimensions.
-unsafe fn copy_plane<const SIZE: usize>(inner: Dimension, across: Dimension, from: *const u8, to: *mut u8) {
-    let step = if across.extent == 1 { inner.extent } else { TILE };
+unsafe fn copy_plane<const SIZE: usize>(
+    inner: Dimension,
+    across: Dimension,
+    from: *const u8,
+    to: *mut u8,
+) {
+    let step = if across.extent == 1 {
+        inner.extent
+    } else {
+        TILE
+    };
     for column in (0..inner.extent).step_by(step) {
         for row_tile in (0..across.extent).step_by(TILE) {
             for row in row_tile..across.extent.min(row_tile + TILE) {
@@ -140,7 +190,10 @@ unsafe fn copy_plane<const SIZE: usize>(inner: Dimension, across: Dimension, fro
                         .wrapping_mul(column as isize)
                         .wrapping_add(across_step.wrapping_mul(row as isize))
                 };
-                let run = Dimension { extent: step.min(inner.extent - column), ..inner };
+                let run = Dimension {
+                    extent: step.min(inner.extent - column),
+                    ..inner
+                };
                 let source = from.wrapping_offset(offset(inner.from, across.from));
                 let target = to.wrapping_offset(offset(inner.to, across.to));
                 // SAFETY: a part of one row of the plane.
@@ -158,8 +211,12 @@ unsafe fn copy_run<const SIZE: usize>(run: Dimension, from: *const u8, to: *mut 
         return unsafe { std::ptr::copy_nonoverlapping(from, to, run.extent * SIZE) };
     }
     for index in 0..run.extent as isize {
-        let source = from.wrapping_offset(run.from.wrapping_mul(index)).cast::<[u8; SIZE]>();
-        let target = to.wrapping_offset(run.to.wrapping_mul(index)).cast::<[u8; SIZE]>();
+        let source = from
+            .wrapping_offset(run.from.wrapping_mul(index))
+            .cast::<[u8; SIZE]>();
+        let target = to
+            .wrapping_offset(run.to.wrapping_mul(index))
+            .cast::<[u8; SIZE]>();
         // SAFETY: one element, which needs no alignment as bytes.
         unsafe { target.write(source.read()) };
     }
@@ -170,7 +227,12 @@ mod tests {
     use super::*;
 
     /// Element by element, as the definition says.
-    fn expected(shape: &[u64], size: usize, from: (&[u8], isize, &[isize]), to: &[isize]) -> Vec<u8> {
+    fn expected(
+        shape: &[u64],
+        size: usize,
+        from: (&[u8], isize, &[isize]),
+        to: &[isize],
+    ) -> Vec<u8> {
         let count: u64 = shape.iter().product();
         let mut out = vec![0; count as usize * size];
         for number in 0..count {
@@ -188,16 +250,26 @@ mod tests {
     }
 
     fn check(shape: &[u64], size: usize, start: isize, strides: &[isize], order: Order) {
-        let memory: Vec<u8> =
-            (0..1 << 18).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let memory: Vec<u8> = (0..1 << 18)
+            .map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
         let to = contiguous(shape, size, order);
         let count: u64 = shape.iter().product();
         let mut out = vec![0u8; count as usize * size];
         // SAFETY: the strides stay within `memory`, or the oracle beside would panic; `out` has room for all.
         unsafe {
-            copy(shape, size, (memory.as_ptr().wrapping_offset(start), strides), (out.as_mut_ptr(), &to))
+            copy(
+                shape,
+                size,
+                (memory.as_ptr().wrapping_offset(start), strides),
+                (out.as_mut_ptr(), &to),
+            )
         };
-        assert_eq!(out, expected(shape, size, (&memory, start, strides), &to), "{shape:?} {strides:?}");
+        assert_eq!(
+            out,
+            expected(shape, size, (&memory, start, strides), &to),
+            "{shape:?} {strides:?}"
+        );
     }
 
     #[test]
@@ -213,8 +285,20 @@ mod tests {
                 check(&[3, 0, 2], size, 0, &[s, s, s], order);
                 check(&[4, 1, 6], size, 0, &[6 * s, 999, s], order);
                 check(&[6, 5, 4], size, 0, &[2 * s, 12 * s, 60 * s], order);
-                check(&[6, 5, 4], size, 5 * 2 * s, &[-2 * s, 60 * s, 12 * s], order);
-                check(&[3, 35, 36, 2], size, 0, &[s, 3 * s, 105 * s, 3780 * s], order);
+                check(
+                    &[6, 5, 4],
+                    size,
+                    5 * 2 * s,
+                    &[-2 * s, 60 * s, 12 * s],
+                    order,
+                );
+                check(
+                    &[3, 35, 36, 2],
+                    size,
+                    0,
+                    &[s, 3 * s, 105 * s, 3780 * s],
+                    order,
+                );
                 check(&[5, 6], size, 0, &[0, s], order);
             }
         }
@@ -227,7 +311,11 @@ mod tests {
             let strides = contiguous(&shape, 8, order);
             assert_eq!(order_of(&shape, &strides, 8, Order::C), Some(order));
         }
-        assert_eq!(order_of(&[5], &[8], 8, Order::Fortran), Some(Order::Fortran), "both are true");
+        assert_eq!(
+            order_of(&[5], &[8], 8, Order::Fortran),
+            Some(Order::Fortran),
+            "both are true"
+        );
         assert_eq!(order_of(&[5], &[16], 8, Order::C), None);
         assert_eq!(
             order_of(&[1, 5], &[999, 8], 8, Order::C),
@@ -237,6 +325,13 @@ mod tests {
         assert_eq!(order_of(&[2, 0], &[1, 1], 8, Order::C), Some(Order::C));
         let c = contiguous(&[6, 5, 4], 8, Order::C);
         let merged = arrange(&[6, 5, 4], &c, &c);
-        assert_eq!(merged, [Dimension { extent: 120, from: 8, to: 8 }]);
+        assert_eq!(
+            merged,
+            [Dimension {
+                extent: 120,
+                from: 8,
+                to: 8
+            }]
+        );
     }
 }

@@ -28,7 +28,10 @@ pub(crate) enum Node {
     Text(Text),
     Bytes(Data),
     Array(Array),
-    #[allow(clippy::vec_box, reason = "pointers to entries must stay while the list grows")]
+    #[allow(
+        clippy::vec_box,
+        reason = "pointers to entries must stay while the list grows"
+    )]
     List(Vec<Box<Value>>),
     Map(Vec<(Text, Box<Value>)>),
 }
@@ -43,7 +46,11 @@ pub(crate) struct Array {
 impl Array {
     pub(crate) fn new(layout: Layout, data: Data) -> Self {
         let names = layout.names.iter().map(Text::new).collect();
-        Array { layout, names, data }
+        Array {
+            layout,
+            names,
+            data,
+        }
     }
 }
 
@@ -99,12 +106,16 @@ impl Value {
             Plain::Array(layout, range) => {
                 Node::Array(Array::new(layout, Data::Shared(payload.clone(), range)))
             }
-            Plain::List(items) => {
-                Node::List(items.into_iter().map(|item| Box::new(Value::received(item, payload))).collect())
-            }
+            Plain::List(items) => Node::List(
+                items
+                    .into_iter()
+                    .map(|item| Box::new(Value::received(item, payload)))
+                    .collect(),
+            ),
             Plain::Map(entries) => {
-                let entry =
-                    |(name, item): (String, _)| (Text::new(name), Box::new(Value::received(item, payload)));
+                let entry = |(name, item): (String, _)| {
+                    (Text::new(name), Box::new(Value::received(item, payload)))
+                };
                 Node::Map(entries.into_iter().map(entry).collect())
             }
         })
@@ -123,18 +134,31 @@ impl Value {
             Node::Array(array) => Plain::Array(array.layout.clone(), array.data.as_ref()),
             Node::List(items) => Plain::List(items.iter().map(|item| item.plain()).collect()),
             Node::Map(entries) => Plain::Map(
-                entries.iter().map(|(name, item)| (name.as_str().to_owned(), item.plain())).collect(),
+                entries
+                    .iter()
+                    .map(|(name, item)| (name.as_str().to_owned(), item.plain()))
+                    .collect(),
             ),
         }
     }
 
     /// A map from names to values.
     pub(crate) fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
-        Value(Node::Map(entries.into_iter().map(|(name, item)| (Text::new(name), Box::new(item))).collect()))
+        Value(Node::Map(
+            entries
+                .into_iter()
+                .map(|(name, item)| (Text::new(name), Box::new(item)))
+                .collect(),
+        ))
     }
 
     pub(crate) fn floats(numbers: &[f64]) -> Self {
-        Value(Node::List(numbers.iter().map(|number| Box::new(Value(Node::Float(*number)))).collect()))
+        Value(Node::List(
+            numbers
+                .iter()
+                .map(|number| Box::new(Value(Node::Float(*number))))
+                .collect(),
+        ))
     }
 
     pub(crate) fn setting(setting: &Setting) -> Self {
@@ -144,20 +168,31 @@ impl Value {
             Setting::Int(number) => Value(Node::Int(*number)),
             Setting::Float(number) => Value(Node::Float(*number)),
             Setting::Str(text) => Value(Node::Text(Text::new(text))),
-            Setting::Ints(numbers) => list(numbers.iter().map(|number| Value(Node::Int(*number))).collect()),
+            Setting::Ints(numbers) => list(
+                numbers
+                    .iter()
+                    .map(|number| Value(Node::Int(*number)))
+                    .collect(),
+            ),
             Setting::Floats(numbers) => Value::floats(numbers),
             Setting::Table(rows) => list(rows.iter().map(|row| Value::floats(row)).collect()),
         }
     }
 
     pub(crate) fn overlay(overlay: &Overlay) -> Self {
-        Value::map(overlay.iter().map(|(name, setting)| (name.as_str(), Value::setting(setting))))
+        Value::map(
+            overlay
+                .iter()
+                .map(|(name, setting)| (name.as_str(), Value::setting(setting))),
+        )
     }
 
     /// The map as a settings overlay.
     pub(crate) fn to_overlay(&self) -> Result<Overlay> {
         titin_runtime::overlay_of(&self.plain()).map_err(|why| {
-            usage(format!("a settings overlay is a map from names of settings to values; {why}"))
+            usage(format!(
+                "a settings overlay is a map from names of settings to values; {why}"
+            ))
         })
     }
 
@@ -194,7 +229,10 @@ impl Value {
     }
 
     pub(crate) fn mismatch(&self, wanted: &str) -> Error {
-        Error::new(Kind::TypeMismatch, format!("expected {wanted}, the value is {}", self.what()))
+        Error::new(
+            Kind::TypeMismatch,
+            format!("expected {wanted}, the value is {}", self.what()),
+        )
     }
 }
 
@@ -234,8 +272,11 @@ extern "C" fn titin_dtype_name(dtype: c_int) -> *const std::ffi::c_char {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_dtype_find(name: *const std::ffi::c_char) -> c_int {
     // SAFETY: as the caller promises.
-    let name = unsafe { crate::input::optional_text(name, "dtype") }.ok().flatten();
-    name.and_then(Dtype::from_name).map_or(0, |dtype| dtype as c_int)
+    let name = unsafe { crate::input::optional_text(name, "dtype") }
+        .ok()
+        .flatten();
+    name.and_then(Dtype::from_name)
+        .map_or(0, |dtype| dtype as c_int)
 }
 
 fn find(dtype: c_int) -> Option<Dtype> {

@@ -27,5 +27,6 @@ pub(crate) fn check_ending(path: &Path) -> Result<(), String> {
 
 /// Writes a picture, or what it is drawn from.
 pub(crate) fn write(path: &Path, picture: &str) -> Result<(), String> {
-    std::fs::write(path, picture).map_err(|error| format!("{} cannot be written: {error}", path.display()))
+    std::fs::write(path, picture)
+        .map_err(|error| format!("{} cannot be written: {error}", path.display()))
 }

@@ -62,14 +62,21 @@ impl End {
     /// What a rank owns where no rule says it.
     pub(crate) fn parts(&self, rank: u32) -> &Parts {
         const RULE: &Parts = &Parts::Rule;
-        self.parts.as_ref().and_then(|parts| parts.get(rank as usize)).unwrap_or(RULE)
+        self.parts
+            .as_ref()
+            .and_then(|parts| parts.get(rank as usize))
+            .unwrap_or(RULE)
     }
 
     /// How it is spread, in words: `grid 4 × 1, even`.
     pub(crate) fn spread(&self) -> String {
         let decomposition = &self.side.decomposition;
         let Some(processes) = decomposition.processes() else {
-            return if decomposition.is_by_boxes() { "boxes".into() } else { "indices".into() };
+            return if decomposition.is_by_boxes() {
+                "boxes".into()
+            } else {
+                "indices".into()
+            };
         };
         if self.ranks() == 1 {
             return "whole".into();
@@ -78,7 +85,11 @@ impl End {
         if words.iter().all(|word| *word == words[0]) {
             words.truncate(1);
         }
-        let order = if is_fortran(decomposition) { ", ranks in Fortran order" } else { "" };
+        let order = if is_fortran(decomposition) {
+            ", ranks in Fortran order"
+        } else {
+            ""
+        };
         format!("grid {processes}, {}{order}", words.join(" × "))
     }
 }
@@ -95,15 +106,20 @@ pub(crate) fn word(spread: &Spread) -> String {
 
 /// Whether ranks count through the grid with the first dimension fastest, where that makes a difference.
 fn is_fortran(decomposition: &Decomposition) -> bool {
-    let Some(processes) = decomposition.processes() else { return false };
-    let wide: Vec<usize> = (0..processes.len()).filter(|dim| processes[*dim] > 1).collect();
+    let Some(processes) = decomposition.processes() else {
+        return false;
+    };
+    let wide: Vec<usize> = (0..processes.len())
+        .filter(|dim| processes[*dim] > 1)
+        .collect();
     let second = decomposition.coordinates(1);
     wide.len() > 1 && second.is_some_and(|place| place[wide[0]] == 1)
 }
 
 impl Coupling {
     pub(crate) fn exchange(&self) -> Result<Exchange, String> {
-        Exchange::new(self.from.side.clone(), self.to.side.clone()).map_err(|error| error.to_string())
+        Exchange::new(self.from.side.clone(), self.to.side.clone())
+            .map_err(|error| error.to_string())
     }
 
     /// All messages; `None` if only the ranks of a side know what they own.
@@ -119,22 +135,33 @@ impl Coupling {
             ));
         }
         let (from, to) = (self.from.parts.as_deref(), self.to.parts.as_deref());
-        let indices =
-            [from, to].into_iter().flatten().flatten().filter(|parts| matches!(parts, Parts::Indices(_)));
-        let listed =
-            indices.fold(0u64, |sum, parts| sum.saturating_add(parts.elements().unwrap_or_default()));
+        let indices = [from, to]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|parts| matches!(parts, Parts::Indices(_)));
+        let listed = indices.fold(0u64, |sum, parts| {
+            sum.saturating_add(parts.elements().unwrap_or_default())
+        });
         if listed > MOST_INDICES {
             return Err(format!(
                 "the sides have {listed} indices, and more than {MOST_INDICES} are not looked at; give fewer, or boxes"
             ));
         }
         let mut messages = Vec::new();
-        let listed =
-            exchange.every_sender(from.unwrap_or_default(), to.unwrap_or_default(), |from, schedule| {
+        let listed = exchange.every_sender(
+            from.unwrap_or_default(),
+            to.unwrap_or_default(),
+            |from, schedule| {
                 let partners = schedule.partners();
-                messages.extend(partners.map(|to| Message { from, to: to.rank, elements: to.elements }));
+                messages.extend(partners.map(|to| Message {
+                    from,
+                    to: to.rank,
+                    elements: to.elements,
+                }));
                 messages.len() <= MOST_MESSAGES
-            });
+            },
+        );
         listed.map_err(|error| error.to_string())?;
         if messages.len() > MOST_MESSAGES {
             return Err(format!(
@@ -153,8 +180,13 @@ impl Schedule {
     /// With how many ranks of the other side those of this one exchange anything: the fewest and the most.
     pub(crate) fn partners(&self, ranks: u32, of: impl Fn(&Message) -> u32) -> (u32, u32) {
         let mut counts = vec![0; ranks as usize];
-        self.messages.iter().for_each(|message| counts[of(message) as usize] += 1);
-        (counts.iter().copied().min().unwrap_or(0), counts.iter().copied().max().unwrap_or(0))
+        self.messages
+            .iter()
+            .for_each(|message| counts[of(message) as usize] += 1);
+        (
+            counts.iter().copied().min().unwrap_or(0),
+            counts.iter().copied().max().unwrap_or(0),
+        )
     }
 }
 
@@ -194,8 +226,14 @@ struct ToldMessage {
 impl Told {
     pub(crate) fn of(coupling: &Coupling, schedule: Option<&Schedule>, more: usize) -> Told {
         let end = |end: &End| {
-            let Side { decomposition, region, .. } = &end.side;
-            let grid = decomposition.processes().map(|processes| processes.to_vec());
+            let Side {
+                decomposition,
+                region,
+                ..
+            } = &end.side;
+            let grid = decomposition
+                .processes()
+                .map(|processes| processes.to_vec());
             ToldEnd {
                 port: end.port.clone(),
                 shape: decomposition.shape().to_vec(),
@@ -206,12 +244,16 @@ impl Told {
                     (None, true) => "boxes",
                     (None, false) => "indices",
                 },
-                spread: grid.is_some().then(|| decomposition.spreads().map(word).collect()),
+                spread: grid
+                    .is_some()
+                    .then(|| decomposition.spreads().map(word).collect()),
                 grid,
             }
         };
-        let told =
-            |message: &Message| ToldMessage { message: *message, bytes: message.elements * coupling.bytes };
+        let told = |message: &Message| ToldMessage {
+            message: *message,
+            bytes: message.elements * coupling.bytes,
+        };
         Told {
             from: end(&coupling.from),
             to: end(&coupling.to),

@@ -32,19 +32,31 @@ impl Sources {
 
 fn variable_paths(variable: &str) -> Vec<PathBuf> {
     let value = std::env::var_os(variable).unwrap_or_default();
-    std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect()
+    std::env::split_paths(&value)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect()
 }
 
 /// Where Python packages may be, without asking Python: those of `PYTHONPATH`, of the active environment, and of the one that
 /// this command was installed into.
 fn site_packages() -> Vec<PathBuf> {
     let mut found = variable_paths("PYTHONPATH");
-    let mut prefixes: Vec<PathBuf> =
-        ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(std::env::var_os).map(PathBuf::from).collect();
+    let mut prefixes: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from)
+        .collect();
     let command = std::env::current_exe().and_then(std::fs::canonicalize);
-    prefixes.extend(command.iter().filter_map(|path| path.parent()?.parent()).map(Path::to_path_buf));
+    prefixes.extend(
+        command
+            .iter()
+            .filter_map(|path| path.parent()?.parent())
+            .map(Path::to_path_buf),
+    );
     for prefix in prefixes {
-        let Ok(entries) = std::fs::read_dir(prefix.join("lib")) else { continue };
+        let Ok(entries) = std::fs::read_dir(prefix.join("lib")) else {
+            continue;
+        };
         let mut sites: Vec<PathBuf> = entries
             .flatten()
             .filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"))

@@ -12,8 +12,18 @@ pub(crate) use pingpong::echo;
 pub(crate) use run::{Ended, Scratch, measure};
 
 /// The sizes that are tried, in bytes, up to the one that takes too long.
-pub(crate) const SIZES: [u64; 10] =
-    [0, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26];
+pub(crate) const SIZES: [u64; 10] = [
+    0,
+    1 << 10,
+    1 << 12,
+    1 << 14,
+    1 << 16,
+    1 << 18,
+    1 << 20,
+    1 << 22,
+    1 << 24,
+    1 << 26,
+];
 
 /// Messages up to this size are small: many are timed at once, since a clock takes as long as they do.
 pub(crate) const SMALL: u64 = 1 << 12;
@@ -67,9 +77,16 @@ impl Figure {
 impl Speed {
     fn new(medium: Medium, sizes: Vec<Figure>) -> Speed {
         let small = sizes.iter().filter(|figure| figure.bytes <= SMALL);
-        let latency = small.map(|figure| figure.seconds).fold(f64::INFINITY, f64::min);
+        let latency = small
+            .map(|figure| figure.seconds)
+            .fold(f64::INFINITY, f64::min);
         let bandwidth = sizes.last().map_or(0.0, Figure::bandwidth);
-        Speed { medium: medium.key(), latency, bandwidth, sizes }
+        Speed {
+            medium: medium.key(),
+            latency,
+            bandwidth,
+            sizes,
+        }
     }
 }
 

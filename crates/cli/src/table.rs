@@ -27,33 +27,54 @@ enum Kind {
 
 impl Column {
     pub(crate) const fn name(heading: &'static str) -> Column {
-        Column { heading, kind: Kind::Name }
+        Column {
+            heading,
+            kind: Kind::Name,
+        }
     }
 
     pub(crate) const fn figure(heading: &'static str) -> Column {
-        Column { heading, kind: Kind::Figure }
+        Column {
+            heading,
+            kind: Kind::Figure,
+        }
     }
 
     pub(crate) const fn spare(heading: &'static str) -> Column {
-        Column { heading, kind: Kind::Spare }
+        Column {
+            heading,
+            kind: Kind::Spare,
+        }
     }
 }
 
 /// The table with its headings. `width` is that of the terminal, if there is one.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
-    let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| harmless(cell)).collect()).collect();
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| harmless(cell)).collect())
+        .collect();
     let length = |text: &str| text.chars().count();
     let needed = |i: usize| {
-        rows.iter().map(|row| length(&row[i])).chain([length(columns[i].heading)]).max().unwrap_or(0)
+        rows.iter()
+            .map(|row| length(&row[i]))
+            .chain([length(columns[i].heading)])
+            .max()
+            .unwrap_or(0)
     };
     let mut shown: Vec<(usize, usize)> = (0..columns.len()).map(|i| (i, needed(i))).collect();
     let total = |shown: &[(usize, usize)]| {
-        shown.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP)
+        shown
+            .iter()
+            .map(|(_, width)| width + GAP)
+            .sum::<usize>()
+            .saturating_sub(GAP)
     };
     let width = width.unwrap_or(usize::MAX);
     while total(&shown) > width {
-        let spare = shown.iter().rposition(|(i, _)| columns[*i].kind == Kind::Spare);
+        let spare = shown
+            .iter()
+            .rposition(|(i, _)| columns[*i].kind == Kind::Spare);
         let long = |(i, width): &(usize, usize)| columns[*i].kind == Kind::Name && *width > NARROW;
         if let Some(widest) = shown
             .iter()
@@ -62,7 +83,10 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
             .max_by_key(|(_, width)| *width)
             .filter(|w| spare.is_none() || w.1 > 24)
         {
-            shown.iter_mut().filter(|column| column.0 == widest.0).for_each(|column| column.1 -= 1);
+            shown
+                .iter_mut()
+                .filter(|column| column.0 == widest.0)
+                .for_each(|column| column.1 -= 1);
         } else if let Some(spare) = spare {
             shown.remove(spare);
         } else {
@@ -76,12 +100,19 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
             let gap = if place > 0 { GAP } else { 0 };
             let cell = cut(&cells(*i), *width);
             let blanks = " ".repeat(width - length(&cell));
-            let (before, after) =
-                if columns[*i].kind == Kind::Name { ("", blanks.as_str()) } else { (blanks.as_str(), "") };
+            let (before, after) = if columns[*i].kind == Kind::Name {
+                ("", blanks.as_str())
+            } else {
+                (blanks.as_str(), "")
+            };
             let _ = write!(text, "{:gap$}{before}{cell}{after}", "");
         }
         let text = text.trim_end();
-        let _ = if heading { writeln!(out, "{BOLD}{text}{BOLD:#}") } else { writeln!(out, "{text}") };
+        let _ = if heading {
+            writeln!(out, "{BOLD}{text}{BOLD:#}")
+        } else {
+            writeln!(out, "{text}")
+        };
     };
     line(&|i| columns[i].heading.to_owned(), true);
     for row in &rows {
@@ -141,15 +172,23 @@ fn three_digits(value: f64) -> String {
 
 /// A share in percent.
 pub(crate) fn percent(part: f64, whole: f64) -> String {
-    if whole > 0.0 { format!("{:.0} %", 100.0 * part / whole) } else { "".into() }
+    if whole > 0.0 {
+        format!("{:.0} %", 100.0 * part / whole)
+    } else {
+        "".into()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const COLUMNS: [Column; 4] =
-        [Column::name("instance"), Column::figure("total"), Column::spare("bytes"), Column::spare("copied")];
+    const COLUMNS: [Column; 4] = [
+        Column::name("instance"),
+        Column::figure("total"),
+        Column::spare("bytes"),
+        Column::spare("copied"),
+    ];
 
     fn rows() -> Vec<Vec<String>> {
         let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
@@ -164,9 +203,18 @@ mod tests {
         let text = table(&COLUMNS, &rows(), None);
         let plain = anstream::adapter::strip_str(&text).to_string();
         let lines: Vec<&str> = plain.lines().collect();
-        assert_eq!(lines[0], "instance                           total  bytes  copied");
-        assert_eq!(lines[1], "macro                             1.00 s  12 kB     0 B");
-        assert_eq!(lines[2], "a_component_with_a_long_name[12]  0.50 s   1 kB     9 B");
+        assert_eq!(
+            lines[0],
+            "instance                           total  bytes  copied"
+        );
+        assert_eq!(
+            lines[1],
+            "macro                             1.00 s  12 kB     0 B"
+        );
+        assert_eq!(
+            lines[2],
+            "a_component_with_a_long_name[12]  0.50 s   1 kB     9 B"
+        );
     }
 
     #[test]
@@ -194,7 +242,12 @@ mod tests {
         for (value, text) in times {
             assert_eq!(seconds(value), text);
         }
-        for (value, text) in [(0, "0 B"), (999, "999 B"), (64_000_000, "64.0 MB"), (999_999, "1.00 MB")] {
+        for (value, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (64_000_000, "64.0 MB"),
+            (999_999, "1.00 MB"),
+        ] {
             assert_eq!(bytes(value), text);
         }
     }

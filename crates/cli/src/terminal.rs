@@ -36,9 +36,9 @@ pub(crate) fn width() -> Option<usize> {
 /// trouble. If it cannot be written, as to a full disk, that is told, and the exit code for it is the error.
 pub(crate) fn print(text: &str) -> Result<(), ExitCode> {
     match anstream::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(complain(&format!("cannot write to standard output: {error}")))
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(complain(&format!(
+            "cannot write to standard output: {error}"
+        ))),
         _ => Ok(()),
     }
 }
@@ -73,7 +73,15 @@ pub(crate) fn complain(text: &str) -> ExitCode {
 
 /// Text from outside without anything that a terminal would obey.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if is_command(c) && c != '\n' { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .map(|c| {
+            if is_command(c) && c != '\n' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 /// `1 error`, `2 errors`.

@@ -25,13 +25,22 @@ pub(crate) fn write(
             _ => {}
         }
     })?;
-    let mut stream = Stream { out, first: true, error: None };
+    let mut stream = Stream {
+        out,
+        first: true,
+        error: None,
+    };
     stream.raw("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     let model = profile.run.as_ref().map_or("run", |run| run.model.as_str());
     stream.event(&json!({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": model}}));
     let lost = database.lost()?;
-    let known = profile.instances.iter().map(|Instance { oid, name, .. }| (*oid, name.clone()));
-    let unknown = lost.iter().map(|lost| (lost.oid, format!("{} (its end is not known)", lost.name)));
+    let known = profile
+        .instances
+        .iter()
+        .map(|Instance { oid, name, .. }| (*oid, name.clone()));
+    let unknown = lost
+        .iter()
+        .map(|lost| (lost.oid, format!("{} (its end is not known)", lost.name)));
     let mut tracks: Vec<(i64, String)> = known.chain(unknown).collect();
     tracks.sort_by_key(|(oid, _)| *oid);
     for (place, (oid, name)) in tracks.iter().enumerate() {
@@ -48,8 +57,11 @@ pub(crate) fn write(
     }
     database.events(|event| {
         stream.event(&slice(&event, origin));
-        let linked = message(&event).filter(|message| sent.contains(message) && received.contains(message));
-        if let (Some((conduit, number)), class @ (Class::Send | Class::Receive)) = (linked, event.class) {
+        let linked =
+            message(&event).filter(|message| sent.contains(message) && received.contains(message));
+        if let (Some((conduit, number)), class @ (Class::Send | Class::Receive)) =
+            (linked, event.class)
+        {
             stream.event(&link(&event, origin, class, conduit, number));
         }
     })?;
@@ -77,7 +89,10 @@ fn slice(event: &Event, origin: i64) -> Value {
         Class::SetUp | Class::TakeDown => (event.kind.as_str(), "run"),
         Class::Region => (event.kind.as_str(), "region"),
     };
-    let name = event.port.as_ref().map_or(word.to_owned(), |port| format!("{word} {port}"));
+    let name = event
+        .port
+        .as_ref()
+        .map_or(word.to_owned(), |port| format!("{word} {port}"));
     // What takes no time would be nowhere to point an arrow at.
     let duration = ((event.stop - event.start).max(1)) as f64 / 1000.0;
     let mut slice = json!({
@@ -88,8 +103,10 @@ fn slice(event: &Event, origin: i64) -> Value {
         ("bytes", event.bytes.map(Value::from)),
         ("timestamp", event.timestamp.map(Value::from)),
     ];
-    let arguments: serde_json::Map<String, Value> =
-        arguments.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    let arguments: serde_json::Map<String, Value> = arguments
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect();
     if !arguments.is_empty() {
         slice["args"] = Value::Object(arguments);
     }
@@ -100,7 +117,14 @@ fn slice(event: &Event, origin: i64) -> Value {
 fn link(event: &Event, origin: i64, class: Class, conduit: i64, number: i64) -> Value {
     let id = format!("{conduit}.{number}");
     // A receive begins with the wait for what is not sent yet.
-    let at = since(origin, if class == Class::Send { event.start } else { event.start.max(event.stop - 1) });
+    let at = since(
+        origin,
+        if class == Class::Send {
+            event.start
+        } else {
+            event.start.max(event.stop - 1)
+        },
+    );
     let mut end = json!({"ph": "s", "pid": 1, "tid": event.instance, "name": "message", "cat": "message", "id": id, "ts": at});
     if class == Class::Receive {
         end["ph"] = "f".into();
@@ -124,7 +148,11 @@ impl Stream<'_> {
     }
 
     fn event(&mut self, event: &Value) {
-        let comma = if std::mem::take(&mut self.first) { "\n" } else { ",\n" };
+        let comma = if std::mem::take(&mut self.first) {
+            "\n"
+        } else {
+            ",\n"
+        };
         self.raw(&format!("{comma}{event}"));
     }
 }

@@ -20,7 +20,10 @@ pub(crate) fn make(verbose: bool) -> Box<dyn View> {
 /// For a calling process that runs instances itself: one line of JSON that says which, and how to join. `None` if it
 /// runs none.
 fn hosted(directory: &RunDirectory, plan: &Plan) -> Option<String> {
-    let hosted = plan.instances.iter().filter(|planned| planned.start == Start::Hosted);
+    let hosted = plan
+        .instances
+        .iter()
+        .filter(|planned| planned.start == Start::Hosted);
     let instances: Vec<_> = hosted
         .map(|planned| serde_json::json!({ "name": planned.name, "component": planned.component }))
         .collect();

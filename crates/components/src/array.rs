@@ -19,24 +19,36 @@ struct Blocks {
 
 fn blocks(layout: &Layout, axis: usize) -> Blocks {
     let product = |extents: &[u64]| extents.iter().product::<u64>() as usize;
-    let (before, after) = (product(&layout.shape[..axis]), product(&layout.shape[axis + 1..]));
+    let (before, after) = (
+        product(&layout.shape[..axis]),
+        product(&layout.shape[axis + 1..]),
+    );
     let (outer, inner) = match layout.order {
         Order::C => (before, after),
         Order::Fortran => (after, before),
     };
-    Blocks { outer, extent: layout.shape[axis] as usize, inner: inner * layout.dtype.size() }
+    Blocks {
+        outer,
+        extent: layout.shape[axis] as usize,
+        inner: inner * layout.dtype.size(),
+    }
 }
 
 /// Joins arrays along an axis that they have: the inverse of [`split`].
 ///
 /// # Errors
 /// Says which array does not fit the first one.
-pub(crate) fn concatenate(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<(Layout, Vec<u8>), String> {
+pub(crate) fn concatenate(
+    arrays: &[(&Layout, &[u8])],
+    axis: usize,
+) -> Result<(Layout, Vec<u8>), String> {
     let (first, _) = *arrays.first().ok_or("there is no array to join")?;
     if axis >= first.shape.len() {
         return Err(match first.shape.len() {
             0 => "single values have no axis to be joined along; use `how: stack`".to_owned(),
-            rank => format!("there is no axis {axis} in an array of rank {rank}; axes are counted from 0"),
+            rank => format!(
+                "there is no axis {axis} in an array of rank {rank}; axes are counted from 0"
+            ),
         });
     }
     let mut whole = first.clone();
@@ -44,7 +56,11 @@ pub(crate) fn concatenate(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<(L
     for (number, (layout, _)) in arrays.iter().enumerate() {
         let rest = |layout: &Layout| {
             let mut shape = layout.shape.clone();
-            shape.iter_mut().skip(axis).take(1).for_each(|extent| *extent = 0);
+            shape
+                .iter_mut()
+                .skip(axis)
+                .take(1)
+                .for_each(|extent| *extent = 0);
             (layout.dtype, shape, layout.names.clone())
         };
         if rest(layout) != rest(first) {
@@ -62,7 +78,16 @@ pub(crate) fn concatenate(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<(L
         .iter()
         .map(|(layout, bytes)| {
             let bytes = reorder(layout, bytes, whole.order);
-            (blocks(&Layout { order: whole.order, ..(*layout).clone() }, axis), bytes)
+            (
+                blocks(
+                    &Layout {
+                        order: whole.order,
+                        ..(*layout).clone()
+                    },
+                    axis,
+                ),
+                bytes,
+            )
         })
         .collect();
     let mut joined = Vec::with_capacity(parts.iter().map(|(_, bytes)| bytes.len()).sum());
@@ -83,10 +108,13 @@ pub(crate) fn stack(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<(Layout,
     let (first, _) = arrays.first().ok_or("there is no array to stack")?;
     let rank = first.shape.len();
     if axis > rank {
-        return Err(format!("a new axis {axis} does not fit an array of rank {rank}; it can be 0 to {rank}"));
+        return Err(format!(
+            "a new axis {axis} does not fit an array of rank {rank}; it can be 0 to {rank}"
+        ));
     }
     for (number, (layout, _)) in arrays.iter().enumerate() {
-        if (layout.dtype, &layout.shape, &layout.names) != (first.dtype, &first.shape, &first.names) {
+        if (layout.dtype, &layout.shape, &layout.names) != (first.dtype, &first.shape, &first.names)
+        {
             return Err(format!(
                 "array {number} is {}, the first is {}; `how: stack` needs equal ones",
                 describe(layout),
@@ -105,7 +133,10 @@ pub(crate) fn stack(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<(Layout,
             (thick, *bytes)
         })
         .collect();
-    let thick: Vec<(&Layout, &[u8])> = thick.iter().map(|(layout, bytes)| (layout, *bytes)).collect();
+    let thick: Vec<(&Layout, &[u8])> = thick
+        .iter()
+        .map(|(layout, bytes)| (layout, *bytes))
+        .collect();
     concatenate(&thick, axis)
 }
 
@@ -119,12 +150,23 @@ pub(crate) fn split<'a>(
     axis: usize,
     sizes: &[u64],
 ) -> Result<Vec<Part<'a>>, String> {
-    let extent = *layout.shape.get(axis).ok_or_else(|| no_axis(layout, axis))?;
-    let sum = sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
+    let extent = *layout
+        .shape
+        .get(axis)
+        .ok_or_else(|| no_axis(layout, axis))?;
+    let sum = sizes
+        .iter()
+        .try_fold(0u64, |sum, size| sum.checked_add(*size));
     if sum != Some(extent) {
-        return Err(format!("the sizes {sizes:?} do not add up to {extent}, the extent of axis {axis}"));
+        return Err(format!(
+            "the sizes {sizes:?} do not add up to {extent}, the extent of axis {axis}"
+        ));
     }
-    let Blocks { outer, extent, inner } = blocks(layout, axis);
+    let Blocks {
+        outer,
+        extent,
+        inner,
+    } = blocks(layout, axis);
     let mut start = 0;
     let piece = |size: &u64| {
         let size = *size as usize;
@@ -149,8 +191,15 @@ pub(crate) fn split<'a>(
 ///
 /// # Errors
 /// Says that there is no such axis.
-pub(crate) fn unstack<'a>(layout: &Layout, bytes: &'a [u8], axis: usize) -> Result<Vec<Part<'a>>, String> {
-    let extent = *layout.shape.get(axis).ok_or_else(|| no_axis(layout, axis))?;
+pub(crate) fn unstack<'a>(
+    layout: &Layout,
+    bytes: &'a [u8],
+    axis: usize,
+) -> Result<Vec<Part<'a>>, String> {
+    let extent = *layout
+        .shape
+        .get(axis)
+        .ok_or_else(|| no_axis(layout, axis))?;
     let mut parts = split(layout, bytes, axis, &vec![1; extent as usize])?;
     for (part, _) in &mut parts {
         part.shape.remove(axis);
@@ -174,7 +223,10 @@ pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: Order) -> Cow
     if order == Order::C {
         axes.reverse();
     }
-    let extents: Vec<usize> = axes.iter().map(|axis| layout.shape[*axis] as usize).collect();
+    let extents: Vec<usize> = axes
+        .iter()
+        .map(|axis| layout.shape[*axis] as usize)
+        .collect();
     let mut steps = vec![0; axes.len()];
     let mut step = size;
     for index in (0..axes.len()).rev() {
@@ -204,13 +256,19 @@ fn describe(layout: &Layout) -> String {
         [] => String::new(),
         names => format!(" and index names {names:?}"),
     };
-    format!("{} with shape {:?}{names}", layout.dtype.name(), layout.shape)
+    format!(
+        "{} with shape {:?}{names}",
+        layout.dtype.name(),
+        layout.shape
+    )
 }
 
 fn no_axis(layout: &Layout, axis: usize) -> String {
     match layout.shape.len() {
         0 => "a single value has no axis to be split along".to_owned(),
-        rank => format!("there is no axis {axis} in an array of rank {rank}; axes are counted from 0"),
+        rank => {
+            format!("there is no axis {axis} in an array of rank {rank}; axes are counted from 0")
+        }
     }
 }
 
@@ -232,13 +290,18 @@ mod tests {
             Order::C => (0..index.len()).collect(),
             Order::Fortran => (0..index.len()).rev().collect(),
         };
-        let at = axes.iter().fold(0, |at, axis| at * layout.shape[*axis] + index[*axis]) as usize * 2;
+        let at = axes
+            .iter()
+            .fold(0, |at, axis| at * layout.shape[*axis] + index[*axis]) as usize
+            * 2;
         u16::from_le_bytes([bytes[at], bytes[at + 1]])
     }
 
     fn indices(shape: &[u64]) -> Vec<Vec<u64>> {
         shape.iter().fold(vec![Vec::new()], |all, extent| {
-            all.iter().flat_map(|index| (0..*extent).map(|i| [index.as_slice(), &[i]].concat())).collect()
+            all.iter()
+                .flat_map(|index| (0..*extent).map(|i| [index.as_slice(), &[i]].concat()))
+                .collect()
         })
     }
 
@@ -290,13 +353,23 @@ mod tests {
 
     #[test]
     fn orders_that_differ_meet_in_c_order() {
-        let ((a, a_bytes), (b, b_bytes)) = (counted(&[2, 3], Order::C), counted(&[2, 3], Order::Fortran));
+        let ((a, a_bytes), (b, b_bytes)) =
+            (counted(&[2, 3], Order::C), counted(&[2, 3], Order::Fortran));
         let (whole, bytes) = concatenate(&[(&a, &a_bytes), (&b, &b_bytes)], 0).unwrap();
-        assert_eq!((whole.order, whole.shape.as_slice()), (Order::C, &[4, 3][..]));
+        assert_eq!(
+            (whole.order, whole.shape.as_slice()),
+            (Order::C, &[4, 3][..])
+        );
         for index in indices(&[2, 3]) {
             let below = [index[0] + 2, index[1]];
-            assert_eq!(element(&whole, &bytes, &index), element(&a, &a_bytes, &index));
-            assert_eq!(element(&whole, &bytes, &below), element(&b, &b_bytes, &index));
+            assert_eq!(
+                element(&whole, &bytes, &index),
+                element(&a, &a_bytes, &index)
+            );
+            assert_eq!(
+                element(&whole, &bytes, &below),
+                element(&b, &b_bytes, &index)
+            );
         }
     }
 
@@ -306,10 +379,16 @@ mod tests {
         layout.names = vec!["x".into(), "y".into()];
         let parts = unstack(&layout, &bytes, 0).unwrap();
         assert_eq!(parts[0].0.names, ["y"]);
-        let other = Layout { names: vec!["y".into(), "x".into()], ..layout.clone() };
+        let other = Layout {
+            names: vec!["y".into(), "x".into()],
+            ..layout.clone()
+        };
         for join in [concatenate, stack] {
             let why = join(&[(&layout, &bytes), (&other, &bytes)], 0).unwrap_err();
-            assert!(why.contains("index names [\"y\", \"x\"], the first is uint16"), "{why}");
+            assert!(
+                why.contains("index names [\"y\", \"x\"], the first is uint16"),
+                "{why}"
+            );
         }
         let (stacked, _) = stack(&[(&layout, &bytes), (&layout, &bytes)], 1).unwrap();
         assert_eq!(stacked.names, ["x", "slot", "y"]);
@@ -319,13 +398,35 @@ mod tests {
     fn what_does_not_fit_is_explained() {
         let ((a, a_bytes), (b, b_bytes)) = (counted(&[2, 3], Order::C), counted(&[2, 4], Order::C));
         let pair = [(&a, &a_bytes[..]), (&b, &b_bytes[..])];
-        assert!(concatenate(&pair, 0).unwrap_err().contains("array 1 is uint16 with shape [2, 4]"));
+        assert!(
+            concatenate(&pair, 0)
+                .unwrap_err()
+                .contains("array 1 is uint16 with shape [2, 4]")
+        );
         assert_eq!(concatenate(&pair, 1).unwrap().0.shape[..], [2, 7]);
         assert!(stack(&pair, 0).unwrap_err().contains("needs equal ones"));
-        assert!(split(&a, &a_bytes, 1, &[1, 1]).unwrap_err().contains("do not add up to 3"));
-        assert!(split(&a, &a_bytes, 2, &[1]).unwrap_err().contains("no axis 2"));
+        assert!(
+            split(&a, &a_bytes, 1, &[1, 1])
+                .unwrap_err()
+                .contains("do not add up to 3")
+        );
+        assert!(
+            split(&a, &a_bytes, 2, &[1])
+                .unwrap_err()
+                .contains("no axis 2")
+        );
         let (single, bytes) = counted(&[], Order::C);
-        assert!(concatenate(&[(&single, &bytes)], 0).unwrap_err().contains("how: stack"));
-        assert_eq!(stack(&[(&single, &bytes), (&single, &bytes)], 0).unwrap().0.shape[..], [2]);
+        assert!(
+            concatenate(&[(&single, &bytes)], 0)
+                .unwrap_err()
+                .contains("how: stack")
+        );
+        assert_eq!(
+            stack(&[(&single, &bytes), (&single, &bytes)], 0)
+                .unwrap()
+                .0
+                .shape[..],
+            [2]
+        );
     }
 }

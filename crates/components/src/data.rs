@@ -37,10 +37,18 @@ fn resolve(value: Tree<Range<usize>>, bytes: &[u8]) -> View<'_> {
         Tree::Text(text) => Tree::Text(text),
         Tree::Bytes(span) => Tree::Bytes(&bytes[span]),
         Tree::Array(layout, span) => Tree::Array(layout, &bytes[span]),
-        Tree::List(values) => Tree::List(values.into_iter().map(|value| resolve(value, bytes)).collect()),
-        Tree::Map(entries) => {
-            Tree::Map(entries.into_iter().map(|(name, value)| (name, resolve(value, bytes))).collect())
-        }
+        Tree::List(values) => Tree::List(
+            values
+                .into_iter()
+                .map(|value| resolve(value, bytes))
+                .collect(),
+        ),
+        Tree::Map(entries) => Tree::Map(
+            entries
+                .into_iter()
+                .map(|(name, value)| (name, resolve(value, bytes)))
+                .collect(),
+        ),
     }
 }
 
@@ -53,7 +61,14 @@ pub(crate) fn send<B: AsRef<[u8]>>(
     stamp: &Stamp,
 ) -> Result<()> {
     let go = |payload: &Payload<'_>| {
-        instance.send(port, slot, payload, stamp.timestamp, stamp.next, stamp.settings.as_ref())
+        instance.send(
+            port,
+            slot,
+            payload,
+            stamp.timestamp,
+            stamp.next,
+            stamp.settings.as_ref(),
+        )
     };
     match value {
         Tree::Nil => go(&Payload::nil())?,
@@ -77,7 +92,11 @@ pub(crate) fn describe<B>(value: &Tree<B>) -> String {
         Tree::Text(_) => "text".to_owned(),
         Tree::Bytes(_) => "bytes".to_owned(),
         Tree::Array(layout, _) => {
-            format!("an array of {} with shape {:?}", layout.dtype.name(), layout.shape)
+            format!(
+                "an array of {} with shape {:?}",
+                layout.dtype.name(),
+                layout.shape
+            )
         }
         Tree::List(values) => format!("a list of {}", values.len()),
         Tree::Map(entries) => format!("a map of {} entries", entries.len()),
@@ -113,18 +132,29 @@ mod tests {
     use titin_runtime::Setting;
 
     fn overlay(entries: &[(&str, i64)]) -> Overlay {
-        entries.iter().map(|(name, value)| ((*name).to_owned(), Setting::Int(*value))).collect()
+        entries
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Setting::Int(*value)))
+            .collect()
     }
 
     #[test]
     fn overlays_are_joined_and_contradictions_named() {
-        let (a, b) = (overlay(&[("k", 1), ("n", 2)]), overlay(&[("n", 2), ("m", 3)]));
+        let (a, b) = (
+            overlay(&[("k", 1), ("n", 2)]),
+            overlay(&[("n", 2), ("m", 3)]),
+        );
         let force = overlay(&[("k", 7), ("z", 0)]);
         let merged = merge_overlays(force, [("left", &a), ("right", &b)]).unwrap();
         assert_eq!(merged, overlay(&[("k", 1), ("n", 2), ("m", 3), ("z", 0)]));
 
         let other = overlay(&[("n", 5)]);
         let error = merge_overlays(Overlay::new(), [("left", &a), ("right", &other)]).unwrap_err();
-        assert!(error.to_string().contains("'n' is 2, and 5 on port 'right'"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("'n' is 2, and 5 on port 'right'"),
+            "{error}"
+        );
     }
 }

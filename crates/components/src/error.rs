@@ -29,11 +29,19 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn file(path: &Path, why: impl Into<String>) -> Self {
-        Error::File { path: path.to_owned(), line: None, why: why.into() }
+        Error::File {
+            path: path.to_owned(),
+            line: None,
+            why: why.into(),
+        }
     }
 
     pub(crate) fn line(path: &Path, line: u64, why: impl Into<String>) -> Self {
-        Error::File { path: path.to_owned(), line: Some(line), why: why.into() }
+        Error::File {
+            path: path.to_owned(),
+            line: Some(line),
+            why: why.into(),
+        }
     }
 }
 

@@ -76,7 +76,15 @@ impl Feed {
     /// As the reader of the file.
     pub(crate) fn open(plan: Plan, now: f64) -> Result<Self> {
         let reader = open(&plan.file, &plan.reading)?;
-        Ok(Feed { plan, origin: now, reader, pass: Pass::default(), passes: 1, shift: 0.0, ahead: None })
+        Ok(Feed {
+            plan,
+            origin: now,
+            reader,
+            pass: Pass::default(),
+            passes: 1,
+            shift: 0.0,
+            ahead: None,
+        })
     }
 
     /// What it is made from.
@@ -93,7 +101,9 @@ impl Feed {
             Some(ahead) => Some(ahead),
             None => self.pull()?,
         };
-        let Some(Timed { record, time }) = current else { return Ok(None) };
+        let Some(Timed { record, time }) = current else {
+            return Ok(None);
+        };
         let timestamp = time.unwrap_or(now);
         if self.late(timestamp) {
             return Ok(None);
@@ -108,11 +118,19 @@ impl Feed {
         };
         let next = next.filter(|next| !self.late(*next));
         if next.is_some_and(|next| next < timestamp) {
-            return Err(
-                self.wrong(record.place, format!("its next timestamp is before its own, {timestamp:?}"))
-            );
+            return Err(self.wrong(
+                record.place,
+                format!("its next timestamp is before its own, {timestamp:?}"),
+            ));
         }
-        Ok(Some(Fed { value: record.value, stamp: Stamp { timestamp, next, settings: record.settings } }))
+        Ok(Some(Fed {
+            value: record.value,
+            stamp: Stamp {
+                timestamp,
+                next,
+                settings: record.settings,
+            },
+        }))
     }
 
     fn late(&self, time: f64) -> bool {
@@ -169,7 +187,8 @@ impl Feed {
         }
         match (time, self.pass.last) {
             (None, _) if *steps && count > 0 => {
-                let why = "it has no time, and a step needs one: set `dt`, or give the file times".to_owned();
+                let why = "it has no time, and a step needs one: set `dt`, or give the file times"
+                    .to_owned();
                 return Err(self.wrong(record.place, why));
             }
             (Some(time), Some(last)) if *steps && time < last => {
@@ -196,10 +215,18 @@ impl Feed {
 
     /// How long a pass takes: as set, else until the end of its last step, which is taken to be as long as the one before.
     fn period(&self) -> Result<f64> {
-        let Pass { count, first, before, last, next } = self.pass;
+        let Pass {
+            count,
+            first,
+            before,
+            last,
+            next,
+        } = self.pass;
         let last = last.unwrap_or(first);
         let step = (count > 1).then_some(last - before).or(self.plan.dt);
-        let found = next.map(|next| next - first).or(step.map(|step| last - first + step));
+        let found = next
+            .map(|next| next - first)
+            .or(step.map(|step| last - first + step));
         self.plan.period.or(found).ok_or_else(|| {
             Error::file(
                 &self.plan.file,
@@ -230,7 +257,10 @@ mod tests {
             let file = folder.0.path().join(name);
             fs::write(&file, text).unwrap();
             let plan = Plan {
-                reading: Reading { format: Format::of(&file).unwrap(), ..Reading::default() },
+                reading: Reading {
+                    format: Format::of(&file).unwrap(),
+                    ..Reading::default()
+                },
                 file,
                 steps: true,
                 dt: None,
@@ -257,46 +287,94 @@ mod tests {
     #[test]
     fn each_record_says_when_the_next_one_comes() {
         let (_folder, plan) = Folder::with("rain.csv", RAIN);
-        assert_eq!(times(plan.clone()).unwrap(), [(0.0, Some(10.0)), (10.0, Some(30.0)), (30.0, None)]);
-        let cut = Plan { t_max: Some(30.0), ..plan };
+        assert_eq!(
+            times(plan.clone()).unwrap(),
+            [(0.0, Some(10.0)), (10.0, Some(30.0)), (30.0, None)]
+        );
+        let cut = Plan {
+            t_max: Some(30.0),
+            ..plan
+        };
         assert_eq!(times(cut).unwrap(), [(0.0, Some(10.0)), (10.0, None)]);
     }
 
     #[test]
     fn what_is_repeated_must_get_on() {
         let (_folder, plan) = Folder::with("rain.csv", RAIN);
-        let plan = Plan { repeat: Repeat::Endless, t_max: Some(100.0), ..plan };
+        let plan = Plan {
+            repeat: Repeat::Endless,
+            t_max: Some(100.0),
+            ..plan
+        };
         for period in [0.0, -1.0] {
-            let error = times(Plan { period: Some(period), ..plan.clone() }).unwrap_err().to_string();
+            let error = times(Plan {
+                period: Some(period),
+                ..plan.clone()
+            })
+            .unwrap_err()
+            .to_string();
             assert!(
                 error.contains("rain.csv: it is to be repeated") && error.contains("`period`"),
                 "{error}"
             );
         }
         let (_folder, still) = Folder::with("still.csv", "time,rain\n3,1\n3,2\n");
-        let still = Plan { repeat: Repeat::Endless, t_max: Some(100.0), ..still };
+        let still = Plan {
+            repeat: Repeat::Endless,
+            t_max: Some(100.0),
+            ..still
+        };
         let error = times(still.clone()).unwrap_err().to_string();
         assert!(error.contains("one time through it takes 0.0 s"), "{error}");
         // What is sent by uses may have one time: the uses come to an end.
-        let mut by_use = Feed::open(Plan { steps: false, ..still }, 3.0).unwrap();
-        assert!((0..5).all(|_| by_use.next(3.0).unwrap().is_some_and(|fed| fed.stamp.timestamp == 3.0)));
+        let mut by_use = Feed::open(
+            Plan {
+                steps: false,
+                ..still
+            },
+            3.0,
+        )
+        .unwrap();
+        assert!((0..5).all(|_| {
+            by_use
+                .next(3.0)
+                .unwrap()
+                .is_some_and(|fed| fed.stamp.timestamp == 3.0)
+        }));
     }
 
     #[test]
     fn records_without_times_are_counted() {
         let (_folder, plan) = Folder::with("rain.csv", "rain\n1\n2\n");
-        let by_use = Plan { dt: Some(0.5), ..plan.clone() };
+        let by_use = Plan {
+            dt: Some(0.5),
+            ..plan.clone()
+        };
         assert_eq!(times(by_use).unwrap(), [(5.0, Some(5.5)), (5.5, None)]);
-        let by_t0 = Plan { dt: Some(0.5), t0: Some(1.0), ..plan.clone() };
+        let by_t0 = Plan {
+            dt: Some(0.5),
+            t0: Some(1.0),
+            ..plan.clone()
+        };
         assert_eq!(times(by_t0).unwrap(), [(1.0, Some(1.5)), (1.5, None)]);
         let error = times(plan).unwrap_err().to_string();
-        assert!(error.contains("rain.csv:3: it has no time") && error.contains("`dt`"), "{error}");
+        assert!(
+            error.contains("rain.csv:3: it has no time") && error.contains("`dt`"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_use_gives_its_time_to_records_without() {
         let (_folder, plan) = Folder::with("rain.csv", "rain\n1\n2\n");
-        let mut feed = Feed::open(Plan { steps: false, ..plan }, 5.0).unwrap();
+        let mut feed = Feed::open(
+            Plan {
+                steps: false,
+                ..plan
+            },
+            5.0,
+        )
+        .unwrap();
         assert_eq!(feed.next(5.0).unwrap().unwrap().stamp.timestamp, 5.0);
         assert_eq!(feed.next(7.0).unwrap().unwrap().stamp.timestamp, 7.0);
         assert_eq!(feed.next(9.0).unwrap(), None);
@@ -305,14 +383,28 @@ mod tests {
     #[test]
     fn repetition_moves_times_on() {
         let (_folder, plan) = Folder::with("rain.csv", RAIN);
-        let twice = Plan { repeat: Repeat::Times(2), ..plan.clone() };
+        let twice = Plan {
+            repeat: Repeat::Times(2),
+            ..plan.clone()
+        };
         let expected = [0.0, 10.0, 30.0, 50.0, 60.0, 80.0];
-        let found: Vec<f64> = times(twice.clone()).unwrap().iter().map(|(time, _)| *time).collect();
+        let found: Vec<f64> = times(twice.clone())
+            .unwrap()
+            .iter()
+            .map(|(time, _)| *time)
+            .collect();
         assert_eq!(found, expected);
         assert_eq!(times(twice.clone()).unwrap()[2].1, Some(50.0));
-        let daily = Plan { period: Some(100.0), ..twice };
+        let daily = Plan {
+            period: Some(100.0),
+            ..twice
+        };
         assert_eq!(times(daily).unwrap()[3], (100.0, Some(110.0)));
-        let endless = Plan { repeat: Repeat::Endless, t_max: Some(55.0), ..plan };
+        let endless = Plan {
+            repeat: Repeat::Endless,
+            t_max: Some(55.0),
+            ..plan
+        };
         assert_eq!(times(endless).unwrap().last(), Some(&(50.0, None)));
     }
 
@@ -320,9 +412,20 @@ mod tests {
     fn a_recorded_end_is_no_end_when_the_file_is_repeated() {
         let text = "timestamp,next_timestamp,value\n0.0,1.0,7\n1.0,,8\n";
         let (_folder, plan) = Folder::with("a.csv", text);
-        assert_eq!(times(plan.clone()).unwrap(), [(0.0, Some(1.0)), (1.0, None)]);
-        let twice = Plan { repeat: Repeat::Times(2), ..plan };
-        let expected = [(0.0, Some(1.0)), (1.0, Some(2.0)), (2.0, Some(3.0)), (3.0, None)];
+        assert_eq!(
+            times(plan.clone()).unwrap(),
+            [(0.0, Some(1.0)), (1.0, None)]
+        );
+        let twice = Plan {
+            repeat: Repeat::Times(2),
+            ..plan
+        };
+        let expected = [
+            (0.0, Some(1.0)),
+            (1.0, Some(2.0)),
+            (2.0, Some(3.0)),
+            (3.0, None),
+        ];
         assert_eq!(times(twice).unwrap(), expected);
     }
 
@@ -340,7 +443,12 @@ mod tests {
                 .contains("rain.csv:2: its next timestamp is before its own, 5.0")
         );
         let (_folder, plan) = Folder::with("one.csv", "t,a\n1,1\n");
-        let error = times(Plan { repeat: Repeat::Endless, ..plan }).unwrap_err().to_string();
+        let error = times(Plan {
+            repeat: Repeat::Endless,
+            ..plan
+        })
+        .unwrap_err()
+        .to_string();
         assert!(error.contains("set `period`"), "{error}");
     }
 }

@@ -110,8 +110,12 @@ impl Format {
 
     /// The format of a file, by its ending.
     pub(crate) fn of(path: &Path) -> Result<Format> {
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        let known = Format::ENDINGS.iter().find(|(known, _)| ending.as_deref() == Some(known));
+        let ending = path
+            .extension()
+            .map(|ending| ending.to_string_lossy().to_lowercase());
+        let known = Format::ENDINGS
+            .iter()
+            .find(|(known, _)| ending.as_deref() == Some(known));
         known.map(|(_, format)| *format).ok_or_else(|| {
             Error::file(
                 path,
@@ -138,7 +142,9 @@ impl Default for Reading {
 /// Opens a file to read, or a series of them.
 pub(crate) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
     Ok(match reading.format {
-        Format::Npy if has_step(&path.to_string_lossy()) => Box::new(series::SeriesReader::open(path)?),
+        Format::Npy if has_step(&path.to_string_lossy()) => {
+            Box::new(series::SeriesReader::open(path)?)
+        }
         Format::Npy => Box::new(npy::NpyReader::open(path, reading.time_axis)?),
         Format::Csv => csv::open(path, reading)?,
         Format::Lines => Box::new(lines::LinesReader::open(path)?),

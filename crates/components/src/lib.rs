@@ -53,7 +53,9 @@ pub fn run(name: &str, folders: &[PathBuf]) -> Result<()> {
         "splitter" => &splitter::run,
         _ => {
             let known = NAMES.join(", ");
-            return Err(Error::Setting(format!("titin has no component '{name}'; it has {known}")));
+            return Err(Error::Setting(format!(
+                "titin has no component '{name}'; it has {known}"
+            )));
         }
     };
     let instance = Instance::open(Options::default().language("titin"))?;

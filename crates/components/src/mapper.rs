@@ -30,27 +30,55 @@ pub(crate) struct Taken {
 impl Taken {
     /// The end as users write it.
     pub(crate) fn label(&self) -> String {
-        self.slot.map_or_else(|| self.port.clone(), |slot| format!("{}[{slot}]", self.port))
+        self.slot.map_or_else(
+            || self.port.clone(),
+            |slot| format!("{}[{slot}]", self.port),
+        )
     }
 }
 
 /// The ports with this operator, in the order of the description.
 pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<Port> {
-    let infos = instance.ports().into_iter().filter(|info| info.operator == operator);
-    infos.filter_map(|info| Some(Port { id: instance.port(&info.name).ok()?, info })).collect()
+    let infos = instance
+        .ports()
+        .into_iter()
+        .filter(|info| info.operator == operator);
+    infos
+        .filter_map(|info| {
+            Some(Port {
+                id: instance.port(&info.name).ok()?,
+                info,
+            })
+        })
+        .collect()
 }
 
 /// Those that are connected.
 pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<Port> {
-    ports(instance, operator).into_iter().filter(|port| port.info.connected).collect()
+    ports(instance, operator)
+        .into_iter()
+        .filter(|port| port.info.connected)
+        .collect()
 }
 
 /// The ends of a port, by its slots now.
 pub(crate) fn ends(instance: &Instance, port: &Port) -> Vec<End> {
-    let slots = if port.info.vector { instance.info(port.id).slots } else { 0 };
+    let slots = if port.info.vector {
+        instance.info(port.id).slots
+    } else {
+        0
+    };
     match port.info.vector {
-        true => (0..slots).map(|slot| End { port: port.id, slot: Some(slot) }).collect(),
-        false => vec![End { port: port.id, slot: None }],
+        true => (0..slots)
+            .map(|slot| End {
+                port: port.id,
+                slot: Some(slot),
+            })
+            .collect(),
+        false => vec![End {
+            port: port.id,
+            slot: None,
+        }],
     }
 }
 
@@ -92,7 +120,11 @@ pub(crate) fn round(instance: &Instance, ports: &[Port]) -> Result<Option<Vec<Ta
     for port in ports {
         each_slot(instance, port, |slot| {
             match instance.receive(port.id, slot, Patience::Forever) {
-                Ok(message) => taken.push(Taken { port: port.info.name.clone(), slot, message }),
+                Ok(message) => taken.push(Taken {
+                    port: port.info.name.clone(),
+                    slot,
+                    message,
+                }),
                 Err(error) if error.kind == Kind::PortClosed => closed.push(error.text),
                 Err(error) => return Err(error.into()),
             }
@@ -121,10 +153,18 @@ pub(crate) fn run(
     mut step: impl FnMut(&Instance, &[Port], &[Taken], &Stamp) -> Result<()>,
 ) -> Result<()> {
     let name = instance.name();
-    let (f_init, s) = (connected(instance, Operator::FInit), connected(instance, Operator::S));
+    let (f_init, s) = (
+        connected(instance, Operator::FInit),
+        connected(instance, Operator::S),
+    );
     let (o_i, o_f) = (ports(instance, Operator::OI), ports(instance, Operator::OF));
-    let names =
-        |ports: &[Port]| ports.iter().map(|port| port.info.name.clone()).collect::<Vec<_>>().join(", ");
+    let names = |ports: &[Port]| {
+        ports
+            .iter()
+            .map(|port| port.info.name.clone())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match (f_init.is_empty(), s.is_empty()) {
         (true, true) => {
             let text = format!(
@@ -162,7 +202,9 @@ pub(crate) fn run(
         return Ok(());
     }
     while instance.reuse()? {
-        let Some(taken) = round(instance, &f_init)? else { break };
+        let Some(taken) = round(instance, &f_init)? else {
+            break;
+        };
         // The overlay in force is that of these messages already.
         step(instance, &out, &taken, &together(&taken, None)?)?;
     }
@@ -173,20 +215,40 @@ pub(crate) fn run(
 /// that is made of several waits for all of them.
 pub(crate) fn together(taken: &[Taken], force: Option<&Overlay>) -> Result<Stamp> {
     let stamps: Vec<Stamp> = taken.iter().map(|taken| stamp(&taken.message)).collect();
-    let timestamp = stamps.iter().map(|stamp| stamp.timestamp).fold(f64::NEG_INFINITY, f64::max);
+    let timestamp = stamps
+        .iter()
+        .map(|stamp| stamp.timestamp)
+        .fold(f64::NEG_INFINITY, f64::max);
     let nexts: Option<Vec<f64>> = stamps.iter().map(|stamp| stamp.next).collect();
-    let next = nexts.and_then(|nexts| nexts.into_iter().reduce(f64::max)).map(|next| next.max(timestamp));
-    let Some(force) = force else { return Ok(Stamp { timestamp, next, settings: None }) };
+    let next = nexts
+        .and_then(|nexts| nexts.into_iter().reduce(f64::max))
+        .map(|next| next.max(timestamp));
+    let Some(force) = force else {
+        return Ok(Stamp {
+            timestamp,
+            next,
+            settings: None,
+        });
+    };
     let labels: Vec<String> = taken.iter().map(Taken::label).collect();
     let overlays = labels
         .iter()
         .zip(&stamps)
         .filter_map(|(label, stamp)| Some((label.as_str(), stamp.settings.as_ref()?)));
-    Ok(Stamp { timestamp, next, settings: Some(merge_overlays(force.clone(), overlays)?) })
+    Ok(Stamp {
+        timestamp,
+        next,
+        settings: Some(merge_overlays(force.clone(), overlays)?),
+    })
 }
 
 /// Sends the same by every end of these ports.
-pub(crate) fn to_all(instance: &Instance, out: &[Port], value: &View<'_>, stamp: &Stamp) -> Result<()> {
+pub(crate) fn to_all(
+    instance: &Instance,
+    out: &[Port],
+    value: &View<'_>,
+    stamp: &Stamp,
+) -> Result<()> {
     for port in out {
         for end in ends(instance, port) {
             send(instance, end.port, end.slot, value, stamp)?;

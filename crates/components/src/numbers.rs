@@ -57,7 +57,13 @@ impl Number {
     /// # Errors
     /// Says that the number has no place in elements of this type.
     pub(crate) fn push(self, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), String> {
-        let unfit = || format!("{} does not fit an element of type {}", self.show(), dtype.name());
+        let unfit = || {
+            format!(
+                "{} does not fit an element of type {}",
+                self.show(),
+                dtype.name()
+            )
+        };
         let wide = match self {
             Number::Int(number) => i128::from(number),
             Number::UInt(number) => i128::from(number),
@@ -79,7 +85,9 @@ impl Number {
             Dtype::Bool => return Err(format!("{} is neither 0 nor 1, as a bool is", self.show())),
             Dtype::Float16 => real!(f16::from_f64(self.as_f64())),
             Dtype::Float32 | Dtype::Complex64 => real!(self.as_f64() as f32),
-            Dtype::Float64 | Dtype::Complex128 => elements.extend_from_slice(&self.as_f64().to_le_bytes()),
+            Dtype::Float64 | Dtype::Complex128 => {
+                elements.extend_from_slice(&self.as_f64().to_le_bytes())
+            }
             _ => elements.extend_from_slice(&dtype.whole(wide).ok_or_else(unfit)?[..dtype.size()]),
         }
         Ok(())
@@ -112,7 +120,11 @@ pub(crate) fn check_whole(text: &str) -> Result<(), String> {
 
 /// The elements of an array; of complex ones the two halves.
 pub(crate) fn read(dtype: Dtype, elements: &[u8]) -> impl Iterator<Item = Number> {
-    let size = if is_complex(dtype) { dtype.size() / 2 } else { dtype.size() };
+    let size = if is_complex(dtype) {
+        dtype.size() / 2
+    } else {
+        dtype.size()
+    };
     elements.chunks_exact(size).map(move |bytes| {
         macro_rules! of {
             ($type:ty) => {
@@ -139,7 +151,12 @@ pub(crate) fn read(dtype: Dtype, elements: &[u8]) -> impl Iterator<Item = Number
 fn shortest(narrow: f32) -> f64 {
     let wide = f64::from(narrow);
     // Rounding twice, to 64 bits and then to 32, may in rare cases end beside the number.
-    narrow.to_string().parse().ok().filter(|short: &f64| *short as f32 == narrow).unwrap_or(wide)
+    narrow
+        .to_string()
+        .parse()
+        .ok()
+        .filter(|short: &f64| *short as f32 == narrow)
+        .unwrap_or(wide)
 }
 
 pub(crate) fn is_complex(dtype: Dtype) -> bool {
@@ -148,7 +165,11 @@ pub(crate) fn is_complex(dtype: Dtype) -> bool {
 
 /// A real number as text that reads back to the same bits.
 pub(crate) fn text(number: f64) -> String {
-    if number.is_nan() { "nan".to_owned() } else { format!("{number:?}") }
+    if number.is_nan() {
+        "nan".to_owned()
+    } else {
+        format!("{number:?}")
+    }
 }
 
 #[cfg(test)]
@@ -164,10 +185,19 @@ mod tests {
         assert_eq!(parse("1e3"), Some(Number::Float(1000.0)));
         assert_eq!(parse("-inf"), Some(Number::Float(f64::NEG_INFINITY)));
         assert_eq!(parse("x"), None);
-        assert!(Number::parse("-1e999").unwrap_err().starts_with("'-1e999' is beyond"));
+        assert!(
+            Number::parse("-1e999")
+                .unwrap_err()
+                .starts_with("'-1e999' is beyond")
+        );
         for beyond in ["99999999999999999999", "-9223372036854775809"] {
             let why = Number::parse(beyond).unwrap_err();
-            assert!(why.starts_with(&format!("the whole number {beyond} does not fit in 64 bits")), "{why}");
+            assert!(
+                why.starts_with(&format!(
+                    "the whole number {beyond} does not fit in 64 bits"
+                )),
+                "{why}"
+            );
         }
         assert_eq!(parse("99999999999999999999.0"), Some(Number::Float(1e20)));
     }
@@ -175,11 +205,28 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let mut elements = Vec::new();
-        assert!(Number::Int(300).push(Dtype::UInt8, &mut elements).unwrap_err().contains("300"));
-        assert!(Number::Float(0.5).push(Dtype::Int32, &mut elements).unwrap_err().contains("0.5"));
-        assert!(Number::Int(2).push(Dtype::Bool, &mut elements).unwrap_err().contains("2"));
+        assert!(
+            Number::Int(300)
+                .push(Dtype::UInt8, &mut elements)
+                .unwrap_err()
+                .contains("300")
+        );
+        assert!(
+            Number::Float(0.5)
+                .push(Dtype::Int32, &mut elements)
+                .unwrap_err()
+                .contains("0.5")
+        );
+        assert!(
+            Number::Int(2)
+                .push(Dtype::Bool, &mut elements)
+                .unwrap_err()
+                .contains("2")
+        );
         assert!(elements.is_empty());
-        Number::Float(4.0).push(Dtype::Int16, &mut elements).unwrap();
+        Number::Float(4.0)
+            .push(Dtype::Int16, &mut elements)
+            .unwrap();
         assert_eq!(elements, [4, 0]);
     }
 
@@ -187,14 +234,29 @@ mod tests {
     fn what_would_become_infinite_is_refused() {
         let mut elements = Vec::new();
         for dtype in [Dtype::Float16, Dtype::Float32, Dtype::Complex64] {
-            let why = Number::Float(-1e300).push(dtype, &mut elements).unwrap_err();
-            assert_eq!(why, format!("-1e300 does not fit an element of type {}", dtype.name()));
+            let why = Number::Float(-1e300)
+                .push(dtype, &mut elements)
+                .unwrap_err();
+            assert_eq!(
+                why,
+                format!("-1e300 does not fit an element of type {}", dtype.name())
+            );
         }
-        assert!(Number::Int(70_000).push(Dtype::Float16, &mut elements).is_err());
+        assert!(
+            Number::Int(70_000)
+                .push(Dtype::Float16, &mut elements)
+                .is_err()
+        );
         assert!(elements.is_empty());
-        Number::Float(f64::from(f32::MAX)).push(Dtype::Float32, &mut elements).unwrap();
-        Number::Float(f64::INFINITY).push(Dtype::Float32, &mut elements).unwrap();
-        Number::Float(f64::NAN).push(Dtype::Float16, &mut elements).unwrap();
+        Number::Float(f64::from(f32::MAX))
+            .push(Dtype::Float32, &mut elements)
+            .unwrap();
+        Number::Float(f64::INFINITY)
+            .push(Dtype::Float32, &mut elements)
+            .unwrap();
+        Number::Float(f64::NAN)
+            .push(Dtype::Float16, &mut elements)
+            .unwrap();
         assert_eq!(elements[4..8], f32::INFINITY.to_le_bytes());
     }
 

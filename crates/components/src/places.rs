@@ -28,26 +28,36 @@ pub(crate) fn has_slot(pattern: &str) -> bool {
 /// # Errors
 /// Names a place that is not known, or not there.
 pub(crate) fn fill(pattern: &str, purpose: Purpose<'_>) -> Result<PathBuf> {
-    let Purpose { instance, port, slot } = purpose;
+    let Purpose {
+        instance,
+        port,
+        slot,
+    } = purpose;
     let (component, indices) = instance.split_once('[').unwrap_or((instance, ""));
     let index = indices.trim_end_matches(']').replace("][", "_");
     let mut name = String::new();
     let mut rest = pattern;
     while let Some((before, after)) = rest.split_once('{') {
-        let wrong = |why: String| Error::Setting(format!("file '{pattern}' of port '{port}' {why}"));
-        let (place, after) =
-            after.split_once('}').ok_or_else(|| wrong("has a '{' without its '}'".to_owned()))?;
+        let wrong =
+            |why: String| Error::Setting(format!("file '{pattern}' of port '{port}' {why}"));
+        let (place, after) = after
+            .split_once('}')
+            .ok_or_else(|| wrong("has a '{' without its '}'".to_owned()))?;
         name.push_str(before);
         match (place, slot) {
             ("instance", _) if index.is_empty() => name.push_str(component),
             ("instance", _) => name.push_str(&format!("{component}_{index}")),
             ("index", _) if index.is_empty() => {
-                return Err(wrong(format!("has an {{index}}, but {instance} is a single instance")));
+                return Err(wrong(format!(
+                    "has an {{index}}, but {instance} is a single instance"
+                )));
             }
             ("index", _) => name.push_str(&index),
             ("port", _) => name.push_str(port),
             ("slot", Some(slot)) => name.push_str(&slot.to_string()),
-            ("slot", None) => return Err(wrong("has a {slot}, but the port has no slots".to_owned())),
+            ("slot", None) => {
+                return Err(wrong("has a {slot}, but the port has no slots".to_owned()));
+            }
             ("step", _) => name.push_str("{step}"),
             _ => {
                 return Err(wrong(format!(
@@ -68,17 +78,26 @@ pub(crate) fn fill(pattern: &str, purpose: Purpose<'_>) -> Result<PathBuf> {
 pub(crate) fn locate(file: &Path, folders: &[PathBuf]) -> Result<PathBuf> {
     let exists = |path: &Path| {
         let name = path.to_string_lossy();
-        if has_step(&name) { crate::format::file_of(&name, 0).exists() } else { path.exists() }
+        if has_step(&name) {
+            crate::format::file_of(&name, 0).exists()
+        } else {
+            path.exists()
+        }
     };
     let beside = folders.iter().map(|folder| folder.join(file));
-    if let Some(found) = std::iter::once(file.to_owned()).chain(beside).find(|path| exists(path)) {
+    if let Some(found) = std::iter::once(file.to_owned())
+        .chain(beside)
+        .find(|path| exists(path))
+    {
         return Ok(found);
     }
     if file.is_absolute() {
         return Err(Error::file(file, "it is not there"));
     }
-    let folders: Vec<String> =
-        folders.iter().map(|folder| format!(", nor in {}", folder.display())).collect();
+    let folders: Vec<String> = folders
+        .iter()
+        .map(|folder| format!(", nor in {}", folder.display()))
+        .collect();
     let why = format!(
         "it is not in the work directory (`titin: stage` copies files there){}; relative names begin in these",
         folders.concat()
@@ -92,15 +111,26 @@ mod tests {
 
     #[test]
     fn places_are_filled_in() {
-        let purpose = Purpose { instance: "basin.gauge[3][1]", port: "out", slot: Some(7) };
+        let purpose = Purpose {
+            instance: "basin.gauge[3][1]",
+            port: "out",
+            slot: Some(7),
+        };
         let name = |pattern: &str| fill(pattern, purpose).unwrap().display().to_string();
-        assert_eq!(name("in/{instance}_{port}_{slot}_{step}.npy"), "in/basin.gauge_3_1_out_7_{step}.npy");
+        assert_eq!(
+            name("in/{instance}_{port}_{slot}_{step}.npy"),
+            "in/basin.gauge_3_1_out_7_{step}.npy"
+        );
         assert_eq!(name("{index}.csv"), "3_1.csv");
     }
 
     #[test]
     fn what_cannot_be_filled_in_is_named() {
-        let purpose = Purpose { instance: "gauge", port: "out", slot: None };
+        let purpose = Purpose {
+            instance: "gauge",
+            port: "out",
+            slot: None,
+        };
         let why = |pattern: &str| fill(pattern, purpose).unwrap_err().to_string();
         assert!(why("{slot}.npy").contains("port 'out' has a {slot}, but the port has no slots"));
         assert!(why("{index}.npy").contains("gauge is a single instance"));
@@ -115,10 +145,23 @@ mod tests {
         for name in ["rain.csv", "state_000000.npy"] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
-        assert_eq!(locate(Path::new("rain.csv"), &folders).unwrap(), folder.path().join("rain.csv"));
+        assert_eq!(
+            locate(Path::new("rain.csv"), &folders).unwrap(),
+            folder.path().join("rain.csv")
+        );
         assert!(locate(Path::new("state_{step}.npy"), &folders).is_ok());
-        let error = locate(Path::new("snow.csv"), &folders).unwrap_err().to_string();
-        assert!(error.starts_with("snow.csv: ") && error.contains("none, nor in"), "{error}");
-        assert!(locate(&folder.path().join("x"), &[]).unwrap_err().to_string().contains("it is not there"));
+        let error = locate(Path::new("snow.csv"), &folders)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("snow.csv: ") && error.contains("none, nor in"),
+            "{error}"
+        );
+        assert!(
+            locate(&folder.path().join("x"), &[])
+                .unwrap_err()
+                .to_string()
+                .contains("it is not there")
+        );
     }
 }

@@ -7,8 +7,18 @@ use crate::format::{Form, Format, Reading};
 use crate::places::has_step;
 use crate::{Error, Result};
 
-const FORMS: [(&str, Form); 3] = [("array", Form::Array), ("map", Form::Map), ("table", Form::Table)];
-const DELIMITERS: [(&str, u8); 5] = [(",", b','), (";", b';'), ("tab", b'\t'), ("\t", b'\t'), ("|", b'|')];
+const FORMS: [(&str, Form); 3] = [
+    ("array", Form::Array),
+    ("map", Form::Map),
+    ("table", Form::Table),
+];
+const DELIMITERS: [(&str, u8); 5] = [
+    (",", b','),
+    (";", b';'),
+    ("tab", b'\t'),
+    ("\t", b'\t'),
+    ("|", b'|'),
+];
 
 /// Settings of one component, by port.
 #[derive(Clone, Copy)]
@@ -24,12 +34,18 @@ impl<'a> Settings<'a> {
     pub(crate) fn new(instance: &'a Instance, component: BuiltIn) -> Result<Self> {
         let known: Vec<&str> = component.settings().iter().map(|(name, _)| *name).collect();
         let name = instance.name();
-        let component = name.split_once('[').map_or(name, |(component, _)| component);
+        let component = name
+            .split_once('[')
+            .map_or(name, |(component, _)| component);
         let ports = instance.ports();
         let paths = instance.settings();
         for path in paths.keys() {
-            let own = path.strip_prefix(name).or_else(|| path.strip_prefix(component));
-            let Some(own) = own.and_then(|own| own.strip_prefix('.')) else { continue };
+            let own = path
+                .strip_prefix(name)
+                .or_else(|| path.strip_prefix(component));
+            let Some(own) = own.and_then(|own| own.strip_prefix('.')) else {
+                continue;
+            };
             let base = match own.split_once('.') {
                 Some((port, base)) if ports.iter().any(|known| known.name == port) => base,
                 _ => own,
@@ -40,7 +56,9 @@ impl<'a> Settings<'a> {
             let near = titin_runtime::nearest(base, known.iter().copied());
             let hint = near.map(|near| format!("did you mean '{near}'?"));
             let hint = hint.unwrap_or_else(|| format!("it has {}", known.join(", ")));
-            return Err(Error::Setting(format!("{name}: there is no setting '{own}' ({path}); {hint}")));
+            return Err(Error::Setting(format!(
+                "{name}: there is no setting '{own}' ({path}); {hint}"
+            )));
         }
         Ok(Settings { instance })
     }
@@ -57,38 +75,63 @@ impl<'a> Settings<'a> {
     }
 
     pub(crate) fn text(&self, port: &str, name: &str) -> Result<Option<String>> {
-        Ok(self.find(port, name)?.map(|value| value.as_text().map(str::to_owned)).transpose()?)
+        Ok(self
+            .find(port, name)?
+            .map(|value| value.as_text().map(str::to_owned))
+            .transpose()?)
     }
 
     pub(crate) fn flag(&self, port: &str, name: &str) -> Result<Option<bool>> {
-        Ok(self.find(port, name)?.map(|value| value.as_bool()).transpose()?)
+        Ok(self
+            .find(port, name)?
+            .map(|value| value.as_bool())
+            .transpose()?)
     }
 
     /// A whole number that is not negative.
     pub(crate) fn count(&self, port: &str, name: &str) -> Result<Option<u64>> {
-        let Some(value) = self.find(port, name)? else { return Ok(None) };
+        let Some(value) = self.find(port, name)? else {
+            return Ok(None);
+        };
         let number = value.as_i64()?;
         let count = u64::try_from(number);
-        count
-            .map(Some)
-            .map_err(|_| Error::Setting(format!("setting '{name}' is {number}, it cannot be negative")))
+        count.map(Some).map_err(|_| {
+            Error::Setting(format!(
+                "setting '{name}' is {number}, it cannot be negative"
+            ))
+        })
     }
 
     /// A time, in the unit of timestamps.
     pub(crate) fn time(&self, port: &str, name: &str) -> Result<Option<f64>> {
-        Ok(self.find(port, name)?.map(|value| value.in_unit(self.instance.time_unit())).transpose()?)
+        Ok(self
+            .find(port, name)?
+            .map(|value| value.in_unit(self.instance.time_unit()))
+            .transpose()?)
     }
 
     /// One of several words.
-    pub(crate) fn word<T: Copy>(&self, port: &str, name: &str, words: &[(&str, T)]) -> Result<Option<T>> {
-        let Some(text) = self.text(port, name)? else { return Ok(None) };
+    pub(crate) fn word<T: Copy>(
+        &self,
+        port: &str,
+        name: &str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>> {
+        let Some(text) = self.text(port, name)? else {
+            return Ok(None);
+        };
         if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
             return Ok(Some(*meaning));
         }
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let near = titin_runtime::nearest(&text, known.iter().copied());
-        let hint = near.map(|near| format!(" (did you mean '{near}'?)")).unwrap_or_default();
-        let text = format!("setting '{name}' is '{text}'{hint}; it can be {}", known.join(", "));
+        let hint = near
+            .map(|near| format!(" (did you mean '{near}'?)"))
+            .unwrap_or_default();
+        let text = format!(
+            "setting '{name}' is '{text}'{hint}; it can be {}",
+            known.join(", ")
+        );
         Err(Error::Setting(text))
     }
 
@@ -100,7 +143,9 @@ impl<'a> Settings<'a> {
         Ok(Reading {
             format: self.format(port, file)?,
             // A series of files is a series of messages already.
-            time_axis: self.flag(port, "time_axis")?.or(has_step(file).then_some(false)),
+            time_axis: self
+                .flag(port, "time_axis")?
+                .or(has_step(file).then_some(false)),
             time_column: self.text(port, "time_column")?,
             columns: columns
                 .split(',')
@@ -109,13 +154,16 @@ impl<'a> Settings<'a> {
                 .collect(),
             form: self.word(port, "form", &FORMS)?.unwrap_or_default(),
             dtype: self.word(port, "dtype", &words)?.unwrap_or(default.dtype),
-            delimiter: self.word(port, "delimiter", &DELIMITERS)?.unwrap_or(default.delimiter),
+            delimiter: self
+                .word(port, "delimiter", &DELIMITERS)?
+                .unwrap_or(default.delimiter),
         })
     }
 
     /// The format of a port's file: as set, else by its ending.
     pub(crate) fn format(&self, port: &str, file: &str) -> Result<Format> {
-        self.word(port, "format", &Format::ENDINGS)?.map_or_else(|| Format::of(file.as_ref()), Ok)
+        self.word(port, "format", &Format::ENDINGS)?
+            .map_or_else(|| Format::of(file.as_ref()), Ok)
     }
 }
 
@@ -138,8 +186,13 @@ mod tests {
     #[test]
     fn words_are_those_that_descriptions_are_checked_against() {
         let checked = |component: BuiltIn, name: &str| {
-            let found = component.settings().iter().find(|(known, _)| *known == name);
-            let Some((_, Takes::Word(words))) = found else { panic!("{name} takes no words") };
+            let found = component
+                .settings()
+                .iter()
+                .find(|(known, _)| *known == name);
+            let Some((_, Takes::Word(words))) = found else {
+                panic!("{name} takes no words")
+            };
             words.to_vec()
         };
         fn names<'a, T>(words: &[(&'a str, T)]) -> Vec<&'a str> {
@@ -147,7 +200,10 @@ mod tests {
         }
         assert_eq!(checked(BuiltIn::Source, "form"), names(&FORMS));
         assert_eq!(checked(BuiltIn::Source, "delimiter"), names(&DELIMITERS));
-        assert_eq!(checked(BuiltIn::Source, "dtype"), Dtype::ALL.map(Dtype::name));
+        assert_eq!(
+            checked(BuiltIn::Source, "dtype"),
+            Dtype::ALL.map(Dtype::name)
+        );
         assert_eq!(checked(BuiltIn::Source, "format"), names(&Format::ENDINGS));
         assert_eq!(checked(BuiltIn::Sink, "format"), names(&Format::ENDINGS));
         assert_eq!(checked(BuiltIn::Merger, "how"), names(&merger::WORDS));

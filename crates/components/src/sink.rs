@@ -19,14 +19,25 @@ use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
     let name = instance.name();
-    let sending = [Operator::OI, Operator::OF].map(|operator| connected(instance, operator)).concat();
+    let sending = [Operator::OI, Operator::OF]
+        .map(|operator| connected(instance, operator))
+        .concat();
     if let Some(port) = sending.first() {
         let Port { info, .. } = port;
-        let text = format!("{name}: a sink only receives, but {} port '{}' sends", info.operator, info.name);
+        let text = format!(
+            "{name}: a sink only receives, but {} port '{}' sends",
+            info.operator, info.name
+        );
         return Err(Error::Setting(text));
     }
-    let (f_init, s) = (connected(instance, Operator::FInit), connected(instance, Operator::S));
-    let mut sink = Sink { instance, files: Files::default() };
+    let (f_init, s) = (
+        connected(instance, Operator::FInit),
+        connected(instance, Operator::S),
+    );
+    let mut sink = Sink {
+        instance,
+        files: Files::default(),
+    };
     while instance.reuse()? {
         for taken in round(instance, &f_init)?.unwrap_or_default() {
             sink.keep(&taken.port, taken.slot, &taken.message)?;
@@ -60,12 +71,16 @@ impl Sink<'_> {
         }
         let ids: Vec<_> = s.iter().map(|port| port.id).collect();
         loop {
-            let counted: Vec<_> =
-                ids.iter().copied().filter(|id| self.instance.info(*id).slots > 0).collect();
+            let counted: Vec<_> = ids
+                .iter()
+                .copied()
+                .filter(|id| self.instance.info(*id).slots > 0)
+                .collect();
             if counted.is_empty() {
                 return Ok(());
             }
-            let Some((id, slot, message)) = open(self.instance.receive_any(&counted, Patience::Forever))?
+            let Some((id, slot, message)) =
+                open(self.instance.receive_any(&counted, Patience::Forever))?
             else {
                 return Ok(());
             };
@@ -86,7 +101,11 @@ impl Sink<'_> {
     fn keep(&mut self, port: &str, slot: Option<u32>, message: &Message) -> Result<()> {
         let settings = Settings::new(self.instance, BuiltIn::Sink)?;
         let (pattern, format) = wanted(&settings, port, slot)?;
-        let purpose = Purpose { instance: self.instance.name(), port, slot };
+        let purpose = Purpose {
+            instance: self.instance.name(),
+            port,
+            slot,
+        };
         let name = fill(&pattern, purpose)?;
         let target = self.files.target((port.to_owned(), slot), name, format);
         let target = target.map_err(|why| match why {
@@ -103,20 +122,37 @@ impl Sink<'_> {
 
 /// The name and format of a port's file.
 fn wanted(settings: &Settings<'_>, port: &str, slot: Option<u32>) -> Result<(String, Format)> {
-    let pattern = settings.text(port, "file")?.unwrap_or_else(|| "{port}.jsonl".to_owned());
+    let pattern = settings
+        .text(port, "file")?
+        .unwrap_or_else(|| "{port}.jsonl".to_owned());
     let format = settings.format(port, &pattern)?;
     if has_step(&pattern) && format != Format::Npy {
-        let text = format!("file '{pattern}' has a {{step}}, and only .npy files are written one a message");
+        let text = format!(
+            "file '{pattern}' has a {{step}}, and only .npy files are written one a message"
+        );
         return Err(Error::Setting(text));
     }
-    Ok((if slot.is_some() && !has_slot(&pattern) { with_slot(&pattern) } else { pattern }, format))
+    Ok((
+        if slot.is_some() && !has_slot(&pattern) {
+            with_slot(&pattern)
+        } else {
+            pattern
+        },
+        format,
+    ))
 }
 
 /// `state.npy` becomes `state_{slot}.npy`.
 fn with_slot(pattern: &str) -> String {
     let path = Path::new(pattern);
-    let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
-    format!("{}_{{slot}}{ending}", pattern.strip_suffix(&ending).unwrap_or(pattern))
+    let ending = path
+        .extension()
+        .map(|ending| format!(".{}", ending.to_string_lossy()))
+        .unwrap_or_default();
+    format!(
+        "{}_{{slot}}{ending}",
+        pattern.strip_suffix(&ending).unwrap_or(pattern)
+    )
 }
 
 /// A port, and a slot of it if it has some.
@@ -156,7 +192,11 @@ impl Files {
                 place.insert((end.clone(), target))
             }
         };
-        if *owner == end { Ok(target) } else { Err(Taken::By(owner.0.clone(), target.name.clone())) }
+        if *owner == end {
+            Ok(target)
+        } else {
+            Err(Taken::By(owner.0.clone(), target.name.clone()))
+        }
     }
 }
 
@@ -175,7 +215,10 @@ enum Kept {
 
 impl Target {
     fn create(name: PathBuf, format: Format) -> Result<Self> {
-        if let Some(folder) = name.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        if let Some(folder) = name
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
             std::fs::create_dir_all(folder).at(folder, "create")?;
         }
         let kind = if has_step(&name.to_string_lossy()) {
@@ -224,20 +267,40 @@ mod tests {
     #[test]
     fn coming_back_to_a_file_goes_on_in_it() {
         let folder = tempfile::tempdir().unwrap();
-        for (ending, format) in [("npy", Format::Npy), ("csv", Format::Csv), ("jsonl", Format::Lines)] {
+        for (ending, format) in [
+            ("npy", Format::Npy),
+            ("csv", Format::Csv),
+            ("jsonl", Format::Lines),
+        ] {
             let mut files = Files::default();
             let named = |name: &str| folder.path().join(format!("{name}.{ending}"));
             let layout = Layout::new(Dtype::UInt8, Order::C, []);
             for (step, name) in ["a", "b", "a", "b"].iter().enumerate() {
-                let target = files.target(("in".to_owned(), None), named(name), format).unwrap();
-                let stamp = Stamp { timestamp: step as f64, next: None, settings: None };
-                target.write(&View::Array(layout.clone(), &[step as u8]), &stamp).unwrap();
+                let target = files
+                    .target(("in".to_owned(), None), named(name), format)
+                    .unwrap();
+                let stamp = Stamp {
+                    timestamp: step as f64,
+                    next: None,
+                    settings: None,
+                };
+                target
+                    .write(&View::Array(layout.clone(), &[step as u8]), &stamp)
+                    .unwrap();
             }
-            let reading = Reading { format, ..Reading::default() };
+            let reading = Reading {
+                format,
+                ..Reading::default()
+            };
             let mut reader = open(&named("a"), &reading).unwrap();
-            let times: Vec<_> = std::iter::from_fn(|| reader.next().unwrap()).map(|r| r.timestamp).collect();
+            let times: Vec<_> = std::iter::from_fn(|| reader.next().unwrap())
+                .map(|r| r.timestamp)
+                .collect();
             assert_eq!(times, [Some(0.0), Some(2.0)], "{ending}");
-            let other = files.target(("other".to_owned(), None), named("a"), format).err().unwrap();
+            let other = files
+                .target(("other".to_owned(), None), named("a"), format)
+                .err()
+                .unwrap();
             assert!(matches!(other, Taken::By(owner, _) if owner == "in"));
         }
     }
@@ -252,7 +315,11 @@ mod tests {
             }
             let format = Format::of(&name).unwrap();
             let mut target = Target::create(name.clone(), format).unwrap();
-            let stamp = Stamp { timestamp: 0.0, next: None, settings: None };
+            let stamp = Stamp {
+                timestamp: 0.0,
+                next: None,
+                settings: None,
+            };
             target.write(&View::List(Vec::new()), &stamp).unwrap_err();
             for file in [name, folder.path().join("a.times.csv")] {
                 assert_eq!(std::fs::read_to_string(file).unwrap(), "of the run before");
@@ -268,8 +335,14 @@ mod tests {
         let mut target = Target::create(name, Format::Npy).unwrap();
         let layout = Layout::new(Dtype::UInt8, Order::C, [2]);
         for (step, shape) in [[1, 2], [3, 4]].iter().enumerate() {
-            let stamp = Stamp { timestamp: step as f64, next: None, settings: None };
-            target.write(&View::Array(layout.clone(), shape), &stamp).unwrap();
+            let stamp = Stamp {
+                timestamp: step as f64,
+                next: None,
+                settings: None,
+            };
+            target
+                .write(&View::Array(layout.clone(), shape), &stamp)
+                .unwrap();
         }
         let times = std::fs::read_to_string(folder.path().join("deep/state.times.csv")).unwrap();
         assert_eq!(times, "timestamp,next_timestamp\n0.0,\n1.0,\n");

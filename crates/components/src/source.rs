@@ -21,17 +21,30 @@ use crate::{Error, Result};
 pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
     let receiving = [Operator::FInit, Operator::S].map(|operator| connected(instance, operator));
     let [f_init, s] = receiving;
-    let (o_i, o_f) = (connected(instance, Operator::OI), connected(instance, Operator::OF));
+    let (o_i, o_f) = (
+        connected(instance, Operator::OI),
+        connected(instance, Operator::OF),
+    );
     let mut finals: Vec<Lane> = Vec::new();
     while instance.reuse()? {
         let begun = round(instance, &f_init)?.unwrap_or_default();
-        let now = begun.iter().map(|taken| taken.message.timestamp).reduce(f64::max).unwrap_or(0.0);
+        let now = begun
+            .iter()
+            .map(|taken| taken.message.timestamp)
+            .reduce(f64::max)
+            .unwrap_or(0.0);
         sweep(instance, plans(instance, folders, &o_i, true)?, &s, now)?;
         let plans = plans(instance, folders, &o_f, false)?;
         // An overlay of settings may name another file from one use to the next.
-        if finals.iter().map(|lane| lane.feed.plan()).ne(plans.iter().map(|(_, plan)| plan)) {
-            finals =
-                plans.into_iter().map(|(ends, plan)| Lane::open(ends, plan, now)).collect::<Result<_>>()?;
+        if finals
+            .iter()
+            .map(|lane| lane.feed.plan())
+            .ne(plans.iter().map(|(_, plan)| plan))
+        {
+            finals = plans
+                .into_iter()
+                .map(|(ends, plan)| Lane::open(ends, plan, now))
+                .collect::<Result<_>>()?;
         }
         for lane in &mut finals {
             let Some(fed) = lane.feed.next(now)? else {
@@ -44,7 +57,9 @@ pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
             lane.send(instance, &fed)?;
         }
     }
-    finals.iter_mut().try_for_each(|lane| all_sent(instance, lane, f_init.is_empty()))
+    finals
+        .iter_mut()
+        .try_for_each(|lane| all_sent(instance, lane, f_init.is_empty()))
 }
 
 /// Where the messages of one feed go.
@@ -56,32 +71,48 @@ struct Lane {
 
 impl Lane {
     fn open(ends: Vec<End>, plan: Plan, now: f64) -> Result<Self> {
-        Ok(Lane { ends, feed: Feed::open(plan, now)?, head: None })
+        Ok(Lane {
+            ends,
+            feed: Feed::open(plan, now)?,
+            head: None,
+        })
     }
 
     fn send(&self, instance: &Instance, fed: &Fed) -> Result<()> {
-        self.ends.iter().try_for_each(|end| send(instance, end.port, end.slot, &fed.value, &fed.stamp))
+        self.ends
+            .iter()
+            .try_for_each(|end| send(instance, end.port, end.slot, &fed.value, &fed.stamp))
     }
 }
 
 /// Sends all that is there for O_I ports, the earliest first; each time S ports get their turn.
 fn sweep(instance: &Instance, plans: Vec<(Vec<End>, Plan)>, s: &[Port], now: f64) -> Result<()> {
-    if let Some((_, plan)) =
-        plans.iter().find(|(_, plan)| plan.repeat == Repeat::Endless && plan.t_max.is_none())
+    if let Some((_, plan)) = plans
+        .iter()
+        .find(|(_, plan)| plan.repeat == Repeat::Endless && plan.t_max.is_none())
     {
         let why = "it would be repeated for ever; set `t_max`, or how often to `repeat` it";
         return Err(Error::file(&plan.file, why));
     }
-    let mut lanes: Vec<Lane> =
-        plans.into_iter().map(|(ends, plan)| Lane::open(ends, plan, now)).collect::<Result<_>>()?;
+    let mut lanes: Vec<Lane> = plans
+        .into_iter()
+        .map(|(ends, plan)| Lane::open(ends, plan, now))
+        .collect::<Result<_>>()?;
     for lane in &mut lanes {
         lane.head = lane.feed.next(now)?;
     }
     loop {
-        let times = lanes.iter().filter_map(|lane| lane.head.as_ref()).map(|head| head.stamp.timestamp);
-        let Some(time) = times.reduce(f64::min) else { return Ok(()) };
+        let times = lanes
+            .iter()
+            .filter_map(|lane| lane.head.as_ref())
+            .map(|head| head.stamp.timestamp);
+        let Some(time) = times.reduce(f64::min) else {
+            return Ok(());
+        };
         for lane in &mut lanes {
-            let Some(head) = lane.head.take_if(|head| head.stamp.timestamp == time) else { continue };
+            let Some(head) = lane.head.take_if(|head| head.stamp.timestamp == time) else {
+                continue;
+            };
             lane.send(instance, &head)?;
             lane.head = lane.feed.next(now)?;
         }
@@ -127,19 +158,37 @@ fn plans(
             return Err(Error::Setting(text));
         };
         if port.info.resizable {
-            let Some(slots) = settings.count(name, "slots")?.and_then(|slots| u32::try_from(slots).ok())
+            let Some(slots) = settings
+                .count(name, "slots")?
+                .and_then(|slots| u32::try_from(slots).ok())
             else {
-                let text = format!("{}: set `slots`, the number of slots of port '{name}'", instance.name());
+                let text = format!(
+                    "{}: set `slots`, the number of slots of port '{name}'",
+                    instance.name()
+                );
                 return Err(Error::Setting(text));
             };
             instance.set_slots(port.id, slots)?;
         }
         let ends = ends(instance, port);
-        let groups =
-            if has_slot(&pattern) { ends.into_iter().map(|end| vec![end]).collect() } else { vec![ends] };
+        let groups = if has_slot(&pattern) {
+            ends.into_iter().map(|end| vec![end]).collect()
+        } else {
+            vec![ends]
+        };
         for group in groups {
-            let slot = group.first().and_then(|end| end.slot).filter(|_| has_slot(&pattern));
-            let file = fill(&pattern, Purpose { instance: instance.name(), port: name, slot })?;
+            let slot = group
+                .first()
+                .and_then(|end| end.slot)
+                .filter(|_| has_slot(&pattern));
+            let file = fill(
+                &pattern,
+                Purpose {
+                    instance: instance.name(),
+                    port: name,
+                    slot,
+                },
+            )?;
             let plan = Plan {
                 reading: settings.reading(name, &pattern)?,
                 file: locate(&file, folders)?,
@@ -157,14 +206,17 @@ fn plans(
 }
 
 fn repeat(settings: &Settings<'_>, port: &str) -> Result<Repeat> {
-    let Some(value) = settings.find(port, "repeat")? else { return Ok(Repeat::Times(1)) };
+    let Some(value) = settings.find(port, "repeat")? else {
+        return Ok(Repeat::Times(1));
+    };
     match value.value() {
         Setting::Bool(true) => Ok(Repeat::Endless),
         Setting::Bool(false) => Ok(Repeat::Times(1)),
         Setting::Int(times) if *times > 0 => Ok(Repeat::Times(*times as u64)),
         other => {
-            let text =
-                format!("setting 'repeat' is {other}; it can be true, or how often to go through the file");
+            let text = format!(
+                "setting 'repeat' is {other}; it can be true, or how often to go through the file"
+            );
             Err(Error::Setting(text))
         }
     }

@@ -13,8 +13,11 @@ use crate::merger::How;
 use crate::settings::Settings;
 use crate::{Error, Result};
 
-pub(crate) const WORDS: [(&str, How); 3] =
-    [("concatenate", How::Concatenate), ("stack", How::Stack), ("list", How::List)];
+pub(crate) const WORDS: [(&str, How); 3] = [
+    ("concatenate", How::Concatenate),
+    ("stack", How::Stack),
+    ("list", How::List),
+];
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
     Settings::new(instance, BuiltIn::Splitter)?;
@@ -28,11 +31,19 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
             return Err(Error::Setting(text));
         };
         let settings = Settings::new(instance, BuiltIn::Splitter)?;
-        let how = settings.word("", "how", &WORDS)?.unwrap_or(How::Concatenate);
+        let how = settings
+            .word("", "how", &WORDS)?
+            .unwrap_or(How::Concatenate);
         let axis = settings.count("", "axis")?.unwrap_or(0) as usize;
-        let sizes = settings.find("", "sizes")?.map(|value| value.as_ints()).transpose()?;
+        let sizes = settings
+            .find("", "sizes")?
+            .map(|value| value.as_ints())
+            .transpose()?;
         let wrong = |why: String| {
-            Error::Data(format!("{name}: the message on port '{}' cannot be split: {why}", one.label()))
+            Error::Data(format!(
+                "{name}: the message on port '{}' cannot be split: {why}",
+                one.label()
+            ))
         };
 
         let data = view(&one.message);
@@ -52,7 +63,9 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
                         return Err(Error::Setting(format!(
                             "{name}: the slots of port '{}' are counted by the pieces, so set `sizes`, or `how: stack` for \
                              one piece an index",
-                            counted.map(|port| port.info.name.as_str()).unwrap_or_default()
+                            counted
+                                .map(|port| port.info.name.as_str())
+                                .unwrap_or_default()
                         )));
                     }
                 };
@@ -60,7 +73,10 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
                 lend(&memory)
             }
             (other, How::List) => {
-                return Err(wrong(format!("it is {}, and `how: list` takes lists", describe(other))));
+                return Err(wrong(format!(
+                    "it is {}, and `how: list` takes lists",
+                    describe(other)
+                )));
             }
             (other, _) => {
                 return Err(wrong(format!(
@@ -84,8 +100,11 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
 fn targets<'a>(instance: &Instance, out: &'a [Port]) -> (Vec<End>, Option<&'a Port>) {
     // Ports to which nothing is connected count too: their pieces are dropped, and the others stay where they were.
     let counted = out.iter().find(|port| port.info.resizable);
-    let fixed =
-        out.iter().filter(|port| !port.info.resizable).flat_map(|port| ends(instance, port)).collect();
+    let fixed = out
+        .iter()
+        .filter(|port| !port.info.resizable)
+        .flat_map(|port| ends(instance, port))
+        .collect();
     (fixed, counted)
 }
 
@@ -103,23 +122,34 @@ fn assign(
 ) -> Result<Vec<End>, Wrong> {
     let mut all = fixed.to_vec();
     if let Some(port) = counted.filter(|_| pieces >= fixed.len()) {
-        instance.set_slots(port.id, (pieces - fixed.len()) as u32).map_err(Wrong::Run)?;
+        instance
+            .set_slots(port.id, (pieces - fixed.len()) as u32)
+            .map_err(Wrong::Run)?;
         all.extend(ends(instance, port));
     }
     if all.len() != pieces {
-        return Err(Wrong::Count(format!("it gives {pieces} pieces, for {} ports and slots", all.len())));
+        return Err(Wrong::Count(format!(
+            "it gives {pieces} pieces, for {} ports and slots",
+            all.len()
+        )));
     }
     Ok(all)
 }
 
 fn lend<'a>(parts: &'a [array::Part<'_>]) -> Vec<View<'a>> {
-    parts.iter().map(|(layout, bytes)| View::Array(layout.clone(), &bytes[..])).collect()
+    parts
+        .iter()
+        .map(|(layout, bytes)| View::Array(layout.clone(), &bytes[..]))
+        .collect()
 }
 
 /// A piece may be empty.
 fn whole(sizes: &[i64]) -> Result<Vec<u64>, String> {
     let wrong = || format!("of the sizes {sizes:?} one is negative");
-    sizes.iter().map(|size| u64::try_from(*size).map_err(|_| wrong())).collect()
+    sizes
+        .iter()
+        .map(|size| u64::try_from(*size).map_err(|_| wrong()))
+        .collect()
 }
 
 /// Equal sizes for so many pieces.
@@ -134,7 +164,13 @@ fn equal(layout: &Layout, axis: usize, pieces: usize) -> Result<Vec<u64>, String
         return Err(format!(
             "the extent {extent} of axis {axis} is no multiple of {pieces}, the number of pieces; set `sizes`, for instance \
              to {:?}",
-            (0..pieces).map(|piece| if piece < extent % pieces { large } else { small }).collect::<Vec<_>>()
+            (0..pieces)
+                .map(|piece| if piece < extent % pieces {
+                    large
+                } else {
+                    small
+                })
+                .collect::<Vec<_>>()
         ));
     }
     Ok(vec![extent / pieces; pieces as usize])
@@ -150,9 +186,15 @@ mod tests {
         let layout = Layout::new(Dtype::Float64, Order::C, [3, 10]);
         assert_eq!(equal(&layout, 1, 5).unwrap(), [2; 5]);
         let why = equal(&layout, 1, 4).unwrap_err();
-        assert!(why.contains("the extent 10 of axis 1") && why.contains("[3, 3, 2, 2]"), "{why}");
+        assert!(
+            why.contains("the extent 10 of axis 1") && why.contains("[3, 3, 2, 2]"),
+            "{why}"
+        );
         assert!(equal(&layout, 1, 0).unwrap_err().contains("no port"));
         assert_eq!(whole(&[1, 0]).unwrap(), [1, 0]);
-        assert_eq!(whole(&[1, -1]).unwrap_err(), "of the sizes [1, -1] one is negative");
+        assert_eq!(
+            whole(&[1, -1]).unwrap_err(),
+            "of the sizes [1, -1] one is negative"
+        );
     }
 }

@@ -15,7 +15,10 @@ unsafe extern "C" {
 }
 
 fn main() -> ExitCode {
-    let Some(path) = std::env::args_os().nth(1).and_then(|path| CString::new(path.into_vec()).ok()) else {
+    let Some(path) = std::env::args_os()
+        .nth(1)
+        .and_then(|path| CString::new(path.into_vec()).ok())
+    else {
         eprintln!("titin-host: give the file that says what to run; `titin run` does");
         return ExitCode::from(2);
     };

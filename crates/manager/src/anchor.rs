@@ -35,21 +35,31 @@ pub fn anchored(mut description: Description, folders: &[PathBuf]) -> Descriptio
 }
 
 fn anchor_program(program: &mut Arc<Program>) {
-    let Some(folder) = program.directory.as_deref().and_then(|folder| std::path::absolute(folder).ok())
+    let Some(folder) = program
+        .directory
+        .as_deref()
+        .and_then(|folder| std::path::absolute(folder).ok())
     else {
         return;
     };
-    if let ProgramKind::Hosted(Guest { call: Call::Library { path, .. }, .. }) =
-        &mut Arc::make_mut(program).kind
+    if let ProgramKind::Hosted(Guest {
+        call: Call::Library { path, .. },
+        ..
+    }) = &mut Arc::make_mut(program).kind
         && let Some(found) = beside(path, std::slice::from_ref(&folder))
     {
         *path = found.to_string_lossy().into_owned();
     }
     let executable = match &program.kind {
-        ProgramKind::Executable(path) if path.to_string_lossy().contains('/') => anchor(path, &folder),
+        ProgramKind::Executable(path) if path.to_string_lossy().contains('/') => {
+            anchor(path, &folder)
+        }
         _ => None,
     };
-    let virtual_env = program.virtual_env.as_deref().and_then(|path| anchor(path, &folder));
+    let virtual_env = program
+        .virtual_env
+        .as_deref()
+        .and_then(|path| anchor(path, &folder));
     if executable.is_none() && virtual_env.is_none() {
         return;
     }
@@ -89,13 +99,16 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         std::fs::write(folder.path().join("mesh.txt"), "").unwrap();
         std::fs::write(folder.path().join("f.so"), "").unwrap();
-        let description = load(&[file], &LoadOptions::default()).unwrap_or_else(|report| panic!("{report}"));
+        let description =
+            load(&[file], &LoadOptions::default()).unwrap_or_else(|report| panic!("{report}"));
         let folders = crate::compile::folders(&description);
         let kept = anchored(description, &folders);
         let at = |path: &str| folders[0].join(path).to_string_lossy().into_owned();
         let program = |name: &str| {
             let program = &kept.programs[name];
-            let ProgramKind::Executable(path) = &program.kind else { panic!("{program:?}") };
+            let ProgramKind::Executable(path) = &program.kind else {
+                panic!("{program:?}")
+            };
             let text = |path: &Path| path.to_string_lossy().into_owned();
             (text(path), program.virtual_env.as_deref().map(text))
         };
@@ -103,12 +116,18 @@ mod tests {
         assert_eq!(program("found"), ("python3".into(), None));
         assert_eq!(program("told"), ("$HOME/x".into(), Some("~/venv".into())));
         assert_eq!(program("far"), ("/bin/sh".into(), None));
-        assert_eq!(kept.extras.stage["a"].input, [at("*.txt"), "none.txt".into()]);
+        assert_eq!(
+            kept.extras.stage["a"].input,
+            [at("*.txt"), "none.txt".into()]
+        );
         let library = |name: &str| match &kept.extras.filters[name].call {
             Call::Library { path, .. } => path.clone(),
             call => panic!("{call:?}"),
         };
-        assert_eq!((library("mine"), library("other")), (at("./f.so"), "libm.so".into()));
+        assert_eq!(
+            (library("mine"), library("other")),
+            (at("./f.so"), "libm.so".into())
+        );
     }
 
     #[test]

@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use titin_model as model;
 use titin_model::quantity::{Dimension, Quantity};
-use titin_model::{Call, Description, EndTime, ExecutionModel, Need, Network, NetworkComponent, ProgramKind};
+use titin_model::{
+    Call, Description, EndTime, ExecutionModel, Need, Network, NetworkComponent, ProgramKind,
+};
 use titin_transport::host;
 use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
 
 use crate::placement;
 use crate::plan::{
-    Conduit, End, Guest, Hosting, InstanceId, MpiStart, PerInstance, Plan, Planned, Port, Program, Ranks,
-    Start, Terms, What,
+    Conduit, End, Guest, Hosting, InstanceId, MpiStart, PerInstance, Plan, Planned, Port, Program,
+    Ranks, Start, Terms, What,
 };
 
 /// What a conduit may hold where the description does not say.
@@ -43,16 +45,34 @@ pub fn compile(network: &Network, folders: &[PathBuf], choices: &Choices) -> Res
         let is_meant = |component: &NetworkComponent| {
             component.path.as_str() == name || component.implementation.as_deref() == Some(name)
         };
-        let is_instance = || network.instances().any(|instance| instance.to_string() == *name);
+        let is_instance = || {
+            network
+                .instances()
+                .any(|instance| instance.to_string() == *name)
+        };
         if !network.components.iter().any(is_meant) && !is_instance() {
-            let names = || network.components.iter().map(|component| component.path.as_str());
+            let names = || {
+                network
+                    .components
+                    .iter()
+                    .map(|component| component.path.as_str())
+            };
             let hint = model::nearest(name, names()).map(|near| format!("; did you mean {near}?"));
             let hint = hint.unwrap_or_else(|| format!("; it has {}", model::listing(names())));
-            return Err(format!("the model {} has no component {name}{hint}", network.model));
+            return Err(format!(
+                "the model {} has no component {name}{hint}",
+                network.model
+            ));
         }
     }
     let planned = |name: model::InstanceName| {
-        Some(planned(network, network.component_of(&name)?, &name, choices, folders))
+        Some(planned(
+            network,
+            network.component_of(&name)?,
+            &name,
+            choices,
+            folders,
+        ))
     };
     let mut instances = network.instances().filter_map(planned).collect();
     gather(&mut instances);
@@ -86,8 +106,13 @@ pub fn folders(description: &Description) -> Vec<PathBuf> {
 fn components(network: &Network) -> Vec<(String, Vec<u32>)> {
     const MOST: usize = 256;
     let components = network.components.iter();
-    let named = components.map(|component| (component.path.to_string(), component.multiplicity.clone()));
-    if network.components.len() > MOST { Vec::new() } else { named.collect() }
+    let named =
+        components.map(|component| (component.path.to_string(), component.multiplicity.clone()));
+    if network.components.len() > MOST {
+        Vec::new()
+    } else {
+        named.collect()
+    }
 }
 
 fn planned(
@@ -114,14 +139,20 @@ fn planned(
         cores: u32::try_from(component.need.cores()).unwrap_or(u32::MAX),
         ports: component.ports.values().map(port).collect(),
         spare_ports: spare_ports(component),
-        settings: network.settings.of(name).map(|(path, value)| (path.to_string(), value.clone())).collect(),
+        settings: network
+            .settings
+            .of(name)
+            .map(|(path, value)| (path.to_string(), value.clone()))
+            .collect(),
         scale: extras.scales.get(path).map(scale),
         end: extras.progress.get(path).and_then(|progress| {
             let unit = extras.time_unit();
             match &progress.end {
                 EndTime::Time(time) if time.dimension == Dimension::NONE => Some(time.value_si),
                 EndTime::Time(time) => time.in_unit(unit).ok(),
-                EndTime::Setting(setting) => network.settings.find(name, setting)?.in_unit(unit).ok(),
+                EndTime::Setting(setting) => {
+                    network.settings.find(name, setting)?.in_unit(unit).ok()
+                }
             }
         }),
         stage_in: stage.input,
@@ -129,15 +160,24 @@ fn planned(
         host: None,
     };
     let is_meant = |names: &[String]| {
-        let own = [Some(planned.name.as_str()), Some(path), component.implementation.as_deref()];
+        let own = [
+            Some(planned.name.as_str()),
+            Some(path),
+            component.implementation.as_deref(),
+        ];
         names.iter().any(|name| own.contains(&Some(name.as_str())))
     };
     let manual = |program: &model::Program| program.execution_model == ExecutionModel::Manual;
     let by_hand = choices.serve_only
         || is_meant(&choices.by_hand)
-        || component.program.as_ref().is_some_and(|program| manual(program));
-    let program =
-        component.program.as_ref().and_then(|program| described(program, component, &planned.name, folders));
+        || component
+            .program
+            .as_ref()
+            .is_some_and(|program| manual(program));
+    let program = component
+        .program
+        .as_ref()
+        .and_then(|program| described(program, component, &planned.name, folders));
     planned.start = match program {
         _ if is_meant(&choices.hosted) => Start::Hosted,
         Some(program) if !by_hand => Start::Program(program),
@@ -150,15 +190,19 @@ fn planned(
 fn gather(instances: &mut PerInstance<Planned>) {
     let mut leaders: BTreeMap<String, InstanceId> = BTreeMap::new();
     for id in instances.ids() {
-        let Some(hosting) = hosting(&mut instances[id].start) else { continue };
+        let Some(hosting) = hosting(&mut instances[id].start) else {
+            continue;
+        };
         let (name, guests) = (hosting.name.clone(), std::mem::take(&mut hosting.guests));
         let leader = *leaders.entry(name.clone()).or_insert(id);
         instances[id].host = Some(name);
         if leader != id {
             instances[id].start = Start::Guest(leader);
             let files = std::mem::take(&mut instances[id].stage_in);
-            let wanted: Vec<String> =
-                files.into_iter().filter(|file| !instances[leader].stage_in.contains(file)).collect();
+            let wanted: Vec<String> = files
+                .into_iter()
+                .filter(|file| !instances[leader].stage_in.contains(file))
+                .collect();
             instances[leader].stage_in.extend(wanted);
         }
         if let Some(hosting) = self::hosting(&mut instances[leader].start) {
@@ -178,8 +222,14 @@ fn hosting(start: &mut Start) -> Option<&mut Hosting> {
 }
 
 fn spare_ports(component: &NetworkComponent) -> Vec<String> {
-    let ports = component.program.iter().flat_map(|program| program.ports.keys());
-    ports.filter(|name| !component.ports.contains_key(*name)).map(ToString::to_string).collect()
+    let ports = component
+        .program
+        .iter()
+        .flat_map(|program| program.ports.keys());
+    ports
+        .filter(|name| !component.ports.contains_key(*name))
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// What is to be run, if the description says so.
@@ -189,30 +239,47 @@ fn described(
     instance: &str,
     folders: &[PathBuf],
 ) -> Option<Program> {
-    let folder = program.directory.clone().map(|folder| std::path::absolute(&folder).unwrap_or(folder));
+    let folder = program
+        .directory
+        .clone()
+        .map(|folder| std::path::absolute(&folder).unwrap_or(folder));
     let what = match &program.kind {
         ProgramKind::Manual => return None,
-        ProgramKind::Executable(path) => {
-            What::Executable { path: path.to_string_lossy().into_owned(), args: program.args.clone() }
-        }
+        ProgramKind::Executable(path) => What::Executable {
+            path: path.to_string_lossy().into_owned(),
+            args: program.args.clone(),
+        },
         ProgramKind::Script(text) => What::Script(text.clone()),
         ProgramKind::BuiltIn(builtin) => What::BuiltIn {
             name: builtin.name().trim_start_matches("titin.").to_owned(),
             folders: folders.to_vec(),
         },
         ProgramKind::Hosted(guest) => {
-            let others = folders.iter().filter(|other| folder.as_ref() != Some(*other));
+            let others = folders
+                .iter()
+                .filter(|other| folder.as_ref() != Some(*other));
             let places: Vec<PathBuf> = folder.iter().chain(others).cloned().collect();
             let (library, function) = match &guest.call {
                 Call::Python { module, function } => (None, format!("{module}:{function}")),
                 Call::Library { path, symbol } => {
-                    let found = beside(path, &places).map(|path| path.to_string_lossy().into_owned());
+                    let found =
+                        beside(path, &places).map(|path| path.to_string_lossy().into_owned());
                     (Some(found.unwrap_or_else(|| path.clone())), symbol.clone())
                 }
             };
             let python = library.is_none();
-            let one = Guest { instance: instance.to_owned(), library, function, steps: guest.steps };
-            What::Host(Hosting { name: guest.host.to_string(), python, guests: vec![one], folders: places })
+            let one = Guest {
+                instance: instance.to_owned(),
+                library,
+                function,
+                steps: guest.steps,
+            };
+            What::Host(Hosting {
+                name: guest.host.to_string(),
+                python,
+                guests: vec![one],
+                folders: places,
+            })
         }
     };
     let start = match program.execution_model {
@@ -222,7 +289,9 @@ fn described(
         ExecutionModel::IntelMpi => Some(MpiStart::IntelMpi),
         ExecutionModel::SrunMpi => Some(MpiStart::Srun),
     };
-    let processes = u32::try_from(component.need.processes()).unwrap_or(u32::MAX).max(1);
+    let processes = u32::try_from(component.need.processes())
+        .unwrap_or(u32::MAX)
+        .max(1);
     let nodes = match component.need {
         Need::MpiNodes { nodes, .. } => Some(nodes),
         Need::Threads(_) | Need::MpiCores { .. } => None,
@@ -234,16 +303,30 @@ fn described(
         base: program.base_env,
         modules: program.modules.clone(),
         virtual_env: program.virtual_env.clone(),
-        env: program.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        mpi: start.map(|start| Ranks { start, processes, nodes }),
+        env: program
+            .env
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        mpi: start.map(|start| Ranks {
+            start,
+            processes,
+            nodes,
+        }),
         threads: (cores / processes).max(1),
-        folder: folder.or_else(|| folders.first().cloned()).unwrap_or_default(),
+        folder: folder
+            .or_else(|| folders.first().cloned())
+            .unwrap_or_default(),
     })
 }
 
 fn scale(scales: &model::Scales) -> Scale {
-    let metres =
-        |lengths: &[Quantity]| lengths.iter().filter_map(|length| length.in_unit("m").ok()).collect();
+    let metres = |lengths: &[Quantity]| {
+        lengths
+            .iter()
+            .filter_map(|length| length.in_unit("m").ok())
+            .collect()
+    };
     let seconds = |time: &Option<Quantity>| time.as_ref().and_then(|time| time.in_unit("s").ok());
     Scale {
         dt: seconds(&scales.dt),
@@ -261,7 +344,11 @@ fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
             let bundle = &network.bundles[ends.bundle.index()];
             let end = |instance, port: &model::Name, slot| {
                 let instance = network.instance_id(instance).ok_or_else(lost)?;
-                Ok::<_, String>(End { instance, port: port.clone(), slot })
+                Ok::<_, String>(End {
+                    instance,
+                    port: port.clone(),
+                    slot,
+                })
             };
             Ok(Conduit {
                 from: end(&ends.sender, &bundle.sender_port, ends.sender_slot)?,
@@ -282,8 +369,19 @@ fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
 }
 
 fn link(link: &model::Link) -> Box<LinkSettings> {
-    let &model::Link { streams, pacing, send_buffer, receive_buffer } = link;
-    LinkSettings { streams, pacing, send_buffer, receive_buffer }.into()
+    let &model::Link {
+        streams,
+        pacing,
+        send_buffer,
+        receive_buffer,
+    } = link;
+    LinkSettings {
+        streams,
+        pacing,
+        send_buffer,
+        receive_buffer,
+    }
+    .into()
 }
 
 fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, UserFilter> {
@@ -291,9 +389,12 @@ fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, UserFilte
         let call = match &filter.call {
             Call::Python { module, function } => UserFilter::Python(format!("{module}:{function}")),
             Call::Library { path, symbol } => {
-                let path =
-                    beside(path, folders).map_or(path.clone(), |path| path.to_string_lossy().into_owned());
-                UserFilter::Library { path, symbol: symbol.clone() }
+                let path = beside(path, folders)
+                    .map_or(path.clone(), |path| path.to_string_lossy().into_owned());
+                UserFilter::Library {
+                    path,
+                    symbol: symbol.clone(),
+                }
             }
         };
         (name.to_string(), call)
@@ -303,14 +404,19 @@ fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, UserFilte
 
 /// A file named in the description, where it is found beside one of its files.
 pub fn beside(path: &str, folders: &[PathBuf]) -> Option<PathBuf> {
-    folders.iter().map(|folder| folder.join(path)).find(|path| path.exists())
+    folders
+        .iter()
+        .map(|folder| folder.join(path))
+        .find(|path| path.exists())
 }
 
 fn terms(network: &Network, choices: &Choices) -> Result<Terms, String> {
     let time = |name: &str, quantity: &Option<Quantity>, default: Duration| match quantity {
         None => Ok(default),
         Some(quantity) => {
-            let seconds = quantity.in_unit("s").map_err(|error| format!("titin: {name}: {error}"))?;
+            let seconds = quantity
+                .in_unit("s")
+                .map_err(|error| format!("titin: {name}: {error}"))?;
             Duration::try_from_secs_f64(seconds)
                 .map_err(|_| format!("titin: {name}: {seconds} s is no time that can be waited"))
         }
@@ -323,7 +429,11 @@ fn terms(network: &Network, choices: &Choices) -> Result<Terms, String> {
         usual.patience
     };
     Ok(Terms {
-        patience: time("register_timeout", &network.extras.register_timeout, patience)?,
+        patience: time(
+            "register_timeout",
+            &network.extras.register_timeout,
+            patience,
+        )?,
         grace: time("grace", &network.extras.grace, usual.grace)?,
         heartbeat: time("heartbeat", &network.extras.heartbeat, usual.heartbeat)?,
         ceiling: host::memory() / 2,
@@ -376,11 +486,18 @@ titin:
         ] {
             let model = MODEL
                 .replace("micro.t_end: 3 s", "micro.t_end: 30 min, t_plain: 7")
-                .replace("  progress: {micro: t_end}\n", &format!("{unit}  progress: {{micro: {end}}}\n"));
-            let description = load_texts(&[("demo.ymmsl", &model)], &LoadOptions::default()).unwrap();
-            let plan =
-                compile(&description.network(None).unwrap(), &folders(&description), &Choices::default())
-                    .unwrap();
+                .replace(
+                    "  progress: {micro: t_end}\n",
+                    &format!("{unit}  progress: {{micro: {end}}}\n"),
+                );
+            let description =
+                load_texts(&[("demo.ymmsl", &model)], &LoadOptions::default()).unwrap();
+            let plan = compile(
+                &description.network(None).unwrap(),
+                &folders(&description),
+                &Choices::default(),
+            )
+            .unwrap();
             let micro = plan.instances.iter().nth(2).unwrap();
             assert_eq!(micro.end, Some(wanted), "{unit}{end}");
             // Scales stay in seconds.
@@ -390,19 +507,36 @@ titin:
 
     fn compiled(choices: &Choices) -> Result<Plan, String> {
         let description = load_texts(&[("demo.ymmsl", MODEL)], &LoadOptions::default()).unwrap();
-        compile(&description.network(None).unwrap(), &folders(&description), choices)
+        compile(
+            &description.network(None).unwrap(),
+            &folders(&description),
+            choices,
+        )
     }
 
     #[test]
     fn a_description_becomes_a_plan() {
         let plan = compiled(&Choices::default()).unwrap();
-        let names: Vec<&str> = plan.instances.iter().map(|planned| planned.name.as_str()).collect();
+        let names: Vec<&str> = plan
+            .instances
+            .iter()
+            .map(|planned| planned.name.as_str())
+            .collect();
         assert_eq!(names, ["macro", "micro[0]", "micro[1]"]);
         assert_eq!(plan.conduits.len(), 4);
         let there = &plan.conduits[1];
-        assert_eq!((there.from.to_string(), there.from.instance.index()), ("out[1]".to_owned(), 0));
-        assert_eq!((there.to.to_string(), there.to.instance.index()), ("in".to_owned(), 2));
-        assert_eq!((there.buffer_messages, there.buffer_bytes), (5, BUFFER_BYTES));
+        assert_eq!(
+            (there.from.to_string(), there.from.instance.index()),
+            ("out[1]".to_owned(), 0)
+        );
+        assert_eq!(
+            (there.to.to_string(), there.to.instance.index()),
+            ("in".to_owned(), 2)
+        );
+        assert_eq!(
+            (there.buffer_messages, there.buffer_bytes),
+            (5, BUFFER_BYTES)
+        );
         assert_eq!(there.filters[0].side, Some(model::Side::Sender));
         assert_eq!(plan.filters["mine"], UserFilter::Python("m:f".into()));
         assert_eq!(plan.terms.grace, Duration::from_secs(60));
@@ -413,8 +547,13 @@ titin:
         assert_eq!(micro.end, Some(3.0));
         assert_eq!(micro.scale.as_ref().unwrap().dt, Some(0.01));
         assert_eq!((micro.cores, micro.component.as_str()), (2, "micro"));
-        let Start::Program(program) = &micro.start else { panic!("{:?}", micro.start) };
-        assert_eq!((&program.what, program.threads), (&What::Script("exec micro".into()), 2));
+        let Start::Program(program) = &micro.start else {
+            panic!("{:?}", micro.start)
+        };
+        assert_eq!(
+            (&program.what, program.threads),
+            (&What::Script("exec micro".into()), 2)
+        );
         assert!(plan.alternate(InstanceId(0), InstanceId(2)));
         assert!(!plan.alternate(InstanceId(1), InstanceId(2)));
     }
@@ -446,39 +585,91 @@ titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
         let network = description.network(None).unwrap();
         let plan = compile(&network, &folders(&description), &Choices::default()).unwrap();
         let hosting = |id: u32| match &plan.instances[InstanceId(id)].start {
-            Start::Program(Program { what: What::Host(hosting), .. }) => hosting.clone(),
+            Start::Program(Program {
+                what: What::Host(hosting),
+                ..
+            }) => hosting.clone(),
             other => panic!("{other:?}"),
         };
         let (one, two) = (hosting(0), hosting(3));
-        let guests: Vec<_> =
-            one.guests.iter().map(|guest| (&*guest.instance, &*guest.function, guest.steps)).collect();
-        assert_eq!(guests, [("a", "run", false), ("b[0]", "go_on", true), ("b[1]", "go_on", true)]);
+        let guests: Vec<_> = one
+            .guests
+            .iter()
+            .map(|guest| (&*guest.instance, &*guest.function, guest.steps))
+            .collect();
+        assert_eq!(
+            guests,
+            [
+                ("a", "run", false),
+                ("b[0]", "go_on", true),
+                ("b[1]", "go_on", true)
+            ]
+        );
         assert!(!one.python && two.python && two.guests[0].library.is_none());
         assert_eq!(two.guests[0].function, "m.n:f");
         for id in [1, 2] {
             let planned = &plan.instances[InstanceId(id)];
-            assert_eq!((&planned.start, planned.folder()), (&Start::Guest(InstanceId(0)), "one"));
+            assert_eq!(
+                (&planned.start, planned.folder()),
+                (&Start::Guest(InstanceId(0)), "one")
+            );
             assert!(planned.stage_in.is_empty());
         }
         assert_eq!(plan.instances[InstanceId(0)].stage_in, ["x", "y"]);
-        let by_hand = Choices { serve_only: true, ..Choices::default() };
+        let by_hand = Choices {
+            serve_only: true,
+            ..Choices::default()
+        };
         let plan = compile(&network, &folders(&description), &by_hand).unwrap();
-        assert!(matches!(plan.instances[InstanceId(0)].start, Start::ByHand(Some(_))));
-        assert_eq!(plan.instances[InstanceId(1)].start, Start::Guest(InstanceId(0)));
+        assert!(matches!(
+            plan.instances[InstanceId(0)].start,
+            Start::ByHand(Some(_))
+        ));
+        assert_eq!(
+            plan.instances[InstanceId(1)].start,
+            Start::Guest(InstanceId(0))
+        );
     }
 
     #[test]
     fn some_may_be_hosted_or_all_be_started_by_hand() {
-        let hosted = compiled(&Choices { hosted: vec!["micro".into()], ..Choices::default() }).unwrap();
-        assert_eq!(hosted.instances.iter().filter(|planned| planned.start == Start::Hosted).count(), 2);
-        let by_hand = compiled(&Choices { serve_only: true, ..Choices::default() }).unwrap();
-        assert!(by_hand.instances.iter().all(|planned| matches!(planned.start, Start::ByHand(Some(_)))));
+        let hosted = compiled(&Choices {
+            hosted: vec!["micro".into()],
+            ..Choices::default()
+        })
+        .unwrap();
+        assert_eq!(
+            hosted
+                .instances
+                .iter()
+                .filter(|planned| planned.start == Start::Hosted)
+                .count(),
+            2
+        );
+        let by_hand = compiled(&Choices {
+            serve_only: true,
+            ..Choices::default()
+        })
+        .unwrap();
+        assert!(
+            by_hand
+                .instances
+                .iter()
+                .all(|planned| matches!(planned.start, Start::ByHand(Some(_))))
+        );
         assert_eq!(by_hand.terms.patience, Duration::from_secs(3600));
-        let one = compiled(&Choices { by_hand: vec!["micro[1]".into()], ..Choices::default() }).unwrap();
+        let one = compiled(&Choices {
+            by_hand: vec!["micro[1]".into()],
+            ..Choices::default()
+        })
+        .unwrap();
         let by_hand = |planned: &Planned| matches!(planned.start, Start::ByHand(_));
         let starts: Vec<bool> = one.instances.iter().map(by_hand).collect();
         assert_eq!(starts, [false, false, true]);
-        let error = compiled(&Choices { hosted: vec!["mirco".into()], ..Choices::default() });
+        let error = compiled(&Choices {
+            hosted: vec!["mirco".into()],
+            ..Choices::default()
+        });
         assert!(error.unwrap_err().contains("did you mean micro?"));
     }
 }

@@ -9,14 +9,21 @@ use titin_transport::host;
 /// The cores that this process may run on, as many as its control group's quota pays for.
 pub fn cores() -> Vec<u32> {
     let mut cores: Vec<u32> = match sched_getaffinity(None) {
-        Ok(set) => (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).map(|core| core as u32).collect(),
+        Ok(set) => (0..CpuSet::MAX_CPU)
+            .filter(|&core| set.is_set(core))
+            .map(|core| core as u32)
+            .collect(),
         Err(_) => Vec::new(),
     };
     if cores.is_empty() {
         let count = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         cores = (0..count).collect();
     }
-    if let Some(quota) = host::groups().iter().filter_map(|group| quota(group)).reduce(f64::min) {
+    if let Some(quota) = host::groups()
+        .iter()
+        .filter_map(|group| quota(group))
+        .reduce(f64::min)
+    {
         cores.truncate((quota as usize).max(1));
     }
     cores
@@ -28,7 +35,11 @@ fn quota(group: &Path) -> Option<f64> {
     if let Some(text) = read("cpu.max") {
         return parse_quota(&text);
     }
-    parse_quota(&format!("{} {}", read("cpu.cfs_quota_us")?.trim(), read("cpu.cfs_period_us")?.trim()))
+    parse_quota(&format!(
+        "{} {}",
+        read("cpu.cfs_quota_us")?.trim(),
+        read("cpu.cfs_period_us")?.trim()
+    ))
 }
 
 /// Reads "quota period"; no quota is "max" or negative.

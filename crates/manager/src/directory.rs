@@ -65,12 +65,18 @@ fn hint(error: &io::Error) -> &'static str {
 
 /// Whether there is no room left on a disk.
 pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 /// Adds the path to an error of the file system.
 pub(crate) fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, DirectoryError> {
-    result.map_err(|source| DirectoryError::Write { path: path.to_owned(), source })
+    result.map_err(|source| DirectoryError::Write {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 impl RunDirectory {
@@ -172,7 +178,11 @@ impl RunDirectory {
         let meeting_place = meeting_place(secret);
         // With it go those of runs whose manager and guard were both killed. Where it cannot be made, programs take the network.
         let claim = claim::enter(&meeting_place, MEETING_PLACES).ok();
-        ConnectionFile { file: self.connection(), meeting_place, _claim: claim }
+        ConnectionFile {
+            file: self.connection(),
+            meeting_place,
+            _claim: claim,
+        }
     }
 
     /// Writes a program's script.
@@ -180,8 +190,16 @@ impl RunDirectory {
     /// # Errors
     /// If it cannot be written.
     pub fn write_script(&self, path: &Path, text: &str) -> Result<(), DirectoryError> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(path);
-        at(path, file.and_then(|mut file| file.write_all(text.as_bytes())))
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o755)
+            .open(path);
+        at(
+            path,
+            file.and_then(|mut file| file.write_all(text.as_bytes())),
+        )
     }
 
     /// Writes what a host runs.
@@ -189,7 +207,12 @@ impl RunDirectory {
     /// # Errors
     /// If it cannot be written.
     pub fn write_hosting(&self, path: &Path, hosting: &Hosting) -> Result<(), DirectoryError> {
-        at(path, serde_json::to_vec(hosting).map_err(io::Error::from).and_then(|text| fs::write(path, text)))
+        at(
+            path,
+            serde_json::to_vec(hosting)
+                .map_err(io::Error::from)
+                .and_then(|text| fs::write(path, text)),
+        )
     }
 
     /// Opens the log for adding to it.
@@ -198,7 +221,10 @@ impl RunDirectory {
     /// If it cannot be written.
     pub fn open_log(&self) -> Result<File, DirectoryError> {
         let path = self.log();
-        at(&path, OpenOptions::new().create(true).append(true).open(&path))
+        at(
+            &path,
+            OpenOptions::new().create(true).append(true).open(&path),
+        )
     }
 }
 
@@ -220,7 +246,14 @@ impl ConnectionFile {
     /// If it cannot be written.
     pub fn write(&self, connection: &Connection) -> Result<(), DirectoryError> {
         let draft = draft(&self.file);
-        let mut file = at(&draft, OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft))?;
+        let mut file = at(
+            &draft,
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&draft),
+        )?;
         at(&draft, file.write_all(connection.to_json().as_bytes()))?;
         at(&self.file, fs::rename(&draft, &self.file))
     }
@@ -273,7 +306,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/run");
         let directory = RunDirectory::create(Some(&path), "m", "t").unwrap();
-        assert!(directory.prepare_instance("micro[3]").unwrap().join("workdir").is_dir());
+        assert!(
+            directory
+                .prepare_instance("micro[3]")
+                .unwrap()
+                .join("workdir")
+                .is_dir()
+        );
         let again = RunDirectory::create(Some(&path), "m", "t").unwrap_err();
         assert!(again.to_string().contains("holds an earlier run"));
     }
@@ -283,11 +322,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = RunDirectory::create(Some(folder.path()), "m", "t").unwrap();
         let secret = Secret::random();
-        let connection = Connection { addresses: Vec::new(), secret, spans_hosts: false, patience: 300.0 };
+        let connection = Connection {
+            addresses: Vec::new(),
+            secret,
+            spans_hosts: false,
+            patience: 300.0,
+        };
         let kept = directory.prepare_connection(&connection.secret);
         assert!(kept.meeting_place().is_dir() && !directory.connection().exists());
         kept.write(&connection).unwrap();
-        let mode = fs::metadata(directory.connection()).unwrap().permissions().mode();
+        let mode = fs::metadata(directory.connection())
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(!folder.path().join("connection.json.new").exists());
         drop(kept);
@@ -304,8 +351,13 @@ mod tests {
             let name = step.repeat(spare / 100) + "/" + &"b".repeat(spare % 100 - 1);
             PathBuf::from(format!("{}{name}", folder.path().display()))
         };
-        let error = RunDirectory::create(Some(&deep(LONGEST + 1)), "m", "t").unwrap_err().to_string();
-        assert!(error.contains("has a name of 481 bytes") && error.contains("--run-dir"), "{error}");
+        let error = RunDirectory::create(Some(&deep(LONGEST + 1)), "m", "t")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("has a name of 481 bytes") && error.contains("--run-dir"),
+            "{error}"
+        );
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let directory = RunDirectory::create(Some(&deep(LONGEST)), "m", "t").unwrap();
         rusqlite::Connection::open(directory.profile())
@@ -319,8 +371,13 @@ mod tests {
         use std::os::unix::ffi::OsStrExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(std::ffi::OsStr::from_bytes(b"n\xe9"));
-        let error = RunDirectory::create(Some(&path), "m", "t").unwrap_err().to_string();
-        assert!(error.contains("not UTF-8") && error.contains("--run-dir"), "{error}");
+        let error = RunDirectory::create(Some(&path), "m", "t")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("not UTF-8") && error.contains("--run-dir"),
+            "{error}"
+        );
         assert!(!path.exists());
         fs::create_dir(&path).unwrap();
         std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
@@ -331,7 +388,12 @@ mod tests {
     #[test]
     fn errors_say_what_to_do() {
         let full = io::Error::from(io::ErrorKind::StorageFull);
-        let error = at::<()>(Path::new("/d/x"), Err(full)).unwrap_err().to_string();
-        assert!(error.contains("/d/x") && error.contains("--run-dir on another disk"), "{error}");
+        let error = at::<()>(Path::new("/d/x"), Err(full))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("/d/x") && error.contains("--run-dir on another disk"),
+            "{error}"
+        );
     }
 }

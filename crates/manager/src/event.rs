@@ -99,7 +99,10 @@ impl fmt::Display for Exit {
                 )
             }
             Exit::Code(127) => {
-                write!(f, "ended with exit code 127 (a command, or a shared library, was not found)")
+                write!(
+                    f,
+                    "ended with exit code 127 (a command, or a shared library, was not found)"
+                )
             }
             Exit::Code(code) => write!(f, "ended with exit code {code}"),
             Exit::Signal(number, core) => {
@@ -152,7 +155,9 @@ pub fn signal_name(number: i32) -> Option<&'static str> {
         "SIGPWR",
         "SIGSYS",
     ];
-    NAMES.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
+    NAMES
+        .get(usize::try_from(number).ok()?.checked_sub(1)?)
+        .copied()
 }
 
 /// A signal that the manager sends.
@@ -218,7 +223,13 @@ pub struct Record {
 impl Record {
     /// What the manager itself says, now.
     pub fn of_manager(level: Level, text: String) -> Self {
-        Record { level, instance: None, time: None, simulated: None, text }
+        Record {
+            level,
+            instance: None,
+            time: None,
+            simulated: None,
+            text,
+        }
     }
 }
 
@@ -229,10 +240,19 @@ mod tests {
     #[test]
     fn exits_are_told_in_words() {
         assert_eq!(Exit::Code(3).to_string(), "ended with exit code 3");
-        assert_eq!(Exit::Code(137).to_string(), "ended with exit code 137 (SIGKILL in a shell)");
-        assert_eq!(Exit::Signal(6, true).to_string(), "was ended by SIGABRT (a core file was written)");
+        assert_eq!(
+            Exit::Code(137).to_string(),
+            "ended with exit code 137 (SIGKILL in a shell)"
+        );
+        assert_eq!(
+            Exit::Signal(6, true).to_string(),
+            "was ended by SIGABRT (a core file was written)"
+        );
         assert!(Exit::Signal(9, false).to_string().contains("out of memory"));
-        assert_eq!(Exit::Signal(40, false).to_string(), "was ended by signal 40");
+        assert_eq!(
+            Exit::Signal(40, false).to_string(),
+            "was ended by signal 40"
+        );
         assert_eq!(signal_name(0), None);
         assert_eq!(signal_name(15), Some("SIGTERM"));
     }

@@ -26,11 +26,18 @@ pub(crate) fn instructions(instances: &[ByHand]) -> String {
     let mut text = String::from("Start each of these programs in a shell of its own:\n");
     let mut told = BTreeSet::new();
     for one in instances.iter().filter(|one| told.insert(&one.component)) {
-        let others = instances.iter().filter(|other| other.component == one.component).skip(1);
+        let others = instances
+            .iter()
+            .filter(|other| other.component == one.component)
+            .skip(1);
         let others: Vec<&str> = others.map(|other| other.name.as_str()).collect();
         let _ = write!(text, "\n# {}", one.name);
         if !others.is_empty() {
-            let _ = write!(text, "; the same for {} under their names", titin_model::listing(others));
+            let _ = write!(
+                text,
+                "; the same for {} under their names",
+                titin_model::listing(others)
+            );
         }
         text.push('\n');
         one.write_lines(&mut text);
@@ -53,16 +60,28 @@ impl ByHand {
         };
         let launch = &prepared.launch;
         let told = [MANAGER, INSTANCE].concat();
-        let more = launch.set.iter().filter(|(name, _)| !told.contains(&name.as_str()));
-        let more: Vec<String> = more.map(|(name, value)| format!("{name}={}", quote(value))).collect();
+        let more = launch
+            .set
+            .iter()
+            .filter(|(name, _)| !told.contains(&name.as_str()));
+        let more: Vec<String> = more
+            .map(|(name, value)| format!("{name}={}", quote(value)))
+            .collect();
         let _ = writeln!(text, "export {}", more.join(" "));
-        let unset: Vec<&str> =
-            launch.unset.iter().map(String::as_str).filter(|name| *name != SECRET).collect();
+        let unset: Vec<&str> = launch
+            .unset
+            .iter()
+            .map(String::as_str)
+            .filter(|name| *name != SECRET)
+            .collect();
         if !unset.is_empty() {
             let _ = writeln!(text, "unset {}", unset.join(" "));
         }
         let words = launch.args.iter().map(|word| quote(word));
-        let command = std::iter::once(path(&launch.program)).chain(words).collect::<Vec<_>>().join(" ");
+        let command = std::iter::once(path(&launch.program))
+            .chain(words)
+            .collect::<Vec<_>>()
+            .join(" ");
         let _ = writeln!(text, "{command}");
         if prepared.bare && is_binary(&launch.program) {
             let _ = writeln!(text, "# in a debugger: gdb --args {command}");
@@ -73,7 +92,10 @@ impl ByHand {
 /// Whether a file is machine code, and no script.
 fn is_binary(file: &Path) -> bool {
     let mut magic = [0; 4];
-    File::open(file).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && &magic == b"\x7fELF"
+    File::open(file)
+        .and_then(|mut file| file.read_exact(&mut magic))
+        .is_ok()
+        && &magic == b"\x7fELF"
 }
 
 #[cfg(test)]
@@ -84,7 +106,13 @@ mod tests {
     fn by_hand(name: &str, command: Result<Prepared, String>) -> ByHand {
         let component = name.split('[').next().unwrap().to_owned();
         let workdir = Path::new("/r/instances").join(name).join("workdir");
-        ByHand { name: name.into(), component, workdir, connection: "/r/connection.json".into(), command }
+        ByHand {
+            name: name.into(),
+            component,
+            workdir,
+            connection: "/r/connection.json".into(),
+            command,
+        }
     }
 
     fn prepared(program: &str, bare: bool) -> Prepared {
@@ -92,20 +120,29 @@ mod tests {
             program: program.into(),
             args: vec!["-c".into(), "exit 0".into()],
             clear: false,
-            set: [("TITIN_MANAGER", "x"), ("OMP_NUM_THREADS", "2"), ("A", "b c")]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
+            set: [
+                ("TITIN_MANAGER", "x"),
+                ("OMP_NUM_THREADS", "2"),
+                ("A", "b c"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
             unset: vec!["TITIN_SECRET".into(), "VIRTUAL_ENV".into()],
             directory: "/".into(),
             stdout: "/".into(),
             stderr: "/".into(),
         };
-        Prepared { launch, script: None, bare }
+        Prepared {
+            launch,
+            script: None,
+            bare,
+        }
     }
 
     #[test]
     fn each_component_is_told_once_in_lines_for_a_shell() {
-        let micro = ["micro[0]", "micro[1]", "micro[2]"].map(|name| by_hand(name, Err("who knows".into())));
+        let micro =
+            ["micro[0]", "micro[1]", "micro[2]"].map(|name| by_hand(name, Err("who knows".into())));
         let mut all = vec![by_hand("macro", Ok(prepared("/bin/sh", true)))];
         all.extend(micro);
         assert_eq!(
@@ -125,7 +162,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script");
         std::fs::write(&script, "#!/bin/sh\n").unwrap();
-        for command in [prepared("/bin/sh", false), prepared(&script.to_string_lossy(), true)] {
+        for command in [
+            prepared("/bin/sh", false),
+            prepared(&script.to_string_lossy(), true),
+        ] {
             assert!(!instructions(&[by_hand("a", Ok(command))]).contains("gdb"));
         }
     }

@@ -35,8 +35,9 @@ pub struct Surroundings<'a> {
 
 /// The environment of this process, as far as it is text.
 pub fn environment() -> BTreeMap<String, String> {
-    let text =
-        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
     std::env::vars_os().filter_map(text).collect()
 }
 
@@ -83,21 +84,29 @@ pub fn prepare(
                 shell.extend(command);
                 (shell, Some(env.shell_script(program, around)))
             } else {
-                set.extend(env.plain.iter().map(|(name, value)| (name.clone(), value.clone())));
+                set.extend(
+                    env.plain
+                        .iter()
+                        .map(|(name, value)| (name.clone(), value.clone())),
+                );
                 unset.extend(env.unset.iter().cloned());
                 (command, None)
             }
         }
     };
-    let clear =
-        script.is_some() && program.base == BaseEnv::Login && !matches!(program.what, What::Script(_));
+    let clear = script.is_some()
+        && program.base == BaseEnv::Login
+        && !matches!(program.what, What::Script(_));
     if clear {
         // What a login begins with.
         let kept = ["TERM", "HOME", "SHELL", "USER", "LOGNAME"];
         // A launcher has to find the job that it is in.
         let is_kept = |name: &str| kept.contains(&name) || name.starts_with("SLURM");
         let found = around.env.iter().filter(|(name, _)| is_kept(name));
-        set.splice(0..0, found.map(|(name, value)| (name.clone(), value.clone())));
+        set.splice(
+            0..0,
+            found.map(|(name, value)| (name.clone(), value.clone())),
+        );
     }
     let mut command = command.into_iter();
     let launch = Launch {
@@ -110,15 +119,28 @@ pub fn prepare(
         stdout: around.directory.join("stdout.txt"),
         stderr: around.directory.join("stderr.txt"),
     };
-    let bare = script.is_none() && program.mpi.is_none() && matches!(program.what, What::Executable { .. });
-    Ok(Prepared { launch, script, bare })
+    let bare = script.is_none()
+        && program.mpi.is_none()
+        && matches!(program.what, What::Executable { .. });
+    Ok(Prepared {
+        launch,
+        script,
+        bare,
+    })
 }
 
 /// The Python of hosted functions: that of the active environment, else of the one that the command `titin` belongs to,
 /// else any.
 pub fn python(active: Option<&Path>, titin: Option<&Path>) -> PathBuf {
-    let folders = [active.map(|venv| venv.join("bin")), titin.and_then(Path::parent).map(Path::to_owned)];
-    let found = folders.into_iter().flatten().map(|folder| folder.join("python3")).find(|path| path.exists());
+    let folders = [
+        active.map(|venv| venv.join("bin")),
+        titin.and_then(Path::parent).map(Path::to_owned),
+    ];
+    let found = folders
+        .into_iter()
+        .flatten()
+        .map(|folder| folder.join("python3"))
+        .find(|path| path.exists());
     found.unwrap_or_else(|| "python3".into())
 }
 
@@ -154,7 +176,10 @@ fn launcher_settings(
     let mut set: Vec<(&str, String)> = Vec::new();
     if is_in_slurm(around) {
         // The launchers of the MPIs call `srun`, too.
-        set.extend([("SLURM_OVERLAP", "1".into()), ("SLURM_CPU_BIND", "none".into())]);
+        set.extend([
+            ("SLURM_OVERLAP", "1".into()),
+            ("SLURM_CPU_BIND", "none".into()),
+        ]);
     }
     if start == MpiStart::IntelMpi {
         set.push(("I_MPI_PIN", "off".into()));
@@ -166,7 +191,9 @@ fn launcher_settings(
             (MpiStart::IntelMpi, "I_MPI_THREAD_YIELD", "2"),
         ];
         // What `srun` starts may be linked with any.
-        let fits = all.iter().filter(|(mpi, ..)| [*mpi, MpiStart::Srun].contains(&start));
+        let fits = all
+            .iter()
+            .filter(|(mpi, ..)| [*mpi, MpiStart::Srun].contains(&start));
         let free = fits.filter(|(_, name, _)| given(name, program, around).is_none());
         set.extend(free.map(|(_, name, value)| (*name, (*value).to_owned())));
     }
@@ -184,9 +211,17 @@ fn launcher_settings(
         const BASE: &str = "OMPI_MCA_orte_tmpdir_base";
         let places = if is_in_slurm(around) {
             // Each host of the job has one, which `mpirun` removes; nobody else would.
-            let base = [BASE, "TMPDIR"].into_iter().find_map(|name| given(name, program, around));
-            let name = format!("{}-{instance}", run.file_name().unwrap_or_default().to_string_lossy());
-            vec![("OMPI_MCA_orte_top_session_dir", Path::new(base.unwrap_or("/tmp")).join(name))]
+            let base = [BASE, "TMPDIR"]
+                .into_iter()
+                .find_map(|name| given(name, program, around));
+            let name = format!(
+                "{}-{instance}",
+                run.file_name().unwrap_or_default().to_string_lossy()
+            );
+            vec![(
+                "OMPI_MCA_orte_top_session_dir",
+                Path::new(base.unwrap_or("/tmp")).join(name),
+            )]
         } else {
             // It goes with the run, and so does the memory that ranks share: both stay where one is killed.
             vec![
@@ -196,15 +231,23 @@ fn launcher_settings(
                 ("OMPI_MCA_btl_sm_backing_directory", run.to_owned()),
             ]
         };
-        let free = places.into_iter().filter(|(name, _)| given(name, program, around).is_none());
+        let free = places
+            .into_iter()
+            .filter(|(name, _)| given(name, program, around).is_none());
         set.extend(free.map(|(name, place)| (name, place.to_string_lossy().into_owned())));
     }
-    set.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    set.into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// A variable as the description or the environment has it.
 fn given<'a>(name: &str, program: &'a Program, around: &'a Surroundings<'_>) -> Option<&'a str> {
-    let own = program.env.iter().find(|(own, _)| own == name).map(|(_, value)| value);
+    let own = program
+        .env
+        .iter()
+        .find(|(own, _)| own == name)
+        .map(|(_, value)| value);
     own.or_else(|| around.env.get(name)).map(String::as_str)
 }
 
@@ -215,8 +258,13 @@ fn is_in_slurm(around: &Surroundings<'_>) -> bool {
 
 /// Modules and logins are matters of a shell.
 fn needs_shell(program: &Program, around: &Surroundings<'_>) -> bool {
-    let loaded = around.env.get("LOADEDMODULES").is_some_and(|modules| !modules.is_empty());
-    !program.modules.is_empty() || program.base == BaseEnv::Login || program.base == BaseEnv::Clean && loaded
+    let loaded = around
+        .env
+        .get("LOADEDMODULES")
+        .is_some_and(|modules| !modules.is_empty());
+    !program.modules.is_empty()
+        || program.base == BaseEnv::Login
+        || program.base == BaseEnv::Clean && loaded
 }
 
 /// The environment of a program, as far as it differs from the manager's.
@@ -228,16 +276,27 @@ struct Environment {
 
 impl Environment {
     fn new(program: &Program, around: &Surroundings<'_>) -> Result<Self, String> {
-        let mut env = Environment { plain: BTreeMap::new(), unset: Vec::new(), venv: None };
+        let mut env = Environment {
+            plain: BTreeMap::new(),
+            unset: Vec::new(),
+            venv: None,
+        };
         let path = |env: &Environment| {
-            env.plain.get("PATH").or_else(|| around.env.get("PATH")).cloned().unwrap_or_default()
+            env.plain
+                .get("PATH")
+                .or_else(|| around.env.get("PATH"))
+                .cloned()
+                .unwrap_or_default()
         };
         if let Some(active) = around.env.get("VIRTUAL_ENV")
             && (program.base == BaseEnv::Clean || program.virtual_env.is_some())
         {
             let bin = format!("{active}/bin");
-            let rest: Vec<String> =
-                path(&env).split(':').filter(|folder| **folder != bin).map(Into::into).collect();
+            let rest: Vec<String> = path(&env)
+                .split(':')
+                .filter(|folder| **folder != bin)
+                .map(Into::into)
+                .collect();
             env.plain.insert("PATH".into(), rest.join(":"));
             env.unset.push("VIRTUAL_ENV".into());
         }
@@ -252,7 +311,8 @@ impl Environment {
             }
             let path = format!("{}/bin:{}", venv.display(), path(&env));
             env.plain.insert("PATH".into(), path);
-            env.plain.insert("VIRTUAL_ENV".into(), venv.to_string_lossy().into_owned());
+            env.plain
+                .insert("VIRTUAL_ENV".into(), venv.to_string_lossy().into_owned());
             env.unset.retain(|name| name != "VIRTUAL_ENV");
             env.unset.push("PYTHONHOME".into());
             env.venv = Some(venv);
@@ -260,8 +320,13 @@ impl Environment {
         for (name, value) in &program.env {
             match name.strip_prefix('+') {
                 Some(name) => {
-                    let before = env.plain.get(name).or_else(|| around.env.get(name)).cloned();
-                    env.plain.insert(name.to_owned(), before.unwrap_or_default() + value);
+                    let before = env
+                        .plain
+                        .get(name)
+                        .or_else(|| around.env.get(name))
+                        .cloned();
+                    env.plain
+                        .insert(name.to_owned(), before.unwrap_or_default() + value);
                 }
                 None => {
                     env.plain.insert(name.clone(), value.clone());
@@ -304,7 +369,11 @@ impl Environment {
             }
             What::Host(hosting) => {
                 let language = if hosting.python { "python" } else { "c" };
-                let file = around.directory.join(HOSTING).to_string_lossy().into_owned();
+                let file = around
+                    .directory
+                    .join(HOSTING)
+                    .to_string_lossy()
+                    .into_owned();
                 command.extend([
                     around.titin.to_string_lossy().into_owned(),
                     "host".into(),
@@ -314,7 +383,9 @@ impl Environment {
             }
             What::Script(_) => {}
         }
-        if let Some(launcher) = command.first().filter(|first| !first.contains('/') && program.mpi.is_some())
+        if let Some(launcher) = command
+            .first()
+            .filter(|first| !first.contains('/') && program.mpi.is_some())
             && !needs_shell(program, around)
         {
             command[0] = self.find(&launcher.clone(), program, around)?;
@@ -329,20 +400,31 @@ impl Environment {
         program: &Program,
         around: &Surroundings<'_>,
     ) -> Result<Vec<String>, String> {
-        let Ranks { start, processes, nodes } = ranks;
+        let Ranks {
+            start,
+            processes,
+            nodes,
+        } = ranks;
         let first = |names| self.first(names, program, around).to_owned();
         let (launcher, mut options) = match start {
             // Called by its whole path, it would put its own folder before the PATH of the ranks: another Python than that of the PATH.
             MpiStart::OpenMpi => (
                 first(&["mpirun.openmpi", "mpirun"]),
-                words(&["--oversubscribe", "--noprefix", "--bind-to", "none", "-np"], processes),
+                words(
+                    &["--oversubscribe", "--noprefix", "--bind-to", "none", "-np"],
+                    processes,
+                ),
             ),
-            MpiStart::Mpich => {
-                (first(&["mpiexec.mpich", "mpiexec.hydra", "mpiexec"]), words(&["-n"], processes))
-            }
+            MpiStart::Mpich => (
+                first(&["mpiexec.mpich", "mpiexec.hydra", "mpiexec"]),
+                words(&["-n"], processes),
+            ),
             // Its mpirun takes the mpiexec.hydra that comes first in PATH, which may be that of MPICH.
             MpiStart::IntelMpi => {
-                let root = self.plain.get("I_MPI_ROOT").or_else(|| around.env.get("I_MPI_ROOT"));
+                let root = self
+                    .plain
+                    .get("I_MPI_ROOT")
+                    .or_else(|| around.env.get("I_MPI_ROOT"));
                 let below = |root: &String| {
                     let mut files = ["bin", "intel64/bin"]
                         .map(|folder| format!("{root}/{folder}/mpiexec.hydra"))
@@ -350,13 +432,18 @@ impl Environment {
                     files.find(|file| is_executable(Path::new(file)).is_ok())
                 };
                 // Modules may bring another.
-                let own = root.filter(|_| !needs_shell(program, around)).and_then(below);
+                let own = root
+                    .filter(|_| !needs_shell(program, around))
+                    .and_then(below);
                 (own.unwrap_or("mpirun".into()), words(&["-n"], processes))
             }
             MpiStart::Srun if is_in_slurm(around) => (
                 "srun".into(),
                 [
-                    words(&["--kill-on-bad-exit=1", "--cpus-per-task"], program.threads),
+                    words(
+                        &["--kill-on-bad-exit=1", "--cpus-per-task"],
+                        program.threads,
+                    ),
                     words(&["--ntasks"], processes),
                 ]
                 .concat(),
@@ -375,7 +462,11 @@ impl Environment {
             options.extend(match start {
                 MpiStart::OpenMpi => words(&["--map-by"], format!("ppr:{each}:node")),
                 MpiStart::Mpich | MpiStart::IntelMpi => words(&["-ppn"], each),
-                MpiStart::Srun => [words(&["--nodes"], nodes), words(&["--ntasks-per-node"], each)].concat(),
+                MpiStart::Srun => [
+                    words(&["--nodes"], nodes),
+                    words(&["--ntasks-per-node"], each),
+                ]
+                .concat(),
             });
         }
         Ok(std::iter::once(launcher).chain(options).collect())
@@ -383,40 +474,65 @@ impl Environment {
 
     /// The first of these commands that is in PATH, else the last: where several MPIs are installed, Debian's for one, each has
     /// a name of its own beside the usual one.
-    fn first<'n>(&self, names: &[&'n str], program: &Program, around: &Surroundings<'_>) -> &'n str {
-        let found = names.iter().find(|name| self.find(name, program, around).is_ok());
+    fn first<'n>(
+        &self,
+        names: &[&'n str],
+        program: &Program,
+        around: &Surroundings<'_>,
+    ) -> &'n str {
+        let found = names
+            .iter()
+            .find(|name| self.find(name, program, around).is_ok());
         found.or(names.last()).copied().unwrap_or_default()
     }
 
     /// The executable file that is meant: beside the description if its name has a slash, else somewhere in `PATH`.
-    fn find(&self, asked: &str, program: &Program, around: &Surroundings<'_>) -> Result<String, String> {
+    fn find(
+        &self,
+        asked: &str,
+        program: &Program,
+        around: &Surroundings<'_>,
+    ) -> Result<String, String> {
         if asked.contains('/') {
             let file = place(asked, program);
             return match is_executable(&file) {
                 Ok(()) => Ok(file.to_string_lossy().into_owned()),
-                Err(why) => Err(format!("{} {why}{}", file.display(), self.told(asked, program))),
+                Err(why) => Err(format!(
+                    "{} {why}{}",
+                    file.display(),
+                    self.told(asked, program)
+                )),
             };
         }
         let empty = String::new();
-        let path = self.plain.get("PATH").or_else(|| around.env.get("PATH")).unwrap_or(&empty);
+        let path = self
+            .plain
+            .get("PATH")
+            .or_else(|| around.env.get("PATH"))
+            .unwrap_or(&empty);
         let found = path
             .split(':')
             .map(|folder| Path::new(folder).join(asked))
             .find(|file| is_executable(file).is_ok());
-        found.map(|file| file.to_string_lossy().into_owned()).ok_or_else(|| {
-            let beside = program.folder.join(asked);
-            let hint = match beside.exists() {
-                true => format!("; there is {}: write ./{asked} for it", beside.display()),
-                false => format!("; PATH is {path}"),
-            };
-            format!("there is no program {asked} in PATH{hint}")
-        })
+        found
+            .map(|file| file.to_string_lossy().into_owned())
+            .ok_or_else(|| {
+                let beside = program.folder.join(asked);
+                let hint = match beside.exists() {
+                    true => format!("; there is {}: write ./{asked} for it", beside.display()),
+                    false => format!("; PATH is {path}"),
+                };
+                format!("there is no program {asked} in PATH{hint}")
+            })
     }
 
     fn told(&self, asked: &str, program: &Program) -> String {
         match asked.starts_with('/') {
             true => String::new(),
-            false => format!(" (relative paths begin at the description, in {})", program.folder.display()),
+            false => format!(
+                " (relative paths begin at the description, in {})",
+                program.folder.display()
+            ),
         }
     }
 
@@ -453,7 +569,11 @@ impl Environment {
         }
         match &self.venv {
             Some(venv) => {
-                let _ = writeln!(text, ". {}", quote(&venv.join("bin/activate").to_string_lossy()));
+                let _ = writeln!(
+                    text,
+                    ". {}",
+                    quote(&venv.join("bin/activate").to_string_lossy())
+                );
             }
             None if self.unset.iter().any(|name| name == "VIRTUAL_ENV") => {
                 text.push_str(
@@ -468,7 +588,11 @@ impl Environment {
                 None => writeln!(text, "export {name}={}", quote(value)),
             };
         }
-        let _ = writeln!(text, "cd {} || exit 1", quote(&around.directory.join("workdir").to_string_lossy()));
+        let _ = writeln!(
+            text,
+            "cd {} || exit 1",
+            quote(&around.directory.join("workdir").to_string_lossy())
+        );
         text.push_str("exec \"$@\"\n");
         text
     }
@@ -483,15 +607,16 @@ fn is_executable(file: &Path) -> Result<(), &'static str> {
     match std::fs::metadata(file) {
         Err(_) => Err("does not exist"),
         Ok(found) if found.is_dir() => Err("is a folder"),
-        Ok(_) => {
-            rustix::fs::access(file, rustix::fs::Access::EXEC_OK).map_err(|_| "is not executable (chmod +x)")
-        }
+        Ok(_) => rustix::fs::access(file, rustix::fs::Access::EXEC_OK)
+            .map_err(|_| "is not executable (chmod +x)"),
     }
 }
 
 /// Puts in environment variables (`$NAME`, `${NAME}`; `$$` is a dollar sign) and a home directory (`~/`).
 fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> {
-    let home = text.strip_prefix("~/").and_then(|rest| Some(format!("{}/{rest}", env.get("HOME")?)));
+    let home = text
+        .strip_prefix("~/")
+        .and_then(|rest| Some(format!("{}/{rest}", env.get("HOME")?)));
     let text = home.as_deref().unwrap_or(text);
     let mut out = String::new();
     let mut rest = text;
@@ -503,9 +628,13 @@ fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> 
             rest = after;
             continue;
         }
-        let braced = rest.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let braced = rest
+            .strip_prefix('{')
+            .and_then(|inner| inner.split_once('}'));
         let (name, after) = braced.unwrap_or_else(|| {
-            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let end = rest
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .unwrap_or(rest.len());
             rest.split_at(end)
         });
         if name.is_empty() {
@@ -535,7 +664,11 @@ pub fn quote(word: &str) -> String {
 
 /// Options of a launcher, of which the last one is a number or the like.
 fn words(options: &[&str], last: impl Display) -> Vec<String> {
-    options.iter().map(ToString::to_string).chain([last.to_string()]).collect()
+    options
+        .iter()
+        .map(ToString::to_string)
+        .chain([last.to_string()])
+        .collect()
 }
 
 #[cfg(test)]
@@ -544,7 +677,10 @@ mod tests {
     use std::process::Command;
 
     fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     fn around<'a>(env: &'a BTreeMap<String, String>, directory: &'a Path) -> Surroundings<'a> {
@@ -562,8 +698,16 @@ mod tests {
 
     fn executable(path: &str, args: &[&str]) -> Program {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let what = What::Executable { path: path.into(), args };
-        Program { what, threads: 2, folder: "/".into(), ..Program::default() }
+        let what = What::Executable {
+            path: path.into(),
+            args,
+        };
+        Program {
+            what,
+            threads: 2,
+            folder: "/".into(),
+            ..Program::default()
+        }
     }
 
     fn prepared(
@@ -574,21 +718,34 @@ mod tests {
         let text = "ymmsl_version: v0.2\nmodels: {m: {components: {a: {description: x, implementation: p}}}}\n\
                     programs: {p: {executable: p}}";
         let description = titin_model::load_texts(&[("m", text)], &Default::default()).unwrap();
-        let plan =
-            crate::compile::compile(&description.network(None).unwrap(), &[], &Default::default()).unwrap();
+        let plan = crate::compile::compile(
+            &description.network(None).unwrap(),
+            &[],
+            &Default::default(),
+        )
+        .unwrap();
         prepare(&plan, InstanceId(0), program, &around(env, directory))
     }
 
     fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
-        launch.set.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+        launch
+            .set
+            .iter()
+            .rev()
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| value.as_str())
     }
 
     #[test]
     fn words_are_quoted_where_a_shell_would_change_them() {
         assert_eq!(quote("/opt/titin-0.1/lib"), "/opt/titin-0.1/lib");
-        for word in ["", "a b", "it's", "$HOME", "a\\b", "*", "~", "micro[3]", "a;b", "ü\n"] {
-            let output =
-                Command::new("sh").args(["-c", &format!("printf %s {}", quote(word))]).output().unwrap();
+        for word in [
+            "", "a b", "it's", "$HOME", "a\\b", "*", "~", "micro[3]", "a;b", "ü\n",
+        ] {
+            let output = Command::new("sh")
+                .args(["-c", &format!("printf %s {}", quote(word))])
+                .output()
+                .unwrap();
             assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
         }
     }
@@ -596,8 +753,12 @@ mod tests {
     #[test]
     fn a_program_is_run_without_a_shell_and_told_who_it_is() {
         let host = env(&[("PATH", "/nowhere:/bin"), ("DATA", "/data")]);
-        let found =
-            prepared(&executable("sh", &["$DATA/x", "a b", "$$1"]), &host, Path::new("/r/a")).unwrap();
+        let found = prepared(
+            &executable("sh", &["$DATA/x", "a b", "$$1"]),
+            &host,
+            Path::new("/r/a"),
+        )
+        .unwrap();
         assert_eq!(found.script, None);
         let launch = found.launch;
         assert_eq!(launch.program, Path::new("/bin/sh"));
@@ -616,16 +777,22 @@ mod tests {
     #[test]
     fn the_number_of_threads_is_left_to_a_user_who_has_set_it() {
         let host = env(&[("PATH", "/bin"), ("OMP_NUM_THREADS", "8")]);
-        let launch = prepared(&executable("sh", &[]), &host, Path::new("/r")).unwrap().launch;
+        let launch = prepared(&executable("sh", &[]), &host, Path::new("/r"))
+            .unwrap()
+            .launch;
         assert_eq!(variable(&launch, "OMP_NUM_THREADS"), None);
     }
 
     #[test]
     fn what_cannot_be_found_is_explained() {
         let host = env(&[("PATH", "/bin")]);
-        let program = |path: &str, folder: &Path| Program { folder: folder.into(), ..executable(path, &[]) };
-        let error =
-            |path: &str, folder: &Path| prepared(&program(path, folder), &host, Path::new("/r")).unwrap_err();
+        let program = |path: &str, folder: &Path| Program {
+            folder: folder.into(),
+            ..executable(path, &[])
+        };
+        let error = |path: &str, folder: &Path| {
+            prepared(&program(path, folder), &host, Path::new("/r")).unwrap_err()
+        };
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("solver"), "").unwrap();
         assert!(error("solver", folder.path()).contains("write ./solver for it"));
@@ -637,15 +804,26 @@ mod tests {
         assert!(error("/", folder.path()).contains("is a folder"));
         assert!(error("nothing-like-this", folder.path()).contains("PATH is /bin"));
         assert!(error("$NOT/x", folder.path()).contains("NOT, which is not set"));
-        let venv = Program { virtual_env: Some("venv".into()), ..executable("sh", &[]) };
-        assert!(prepared(&venv, &host, Path::new("/r")).unwrap_err().contains("no bin folder"));
+        let venv = Program {
+            virtual_env: Some("venv".into()),
+            ..executable("sh", &[])
+        };
+        assert!(
+            prepared(&venv, &host, Path::new("/r"))
+                .unwrap_err()
+                .contains("no bin folder")
+        );
     }
 
     #[test]
     fn a_virtual_environment_goes_before_the_rest_and_replaces_another() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("venv/bin")).unwrap();
-        let host = env(&[("PATH", "/old/bin:/bin"), ("VIRTUAL_ENV", "/old"), ("LD", "x")]);
+        let host = env(&[
+            ("PATH", "/old/bin:/bin"),
+            ("VIRTUAL_ENV", "/old"),
+            ("LD", "x"),
+        ]);
         let program = Program {
             virtual_env: Some("venv".into()),
             env: vec![("+LD".into(), ":y".into()), ("A".into(), "b".into())],
@@ -654,12 +832,18 @@ mod tests {
         };
         let launch = prepared(&program, &host, Path::new("/r")).unwrap().launch;
         let venv = folder.path().join("venv").to_string_lossy().into_owned();
-        assert_eq!(variable(&launch, "PATH"), Some(format!("{venv}/bin:/bin").as_str()));
+        assert_eq!(
+            variable(&launch, "PATH"),
+            Some(format!("{venv}/bin:/bin").as_str())
+        );
         assert_eq!(variable(&launch, "VIRTUAL_ENV"), Some(venv.as_str()));
         assert_eq!(variable(&launch, "LD"), Some("x:y"));
         assert_eq!(variable(&launch, "A"), Some("b"));
 
-        let clean = Program { base: BaseEnv::Clean, ..executable("sh", &[]) };
+        let clean = Program {
+            base: BaseEnv::Clean,
+            ..executable("sh", &[])
+        };
         let launch = prepared(&clean, &host, Path::new("/r")).unwrap().launch;
         assert_eq!(variable(&launch, "PATH"), Some("/bin"));
         assert!(launch.unset.contains(&"VIRTUAL_ENV".to_owned()));
@@ -668,8 +852,16 @@ mod tests {
     #[test]
     fn scripts_are_kept_and_run() {
         let host = env(&[("PATH", "/bin")]);
-        let script = |text: &str| Program { what: What::Script(text.into()), ..executable("", &[]) };
-        let found = prepared(&script("#!/usr/bin/env python3\n"), &host, Path::new("/r/a")).unwrap();
+        let script = |text: &str| Program {
+            what: What::Script(text.into()),
+            ..executable("", &[])
+        };
+        let found = prepared(
+            &script("#!/usr/bin/env python3\n"),
+            &host,
+            Path::new("/r/a"),
+        )
+        .unwrap();
         assert_eq!(found.launch.program, Path::new("/r/a/run_script.sh"));
         let found = prepared(&script("exec ./a"), &host, Path::new("/r/a")).unwrap();
         assert_eq!(
@@ -680,7 +872,11 @@ mod tests {
     }
 
     fn ranks(start: MpiStart) -> Option<Ranks> {
-        Some(Ranks { start, processes: 4, nodes: Some(2) })
+        Some(Ranks {
+            start,
+            processes: 4,
+            nodes: Some(2),
+        })
     }
 
     #[test]
@@ -692,27 +888,44 @@ mod tests {
         let path = folder.path().to_string_lossy();
         let launched = |start: MpiStart, more: &[(&str, &str)]| {
             let host = env(&[&[("PATH", &*path)], more].concat());
-            let program = Program { mpi: ranks(start), ..executable("/bin/sh", &["-x"]) };
+            let program = Program {
+                mpi: ranks(start),
+                ..executable("/bin/sh", &["-x"])
+            };
             prepared(&program, &host, Path::new("/r")).map(|prepared| prepared.launch)
         };
-        let command = |launch: &Launch| format!("{} {}", launch.program.display(), launch.args.join(" "));
+        let command =
+            |launch: &Launch| format!("{} {}", launch.program.display(), launch.args.join(" "));
         let beside = |words: &str| format!("{}/{words} /bin/sh -x", folder.path().display());
 
         let one_host = launched(MpiStart::OpenMpi, &[]).unwrap();
-        assert_eq!(command(&one_host), beside("mpirun --oversubscribe --noprefix --bind-to none -np 4"));
+        assert_eq!(
+            command(&one_host),
+            beside("mpirun --oversubscribe --noprefix --bind-to none -np 4")
+        );
         assert_eq!(variable(&one_host, "MUSCLE_MPI_PROCESSES"), Some("4"));
         assert_eq!(variable(&one_host, "SLURM_OVERLAP"), None);
-        assert_eq!(command(&launched(MpiStart::IntelMpi, &[]).unwrap()), beside("mpirun -n 4"));
+        assert_eq!(
+            command(&launched(MpiStart::IntelMpi, &[]).unwrap()),
+            beside("mpirun -n 4")
+        );
         assert!(launched(MpiStart::Srun, &[]).unwrap_err().contains("Slurm"));
         let root = folder.path().join("intel");
         std::fs::create_dir_all(root.join("bin")).unwrap();
         std::fs::copy("/bin/true", root.join("bin/mpiexec.hydra")).unwrap();
-        let intel = launched(MpiStart::IntelMpi, &[("I_MPI_ROOT", &root.to_string_lossy())]).unwrap();
+        let intel = launched(
+            MpiStart::IntelMpi,
+            &[("I_MPI_ROOT", &root.to_string_lossy())],
+        )
+        .unwrap();
         assert_eq!(intel.program, root.join("bin/mpiexec.hydra"));
         assert_eq!(variable(&intel, "I_MPI_PIN"), Some("off"));
 
         for (start, words) in [
-            (MpiStart::OpenMpi, "mpirun --oversubscribe --noprefix --bind-to none -np 4 --map-by ppr:2:node"),
+            (
+                MpiStart::OpenMpi,
+                "mpirun --oversubscribe --noprefix --bind-to none -np 4 --map-by ppr:2:node",
+            ),
             (MpiStart::Mpich, "mpiexec -n 4 -ppn 2"),
             (
                 MpiStart::Srun,
@@ -728,13 +941,21 @@ mod tests {
     #[test]
     fn each_mpirun_has_a_folder_of_its_own_unless_the_user_says_where() {
         let place = |given: &[(&str, &str)], passing: Option<&str>| {
-            let program = Program { mpi: ranks(MpiStart::OpenMpi), ..executable("sh", &[]) };
+            let program = Program {
+                mpi: ranks(MpiStart::OpenMpi),
+                ..executable("sh", &[])
+            };
             let env = env(given);
-            let around = Surroundings { passing: passing.map(Path::new), ..around(&env, Path::new("/run")) };
+            let around = Surroundings {
+                passing: passing.map(Path::new),
+                ..around(&env, Path::new("/run"))
+            };
             let set = identity("micro[3]", &program, &around);
             let names = ["OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_orte_top_session_dir"];
             let mut found = set.into_iter().filter(|(name, _)| names.contains(&&**name));
-            found.next().map(|(name, value)| format!("{}: {value}", &name["OMPI_MCA_orte_".len()..]))
+            found
+                .next()
+                .map(|(name, value)| format!("{}: {value}", &name["OMPI_MCA_orte_".len()..]))
         };
         let (passing, slurm) = (Some("/dev/shm/titin-0"), ("SLURM_JOB_ID", "7"));
         let own_base = ("OMPI_MCA_orte_tmpdir_base", "/scratch");
@@ -742,9 +963,21 @@ mod tests {
             (&[][..], None, None),
             (&[], passing, Some("tmpdir_base: /dev/shm/titin-0/micro[3]")),
             (&[own_base], passing, None),
-            (&[slurm], passing, Some("top_session_dir: /tmp/titin-0-micro[3]")),
-            (&[slurm, ("TMPDIR", "/local")], passing, Some("top_session_dir: /local/titin-0-micro[3]")),
-            (&[slurm, own_base], passing, Some("top_session_dir: /scratch/titin-0-micro[3]")),
+            (
+                &[slurm],
+                passing,
+                Some("top_session_dir: /tmp/titin-0-micro[3]"),
+            ),
+            (
+                &[slurm, ("TMPDIR", "/local")],
+                passing,
+                Some("top_session_dir: /local/titin-0-micro[3]"),
+            ),
+            (
+                &[slurm, own_base],
+                passing,
+                Some("top_session_dir: /scratch/titin-0-micro[3]"),
+            ),
         ] {
             assert_eq!(place(given, passing).as_deref(), expected);
         }
@@ -753,14 +986,26 @@ mod tests {
     #[test]
     fn ranks_that_share_cores_let_others_run_when_they_wait() {
         let yields = |start: MpiStart, given: &[(&str, &str)], crowded: bool| {
-            let program = Program { mpi: ranks(start), ..executable("sh", &[]) };
+            let program = Program {
+                mpi: ranks(start),
+                ..executable("sh", &[])
+            };
             let env = env(given);
-            let around = Surroundings { crowded, ..around(&env, Path::new("/run")) };
+            let around = Surroundings {
+                crowded,
+                ..around(&env, Path::new("/run"))
+            };
             let set = identity("micro", &program, &around);
-            let names =
-                ["OMPI_MCA_mpi_yield_when_idle", "MPIR_CVAR_POLLS_BEFORE_YIELD", "I_MPI_THREAD_YIELD"];
+            let names = [
+                "OMPI_MCA_mpi_yield_when_idle",
+                "MPIR_CVAR_POLLS_BEFORE_YIELD",
+                "I_MPI_THREAD_YIELD",
+            ];
             let found = set.into_iter().filter(|(name, _)| names.contains(&&**name));
-            found.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+            found
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         for (start, expected) in [
             (MpiStart::OpenMpi, "OMPI_MCA_mpi_yield_when_idle=1"),
@@ -772,10 +1017,18 @@ mod tests {
             ),
         ] {
             assert_eq!(yields(start, &[], true), expected);
-            assert_eq!(yields(start, &[], false), "", "whoever has cores waits for nobody");
+            assert_eq!(
+                yields(start, &[], false),
+                "",
+                "whoever has cores waits for nobody"
+            );
         }
         assert_eq!(
-            yields(MpiStart::OpenMpi, &[("OMPI_MCA_mpi_yield_when_idle", "0")], true),
+            yields(
+                MpiStart::OpenMpi,
+                &[("OMPI_MCA_mpi_yield_when_idle", "0")],
+                true
+            ),
             "",
             "the user's stays"
         );
@@ -784,16 +1037,39 @@ mod tests {
     #[test]
     fn memory_that_ranks_share_by_ucx_goes_with_the_run() {
         let place = |start: MpiStart, given: &[(&str, &str)]| {
-            let program = Program { mpi: ranks(start), ..executable("sh", &[]) };
+            let program = Program {
+                mpi: ranks(start),
+                ..executable("sh", &[])
+            };
             let env = env(given);
             let passing = Some(Path::new("/dev/shm/titin-0"));
-            let set = identity("a", &program, &Surroundings { passing, ..around(&env, Path::new("/run")) });
-            set.into_iter().find(|(name, _)| name == "UCX_POSIX_DIR").map(|(_, value)| value)
+            let set = identity(
+                "a",
+                &program,
+                &Surroundings {
+                    passing,
+                    ..around(&env, Path::new("/run"))
+                },
+            );
+            set.into_iter()
+                .find(|(name, _)| name == "UCX_POSIX_DIR")
+                .map(|(_, value)| value)
         };
-        assert_eq!(place(MpiStart::Mpich, &[]).as_deref(), Some("/dev/shm/titin-0"));
+        assert_eq!(
+            place(MpiStart::Mpich, &[]).as_deref(),
+            Some("/dev/shm/titin-0")
+        );
         assert_eq!(place(MpiStart::Srun, &[]), None, "it may be on other hosts");
-        assert_eq!(place(MpiStart::Mpich, &[("SLURM_JOB_ID", "7")]), None, "so may these");
-        assert_eq!(place(MpiStart::Mpich, &[("UCX_POSIX_DIR", "/x")]), None, "the user's stays");
+        assert_eq!(
+            place(MpiStart::Mpich, &[("SLURM_JOB_ID", "7")]),
+            None,
+            "so may these"
+        );
+        assert_eq!(
+            place(MpiStart::Mpich, &[("UCX_POSIX_DIR", "/x")]),
+            None,
+            "the user's stays"
+        );
     }
 
     #[test]
@@ -804,8 +1080,14 @@ mod tests {
         let host = env(&[("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent")]);
         let program = Program {
             modules: vec!["gcc/13".into()],
-            env: vec![("GREETING".into(), "it's".into()), ("+GREETING".into(), " on".into())],
-            ..executable("sh", &["-c", "echo $$LOADED-$$GREETING-$$1; pwd", "x", "a b"])
+            env: vec![
+                ("GREETING".into(), "it's".into()),
+                ("+GREETING".into(), " on".into()),
+            ],
+            ..executable(
+                "sh",
+                &["-c", "echo $$LOADED-$$GREETING-$$1; pwd", "x", "a b"],
+            )
         };
         let found = prepared(&program, &host, &directory).unwrap();
         let script = directory.join(SCRIPT);
@@ -822,10 +1104,22 @@ mod tests {
             command.env_clear().envs(&host).output().unwrap()
         };
         let output = run("module() { [ \"$1\" = load ] && export LOADED=$2; }; export -f module");
-        let expected = format!("gcc/13-it's on-a b\n{}\n", directory.join("workdir").display());
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{:?}", output.stderr);
+        let expected = format!(
+            "gcc/13-it's on-a b\n{}\n",
+            directory.join("workdir").display()
+        );
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            expected,
+            "{:?}",
+            output.stderr
+        );
         let output = run("module() { false; }; export -f module");
-        assert!(String::from_utf8(output.stderr).unwrap().contains("cannot load module gcc/13"));
+        assert!(
+            String::from_utf8(output.stderr)
+                .unwrap()
+                .contains("cannot load module gcc/13")
+        );
         assert_eq!(output.status.code(), Some(1));
     }
 }

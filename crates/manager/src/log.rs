@@ -28,8 +28,19 @@ pub struct Log {
 impl Log {
     /// A log that adds to this file.
     pub fn new(file: File, plan: Arc<Plan>) -> Self {
-        let width = plan.instances.iter().map(|planned| planned.name.len()).max().unwrap_or(0).clamp(7, 24);
-        Log { file, plan, width, zone: TimeZone::system() }
+        let width = plan
+            .instances
+            .iter()
+            .map(|planned| planned.name.len())
+            .max()
+            .unwrap_or(0)
+            .clamp(7, 24);
+        Log {
+            file,
+            plan,
+            width,
+            zone: TimeZone::system(),
+        }
     }
 
     /// Adds a record, and returns its line.
@@ -52,12 +63,18 @@ impl Log {
     }
 
     fn line(&self, record: &Record) -> String {
-        let name = record.instance.map_or("manager", |id| &self.plan.instances[id].name);
+        let name = record
+            .instance
+            .map_or("manager", |id| &self.plan.instances[id].name);
         let (level, width) = (record.level.name(), self.width);
         let mut line = format!("{}  {level:<8} {name:<width$}  ", self.time(record.time));
         if let Some(simulated) = record.simulated {
             // Large and small numbers with an exponent, so that they stay short.
-            let _ = write!(line, "t={}  ", format!("{simulated:?}").trim_end_matches(".0"));
+            let _ = write!(
+                line,
+                "t={}  ",
+                format!("{simulated:?}").trim_end_matches(".0")
+            );
         }
         // What follows stands under the first line, so that every record begins with its time.
         let mut lines = record.text.lines();
@@ -69,10 +86,17 @@ impl Log {
     }
 
     fn time(&self, seconds: Option<f64>) -> String {
-        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let now = || {
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs_f64()
+        };
         let micros = (seconds.unwrap_or_else(now) * 1e6) as i64;
         let time = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH);
-        time.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
+        time.to_zoned(self.zone.clone())
+            .strftime("%Y-%m-%d %H:%M:%S%.3f")
+            .to_string()
     }
 }
 
@@ -84,7 +108,10 @@ pub fn is_command(letter: char) -> bool {
 
 /// Now, as it stands in the name of a run directory.
 pub fn stamp() -> String {
-    Timestamp::now().to_zoned(TimeZone::system()).strftime("%Y%m%d_%H%M%S").to_string()
+    Timestamp::now()
+        .to_zoned(TimeZone::system())
+        .strftime("%Y%m%d_%H%M%S")
+        .to_string()
 }
 
 #[cfg(test)]
@@ -99,22 +126,50 @@ mod tests {
         let mut log = Log::new(File::create(&path).unwrap(), Arc::new(Plan::default()));
         log.zone = TimeZone::UTC;
         let text = "first\nsecond".into();
-        let record =
-            Record { level: Level::Warning, instance: None, time: Some(1.5), simulated: Some(0.25), text };
+        let record = Record {
+            level: Level::Warning,
+            instance: None,
+            time: Some(1.5),
+            simulated: Some(0.25),
+            text,
+        };
         log.write(&record).unwrap();
         let written = std::fs::read_to_string(path).unwrap();
-        assert_eq!(written, "1970-01-01 00:00:01.500  WARNING  manager  t=0.25  first\n    second\n");
+        assert_eq!(
+            written,
+            "1970-01-01 00:00:01.500  WARNING  manager  t=0.25  first\n    second\n"
+        );
         assert_eq!(stamp().len(), 15);
-        let at = |simulated| log.line(&Record { simulated: Some(simulated), ..record.clone() });
-        assert!(at(1e300).contains("  t=1e300  ") && at(20.0).contains("  t=20  "), "{}", at(1e300));
+        let at = |simulated| {
+            log.line(&Record {
+                simulated: Some(simulated),
+                ..record.clone()
+            })
+        };
+        assert!(
+            at(1e300).contains("  t=1e300  ") && at(20.0).contains("  t=20  "),
+            "{}",
+            at(1e300)
+        );
     }
 
     #[test]
     fn a_full_disk_is_an_error() {
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
         let mut log = Log::new(full, Arc::new(Plan::default()));
-        let record =
-            Record { level: Level::Info, instance: None, time: None, simulated: None, text: "x".into() };
-        assert_eq!(log.write(&record).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        let record = Record {
+            level: Level::Info,
+            instance: None,
+            time: None,
+            simulated: None,
+            text: "x".into(),
+        };
+        assert_eq!(
+            log.write(&record).unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
     }
 }

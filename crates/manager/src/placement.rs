@@ -47,7 +47,15 @@ pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
             .enumerate()
             .map(|(at, users)| {
                 let free = users.iter().all(|&user| share(id, user));
-                (!free, if free { usize::MAX - users.len() } else { users.len() }, at)
+                (
+                    !free,
+                    if free {
+                        usize::MAX - users.len()
+                    } else {
+                        users.len()
+                    },
+                    at,
+                )
             })
             .collect();
         order.sort_unstable();
@@ -88,17 +96,26 @@ pub fn alternating(network: &Network) -> HashSet<(ComponentId, ComponentId)> {
     // A call is one only if the answer comes back, from the called component or from one that runs after it.
     let mut next = after.clone();
     for (caller, called) in calls {
-        let answered =
-            reach(&after, called).into_iter().chain([called]).any(|at| returns[at].contains(&caller));
+        let answered = reach(&after, called)
+            .into_iter()
+            .chain([called])
+            .any(|at| returns[at].contains(&caller));
         if answered {
             next[caller].push(called);
         }
     }
-    let shares =
-        |at: usize| network.components[at].program.as_ref().is_none_or(|program| program.can_share_resources);
+    let shares = |at: usize| {
+        network.components[at]
+            .program
+            .as_ref()
+            .is_none_or(|program| program.can_share_resources)
+    };
     let mut pairs = HashSet::new();
     for one in (0..count).filter(|&at| shares(at)) {
-        for other in reach(&next, one).into_iter().filter(|&at| at != one && shares(at)) {
+        for other in reach(&next, one)
+            .into_iter()
+            .filter(|&at| at != one && shares(at))
+        {
             pairs.insert((network.components[one].id, network.components[other].id));
             pairs.insert((network.components[other].id, network.components[one].id));
         }
@@ -108,8 +125,14 @@ pub fn alternating(network: &Network) -> HashSet<(ComponentId, ComponentId)> {
 
 fn operators(network: &Network, bundle: &Bundle) -> (Operator, Operator) {
     let (sender, receiver) = network.ends(bundle);
-    let from = sender.ports.get(&bundle.sender_port).map_or(Operator::OF, |port| port.operator);
-    let to = receiver.ports.get(&bundle.receiver_port).map_or(Operator::FInit, |port| port.operator);
+    let from = sender
+        .ports
+        .get(&bundle.sender_port)
+        .map_or(Operator::OF, |port| port.operator);
+    let to = receiver
+        .ports
+        .get(&bundle.receiver_port)
+        .map_or(Operator::FInit, |port| port.operator);
     (from, to)
 }
 
@@ -135,7 +158,12 @@ mod tests {
 
     fn placed(text: &str, cores: u32) -> (Plan, Placement) {
         let description = load_texts(&[("m.ymmsl", text)], &LoadOptions::default()).unwrap();
-        let plan = compile(&description.network(None).unwrap(), &[], &Choices::default()).unwrap();
+        let plan = compile(
+            &description.network(None).unwrap(),
+            &[],
+            &Choices::default(),
+        )
+        .unwrap();
         let placement = place(&plan, &(0..cores).collect::<Vec<_>>());
         (plan, placement)
     }
@@ -147,7 +175,8 @@ mod tests {
         )
     }
 
-    const MACRO: &str = "      macro: {description: x, ports: {o_i: out, s: back}, implementation: p}\n";
+    const MACRO: &str =
+        "      macro: {description: x, ports: {o_i: out, s: back}, implementation: p}\n";
 
     fn micro(name: &str, program: &str, more: &str) -> String {
         format!(
@@ -159,37 +188,57 @@ mod tests {
 
     #[test]
     fn caller_and_called_share_a_core() {
-        let (_, placement) = placed(&model(&(MACRO.to_owned() + &micro("micro", "p", "")), CALL, ""), 4);
+        let (_, placement) = placed(
+            &model(&(MACRO.to_owned() + &micro("micro", "p", "")), CALL, ""),
+            4,
+        );
         assert_eq!(placement.cores.iter().collect::<Vec<_>>(), [&[0], &[0]]);
         assert!(!placement.crowded.iter().any(|&crowded| crowded));
     }
 
     #[test]
     fn components_of_titins_own_keep_nobody_from_a_core() {
-        let components = "      macro: {description: x, ports: {o_i: out}, implementation: p}\n".to_owned()
+        let components = "      macro: {description: x, ports: {o_i: out}, implementation: p}\n"
+            .to_owned()
             + "      kept: {description: x, ports: {s: in}, implementation: titin.sink}\n";
         let (_, placement) = placed(&model(&components, "      macro.out: kept.in\n", ""), 1);
-        assert_eq!(placement.crowded.iter().copied().collect::<Vec<_>>(), [false, false]);
+        assert_eq!(
+            placement.crowded.iter().copied().collect::<Vec<_>>(),
+            [false, false]
+        );
     }
 
     #[test]
     fn a_program_may_refuse_to_share() {
-        let (_, placement) = placed(&model(&(MACRO.to_owned() + &micro("micro", "q", "")), CALL, ""), 4);
+        let (_, placement) = placed(
+            &model(&(MACRO.to_owned() + &micro("micro", "q", "")), CALL, ""),
+            4,
+        );
         assert_eq!(placement.cores.iter().collect::<Vec<_>>(), [&[0], &[1]]);
     }
 
     #[test]
     fn copies_compute_at_the_same_time_and_the_caller_with_none_of_them() {
         let components = MACRO.to_owned() + &micro("micro", "p", ", multiplicity: 3");
-        let (plan, placement) = placed(&model(&components, CALL, "resources: {m.macro: {threads: 2}}"), 2);
+        let (plan, placement) = placed(
+            &model(&components, CALL, "resources: {m.macro: {threads: 2}}"),
+            2,
+        );
         assert_eq!(plan.instances.len(), 4);
-        assert_eq!(placement.cores.iter().collect::<Vec<_>>(), [&[0, 1][..], &[0], &[1], &[0]]);
-        assert_eq!(placement.crowded.iter().copied().collect::<Vec<_>>(), [false, true, false, true]);
+        assert_eq!(
+            placement.cores.iter().collect::<Vec<_>>(),
+            [&[0, 1][..], &[0], &[1], &[0]]
+        );
+        assert_eq!(
+            placement.crowded.iter().copied().collect::<Vec<_>>(),
+            [false, true, false, true]
+        );
     }
 
     #[test]
     fn a_component_that_does_not_answer_is_not_waited_for() {
-        let components = "      macro: {description: x, ports: {o_i: out}, implementation: p}\n".to_owned()
+        let components = "      macro: {description: x, ports: {o_i: out}, implementation: p}\n"
+            .to_owned()
             + "      viewer: {description: x, ports: {f_init: in}, implementation: p}\n";
         let (_, placement) = placed(&model(&components, "      macro.out: viewer.in\n", ""), 4);
         assert_eq!(placement.cores.iter().collect::<Vec<_>>(), [&[0], &[1]]);
@@ -201,6 +250,9 @@ mod tests {
         let conduits =
             "      macro.out: micro.in\n      micro.out: mapper.in\n      mapper.out: macro.back\n";
         let (_, placement) = placed(&model(&components, conduits, ""), 4);
-        assert_eq!(placement.cores.iter().collect::<Vec<_>>(), [&[0], &[0], &[0]]);
+        assert_eq!(
+            placement.cores.iter().collect::<Vec<_>>(),
+            [&[0], &[0], &[0]]
+        );
     }
 }

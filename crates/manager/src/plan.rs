@@ -195,7 +195,10 @@ pub struct Guest {
 
 impl Default for What {
     fn default() -> Self {
-        What::Executable { path: String::new(), args: Vec::new() }
+        What::Executable {
+            path: String::new(),
+            args: Vec::new(),
+        }
     }
 }
 
@@ -247,7 +250,9 @@ pub struct Conduit {
 impl Conduit {
     /// Whether the receiver pulls the field that goes by it.
     pub fn is_pulled(&self) -> bool {
-        self.pattern.as_ref().is_some_and(|pattern| pattern.cache().is_some())
+        self.pattern
+            .as_ref()
+            .is_some_and(|pattern| pattern.cache().is_some())
     }
 }
 
@@ -365,7 +370,10 @@ impl<T> IndexMut<InstanceId> for PerInstance<T> {
 impl Plan {
     /// Whether a filter chooses by the steps in which messages were sent.
     pub fn counts_steps(&self) -> bool {
-        self.conduits.iter().flat_map(|conduit| &conduit.filters).any(|filter| filter.kind.chooses())
+        self.conduits
+            .iter()
+            .flat_map(|conduit| &conduit.filters)
+            .any(|filter| filter.kind.chooses())
     }
 
     /// Whether two instances never compute at the same time.
@@ -373,12 +381,18 @@ impl Plan {
         let (one, other) = (&self.instances[one], &self.instances[other]);
         let common = one.indices.len().min(other.indices.len());
         one.indices[..common] == other.indices[..common]
-            && self.alternating.contains(&(one.component_id, other.component_id))
+            && self
+                .alternating
+                .contains(&(one.component_id, other.component_id))
     }
 
     /// The instance that stands for the process in which this one runs: the first of its host, or itself.
     pub fn leader(&self, id: InstanceId) -> InstanceId {
-        if let Start::Guest(leader) = self.instances[id].start { leader } else { id }
+        if let Start::Guest(leader) = self.instances[id].start {
+            leader
+        } else {
+            id
+        }
     }
 
     /// The host in whose process an instance runs, if it has no process of its own.
@@ -396,7 +410,11 @@ impl Plan {
     pub fn sharers(&self, id: InstanceId) -> Vec<InstanceId> {
         let leader = self.leader(id);
         match self.hosting(leader) {
-            Some(_) => self.instances.ids().filter(|&other| self.leader(other) == leader).collect(),
+            Some(_) => self
+                .instances
+                .ids()
+                .filter(|&other| self.leader(other) == leader)
+                .collect(),
             None => vec![id],
         }
     }
@@ -408,6 +426,9 @@ impl Plan {
 
     /// All conduits with their numbers.
     pub fn numbered(&self) -> impl Iterator<Item = (ConduitId, &Conduit)> {
-        self.conduits.iter().enumerate().map(|(at, conduit)| (ConduitId(at as u32), conduit))
+        self.conduits
+            .iter()
+            .enumerate()
+            .map(|(at, conduit)| (ConduitId(at as u32), conduit))
     }
 }

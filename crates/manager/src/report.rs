@@ -32,7 +32,13 @@ const QUIT: &str = "bdb.BdbQuit";
 const NO_LIBRARY: &str = "error while loading shared libraries: ";
 
 /// How programs say that there is no such file.
-const MISSING: [&str; 5] = ["o such file", "annot open", "not found", "does not exist", "ould not open"];
+const MISSING: [&str; 5] = [
+    "o such file",
+    "annot open",
+    "not found",
+    "does not exist",
+    "ould not open",
+];
 
 /// Instances that are listed.
 const MOST: usize = 12;
@@ -97,16 +103,24 @@ impl Story {
             (Some(_), all) => Some(format!("it ran {}", some(all.iter().map(|id| name(*id))))),
             (None, _) => program,
         };
-        let printed: Vec<&str> = output.iter().flat_map(|(_, lines)| lines).map(String::as_str).collect();
-        let advice = told_by_output(&printed, culprit.map(name).as_deref(), titin).unwrap_or_else(|| {
-            let lost = match &failure.cause {
-                Cause::Instance(id, fault) if fault.may_miss_a_file() => {
-                    lost_file(&plan.instances[*id], &place(*id).join("workdir"), &printed)
-                }
-                _ => None,
-            };
-            lost.into_iter().flatten().chain(advice(manager, failure)).collect()
-        });
+        let printed: Vec<&str> = output
+            .iter()
+            .flat_map(|(_, lines)| lines)
+            .map(String::as_str)
+            .collect();
+        let advice =
+            told_by_output(&printed, culprit.map(name).as_deref(), titin).unwrap_or_else(|| {
+                let lost = match &failure.cause {
+                    Cause::Instance(id, fault) if fault.may_miss_a_file() => {
+                        lost_file(&plan.instances[*id], &place(*id).join("workdir"), &printed)
+                    }
+                    _ => None,
+                };
+                lost.into_iter()
+                    .flatten()
+                    .chain(advice(manager, failure))
+                    .collect()
+            });
         Story {
             model: plan.model.clone(),
             seconds: failure.at.as_secs_f64(),
@@ -124,8 +138,16 @@ impl Story {
                 _ => last_of_each(manager, &culprits),
             },
             output,
-            affected: manager.affected(&culprits).into_iter().map(|(id, how)| (name(id), how)).collect(),
-            waits: failure.waits.iter().map(|(id, wait)| format!("{} {wait}", name(*id))).collect(),
+            affected: manager
+                .affected(&culprits)
+                .into_iter()
+                .map(|(id, how)| (name(id), how))
+                .collect(),
+            waits: failure
+                .waits
+                .iter()
+                .map(|(id, wait)| format!("{} {wait}", name(*id)))
+                .collect(),
             computing: if failure.is_wished() {
                 failure.computing.iter().map(|id| name(*id)).collect()
             } else {
@@ -163,15 +185,25 @@ impl Story {
             false => text.to_owned(),
         };
         let mut page = String::new();
-        let how = if self.interrupted { "was ended" } else { "failed" };
-        let title = format!("The run of {} {how} after {:.1} s.", self.model, self.seconds);
+        let how = if self.interrupted {
+            "was ended"
+        } else {
+            "failed"
+        };
+        let title = format!(
+            "The run of {} {how} after {:.1} s.",
+            self.model, self.seconds
+        );
         let _ = writeln!(page, "{}\n", paint("1;31", &title));
         let mut section = |heading: &str, lines: Vec<String>| {
             for (number, line) in lines.iter().enumerate() {
                 // Most of it comes from programs, and is shown at a terminal.
                 for (row, text) in wrapped(&clean(line)).iter().enumerate() {
-                    let text =
-                        if (number, heading) == (0, "First:") { paint("31", text) } else { text.clone() };
+                    let text = if (number, heading) == (0, "First:") {
+                        paint("31", text)
+                    } else {
+                        text.clone()
+                    };
                     let heading = if (number, row) == (0, 0) { heading } else { "" };
                     let _ = writeln!(page, "{} {text}", paint("1", &format!("{heading:<9}")));
                 }
@@ -183,7 +215,12 @@ impl Story {
         section("Last:", self.last_words());
         section(
             "Affected:",
-            listed(self.affected.iter().map(|(name, how)| format!("{name}: {how}")).collect()),
+            listed(
+                self.affected
+                    .iter()
+                    .map(|(name, how)| format!("{name}: {how}"))
+                    .collect(),
+            ),
         );
         if !self.deadlock {
             section("Waiting:", listed(self.waits.clone()));
@@ -220,7 +257,10 @@ impl Story {
 
     /// A path as seen from the run directory.
     fn short(&self, path: &Path) -> String {
-        path.strip_prefix(&self.directory).unwrap_or(path).display().to_string()
+        path.strip_prefix(&self.directory)
+            .unwrap_or(path)
+            .display()
+            .to_string()
     }
 }
 
@@ -261,24 +301,40 @@ fn wrapped(line: &str) -> Vec<String> {
     let mut rest = line;
     while let Some((end, _)) = rest.char_indices().nth(WIDTH - margin.len()) {
         let between_words = |&at: &usize| rest[at..].starts_with(' ');
-        let at =
-            (end / 2..=end).rev().filter(|&at| rest.is_char_boundary(at)).find(between_words).unwrap_or(end);
+        let at = (end / 2..=end)
+            .rev()
+            .filter(|&at| rest.is_char_boundary(at))
+            .find(between_words)
+            .unwrap_or(end);
         rows.push(&rest[..at]);
         rest = rest[at..].trim_start();
     }
     rows.push(rest);
     let (first, last) = (ROWS / 2, rows.len().saturating_sub(ROWS / 2));
     let mut shown = Vec::new();
-    for (number, row) in rows.iter().enumerate().filter(|(number, _)| *number < first || *number >= last) {
-        let gap = if number == last && last > first { "… " } else { "" };
-        shown.push(format!("{}{gap}{row}", if number > 0 { margin } else { "" }));
+    for (number, row) in rows
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| *number < first || *number >= last)
+    {
+        let gap = if number == last && last > first {
+            "… "
+        } else {
+            ""
+        };
+        shown.push(format!(
+            "{}{gap}{row}",
+            if number > 0 { margin } else { "" }
+        ));
     }
     shown
 }
 
 /// A line without letters that would move the cursor, or worse.
 fn clean(line: &str) -> String {
-    line.chars().filter(|c| !is_command(*c) || *c == '\t').collect()
+    line.chars()
+        .filter(|c| !is_command(*c) || *c == '\t')
+        .collect()
 }
 
 /// The last lines of what an instance has printed that are its own: its errors may be on either. What a launcher says, or a backtrace
@@ -292,7 +348,11 @@ fn outputs(folder: &Path) -> Vec<(PathBuf, Vec<String>)> {
         .filter(|(_, own)| !own.is_empty())
         .collect();
     if shown.is_empty() {
-        shown.extend(all.into_iter().map(|(lines, file)| (file, lines)).find(|(_, lines)| !lines.is_empty()));
+        shown.extend(
+            all.into_iter()
+                .map(|(lines, file)| (file, lines))
+                .find(|(_, lines)| !lines.is_empty()),
+        );
     }
     for (number, (_, lines)) in shown.iter_mut().enumerate() {
         let most = if number == 0 { TAIL } else { BESIDE };
@@ -314,11 +374,18 @@ fn tail(file: &Path) -> Vec<String> {
         Ok(bytes)
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
-    text.lines().map(clean).filter(|line| !line.trim().is_empty()).collect()
+    text.lines()
+        .map(clean)
+        .filter(|line| !line.trim().is_empty())
+        .collect()
 }
 
 fn without_noise(lines: &[String]) -> Vec<String> {
-    without_launcher(lines).into_iter().filter(|line| !is_frame(line)).cloned().collect()
+    without_launcher(lines)
+        .into_iter()
+        .filter(|line| !is_frame(line))
+        .cloned()
+        .collect()
 }
 
 /// Whether a line is that of a backtrace which names no place in a program's source: as gfortran writes them
@@ -326,15 +393,25 @@ fn without_noise(lines: &[String]) -> Vec<String> {
 fn is_frame(line: &str) -> bool {
     let line = line.trim();
     let gfortran = line.strip_prefix('#').is_some_and(|rest| {
-        rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains(" 0x") && rest.ends_with("in ???")
+        rest.starts_with(|c: char| c.is_ascii_digit())
+            && rest.contains(" 0x")
+            && rest.ends_with("in ???")
     });
     let open_mpi = || {
-        let number = line.split_once("] [").and_then(|(_, rest)| rest.split_once(']'));
+        let number = line
+            .split_once("] [")
+            .and_then(|(_, rest)| rest.split_once(']'));
         let is_number = |(number, _): (&str, &str)| number.trim().parse::<u32>().is_ok();
-        line.starts_with('[') && number.is_some_and(is_number) && line.ends_with(']') && line.contains("[0x")
+        line.starts_with('[')
+            && number.is_some_and(is_number)
+            && line.ends_with(']')
+            && line.contains("[0x")
     };
-    const AROUND: [&str; 3] =
-        ["Error termination. Backtrace:", "*** Process received signal ***", "*** End of error message ***"];
+    const AROUND: [&str; 3] = [
+        "Error termination. Backtrace:",
+        "*** Process received signal ***",
+        "*** End of error message ***",
+    ];
     gfortran || open_mpi() || AROUND.iter().any(|around| line.ends_with(around))
 }
 
@@ -362,12 +439,17 @@ fn without_launcher(lines: &[String]) -> Vec<&String> {
     ];
     let has = |line: &str, marks: &[&str]| marks.iter().any(|mark| line.contains(mark));
     let is_edge = |line: &String| {
-        line.len() > 20 && line.bytes().all(|c| c == line.as_bytes()[0] && b"-=".contains(&c))
+        line.len() > 20
+            && line
+                .bytes()
+                .all(|c| c == line.as_bytes()[0] && b"-=".contains(&c))
     };
     let mut own = Vec::new();
     let mut rest = lines;
     while let [line, after @ ..] = rest {
-        let frame = is_edge(line).then(|| after.iter().position(is_edge)).flatten();
+        let frame = is_edge(line)
+            .then(|| after.iter().position(is_edge))
+            .flatten();
         match frame.map(|length| after.split_at(length)) {
             Some((inside, behind)) if inside.iter().any(|line| has(line, &IN_FRAME)) => {
                 own.extend(inside.iter().filter(|line| has(line, &TELLING)));
@@ -396,7 +478,9 @@ fn told_by_output(printed: &[&str], instance: Option<&str>, titin: &Path) -> Opt
             "how to start this one in yours.".into(),
         ]);
     }
-    let library = printed.iter().find_map(|line| line.split_once(NO_LIBRARY)?.1.split_once(": cannot open"));
+    let library = printed
+        .iter()
+        .find_map(|line| line.split_once(NO_LIBRARY)?.1.split_once(": cannot open"));
     library.map(|(library, _)| {
         vec![
             format!("The shared library {library} is not found: name its folder in the program's entry,"),
@@ -427,7 +511,9 @@ fn another_python(titin: &Path) -> Vec<String> {
 /// What to do where a program was given a file that is not in its work directory, but stands beside the description; or has
 /// named such a file in what it has printed.
 fn lost_file(planned: &Planned, workdir: &Path, printed: &[&str]) -> Option<Vec<String>> {
-    let Start::Program(program) = &planned.start else { return None };
+    let Start::Program(program) = &planned.start else {
+        return None;
+    };
     let words: Vec<&str> = match &program.what {
         What::Executable { args, .. } => args.iter().map(String::as_str).collect(),
         What::Script(text) => text.split_whitespace().collect(),
@@ -438,9 +524,12 @@ fn lost_file(planned: &Planned, workdir: &Path, printed: &[&str]) -> Option<Vec<
         let named = Path::new(word).is_relative() && !word.starts_with('-');
         named && program.folder.join(word).is_file() && !workdir.join(word).exists()
     };
-    let lines = printed.iter().filter(|line| MISSING.iter().any(|words| line.contains(words)));
+    let lines = printed
+        .iter()
+        .filter(|line| MISSING.iter().any(|words| line.contains(words)));
     let named = lines.flat_map(|line| {
-        line.split(|c: char| c.is_whitespace() || "'\"`:;,()[]<>".contains(c)).filter(|word| !word.is_empty())
+        line.split(|c: char| c.is_whitespace() || "'\"`:;,()[]<>".contains(c))
+            .filter(|word| !word.is_empty())
     });
     let lost = words.into_iter().chain(named).find(is_lost)?;
     let file = Path::new(lost).file_name()?.display();
@@ -542,8 +631,13 @@ mod tests {
             culprit: Some("macro".into()),
             program: Some("program solver".into()),
             records: vec!["logged".into()],
-            output: vec![("/runs/r/instances/macro/stderr.txt".into(), vec!["negative depth".into()])],
-            affected: (0..40).map(|i| (format!("micro[{i}]"), "lost macro".into())).collect(),
+            output: vec![(
+                "/runs/r/instances/macro/stderr.txt".into(),
+                vec!["negative depth".into()],
+            )],
+            affected: (0..40)
+                .map(|i| (format!("micro[{i}]"), "lost macro".into()))
+                .collect(),
             waits: vec!["micro[0] waits to receive message 4 on in, for macro.out".into()],
             computing: Vec::new(),
             directory: "/runs/r".into(),
@@ -556,7 +650,10 @@ mod tests {
         let (single, double) = ("-".repeat(74), "=".repeat(83));
         let kept = |lines: &[&str]| {
             let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-            without_launcher(&lines).into_iter().cloned().collect::<Vec<_>>()
+            without_launcher(&lines)
+                .into_iter()
+                .cloned()
+                .collect::<Vec<_>>()
         };
         let own = [&*single, "negative depth in cell 7", &single];
         assert_eq!(kept(&own), own, "a frame of the program's");
@@ -572,7 +669,10 @@ mod tests {
             "  Exit code:    9",
             &single,
         ];
-        assert_eq!(kept(&open_mpi), ["  Process name: [[5399,1],2]", "  Exit code:    9"]);
+        assert_eq!(
+            kept(&open_mpi),
+            ["  Process name: [[5399,1],2]", "  Exit code:    9"]
+        );
         let abort = [
             &*single,
             "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD",
@@ -611,8 +711,14 @@ mod tests {
                         of instances/macro/stderr.txt:\n          | negative depth\n\
                         Affected: micro[0]: lost macro\n";
         assert!(page.starts_with(expected), "{page}");
-        assert!(page.contains("and 29 more\nWaiting:  micro[0] waits to receive"), "{page}");
-        assert!(page.ends_with("Next:     Run it in a debugger.\n"), "{page}");
+        assert!(
+            page.contains("and 29 more\nWaiting:  micro[0] waits to receive"),
+            "{page}"
+        );
+        assert!(
+            page.ends_with("Next:     Run it in a debugger.\n"),
+            "{page}"
+        );
         assert!(page.lines().count() < 40);
         assert!(!page.contains('\x1b'));
         assert!(story().page(true).starts_with("\x1b[1;31mThe run of demo"));
@@ -628,25 +734,45 @@ mod tests {
             std::fs::write(folder.path().join(file), "").unwrap();
         }
         let advice = |what| {
-            let program = Program { what, folder: folder.path().into(), ..Program::default() };
+            let program = Program {
+                what,
+                folder: folder.path().into(),
+                ..Program::default()
+            };
             let start = Start::Program(program);
             lost_file(
-                &Planned { name: "m[1]".into(), component: "m".into(), start, ..Planned::default() },
+                &Planned {
+                    name: "m[1]".into(),
+                    component: "m".into(),
+                    start,
+                    ..Planned::default()
+                },
                 &workdir,
                 &[],
             )
         };
         let run = |args: &[&str]| {
             let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-            advice(What::Executable { path: "python3".into(), args })
+            advice(What::Executable {
+                path: "python3".into(),
+                args,
+            })
         };
-        assert_eq!(run(&["-v", "both.txt", "none.txt", "/etc/passwd", ""]), None);
+        assert_eq!(
+            run(&["-v", "both.txt", "none.txt", "/etc/passwd", ""]),
+            None
+        );
         let told = run(&["-u", "code/a.py"]).unwrap().join(" ");
         assert!(
-            told.starts_with("m[1] runs in its work directory, where there is no code/a.py: write /"),
+            told.starts_with(
+                "m[1] runs in its work directory, where there is no code/a.py: write /"
+            ),
             "{told}"
         );
-        assert!(told.ends_with("`titin: {stage: {m: {in: [code/a.py]}}}`, and write a.py."), "{told}");
+        assert!(
+            told.ends_with("`titin: {stage: {m: {in: [code/a.py]}}}`, and write a.py."),
+            "{told}"
+        );
         assert!(advice(What::Script("exec python3 ./code/a.py".into())).is_some());
     }
 
@@ -657,9 +783,17 @@ mod tests {
         std::fs::create_dir_all(&workdir).unwrap();
         std::fs::write(folder.path().join("data.csv"), "").unwrap();
         let told = |line: &str| {
-            let program = Program { folder: folder.path().into(), ..Program::default() };
+            let program = Program {
+                folder: folder.path().into(),
+                ..Program::default()
+            };
             let start = Start::Program(program);
-            let planned = Planned { name: "m".into(), component: "m".into(), start, ..Planned::default() };
+            let planned = Planned {
+                name: "m".into(),
+                component: "m".into(),
+                start,
+                ..Planned::default()
+            };
             lost_file(&planned, &workdir, &[line])
         };
         for line in [
@@ -669,7 +803,8 @@ mod tests {
         ] {
             let advice = told(line).unwrap().join(" ");
             assert!(
-                advice.contains("there is no data.csv: write /") && advice.contains("{in: [data.csv]}"),
+                advice.contains("there is no data.csv: write /")
+                    && advice.contains("{in: [data.csv]}"),
                 "{advice}"
             );
         }
@@ -679,11 +814,21 @@ mod tests {
 
     #[test]
     fn a_program_that_says_what_is_wrong_with_its_start_is_listened_to() {
-        let told =
-            |line| told_by_output(&[line], Some("m[1]"), Path::new("/bin/titin")).map(|told| told.join(" "));
-        assert!(told("bdb.BdbQuit").unwrap().contains("`titin run --by-hand 'm[1]' ...`"));
+        let told = |line| {
+            told_by_output(&[line], Some("m[1]"), Path::new("/bin/titin"))
+                .map(|told| told.join(" "))
+        };
+        assert!(
+            told("bdb.BdbQuit")
+                .unwrap()
+                .contains("`titin run --by-hand 'm[1]' ...`")
+        );
         let line = "./m: error while loading shared libraries: libx.so.1: cannot open shared object file: No such file";
-        assert!(told(line).unwrap().starts_with("The shared library libx.so.1 is not found"));
+        assert!(
+            told(line)
+                .unwrap()
+                .starts_with("The shared library libx.so.1 is not found")
+        );
         assert_eq!(told("ValueError"), None);
     }
 
@@ -695,7 +840,12 @@ mod tests {
             std::fs::write(folder.path().join("stdout.txt"), out).unwrap();
             let shown = outputs(folder.path()).into_iter();
             shown
-                .map(|(file, lines)| (file.file_name().unwrap().to_str().unwrap().to_owned(), lines))
+                .map(|(file, lines)| {
+                    (
+                        file.file_name().unwrap().to_str().unwrap().to_owned(),
+                        lines,
+                    )
+                })
                 .collect::<Vec<_>>()
         };
         let edge = "-".repeat(74);
@@ -703,9 +853,15 @@ mod tests {
             "{edge}\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code.\n{edge}\n"
         );
         // LAMMPS.
-        let found = shown(&filler, "step 1\nERROR: Unknown command: fxi (src/input.cpp:314)\n");
+        let found = shown(
+            &filler,
+            "step 1\nERROR: Unknown command: fxi (src/input.cpp:314)\n",
+        );
         let error = "ERROR: Unknown command: fxi (src/input.cpp:314)".to_owned();
-        assert_eq!(found, [("stdout.txt".to_owned(), vec!["step 1".to_owned(), error])]);
+        assert_eq!(
+            found,
+            [("stdout.txt".to_owned(), vec!["step 1".to_owned(), error])]
+        );
         // gfortran, and Open MPI's own handler of signals.
         let trace = "At line 3 of file m.f90\nFortran runtime error: End of file\n\nError termination. Backtrace:\n#0  0x7f2b8d45e51f \
                      in ???\n#3  0x55 in ???\n#4  0x56 in solve_\n[vm:12] *** Process received signal ***\n[vm:12] Signal: \
@@ -718,24 +874,40 @@ mod tests {
             "#4  0x56 in solve_",
             "[vm:12] Signal: Segmentation fault (11)",
         ];
-        assert_eq!(found[0], ("stderr.txt".to_owned(), own.map(str::to_owned).to_vec()));
-        assert_eq!(found[1], ("stdout.txt".to_owned(), vec!["done 1".to_owned()]));
+        assert_eq!(
+            found[0],
+            ("stderr.txt".to_owned(), own.map(str::to_owned).to_vec())
+        );
+        assert_eq!(
+            found[1],
+            ("stdout.txt".to_owned(), vec!["done 1".to_owned()])
+        );
         // Of what a program prints in each step some is enough beside an error.
         let steps: String = (0..90).map(|step| format!("step {step}\n")).collect();
         let found = shown("ValueError\n", &steps);
-        assert_eq!((found[1].1.len(), found[1].1.last().unwrap().as_str()), (BESIDE, "step 89"));
+        assert_eq!(
+            (found[1].1.len(), found[1].1.last().unwrap().as_str()),
+            (BESIDE, "step 89")
+        );
         assert_eq!(shown("", &steps)[0].1.len(), TAIL);
         // Better filler than nothing.
         assert!(
-            shown(&filler, "").iter().flat_map(|(_, lines)| lines).any(|line| line.contains("Primary job"))
+            shown(&filler, "")
+                .iter()
+                .flat_map(|(_, lines)| lines)
+                .any(|line| line.contains("Primary job"))
         );
         assert!(shown("", "").is_empty());
     }
 
     #[test]
     fn who_was_at_work_is_told_to_a_user_who_ends_a_run() {
-        let page = Story { interrupted: true, computing: vec!["meso".into(), "micro[1]".into()], ..story() }
-            .page(false);
+        let page = Story {
+            interrupted: true,
+            computing: vec!["meso".into(), "micro[1]".into()],
+            ..story()
+        }
+        .page(false);
         assert!(page.contains("\nAt work:  meso, micro[1]\n"), "{page}");
         assert!(!story().page(false).contains("At work"));
     }
@@ -747,13 +919,28 @@ mod tests {
         assert!(another_python(&titin).join(" ").contains("virtual_env"));
         std::fs::write(folder.path().join("pyvenv.cfg"), "").unwrap();
         let advice = another_python(&titin).join("\n");
-        assert!(advice.contains(&format!("source {}/bin/activate\n", folder.path().display())), "{advice}");
+        assert!(
+            advice.contains(&format!(
+                "source {}/bin/activate\n",
+                folder.path().display()
+            )),
+            "{advice}"
+        );
     }
 
     #[test]
     fn what_it_logged_is_shown_beside_what_it_printed_and_nothing_twice() {
-        let records = ["pressure is rising", "negative depth", "was ended by SIGSEGV"].map(str::to_owned);
-        let page = Story { records: records.into(), ..story() }.page(false);
+        let records = [
+            "pressure is rising",
+            "negative depth",
+            "was ended by SIGSEGV",
+        ]
+        .map(str::to_owned);
+        let page = Story {
+            records: records.into(),
+            ..story()
+        }
+        .page(false);
         assert!(
             page.contains("of its log:\n          | pressure is rising\n          of instances/"),
             "{page}"
@@ -765,9 +952,18 @@ mod tests {
     #[test]
     fn who_waited_is_shown_whatever_the_culprit_is_called() {
         let cause = "deadlock_finder ended with exit code 3".to_owned();
-        let page = Story { cause: cause.clone(), ..story() }.page(false);
+        let page = Story {
+            cause: cause.clone(),
+            ..story()
+        }
+        .page(false);
         assert!(page.contains("Waiting:  micro[0]"), "{page}");
-        let page = Story { cause, deadlock: true, ..story() }.page(false);
+        let page = Story {
+            cause,
+            deadlock: true,
+            ..story()
+        }
+        .page(false);
         assert!(!page.contains("Waiting:"), "{page}");
     }
 
@@ -784,8 +980,16 @@ mod tests {
             ..story()
         };
         let page = story.page(false);
-        assert!(!page.chars().any(|c| is_command(c) && c != '\n'), "{page:?}");
-        assert!(story.page(true).contains("\x1b[31mbell and ]0;title\x1b[0m\n"), "{page:?}");
+        assert!(
+            !page.chars().any(|c| is_command(c) && c != '\n'),
+            "{page:?}"
+        );
+        assert!(
+            story
+                .page(true)
+                .contains("\x1b[31mbell and ]0;title\x1b[0m\n"),
+            "{page:?}"
+        );
     }
 
     #[test]
@@ -810,11 +1014,20 @@ mod tests {
         let words = "word ".repeat(60);
         let rows = wrapped(&format!("| {words}do this"));
         assert_eq!(rows.len(), 2);
-        assert!(rows[0].starts_with("| word") && rows[1].starts_with("|   word"), "{rows:?}");
+        assert!(
+            rows[0].starts_with("| word") && rows[1].starts_with("|   word"),
+            "{rows:?}"
+        );
         assert!(rows[1].ends_with("do this"), "{rows:?}");
         let rows = wrapped(&format!("{}do this", "é".repeat(5000)));
         assert_eq!(rows.len(), ROWS);
-        assert!(rows[2].starts_with("… é") && rows[3].ends_with("do this"), "{rows:?}");
-        assert!(rows.iter().all(|row| row.chars().count() <= WIDTH + 2), "{rows:?}");
+        assert!(
+            rows[2].starts_with("… é") && rows[3].ends_with("do this"),
+            "{rows:?}"
+        );
+        assert!(
+            rows.iter().all(|row| row.chars().count() <= WIDTH + 2),
+            "{rows:?}"
+        );
     }
 }

@@ -43,9 +43,20 @@ impl Sentry {
     pub fn start(gone: impl Fn(u32) + Send + Sync + 'static) -> std::io::Result<Self> {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let over = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        epoll::add(&epoll, &over, epoll::EventData::new_u64(OVER), epoll::EventFlags::IN)?;
+        epoll::add(
+            &epoll,
+            &over,
+            epoll::EventData::new_u64(OVER),
+            epoll::EventFlags::IN,
+        )?;
         let (watched, turn) = (Arc::default(), AtomicU64::new(0));
-        let sentry = Sentry { epoll: epoll.clone(), watched, turn, over: over.clone(), gone: Arc::new(gone) };
+        let sentry = Sentry {
+            epoll: epoll.clone(),
+            watched,
+            turn,
+            over: over.clone(),
+            gone: Arc::new(gone),
+        };
         let (watched, gone) = (sentry.watched.clone(), sentry.gone.clone());
         let wait = move || {
             let mut events = Vec::with_capacity(64);
@@ -58,26 +69,35 @@ impl Sentry {
                         return drop(over);
                     }
                     // Dropping the descriptor takes it out of the set.
-                    let ended = watched.lock().expect("never poisoned").remove(&event.data.u64());
+                    let ended = watched
+                        .lock()
+                        .expect("never poisoned")
+                        .remove(&event.data.u64());
                     if let Some((pid, _)) = ended {
                         gone(pid);
                     }
                 }
             }
         };
-        std::thread::Builder::new().name("sentry".into()).spawn(wait)?;
+        std::thread::Builder::new()
+            .name("sentry".into())
+            .spawn(wait)?;
         Ok(sentry)
     }
 
     /// Watches this process. False if there is none.
     pub fn watch(&self, pid: u32) -> bool {
-        let Some(begun) = begun(pid) else { return false };
+        let Some(begun) = begun(pid) else {
+            return false;
+        };
         let handle = open(pid);
         // The number may have been given to another process in between.
         if self::begun(pid) != Some(begun) {
             return false;
         }
-        let Some(handle) = handle else { return self.look_after(pid, begun) };
+        let Some(handle) = handle else {
+            return self.look_after(pid, begun);
+        };
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let mut watched = self.watched.lock().expect("never poisoned");
         let data = epoll::EventData::new_u64(turn);
@@ -97,7 +117,10 @@ impl Sentry {
             }
             gone(pid);
         };
-        std::thread::Builder::new().name("sentry".into()).spawn(wait).is_ok()
+        std::thread::Builder::new()
+            .name("sentry".into())
+            .spawn(wait)
+            .is_ok()
     }
 }
 
@@ -121,14 +144,20 @@ pub fn is_ours(pid: u32, connection: &Path) -> bool {
     }
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let connection = connection.to_string_lossy();
-    environment.split(|&byte| byte == 0).any(|entry| entry.ends_with(connection.as_bytes()))
+    environment
+        .split(|&byte| byte == 0)
+        .any(|entry| entry.ends_with(connection.as_bytes()))
 }
 
 fn open(pid: u32) -> Option<OwnedFd> {
     if std::env::var_os(OLD_SYSTEM).is_some() {
         return None;
     }
-    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
+    pidfd_open(
+        Pid::from_raw(i32::try_from(pid).ok()?)?,
+        PidfdFlags::empty(),
+    )
+    .ok()
 }
 
 fn begun(pid: u32) -> Option<u64> {
@@ -171,13 +200,18 @@ mod tests {
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        children.iter().for_each(|child| assert_eq!(receiver.recv().unwrap(), child.id()));
+        children
+            .iter()
+            .for_each(|child| assert_eq!(receiver.recv().unwrap(), child.id()));
     }
 
     #[test]
     fn a_process_that_is_none_of_ours_is_known_by_its_environment() {
         // Some ancestor of this one: no descendant.
         let parent = parent(std::process::id()).unwrap();
-        assert!(!is_ours(parent, Path::new("/run/of/nobody/connection.json")));
+        assert!(!is_ours(
+            parent,
+            Path::new("/run/of/nobody/connection.json")
+        ));
     }
 }

@@ -72,7 +72,9 @@ pub struct Interrupter {
 impl Interrupter {
     /// The user wants the run to end; `signal` says how that was known. A second time it ends at once.
     pub fn interrupt(&self, signal: &str) {
-        let _ = self.sender.send(Incoming::Event(Event::Interrupted(signal.to_owned())));
+        let _ = self
+            .sender
+            .send(Incoming::Event(Event::Interrupted(signal.to_owned())));
     }
 
     /// The user stops the run for a while, as by Ctrl-Z. `stop` stops this process, and returns when it goes on; the
@@ -118,7 +120,10 @@ pub struct Session {
 impl Session {
     /// What ends this run from another thread.
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter { sender: self.sender.clone(), guard: self.guard.clone() }
+        Interrupter {
+            sender: self.sender.clone(),
+            guard: self.guard.clone(),
+        }
     }
 
     /// Runs to the end, whatever it is. Nothing of the run is left then but its directory.
@@ -134,12 +139,16 @@ impl Session {
         let mut next_look = view.pace().map(|pace| clock.now() + pace);
         while !over {
             let until = next_look.map_or(manager.deadline(), |look| look.min(manager.deadline()));
-            let heard = self.receiver.recv_timeout(until.saturating_sub(clock.now()));
+            let heard = self
+                .receiver
+                .recv_timeout(until.saturating_sub(clock.now()));
             let away = clock.woken(until).map(Event::Away);
             let event = match heard {
                 Ok(incoming) => self.hear(incoming, view),
                 Err(RecvTimeoutError::Timeout) => Some(Event::Tick),
-                Err(RecvTimeoutError::Disconnected) => unreachable!("the session holds a sender itself"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    unreachable!("the session holds a sender itself")
+                }
             };
             for event in away.into_iter().chain(event) {
                 let guard_lost = matches!(event, Event::GuardLost(_));
@@ -185,7 +194,10 @@ impl Session {
                 Some(Event::Lost(id, why))
             }
             Incoming::Paused(time) => {
-                let text = format!("was stopped for {:.1} s, and its programs with it", time.as_secs_f64());
+                let text = format!(
+                    "was stopped for {:.1} s, and its programs with it",
+                    time.as_secs_f64()
+                );
                 self.say(Level::Info, text, view);
                 None
             }
@@ -233,7 +245,10 @@ impl Session {
     /// Has all made ready for the instances that the user starts.
     fn prepare_by_hand(&mut self) {
         let instances = &self.plan.instances;
-        for id in instances.ids().filter(|&id| matches!(instances[id].start, Start::ByHand(_))) {
+        for id in instances
+            .ids()
+            .filter(|&id| matches!(instances[id].start, Start::ByHand(_)))
+        {
             self.starter.start(id);
             self.unready += 1;
         }
@@ -253,7 +268,11 @@ impl Session {
         match self.log.write(record) {
             Ok(line) => Some(line),
             Err(source) => {
-                let trouble = DirectoryError::Write { path: self.directory.log(), source }.to_string();
+                let trouble = DirectoryError::Write {
+                    path: self.directory.log(),
+                    source,
+                }
+                .to_string();
                 self.log_trouble = Some(trouble.clone());
                 view.said(Level::Error, &trouble);
                 let _ = self.sender.send(Incoming::Event(Event::Trouble(trouble)));
@@ -293,7 +312,9 @@ impl Session {
             );
             self.say(Level::Info, text, view);
         }
-        let nodes = std::env::var("SLURM_JOB_NUM_NODES").ok().and_then(|nodes| nodes.parse().ok());
+        let nodes = std::env::var("SLURM_JOB_NUM_NODES")
+            .ok()
+            .and_then(|nodes| nodes.parse().ok());
         if let Some(text) = nodes.and_then(|nodes| on_first_node(&self.plan, nodes, &self.host)) {
             self.say(Level::Info, text, view);
         }
@@ -325,8 +346,12 @@ fn on_first_node(plan: &Plan, nodes: u32, host: &str) -> Option<String> {
         }
         _ => false,
     };
-    let serial: Vec<&str> =
-        plan.instances.ids().filter(is_serial).map(|id| plan.instances[id].name.as_str()).collect();
+    let serial: Vec<&str> = plan
+        .instances
+        .ids()
+        .filter(is_serial)
+        .map(|id| plan.instances[id].name.as_str())
+        .collect();
     (nodes > 1 && !serial.is_empty()).then(|| {
         format!(
             "all programs without MPI run on {host}, the first of the job's {nodes} nodes: {}; `executable: srun, \

@@ -86,19 +86,36 @@ pub fn stage_in(
             let file = path.file_name().unwrap_or_default().to_owned();
             match taken.get(&file) {
                 Some(one) if *one == path => continue,
-                Some(one) => return Err(StageError::Clash { one: one.clone(), other: path }),
+                Some(one) => {
+                    return Err(StageError::Clash {
+                        one: one.clone(),
+                        other: path,
+                    });
+                }
                 None => {}
             }
-            if path.canonicalize().is_ok_and(|path| path.starts_with(run_directory)) {
+            if path
+                .canonicalize()
+                .is_ok_and(|path| path.starts_with(run_directory))
+            {
                 return Err(StageError::Itself(path));
             }
             let target = workdir.join(&file);
             // What is named is meant, also if it is a link.
             let copied = path.canonicalize().and_then(|real| {
-                Copier { root: &real, except: Some(run_directory), go_on }.copy(&real, &target)
+                Copier {
+                    root: &real,
+                    except: Some(run_directory),
+                    go_on,
+                }
+                .copy(&real, &target)
             });
             copied.map_err(|source| match go_on() {
-                true => StageError::Copy { from: path.clone(), to: target, source },
+                true => StageError::Copy {
+                    from: path.clone(),
+                    to: target,
+                    source,
+                },
                 false => StageError::Stopped,
             })?;
             taken.insert(file, path);
@@ -111,31 +128,55 @@ pub fn stage_in(
 pub(crate) fn locate(name: &str, folders: &[PathBuf]) -> Result<Vec<PathBuf>, StageError> {
     let mut found: Vec<PathBuf> = Vec::new();
     for path in folders.iter().flat_map(|folder| matches(folder, name)) {
-        if !found.iter().any(|before| before.file_name() == path.file_name()) {
+        if !found
+            .iter()
+            .any(|before| before.file_name() == path.file_name())
+        {
             found.push(path);
         }
     }
     if found.is_empty() {
-        let folders = folders.iter().map(|folder| folder.display().to_string()).collect();
-        return Err(StageError::Missing { name: name.to_owned(), folders });
+        let folders = folders
+            .iter()
+            .map(|folder| folder.display().to_string())
+            .collect();
+        return Err(StageError::Missing {
+            name: name.to_owned(),
+            folders,
+        });
     }
     Ok(found)
 }
 
 /// Copies results out of a work directory. Returns what is wrong with them.
-pub fn stage_out(names: &[String], workdir: &Path, results: &Path, go_on: GoOn<'_>) -> Vec<Problem> {
+pub fn stage_out(
+    names: &[String],
+    workdir: &Path,
+    results: &Path,
+    go_on: GoOn<'_>,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let root = workdir.canonicalize().unwrap_or_else(|_| workdir.to_owned());
-    let copier = Copier { root: &root, except: None, go_on };
+    let root = workdir
+        .canonicalize()
+        .unwrap_or_else(|_| workdir.to_owned());
+    let copier = Copier {
+        root: &root,
+        except: None,
+        go_on,
+    };
     for name in names {
         let found = matches(workdir, name);
         if found.is_empty() {
-            let text = format!("there is no {name} to keep as a result in {}", workdir.display());
+            let text = format!(
+                "there is no {name} to keep as a result in {}",
+                workdir.display()
+            );
             problems.push(Problem::Missing(text));
         }
         for path in found {
             let below = path.strip_prefix(workdir).ok();
-            let target = results.join(below.unwrap_or(Path::new(path.file_name().unwrap_or_default())));
+            let target =
+                results.join(below.unwrap_or(Path::new(path.file_name().unwrap_or_default())));
             match copier.copy(&path, &target) {
                 Ok(()) => {}
                 Err(_) if !go_on() => {
@@ -143,7 +184,11 @@ pub fn stage_out(names: &[String], workdir: &Path, results: &Path, go_on: GoOn<'
                     break;
                 }
                 Err(error) => {
-                    let text = format!("cannot copy {} to {}: {error}", path.display(), target.display());
+                    let text = format!(
+                        "cannot copy {} to {}: {error}",
+                        path.display(),
+                        target.display()
+                    );
                     problems.push(Problem::Lost(text));
                 }
             }
@@ -155,7 +200,8 @@ pub fn stage_out(names: &[String], workdir: &Path, results: &Path, go_on: GoOn<'
 /// Files and folders of that name; in its last part, `*` stands for any letters and `?` for one.
 fn matches(folder: &Path, name: &str) -> Vec<PathBuf> {
     let path = folder.join(name);
-    let (Some(parent), Some(pattern)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
+    let (Some(parent), Some(pattern)) = (path.parent(), path.file_name().and_then(OsStr::to_str))
+    else {
         return path.exists().then_some(path).into_iter().collect();
     };
     if path.exists() || !pattern.contains(['*', '?']) {
@@ -164,7 +210,10 @@ fn matches(folder: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
         .filter(|entry| {
-            entry.file_name().to_str().is_some_and(|name| fits(pattern.as_bytes(), name.as_bytes()))
+            entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| fits(pattern.as_bytes(), name.as_bytes()))
         })
         .map(|entry| entry.path())
         .collect();
@@ -176,7 +225,9 @@ fn matches(folder: &Path, name: &str) -> Vec<PathBuf> {
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern.first(), name.first()) {
         (None, None) => true,
-        (Some(b'*'), _) => fits(&pattern[1..], name) || !name.is_empty() && fits(pattern, &name[1..]),
+        (Some(b'*'), _) => {
+            fits(&pattern[1..], name) || !name.is_empty() && fits(pattern, &name[1..])
+        }
         (Some(b'?'), Some(_)) => fits(&pattern[1..], &name[1..]),
         (Some(a), Some(b)) => a == b && fits(&pattern[1..], &name[1..]),
         _ => false,
@@ -199,10 +250,14 @@ impl Copier<'_> {
         if !(self.go_on)() {
             return Err(named("was left out".to_owned()));
         }
-        let kind = fs::metadata(from).map_err(|error| named(format!("cannot be read: {error}")))?.file_type();
+        let kind = fs::metadata(from)
+            .map_err(|error| named(format!("cannot be read: {error}")))?
+            .file_type();
         if kind.is_file() {
             fs::create_dir_all(to.parent().unwrap_or(Path::new("")))?;
-            return self.copy_file(from, to).map_err(|error| named(format!("cannot be copied: {error}")));
+            return self
+                .copy_file(from, to)
+                .map_err(|error| named(format!("cannot be copied: {error}")));
         }
         if !kind.is_dir() {
             let text = "is neither a file nor a folder, but a pipe, a socket or a device; only files and folders are copied";
@@ -213,7 +268,10 @@ impl Copier<'_> {
             return Ok(());
         }
         if from.is_symlink() {
-            let around = from.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
+            let around = from
+                .parent()
+                .and_then(|parent| parent.canonicalize().ok())
+                .unwrap_or_default();
             if !real.starts_with(self.root) || around.starts_with(&real) {
                 let text = format!(
                     "is a link to the folder {}, which is not part of what is copied; links to such folders are not followed",
@@ -278,7 +336,13 @@ mod tests {
         fn stage_in(&self, names: &[&str]) -> Result<(), StageError> {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let folders = [self.path("one"), self.path("two")];
-            stage_in(&names, &folders, &self.workdir(), &self.path("one/run"), &|| true)
+            stage_in(
+                &names,
+                &folders,
+                &self.workdir(),
+                &self.path("one/run"),
+                &|| true,
+            )
         }
 
         fn staged(&self, file: &str) -> Option<String> {
@@ -291,16 +355,27 @@ mod tests {
         let stage = Stage::new(&["one/a.txt", "one/b.txt", "one/mesh/fine/points"]);
         stage.stage_in(&["*.txt", "mesh"]).unwrap();
         assert_eq!(stage.staged("b.txt").unwrap(), "one/b.txt");
-        assert_eq!(stage.staged("mesh/fine/points").unwrap(), "one/mesh/fine/points");
+        assert_eq!(
+            stage.staged("mesh/fine/points").unwrap(),
+            "one/mesh/fine/points"
+        );
         let error = stage.stage_in(&["c.txt"]).unwrap_err().to_string();
         assert!(error.contains("no c.txt to stage in"), "{error}");
 
         let results = stage.path("results");
         let names = ["?.txt".into(), "mesh/fine".into(), "out.nc".into()];
         let problems = stage_out(&names, &stage.workdir(), &results, &|| true);
-        assert_eq!(fs::read_to_string(results.join("a.txt")).unwrap(), "one/a.txt");
-        assert_eq!(fs::read_to_string(results.join("mesh/fine/points")).unwrap(), "one/mesh/fine/points");
-        let [Problem::Missing(text)] = &problems[..] else { panic!("{problems:?}") };
+        assert_eq!(
+            fs::read_to_string(results.join("a.txt")).unwrap(),
+            "one/a.txt"
+        );
+        assert_eq!(
+            fs::read_to_string(results.join("mesh/fine/points")).unwrap(),
+            "one/mesh/fine/points"
+        );
+        let [Problem::Missing(text)] = &problems[..] else {
+            panic!("{problems:?}")
+        };
         assert!(text.contains("no out.nc"), "{text}");
     }
 
@@ -308,7 +383,12 @@ mod tests {
     fn a_result_that_cannot_be_kept_is_told_from_one_that_is_missing() {
         let stage = Stage::new(&["one/a.txt", "results"]);
         stage.stage_in(&["a.txt"]).unwrap();
-        let problems = stage_out(&["a.txt".into()], &stage.workdir(), &stage.path("results"), &|| true);
+        let problems = stage_out(
+            &["a.txt".into()],
+            &stage.workdir(),
+            &stage.path("results"),
+            &|| true,
+        );
         assert!(
             matches!(&problems[..], [Problem::Lost(text)] if text.contains("cannot copy")),
             "{problems:?}"
@@ -318,17 +398,30 @@ mod tests {
     #[test]
     fn copying_can_be_ended_within_a_file() {
         let stage = Stage::new(&["one/small", "one/later"]);
-        File::create(stage.path("one/huge")).unwrap().set_len(4 * STRETCH).unwrap();
+        File::create(stage.path("one/huge"))
+            .unwrap()
+            .set_len(4 * STRETCH)
+            .unwrap();
         let names = ["small", "huge", "later"].map(str::to_owned);
         let asked = std::cell::Cell::new(0);
         // Once for each file, and within the huge one after its second stretch.
         let go_on = || asked.replace(asked.get() + 1) < 4;
         let results = stage.path("results");
         let problems = stage_out(&names, &stage.path("one"), &results, &go_on);
-        assert_eq!(problems, ["huge", "later"].map(|name| Problem::LeftOut(name.into())));
+        assert_eq!(
+            problems,
+            ["huge", "later"].map(|name| Problem::LeftOut(name.into()))
+        );
         assert!(results.join("small").exists() && !results.join("huge").exists());
         let folders = [stage.path("one")];
-        let error = stage_in(&names, &folders, &stage.workdir(), &stage.path("one/run"), &go_on).unwrap_err();
+        let error = stage_in(
+            &names,
+            &folders,
+            &stage.workdir(),
+            &stage.path("one/run"),
+            &go_on,
+        )
+        .unwrap_err();
         assert!(matches!(error, StageError::Stopped), "{error}");
         assert_eq!(stage.staged("small"), None);
     }
@@ -338,11 +431,17 @@ mod tests {
         let stage = Stage::new(&["one/case/mesh/points", "two/other/secret"]);
         rustix::fs::mkfifoat(rustix::fs::CWD, stage.path("one/pipe"), 0o600.into()).unwrap();
         let error = stage.stage_in(&["pipe"]).unwrap_err().to_string();
-        assert!(error.contains("one/pipe is neither a file nor a folder"), "{error}");
+        assert!(
+            error.contains("one/pipe is neither a file nor a folder"),
+            "{error}"
+        );
         // What the user names is followed.
         std::os::unix::fs::symlink(stage.path("one/case"), stage.path("one/link")).unwrap();
         stage.stage_in(&["link"]).unwrap();
-        assert_eq!(stage.staged("link/mesh/points").unwrap(), "one/case/mesh/points");
+        assert_eq!(
+            stage.staged("link/mesh/points").unwrap(),
+            "one/case/mesh/points"
+        );
 
         let work = stage.workdir();
         rustix::fs::mkfifoat(rustix::fs::CWD, work.join("out"), 0o600.into()).unwrap();
@@ -353,10 +452,19 @@ mod tests {
         let problems = stage_out(&["*".into()], &work, &results, &|| true);
         let told = format!("{problems:?}");
         assert_eq!(problems.len(), 3, "{told}");
-        assert!(told.contains("out is neither a file nor a folder"), "{told}");
-        assert!(told.contains("away is a link to the folder") && told.contains("self is a link"), "{told}");
+        assert!(
+            told.contains("out is neither a file nor a folder"),
+            "{told}"
+        );
+        assert!(
+            told.contains("away is a link to the folder") && told.contains("self is a link"),
+            "{told}"
+        );
         assert!(!results.join("away").exists());
-        assert_eq!(fs::read_to_string(results.join("link/inside/points")).unwrap(), "one/case/mesh/points");
+        assert_eq!(
+            fs::read_to_string(results.join("link/inside/points")).unwrap(),
+            "one/case/mesh/points"
+        );
     }
 
     #[test]
@@ -372,8 +480,14 @@ mod tests {
     #[test]
     fn two_files_that_would_become_one_are_refused() {
         let stage = Stage::new(&["one/coarse/mesh", "one/fine/mesh"]);
-        let error = stage.stage_in(&["coarse/mesh", "fine/mesh"]).unwrap_err().to_string();
-        assert!(error.contains("coarse/mesh and ") && error.contains("under the name mesh"), "{error}");
+        let error = stage
+            .stage_in(&["coarse/mesh", "fine/mesh"])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("coarse/mesh and ") && error.contains("under the name mesh"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -395,7 +509,11 @@ mod tests {
             ("?", "", false),
             ("a?c*", "abc", true),
         ] {
-            assert_eq!(fits(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+            assert_eq!(
+                fits(pattern.as_bytes(), name.as_bytes()),
+                expected,
+                "{pattern} {name}"
+            );
         }
     }
 }

@@ -58,25 +58,37 @@ impl Starter {
     ) -> io::Result<Self> {
         let (asked, waiting) = channel();
         let over = Arc::new(AtomicBool::new(false));
-        let starter = Starter { asked, over: over.clone() };
+        let starter = Starter {
+            asked,
+            over: over.clone(),
+        };
         let env = environment();
         let work = move || {
             let _alarm = Alarm(report.clone());
             for id in waiting {
                 let go_on = || !over.load(Ordering::Acquire);
-                let prepared = if go_on() { workshop.prepare(id, &env, &go_on) } else { Err(Obstacle::Over) };
+                let prepared = if go_on() {
+                    workshop.prepare(id, &env, &go_on)
+                } else {
+                    Err(Obstacle::Over)
+                };
                 match prepared {
                     Ok(Ready::Program(launch)) => workshop.guard.launch(id, launch),
                     Ok(Ready::ByHand(ready)) => report(News::ByHand(ready)),
                     Err(obstacle) => {
                         // The run fails by it, so what follows is spared from now on.
                         over.store(true, Ordering::Release);
-                        obstacle.events(id).into_iter().for_each(|event| report(News::Event(event)));
+                        obstacle
+                            .events(id)
+                            .into_iter()
+                            .for_each(|event| report(News::Event(event)));
                     }
                 }
             }
         };
-        std::thread::Builder::new().name("starter".into()).spawn(work)?;
+        std::thread::Builder::new()
+            .name("starter".into())
+            .spawn(work)?;
         Ok(starter)
     }
 
@@ -163,11 +175,18 @@ impl Workshop {
         let planned = &self.plan.instances[id];
         let folder = self.directory.prepare_instance(planned.folder())?;
         let workdir = folder.join("workdir");
-        stage_in(&planned.stage_in, &self.folders, &workdir, self.directory.path(), go_on)?;
+        stage_in(
+            &planned.stage_in,
+            &self.folders,
+            &workdir,
+            self.directory.path(),
+            go_on,
+        )?;
         Ok(match &planned.start {
-            Start::Program(program) => {
-                Ready::Program(self.launch(id, program, &folder, env, self.passing.as_deref())?.launch)
-            }
+            Start::Program(program) => Ready::Program(
+                self.launch(id, program, &folder, env, self.passing.as_deref())?
+                    .launch,
+            ),
             Start::ByHand(program) => {
                 let command = match program {
                     None => Err("the description does not say which".to_owned()),
@@ -180,7 +199,13 @@ impl Workshop {
                 };
                 let (name, component) = (planned.name.clone(), planned.component.clone());
                 let connection = self.directory.connection();
-                Ready::ByHand(Box::new(ByHand { name, component, workdir, connection, command }))
+                Ready::ByHand(Box::new(ByHand {
+                    name,
+                    component,
+                    workdir,
+                    connection,
+                    command,
+                }))
             }
             Start::Hosted | Start::Guest(_) => {
                 return Err(Obstacle::Program("it is not ours to start".into()));
@@ -208,7 +233,8 @@ impl Workshop {
         };
         let prepared = prepare(&self.plan, id, program, &around).map_err(Obstacle::Program)?;
         if let What::Host(hosting) = &program.what {
-            self.directory.write_hosting(&folder.join(HOSTING), hosting)?;
+            self.directory
+                .write_hosting(&folder.join(HOSTING), hosting)?;
         }
         if let Some(text) = &prepared.script {
             self.directory.write_script(&folder.join(SCRIPT), text)?;
@@ -230,12 +256,23 @@ mod tests {
             source: kind.into(),
         };
         let events = Obstacle::from(copy(io::ErrorKind::StorageFull)).events(id);
-        let [Event::Trouble(text), Event::Spared(_)] = &events[..] else { panic!("{events:?}") };
-        assert!(text.contains("/run/instances/a/workdir/mesh") && text.contains("Make room"), "{text}");
+        let [Event::Trouble(text), Event::Spared(_)] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert!(
+            text.contains("/run/instances/a/workdir/mesh") && text.contains("Make room"),
+            "{text}"
+        );
         let events = Obstacle::from(copy(io::ErrorKind::PermissionDenied)).events(id);
         assert!(matches!(&events[..], [Event::NotStaged(..)]), "{events:?}");
-        let full = DirectoryError::Write { path: "/run".into(), source: io::ErrorKind::StorageFull.into() };
-        assert!(matches!(&Obstacle::from(full).events(id)[..], [Event::Trouble(_), Event::Spared(_)]));
+        let full = DirectoryError::Write {
+            path: "/run".into(),
+            source: io::ErrorKind::StorageFull.into(),
+        };
+        assert!(matches!(
+            &Obstacle::from(full).events(id)[..],
+            [Event::Trouble(_), Event::Spared(_)]
+        ));
     }
 
     #[test]

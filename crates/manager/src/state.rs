@@ -93,8 +93,11 @@ impl LeftOut {
     /// Whether an error of this instance that comes of a closed port comes of this.
     fn explains(&self, instance: &String, error: &str) -> bool {
         let tells_of = |port: &String| {
-            let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
-            error.match_indices(port.as_str()).any(|(at, _)| !goes_on(&error[at + port.len()..]))
+            let goes_on =
+                |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+            error
+                .match_indices(port.as_str())
+                .any(|(at, _)| !goes_on(&error[at + port.len()..]))
         };
         self.peers.contains(instance) && self.port.as_ref().is_none_or(tells_of)
     }
@@ -258,8 +261,16 @@ impl Manager {
             peers.dedup();
         }
         let next_conduit = plan.conduits.len() as u32;
-        let names = plan.instances.ids().map(|id| (plan.instances[id].name.clone(), id)).collect();
-        let members = plan.instances.iter().map(|planned| Member::new(&planned.start)).collect();
+        let names = plan
+            .instances
+            .ids()
+            .map(|id| (plan.instances[id].name.clone(), id))
+            .collect();
+        let members = plan
+            .instances
+            .iter()
+            .map(|planned| Member::new(&planned.start))
+            .collect();
         Manager {
             plan,
             host: host.to_owned(),
@@ -341,8 +352,19 @@ impl Manager {
 
     /// When to hand in [`Event::Tick`] if nothing happens before.
     pub fn deadline(&self) -> Duration {
-        let (course, waits, stall) = (self.course.deadline(), self.waits.deadline(), self.stall.deadline());
-        let all = [Some(self.next_beat), self.next_late, self.next_doubt, course, waits, stall];
+        let (course, waits, stall) = (
+            self.course.deadline(),
+            self.waits.deadline(),
+            self.stall.deadline(),
+        );
+        let all = [
+            Some(self.next_beat),
+            self.next_late,
+            self.next_doubt,
+            course,
+            waits,
+            stall,
+        ];
         all.into_iter().flatten().min().unwrap_or(self.next_beat)
     }
 
@@ -383,7 +405,9 @@ impl Manager {
     pub fn affected(&self, culprits: &[InstanceId]) -> Vec<(InstanceId, String)> {
         let culprits: HashSet<InstanceId> = culprits.iter().copied().collect();
         let others = self.ids().filter(|id| !culprits.contains(id));
-        others.filter_map(|id| Some((id, self.consequence(id)?))).collect()
+        others
+            .filter_map(|id| Some((id, self.consequence(id)?)))
+            .collect()
     }
 
     /// What a failure of another did to an instance, in a few words.
@@ -401,7 +425,9 @@ impl Manager {
             (Some(Fault::WithoutClosing(exit)), _, Some(process)) => {
                 Some(format!("had not closed yet when {process} {exit}"))
             }
-            (Some(Fault::Said(text)), ..) => Some(text.lines().next().unwrap_or_default().to_owned()),
+            (Some(Fault::Said(text)), ..) => {
+                Some(text.lines().next().unwrap_or_default().to_owned())
+            }
             (Some(Fault::WithoutClosing(exit)), ..) => Some(exit.to_string()),
             (Some(fault), ..) => Some(fault.to_string()),
             (None, Seat::Empty, _) if member.process == Process::Never => {
@@ -414,11 +440,17 @@ impl Manager {
 
     /// The process that an instance shares with others, in words.
     fn shared_process(&self, id: InstanceId) -> Option<String> {
-        if let Some(host) = self.plan.hosting(id).filter(|_| self.plan.sharers(id).len() > 1) {
+        if let Some(host) = self
+            .plan
+            .hosting(id)
+            .filter(|_| self.plan.sharers(id).len() > 1)
+        {
             return Some(format!("host process {}", host.name));
         }
         let pid = self.members[id].local?;
-        let others = self.ids().filter(|other| *other != id && self.members[*other].local == Some(pid));
+        let others = self
+            .ids()
+            .filter(|other| *other != id && self.members[*other].local == Some(pid));
         let names = titin_model::listing(others.map(|other| self.name(other)));
         (!names.is_empty()).then(|| format!("its process, which ran {names} too,"))
     }
@@ -445,7 +477,12 @@ impl Manager {
         let planned = &self.plan.instances[id];
         let told = member.position.as_ref().and_then(|position| position.end);
         let end = told.or(planned.end);
-        Standing { name: planned.name.clone(), phase, position: member.position.clone(), end }
+        Standing {
+            name: planned.name.clone(),
+            phase,
+            position: member.position.clone(),
+            end,
+        }
     }
 
     fn said(&mut self, link: LinkId, message: ToManager) {
@@ -474,21 +511,38 @@ impl Manager {
             }
         };
         // A program speaks for the instances that it has joined as, and for nobody else.
-        let Some(id) = self.names.get(name).copied().filter(|id| self.links[&link].members.contains(id))
+        let Some(id) = self
+            .names
+            .get(name)
+            .copied()
+            .filter(|id| self.links[&link].members.contains(id))
         else {
-            let text = format!("a program spoke for {name}, as which it has not joined; passed over");
+            let text =
+                format!("a program spoke for {name}, as which it has not joined; passed over");
             return self.log(Level::Warning, None, text);
         };
         match message {
             ToManager::Waiting { wait, on, .. } => self.waiting(id, wait, on),
             ToManager::Field { port, field, .. } => self.declared_field(id, &port, field),
             ToManager::Proceed { wait, .. } => self.waits.proceed(id, wait, self.now),
-            ToManager::Counts { probe, wait, counts, polls, .. } => {
+            ToManager::Counts {
+                probe,
+                wait,
+                counts,
+                polls,
+                ..
+            } => {
                 self.counted(id, probe, wait, &counts);
                 self.heard_poll(id, probe, polls);
             }
             ToManager::Progress(progress) => self.members[id].position = Some(progress),
-            ToManager::Log { level, time, simulated, text, .. } => {
+            ToManager::Log {
+                level,
+                time,
+                simulated,
+                text,
+                ..
+            } => {
                 self.remember(id, &text);
                 let level = Level::from_number(level);
                 self.actions.push(Action::Record(Record {
@@ -499,12 +553,17 @@ impl Manager {
                     text,
                 }));
             }
-            ToManager::Missed { peers, port, text, .. } => {
+            ToManager::Missed {
+                peers, port, text, ..
+            } => {
                 self.members[id].missed.push(LeftOut { peers, port, text });
             }
             ToManager::Profile(profile) => self.actions.push(Action::Keep(Box::new(profile))),
-            ToManager::Failed { text, echo, after, .. } => {
-                let known = |name: &String| self.names.get(name).copied().filter(|peer| *peer != id);
+            ToManager::Failed {
+                text, echo, after, ..
+            } => {
+                let known =
+                    |name: &String| self.names.get(name).copied().filter(|peer| *peer != id);
                 let after: Vec<InstanceId> = after.iter().filter_map(known).collect();
                 let echo = match (echo, after.is_empty()) {
                     (true, _) => Echo::Failure,
@@ -558,14 +617,21 @@ impl Manager {
     }
 
     fn log(&mut self, level: Level, instance: Option<InstanceId>, text: impl Into<String>) {
-        self.actions.push(Action::Record(Record { instance, ..Record::of_manager(level, text.into()) }));
+        self.actions.push(Action::Record(Record {
+            instance,
+            ..Record::of_manager(level, text.into())
+        }));
     }
 }
 
 impl Member {
     fn new(start: &Start) -> Self {
         Member {
-            process: if matches!(start, Start::Program(_)) { Process::Starting } else { Process::Foreign },
+            process: if matches!(start, Start::Program(_)) {
+                Process::Starting
+            } else {
+                Process::Foreign
+            },
             seat: Seat::Empty,
             since: Duration::ZERO,
             local: None,

@@ -45,11 +45,25 @@ impl Look {
     pub(crate) fn take() -> Self {
         let mut children: HashMap<u32, Vec<Descendant>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+            let pid = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<u32>().ok());
             if let Some(pid) = pid
-                && let Some(Stat { parent, name, group, stopped, .. }) = stat(pid)
+                && let Some(Stat {
+                    parent,
+                    name,
+                    group,
+                    stopped,
+                    ..
+                }) = stat(pid)
             {
-                children.entry(parent).or_default().push(Descendant { pid, name, group, stopped });
+                children.entry(parent).or_default().push(Descendant {
+                    pid,
+                    name,
+                    group,
+                    stopped,
+                });
             }
         }
         Look { children }
@@ -109,7 +123,13 @@ fn parse_stat(line: &str) -> Option<Stat> {
         return None;
     }
     let begun = fields.nth(1)?.parse().ok()?;
-    Some(Stat { parent, name: name.to_owned(), begun, group, stopped: matches!(state, "T" | "t") })
+    Some(Stat {
+        parent,
+        name: name.to_owned(),
+        begun,
+        group,
+        stopped: matches!(state, "T" | "t"),
+    })
 }
 
 /// Sends a signal to a process; that it is gone already is fine.
@@ -200,14 +220,21 @@ pub fn end_descendants(
         let kill = begun.elapsed() >= grace;
         // All that is below us and not of our group is in groups of its own, with nobody else.
         let groups: HashSet<u32> = left.iter().map(|process| process.group).collect();
-        for &group in groups.iter().filter(|&&group| Some(group) != own_group && group != 0) {
+        for &group in groups
+            .iter()
+            .filter(|&&group| Some(group) != own_group && group != 0)
+        {
             if kill {
                 signal_group(group, Signal::KILL);
             } else if asked_groups.insert(group) {
                 signal_group(group, Signal::TERM);
                 // What is stopped would not hear it.
                 signal_group(group, Signal::CONT);
-                asked.extend(left.iter().filter(|process| process.group == group).map(|process| process.pid));
+                asked.extend(
+                    left.iter()
+                        .filter(|process| process.group == group)
+                        .map(|process| process.pid),
+                );
             }
         }
         for process in &left {
@@ -234,13 +261,20 @@ pub fn stop_descendants() -> HashSet<u32> {
     let (mut asked, mut before) = (HashSet::new(), None);
     let mut quiet = 0;
     while quiet < 2 {
-        let (stopped, running): (Vec<_>, Vec<_>) =
-            descendants(own_pid()).into_iter().partition(|process| process.stopped);
+        let (stopped, running): (Vec<_>, Vec<_>) = descendants(own_pid())
+            .into_iter()
+            .partition(|process| process.stopped);
         before.get_or_insert_with(|| stopped.iter().map(|process| process.pid).collect());
-        let new: Vec<&Descendant> = running.iter().filter(|process| asked.insert(process.pid)).collect();
+        let new: Vec<&Descendant> = running
+            .iter()
+            .filter(|process| asked.insert(process.pid))
+            .collect();
         quiet = if new.is_empty() { quiet + 1 } else { 0 };
         let groups: HashSet<u32> = new.iter().map(|process| process.group).collect();
-        for group in groups.into_iter().filter(|&group| Some(group) != own_group && group != 0) {
+        for group in groups
+            .into_iter()
+            .filter(|&group| Some(group) != own_group && group != 0)
+        {
             signal_group(group, Signal::STOP);
         }
         for process in new {
@@ -277,12 +311,25 @@ mod tests {
     #[test]
     fn a_line_of_stat_is_read_whatever_the_name() {
         let rest = "3 7 6 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 12345 0";
-        let found = |stopped| Stat { parent: 3, name: "a) b".to_owned(), begun: 12345, group: 7, stopped };
-        assert_eq!(parse_stat(&format!("7 (a) b) S {rest}")), Some(found(false)));
+        let found = |stopped| Stat {
+            parent: 3,
+            name: "a) b".to_owned(),
+            begun: 12345,
+            group: 7,
+            stopped,
+        };
+        assert_eq!(
+            parse_stat(&format!("7 (a) b) S {rest}")),
+            Some(found(false))
+        );
         assert_eq!(parse_stat(&format!("7 (a) b) T {rest}")), Some(found(true)));
         assert_eq!(parse_stat(&format!("7 (a) Z {rest}")), None);
         let threads = rest.replace(" 20 0 1 ", " 20 0 2 ");
-        assert_eq!(parse_stat(&format!("7 (a) b) Z {threads}")), Some(found(false)), "other threads live");
+        assert_eq!(
+            parse_stat(&format!("7 (a) b) Z {threads}")),
+            Some(found(false)),
+            "other threads live"
+        );
         assert_eq!(parse_stat("nonsense"), None);
     }
 
@@ -292,8 +339,14 @@ mod tests {
         // The system keeps 15 bytes of this name, the last of which is half of a letter.
         let program = folder.path().join("abcdefghijklmné");
         std::os::unix::fs::symlink("/bin/cat", &program).unwrap();
-        let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        let found = descendants(std::process::id()).into_iter().find(|process| process.pid == child.id());
+        let mut child = Command::new(&program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let found = descendants(std::process::id())
+            .into_iter()
+            .find(|process| process.pid == child.id());
         let begun = stat(child.id()).map(|stat| stat.begun);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -303,12 +356,20 @@ mod tests {
 
     #[test]
     fn children_are_found_and_the_dead_are_not() {
-        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         let root = std::process::id();
         let is_child = |process: &Descendant| process.pid == child.id();
         assert!(descendants(root).iter().any(is_child));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!descendants(root).iter().any(|process| process.pid == child.id()));
+        assert!(
+            !descendants(root)
+                .iter()
+                .any(|process| process.pid == child.id())
+        );
     }
 }

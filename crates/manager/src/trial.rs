@@ -23,12 +23,16 @@ pub fn not_here(
     titin: &Path,
 ) -> Vec<(String, String)> {
     // Whoever runs it is told of what is wrong with a plan.
-    let Ok(plan) = compile(network, folders, &Choices::default()) else { return Vec::new() };
+    let Ok(plan) = compile(network, folders, &Choices::default()) else {
+        return Vec::new();
+    };
     let around = nowhere(env, titin);
     let mut known = HashSet::new();
     let mut found = Vec::new();
     for id in plan.instances.ids() {
-        let Start::Program(program) = &plan.instances[id].start else { continue };
+        let Start::Program(program) = &plan.instances[id].start else {
+            continue;
+        };
         if !known.insert(key(program)) {
             continue;
         }
@@ -36,8 +40,9 @@ pub fn not_here(
             (Err(why), _) => found.push((program.name.clone(), why)),
             (Ok(prepared), What::Host(hosting)) => {
                 // Programs of one host are started together, but each has a function of its own.
-                let named =
-                    guests::lost(hosting, &prepared, &around).into_iter().filter_map(|(guest, why)| {
+                let named = guests::lost(hosting, &prepared, &around)
+                    .into_iter()
+                    .filter_map(|(guest, why)| {
                         let component =
                             network.component_of(&guest.instance.parse::<InstanceName>().ok()?)?;
                         Some((component.program.as_ref()?.name.to_string(), why))
@@ -76,11 +81,18 @@ pub fn look_for_python(
     titin: &Path,
 ) {
     let python = |filter: &Filter| network.in_python(filter).is_some();
-    let bundles = network.bundles.iter().filter(|bundle| bundle.filters.iter().any(python));
-    let mut ends: HashSet<ComponentId> =
-        bundles.flat_map(|bundle| [bundle.sender, bundle.receiver]).collect();
+    let bundles = network
+        .bundles
+        .iter()
+        .filter(|bundle| bundle.filters.iter().any(python));
+    let mut ends: HashSet<ComponentId> = bundles
+        .flat_map(|bundle| [bundle.sender, bundle.receiver])
+        .collect();
     // Whoever runs it is told of what is wrong with a plan.
-    let Some(plan) = (!ends.is_empty()).then(|| compile(network, folders, choices).ok()).flatten() else {
+    let Some(plan) = (!ends.is_empty())
+        .then(|| compile(network, folders, choices).ok())
+        .flatten()
+    else {
         return;
     };
     let around = nowhere(env, titin);
@@ -88,9 +100,13 @@ pub fn look_for_python(
     let mut executables: HashMap<PathBuf, bool> = HashMap::new();
     let without = |id: InstanceId| {
         let planned = &plan.instances[id];
-        let (Start::Program(program) | Start::ByHand(Some(program))) = &planned.start else { return None };
+        let (Start::Program(program) | Start::ByHand(Some(program))) = &planned.start else {
+            return None;
+        };
         let first = ends.remove(&planned.component_id);
-        let prepared = first.then(|| prepare(&plan, id, program, &around).ok()).flatten()?;
+        let prepared = first
+            .then(|| prepare(&plan, id, program, &around).ok())
+            .flatten()?;
         let lacks = || lacks_python(&prepared);
         executables
             .entry(prepared.launch.program.clone())
@@ -132,21 +148,31 @@ fn python_filter(network: &Network, program: &str) -> Option<Stuck> {
     network.bundles.iter().find_map(|bundle| {
         let (sender, receiver) = network.ends(bundle);
         let sides = network.filter_sides(bundle);
-        network.filters(bundle).iter().zip(&sides).find_map(|(filter, side)| {
-            let name = network.in_python(filter)?;
-            let (here, there, word) = match side {
-                Side::Sender => (sender, receiver, "receiver"),
-                Side::Receiver => (receiver, sender, "sender"),
-            };
-            if here.program.as_ref()?.name != program {
-                return None;
-            }
-            let hint = match network.can_call(there.id, filter) {
-                true => format!("let it run at the other end: \"{name}@{word}\""),
-                false => format!("nor can \"{}\", at the other end, call it: {PYTHON_BETWEEN}", there.path),
-            };
-            Some(Stuck { filter: name.to_string(), hint })
-        })
+        network
+            .filters(bundle)
+            .iter()
+            .zip(&sides)
+            .find_map(|(filter, side)| {
+                let name = network.in_python(filter)?;
+                let (here, there, word) = match side {
+                    Side::Sender => (sender, receiver, "receiver"),
+                    Side::Receiver => (receiver, sender, "sender"),
+                };
+                if here.program.as_ref()?.name != program {
+                    return None;
+                }
+                let hint = match network.can_call(there.id, filter) {
+                    true => format!("let it run at the other end: \"{name}@{word}\""),
+                    false => format!(
+                        "nor can \"{}\", at the other end, call it: {PYTHON_BETWEEN}",
+                        there.path
+                    ),
+                };
+                Some(Stuck {
+                    filter: name.to_string(),
+                    hint,
+                })
+            })
     })
 }
 
@@ -190,7 +216,10 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         };
         // As `titin config --libs` has it linked, from an environment of Python's.
-        write("in_c", b"\x7fELF\0libtitin.so\0/venv/lib/python3.11/site-packages/titin/lib\0");
+        write(
+            "in_c",
+            b"\x7fELF\0libtitin.so\0/venv/lib/python3.11/site-packages/titin/lib\0",
+        );
         write("embeds", b"\x7fELF\0libtitin.so\0libpython3.11.so\0");
         write("script", b"#!/usr/bin/env python3\nimport titin\n");
         write("in_c_too", b"\x7fELF\0libtitin.so\0");
@@ -201,27 +230,42 @@ mod tests {
                  {{a.out: {conduit}}}\nprograms:\n  script: {{executable: ./{sender}}}\n  own: {{executable: ./{program}}}\n\
                  titin: {{filters: {{mine: {{python: 'm:f'}}, native: {{library: ./f.so, symbol: f}}}}}}\n"
             );
-            let description = titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
+            let description =
+                titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
             let mut network = description.network(None).unwrap();
-            let (folders, env, titin) =
-                ([folder.path().to_owned()], BTreeMap::new(), Path::new("/bin/titin"));
+            let (folders, env, titin) = (
+                [folder.path().to_owned()],
+                BTreeMap::new(),
+                Path::new("/bin/titin"),
+            );
             look_for_python(&mut network, &folders, &Choices::default(), &env, titin);
             not_here(&network, &folders, &env, titin)
         };
         // The sender is Python, so it can run there; if it may.
         for (conduit, told) in [
-            ("mine@receiver b.in", "let it run at the other end: \"mine@sender\""),
-            ("native@receiver mine b.in", "let it run at the other end: \"mine@sender\""),
+            (
+                "mine@receiver b.in",
+                "let it run at the other end: \"mine@sender\"",
+            ),
+            (
+                "native@receiver mine b.in",
+                "let it run at the other end: \"mine@sender\"",
+            ),
         ] {
             let found = named(conduit, "in_c", "script");
             assert_eq!(found.len(), 1, "{conduit}: {found:?}");
-            assert!(found[0].0 == "own" && found[0].1.contains("filter \"mine\" is in Python"), "{found:?}");
+            assert!(
+                found[0].0 == "own" && found[0].1.contains("filter \"mine\" is in Python"),
+                "{found:?}"
+            );
             assert!(found[0].1.ends_with(told), "{found:?}");
         }
         let found = named("mine b.in", "in_c", "in_c_too");
         assert!(
             found[0].0 == "own"
-                && found[0].1.contains("nor can \"a\", at the other end, call it: put a component"),
+                && found[0]
+                    .1
+                    .contains("nor can \"a\", at the other end, call it: put a component"),
             "{found:?}"
         );
         for (conduit, program, sender) in [
@@ -235,14 +279,22 @@ mod tests {
             ("native b.in", "in_c", "in_c_too"),
             ("b.in", "in_c", "in_c_too"),
         ] {
-            assert_eq!(named(conduit, program, sender), [], "{conduit} {program} {sender}");
+            assert_eq!(
+                named(conduit, program, sender),
+                [],
+                "{conduit} {program} {sender}"
+            );
         }
     }
 
     #[test]
     fn libraries_and_functions_that_are_not_there_are_named_by_their_programs() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("libthere.so"), b"\x7fELF\0resolve\0main_loop\0").unwrap();
+        std::fs::write(
+            folder.path().join("libthere.so"),
+            b"\x7fELF\0resolve\0main_loop\0",
+        )
+        .unwrap();
         std::fs::write(folder.path().join("libtext.so"), "not built yet").unwrap();
         let programs = [
             ("good", "library: ./libthere.so, function: solve"),
@@ -252,26 +304,46 @@ mod tests {
             ("loader", "library: libc.so.6, function: solve"),
             ("nowhere", "library: libnowhere-at-all.so, function: solve"),
         ];
-        let text: String = programs
-            .iter()
-            .fold("ymmsl_version: v0.2\nmodels: {m: {components: {".to_owned(), |text, (name, _)| {
+        let text: String = programs.iter().fold(
+            "ymmsl_version: v0.2\nmodels: {m: {components: {".to_owned(),
+            |text, (name, _)| {
                 text + &format!("{name}: {{description: x, implementation: {name}}}, ")
-            })
-            + "}}}\nprograms:\n";
-        let text = programs
-            .iter()
-            .fold(text, |text, (name, call)| text + &format!("  {name}: {{titin: {{host: h, {call}}}}}\n"));
+            },
+        ) + "}}}\nprograms:\n";
+        let text = programs.iter().fold(text, |text, (name, call)| {
+            text + &format!("  {name}: {{titin: {{host: h, {call}}}}}\n")
+        });
         let description = titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
         let network = description.network(None).unwrap();
         let folders = [folder.path().to_owned()];
-        let mut found = not_here(&network, &folders, &BTreeMap::new(), Path::new("/bin/titin"));
+        let mut found = not_here(
+            &network,
+            &folders,
+            &BTreeMap::new(),
+            Path::new("/bin/titin"),
+        );
         found.sort();
         let place = folder.path().display();
-        let why = |name: &str| &found.iter().find(|(program, _)| program == name).expect(name).1;
+        let why = |name: &str| {
+            &found
+                .iter()
+                .find(|(program, _)| program == name)
+                .expect(name)
+                .1
+        };
         assert_eq!(found.len(), 4, "{found:?}");
-        assert!(why("absent").contains("libthere.so has no function main with C linkage"), "{found:?}");
+        assert!(
+            why("absent").contains("libthere.so has no function main with C linkage"),
+            "{found:?}"
+        );
         assert_eq!(*why("gone"), format!("there is no ./libgone.so in {place}"));
-        assert!(why("text").ends_with("libtext.so is no shared library"), "{found:?}");
-        assert!(why("nowhere").ends_with("nor where the system looks for libraries"), "{found:?}");
+        assert!(
+            why("text").ends_with("libtext.so is no shared library"),
+            "{found:?}"
+        );
+        assert!(
+            why("nowhere").ends_with("nor where the system looks for libraries"),
+            "{found:?}"
+        );
     }
 }

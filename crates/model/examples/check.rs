@@ -9,7 +9,9 @@ use titin_model::{LoadOptions, Start, load};
 
 fn main() -> ExitCode {
     let directories = |variable: &str| {
-        std::env::var_os(variable).map(|v| std::env::split_paths(&v).collect()).unwrap_or_default()
+        std::env::var_os(variable)
+            .map(|v| std::env::split_paths(&v).collect())
+            .unwrap_or_default()
     };
     let mut options = LoadOptions {
         search: directories("YMMSL_PATH"),
@@ -36,8 +38,14 @@ fn main() -> ExitCode {
         }
         Ok(description) if timelines => match description.network(options.model.as_deref()) {
             Ok(network) => {
-                let all = network.components.iter().map(|c| (c.path.to_string(), c.timeline.to_string()));
-                println!("{}", serde_json::json!(all.collect::<std::collections::BTreeMap<_, _>>()));
+                let all = network
+                    .components
+                    .iter()
+                    .map(|c| (c.path.to_string(), c.timeline.to_string()));
+                println!(
+                    "{}",
+                    serde_json::json!(all.collect::<std::collections::BTreeMap<_, _>>())
+                );
                 return ExitCode::SUCCESS;
             }
             Err(report) => (report, false),
@@ -49,5 +57,9 @@ fn main() -> ExitCode {
         Ok(text) => println!("{text}"),
         Err(error) => eprintln!("{error}"),
     }
-    if ok { ExitCode::SUCCESS } else { ExitCode::from(2) }
+    if ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
+    }
 }

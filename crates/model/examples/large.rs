@@ -11,7 +11,12 @@ fn describe(components: usize, conduits: usize) -> String {
     let mut text = String::from("ymmsl_version: v0.2\nmodels:\n  large:\n    components:\n");
     let fan = conduits.div_ceil(components);
     for c in 0..components {
-        let ports = |way: &str| (0..fan).map(|p| format!("{way}_{p}")).collect::<Vec<_>>().join(" ");
+        let ports = |way: &str| {
+            (0..fan)
+                .map(|p| format!("{way}_{p}"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         let _ = write!(
             text,
             "      c{c}:\n        description: one of many\n        ports:\n          o_i: {}\n          s: {}\n        implementation: program\n",
@@ -48,20 +53,31 @@ fn main() {
     let mut best = [Duration::MAX; 3];
     for _ in 0..7 {
         let start = Instant::now();
-        let description =
-            load_texts(&[("large", &text)], &LoadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        let description = load_texts(&[("large", &text)], &LoadOptions::default())
+            .unwrap_or_else(|e| panic!("{e}"));
         let loaded = start.elapsed();
         let network = description.network(None).unwrap_or_else(|e| panic!("{e}"));
         let flat = start.elapsed();
-        let ends = (0..network.conduit_count()).filter_map(|id| network.conduit(titin_model::ConduitId(id)));
+        let ends = (0..network.conduit_count())
+            .filter_map(|id| network.conduit(titin_model::ConduitId(id)));
         assert_eq!(ends.count(), conduits);
         let wired = start.elapsed();
         for (best, took) in best.iter_mut().zip([loaded, flat - loaded, wired - flat]) {
             *best = took.min(*best);
         }
     }
-    println!("{components} components, {conduits} conduits, {} bytes", text.len());
-    for (what, took) in ["read and checked", "flattened again", "ends of all conduits"].iter().zip(best) {
+    println!(
+        "{components} components, {conduits} conduits, {} bytes",
+        text.len()
+    );
+    for (what, took) in [
+        "read and checked",
+        "flattened again",
+        "ends of all conduits",
+    ]
+    .iter()
+    .zip(best)
+    {
         println!("{what:>20}: {:.1} ms", took.as_secs_f64() * 1e3);
     }
 }

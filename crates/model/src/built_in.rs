@@ -77,13 +77,28 @@ const SOURCE: &[Row] = &[
     ("slots", Count),
 ];
 const SINK: &[Row] = &[FILE, FORMAT];
-const MERGER: &[Row] = &[("how", Word(&["concatenate", "stack", "list", "by-time", "first-come"])), AXIS];
-const SPLITTER: &[Row] = &[("how", Word(&["concatenate", "stack", "list"])), AXIS, ("sizes", Counts)];
+const MERGER: &[Row] = &[
+    (
+        "how",
+        Word(&["concatenate", "stack", "list", "by-time", "first-come"]),
+    ),
+    AXIS,
+];
+const SPLITTER: &[Row] = &[
+    ("how", Word(&["concatenate", "stack", "list"])),
+    AXIS,
+    ("sizes", Counts),
+];
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [BuiltIn; 5] =
-        [BuiltIn::Source, BuiltIn::Sink, BuiltIn::Duplicator, BuiltIn::Merger, BuiltIn::Splitter];
+    pub const ALL: [BuiltIn; 5] = [
+        BuiltIn::Source,
+        BuiltIn::Sink,
+        BuiltIn::Duplicator,
+        BuiltIn::Merger,
+        BuiltIn::Splitter,
+    ];
 
     /// As an implementation in a description: `titin.source`.
     pub fn name(self) -> &'static str {
@@ -121,14 +136,18 @@ impl Takes {
             (Word(words), Value::Str(word)) => (words.contains(&word.as_str()), String::new()),
             (Word(_), _) => (false, String::new()),
             (Flag, _) => (value.fits(SettingType::Bool), "true or false".to_string()),
-            (Count, _) => (matches!(value, Value::Int(0..)), "a whole number from 0".to_string()),
+            (Count, _) => (
+                matches!(value, Value::Int(0..)),
+                "a whole number from 0".to_string(),
+            ),
             (Times, _) => (
                 matches!(value, Value::Bool(_) | Value::Int(1..)),
                 "true, or a whole number from 1".to_string(),
             ),
-            (Time, _) => {
-                (value.in_unit("s").is_ok(), "a time: a number, or one with a unit such as \"10 min\"".into())
-            }
+            (Time, _) => (
+                value.in_unit("s").is_ok(),
+                "a time: a number, or one with a unit such as \"10 min\"".into(),
+            ),
             (Counts, _) => {
                 let whole = match value {
                     Value::Ints(sizes) => sizes.iter().all(|size| *size >= 0),
@@ -152,7 +171,12 @@ mod tests {
     #[test]
     fn values_are_what_a_setting_takes() {
         let of = |built_in: BuiltIn, name: &str| {
-            built_in.settings().iter().find(|(known, _)| *known == name).unwrap().1
+            built_in
+                .settings()
+                .iter()
+                .find(|(known, _)| *known == name)
+                .unwrap()
+                .1
         };
         let text = |text: &str| Value::Str(text.into());
         let source = |name| of(BuiltIn::Source, name);
@@ -163,18 +187,36 @@ mod tests {
                 vec![text("10 min"), Value::Int(3), Value::Float(0.5)],
                 vec![text("3 km"), text("x")],
             ),
-            (source("repeat"), vec![Value::Bool(true), Value::Int(3)], vec![Value::Int(0), text("x")]),
-            (source("slots"), vec![Value::Int(0)], vec![Value::Int(-1), Value::Float(2.0)]),
-            (source("time_axis"), vec![Value::Bool(false)], vec![Value::Int(0)]),
-            (of(BuiltIn::Merger, "how"), vec![text("by-time")], vec![text("bytime"), Value::Int(0)]),
+            (
+                source("repeat"),
+                vec![Value::Bool(true), Value::Int(3)],
+                vec![Value::Int(0), text("x")],
+            ),
+            (
+                source("slots"),
+                vec![Value::Int(0)],
+                vec![Value::Int(-1), Value::Float(2.0)],
+            ),
+            (
+                source("time_axis"),
+                vec![Value::Bool(false)],
+                vec![Value::Int(0)],
+            ),
+            (
+                of(BuiltIn::Merger, "how"),
+                vec![text("by-time")],
+                vec![text("bytime"), Value::Int(0)],
+            ),
             (
                 of(BuiltIn::Splitter, "sizes"),
                 vec![Value::Ints(vec![1, 0])],
                 vec![Value::Ints(vec![-1]), Value::Int(1)],
             ),
         ] {
-            good.iter().for_each(|value| assert_eq!(takes.check(value), Ok(()), "{value}"));
-            bad.iter().for_each(|value| assert!(takes.check(value).is_err(), "{takes:?} {value}"));
+            good.iter()
+                .for_each(|value| assert_eq!(takes.check(value), Ok(()), "{value}"));
+            bad.iter()
+                .for_each(|value| assert!(takes.check(value).is_err(), "{takes:?} {value}"));
         }
     }
 }

@@ -54,12 +54,18 @@ impl Description {
 
     /// Adds a warning about a program: this host could not start it, and why.
     pub fn warn_not_here(&mut self, program: &str, why: String) {
-        let at = self.programs.get(program).map(|program| program.at).unwrap_or_default();
+        let at = self
+            .programs
+            .get(program)
+            .map(|program| program.at)
+            .unwrap_or_default();
         let mut problems = Problems::with_files(self.files.clone());
         let what = format!("program \"{program}\" cannot be started on this host");
         let hint = "if it runs on another one, it only has to be there".to_owned();
         problems.warn(at, Code::NotHere, what, why, hint);
-        self.warnings.problems.extend(problems.into_report().problems);
+        self.warnings
+            .problems
+            .extend(problems.into_report().problems);
     }
 }
 
@@ -326,14 +332,22 @@ pub enum Need {
 impl Need {
     /// The number of cores for one instance.
     pub fn cores(self) -> u64 {
-        let product =
-            |parts: &[u32]| parts.iter().fold(1u64, |product, n| product.saturating_mul(u64::from(*n)));
+        let product = |parts: &[u32]| {
+            parts
+                .iter()
+                .fold(1u64, |product, n| product.saturating_mul(u64::from(*n)))
+        };
         match self {
             Need::Threads(n) => n.into(),
-            Need::MpiCores { processes, threads_per_process } => product(&[processes, threads_per_process]),
-            Need::MpiNodes { nodes, processes_per_node, threads_per_process } => {
-                product(&[nodes, processes_per_node, threads_per_process])
-            }
+            Need::MpiCores {
+                processes,
+                threads_per_process,
+            } => product(&[processes, threads_per_process]),
+            Need::MpiNodes {
+                nodes,
+                processes_per_node,
+                threads_per_process,
+            } => product(&[nodes, processes_per_node, threads_per_process]),
         }
     }
 
@@ -342,9 +356,11 @@ impl Need {
         match self {
             Need::Threads(_) => 1,
             Need::MpiCores { processes, .. } => processes.into(),
-            Need::MpiNodes { nodes, processes_per_node, .. } => {
-                u64::from(nodes) * u64::from(processes_per_node)
-            }
+            Need::MpiNodes {
+                nodes,
+                processes_per_node,
+                ..
+            } => u64::from(nodes) * u64::from(processes_per_node),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Back to yMMSL v0.2.
 
 use crate::description::{
-    BaseEnv, CheckpointRule, Checkpoints, Description, ExecutionModel, KeepsState, Need, Ports, Program,
-    ProgramKind, SupportedSetting,
+    BaseEnv, CheckpointRule, Checkpoints, Description, ExecutionModel, KeepsState, Need, Ports,
+    Program, ProgramKind, SupportedSetting,
 };
 use crate::emit::{Map, Yaml, float};
 use crate::extras::{Buffer, Call, EndTime, Extras, Link};
@@ -23,7 +23,10 @@ impl Description {
             let mut map = Map::default();
             map.text("description", &model.description);
             map.map("ports", ports(&model.ports));
-            map.map("supported_settings", supported_settings(&model.supported_settings));
+            map.map(
+                "supported_settings",
+                supported_settings(&model.supported_settings),
+            );
             let mut components = Map::default();
             for component in model.components.values() {
                 let implementation = component.implementation.as_ref();
@@ -39,12 +42,18 @@ impl Description {
                 components.put(component.name.as_str(), Yaml::Map(inner));
             }
             map.map("components", components);
-            let matching = model.matching_timelines.iter().map(|m| (&m.head, m.others.as_slice()));
-            map.map("matching_timelines", matching_timelines(matching));
-            let lines = model
-                .conduits
+            let matching = model
+                .matching_timelines
                 .iter()
-                .map(|c| (c.sender.to_string(), c.filters.as_slice(), c.receiver.to_string()));
+                .map(|m| (&m.head, m.others.as_slice()));
+            map.map("matching_timelines", matching_timelines(matching));
+            let lines = model.conduits.iter().map(|c| {
+                (
+                    c.sender.to_string(),
+                    c.filters.as_slice(),
+                    c.receiver.to_string(),
+                )
+            });
             map.map("conduits", conduits(lines));
             models.put(model.name.as_str(), Yaml::Map(map));
         }
@@ -54,13 +63,22 @@ impl Description {
             let value = entry
                 .implementation
                 .as_ref()
-                .map_or(Yaml::Raw("null".into()), |name| Yaml::Text(name.to_string()));
+                .map_or(Yaml::Raw("null".into()), |name| {
+                    Yaml::Text(name.to_string())
+                });
             custom.put(path.as_str(), value);
         }
         top.map("custom_implementations", custom);
         top.map("settings", settings(&self.settings));
         top.map("programs", programs(self.programs.values().map(|p| &**p)));
-        top.map("resources", resources(self.resources.iter().map(|(path, r)| (path.to_string(), r.need))));
+        top.map(
+            "resources",
+            resources(
+                self.resources
+                    .iter()
+                    .map(|(path, r)| (path.to_string(), r.need)),
+            ),
+        );
         top.map("checkpoints", checkpoints(&self.checkpoints));
         top.map("titin", extras(&self.extras));
         top.document()
@@ -86,7 +104,10 @@ fn component_map(
     if !ports_of.values().any(|port| port.guessed) {
         map.put("ports", Yaml::Map(ports(ports_of)));
     }
-    map.text("implementation", implementation.map_or("", |name| name.as_str()));
+    map.text(
+        "implementation",
+        implementation.map_or("", |name| name.as_str()),
+    );
     match multiplicity {
         [] => {}
         [one] => map.raw("multiplicity", Some(one)),
@@ -107,7 +128,9 @@ fn ports(ports: &Ports) -> Map {
         let all = ports
             .values()
             .filter(|p| p.operator == operator && p.timeline == *timeline && p.name != SETTINGS_IN);
-        all.map(|port| port.name.as_str()).collect::<Vec<_>>().join(" ")
+        all.map(|port| port.name.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     for operator in Operator::ALL {
         map.text(operator.key(), &of(operator, &Timeline::default()));
@@ -161,7 +184,12 @@ fn conduits<'a>(all: impl Iterator<Item = (String, &'a [Filter], String)>) -> Ma
 fn settings(settings: &Settings) -> Map {
     let mut map = Map::default();
     for (path, value) in settings.iter() {
-        let row = |row: &[f64]| format!("[{}]", row.iter().map(|x| float(*x)).collect::<Vec<_>>().join(", "));
+        let row = |row: &[f64]| {
+            format!(
+                "[{}]",
+                row.iter().map(|x| float(*x)).collect::<Vec<_>>().join(", ")
+            )
+        };
         let value = match value {
             Value::Bool(b) => Yaml::Raw(b.to_string()),
             Value::Int(i) => Yaml::Raw(i.to_string()),
@@ -183,7 +211,10 @@ fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Map {
         let mut inner = Map::default();
         inner.text("description", &program.description);
         inner.map("ports", ports(&program.ports));
-        inner.map("supported_settings", supported_settings(&program.supported_settings));
+        inner.map(
+            "supported_settings",
+            supported_settings(&program.supported_settings),
+        );
         match program.base_env {
             BaseEnv::Manager => {}
             BaseEnv::Clean => inner.text("base_env", "clean"),
@@ -216,7 +247,9 @@ fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Map {
                 titin.text("host", &guest.host);
                 let key = if guest.steps { "step" } else { "function" };
                 match &guest.call {
-                    Call::Python { module, function } => titin.text(key, &format!("{module}:{function}")),
+                    Call::Python { module, function } => {
+                        titin.text(key, &format!("{module}:{function}"))
+                    }
                     Call::Library { path, symbol } => {
                         titin.text("library", path.as_str());
                         titin.text(key, symbol.as_str());
@@ -249,11 +282,18 @@ fn resources(all: impl Iterator<Item = (String, Need)>) -> Map {
                 inner.raw("threads", Some(n));
                 1
             }
-            Need::MpiCores { processes, threads_per_process } => {
+            Need::MpiCores {
+                processes,
+                threads_per_process,
+            } => {
                 inner.raw("mpi_processes", Some(processes));
                 threads_per_process
             }
-            Need::MpiNodes { nodes, processes_per_node, threads_per_process } => {
+            Need::MpiNodes {
+                nodes,
+                processes_per_node,
+                threads_per_process,
+            } => {
                 inner.raw("nodes", Some(nodes));
                 inner.raw("mpi_processes_per_node", Some(processes_per_node));
                 threads_per_process
@@ -268,10 +308,14 @@ fn resources(all: impl Iterator<Item = (String, Need)>) -> Map {
 fn checkpoints(checkpoints: &Checkpoints) -> Map {
     let mut map = Map::default();
     map.raw("at_end", checkpoints.at_end.then_some(true));
-    for (key, rules) in
-        [("simulation_time", &checkpoints.simulation_time), ("wallclock_time", &checkpoints.wallclock_time)]
-    {
-        let rules: Vec<_> = rules.iter().map(|rule| Yaml::Map(checkpoint_rule(rule))).collect();
+    for (key, rules) in [
+        ("simulation_time", &checkpoints.simulation_time),
+        ("wallclock_time", &checkpoints.wallclock_time),
+    ] {
+        let rules: Vec<_> = rules
+            .iter()
+            .map(|rule| Yaml::Map(checkpoint_rule(rule)))
+            .collect();
         if !rules.is_empty() {
             map.put(key, Yaml::List(rules));
         }
@@ -343,7 +387,9 @@ fn extras(extras: &Extras) -> Map {
     for (name, filter) in &extras.filters {
         let mut inner = Map::default();
         match &filter.call {
-            Call::Python { module, function } => inner.text("python", &format!("{module}:{function}")),
+            Call::Python { module, function } => {
+                inner.text("python", &format!("{module}:{function}"))
+            }
             Call::Library { path, symbol } => {
                 inner.text("library", path);
                 inner.text("symbol", symbol);
@@ -351,7 +397,13 @@ fn extras(extras: &Extras) -> Map {
         }
         inner.text(
             "side",
-            filter.side.map_or("", |side| if side == Side::Sender { "sender" } else { "receiver" }),
+            filter.side.map_or("", |side| {
+                if side == Side::Sender {
+                    "sender"
+                } else {
+                    "receiver"
+                }
+            }),
         );
         section.put(name.as_str(), Yaml::Map(inner));
     }
@@ -399,7 +451,14 @@ fn field(pattern: &Pattern) -> Map {
     if let Some(cache) = pattern.cache() {
         map.text("mode", "pull");
         map.raw("versions", Some(cache.versions));
-        map.text("full", if cache.full == Full::Wait { "wait" } else { "evict" });
+        map.text(
+            "full",
+            if cache.full == Full::Wait {
+                "wait"
+            } else {
+                "evict"
+            },
+        );
     }
     if pattern.sender == pattern.receiver {
         share(&mut map, &pattern.sender);

@@ -42,7 +42,10 @@ impl Map {
     }
 
     pub fn list(&mut self, key: &str, items: impl IntoIterator<Item = impl Into<String>>) {
-        let items: Vec<_> = items.into_iter().map(|item| Yaml::Text(item.into())).collect();
+        let items: Vec<_> = items
+            .into_iter()
+            .map(|item| Yaml::Text(item.into()))
+            .collect();
         if !items.is_empty() {
             self.put(key, Yaml::List(items));
         }
@@ -120,7 +123,9 @@ fn write_text(out: &mut String, text: &str, indent: usize) {
     let lines: Vec<&str> = text.split('\n').collect();
     let block = lines.len() > 1
         && lines[0].chars().next().is_some_and(|c| !c.is_whitespace())
-        && lines.iter().all(|line| !line.ends_with(' ') && line.chars().all(|c| !c.is_control()))
+        && lines
+            .iter()
+            .all(|line| !line.ends_with(' ') && line.chars().all(|c| !c.is_control()))
         && !text.ends_with("\n\n");
     if !block {
         let _ = writeln!(out, " {}", inline(text));
@@ -139,9 +144,12 @@ fn write_text(out: &mut String, text: &str, indent: usize) {
 
 /// A text on one line, in quotes if a reader could take it for something else.
 pub(crate) fn inline(text: &str) -> String {
-    let plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.'))
+    let plain = text
+        .starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.'))
         && !text.ends_with([' ', ':'])
-        && text.chars().all(|c| c.is_alphanumeric() || " _./-+(),@=~%:$*<>'".contains(c))
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || " _./-+(),@=~%:$*<>'".contains(c))
         && !text.contains(": ")
         && plain_type(text) == Type::Text
         && (text.contains(' ') || !text.starts_with(|c: char| c.is_ascii_digit()))
@@ -173,16 +181,25 @@ mod tests {
 
     fn back(text: &str) -> String {
         let mut map = Map::default();
-        map.put("key", Yaml::Map(Map(vec![(text.into(), Yaml::Text(text.into()))])));
+        map.put(
+            "key",
+            Yaml::Map(Map(vec![(text.into(), Yaml::Text(text.into()))])),
+        );
         let document = map.document();
         let mut problems = Problems::default();
         let file = problems.add_file("t".into());
         let node = parse(&document, file, &mut problems)
             .unwrap_or_else(|| panic!("{text:?}\n{document}\n{}", problems.into_report()));
-        let Kind::Map(outer) = node.kind() else { panic!() };
-        let Kind::Map(inner) = outer[0].value.kind() else { panic!("{document}") };
+        let Kind::Map(outer) = node.kind() else {
+            panic!()
+        };
+        let Kind::Map(inner) = outer[0].value.kind() else {
+            panic!("{document}")
+        };
         assert_eq!(inner[0].key, text, "{document}");
-        let Kind::Scalar(scalar) = inner[0].value.kind() else { panic!("{document}") };
+        let Kind::Scalar(scalar) = inner[0].value.kind() else {
+            panic!("{document}")
+        };
         assert_eq!(scalar.of, Type::Text, "{document}");
         scalar.text.clone()
     }

@@ -93,16 +93,29 @@ pub fn read(given: &[PathBuf]) -> Result<Exchange, Report> {
     let mut problems = Problems::default();
     let (mut from, mut to, mut dtypes) = (None, None, None);
     for (number, path) in (1..).zip(given) {
-        let text = path.to_str().filter(|text| text.contains(':') && !path.exists());
-        let name = text.map_or_else(|| path.display().to_string(), |_| format!("argument {number}"));
+        let text = path
+            .to_str()
+            .filter(|text| text.contains(':') && !path.exists());
+        let name = text.map_or_else(
+            || path.display().to_string(),
+            |_| format!("argument {number}"),
+        );
         let file = problems.add_file(name);
-        let Some(text) = text.map(str::to_owned).or_else(|| file_text(path, file, &mut problems)) else {
+        let Some(text) = text
+            .map(str::to_owned)
+            .or_else(|| file_text(path, file, &mut problems))
+        else {
             continue;
         };
-        let Some(root) = yaml::parse(&text, file, &mut problems) else { continue };
-        let Some(mut fields) = Fields::new(&root, "an exchange", &mut problems) else { continue };
+        let Some(root) = yaml::parse(&text, file, &mut problems) else {
+            continue;
+        };
+        let Some(mut fields) = Fields::new(&root, "an exchange", &mut problems) else {
+            continue;
+        };
         if fields.take("ymmsl_version").is_some() {
-            let why = "how arrays are spread over ranks is said by the programs, not by a description";
+            let why =
+                "how arrays are spread over ranks is said by the programs, not by a description";
             let hint = format!("give the directory of a run, or two sides, {EXAMPLE}");
             problems.error_hint(root.at, Code::WrongType, "this is a description", why, hint);
             continue;
@@ -113,20 +126,34 @@ pub fn read(given: &[PathBuf]) -> Result<Exchange, Report> {
             }
         }
         if let Some(node) = once(&mut fields, "dtype", dtypes.is_some(), &mut problems) {
-            dtypes = Some(list(node).iter().filter_map(|item| dtype(item, &mut problems)).collect());
+            dtypes = Some(
+                list(node)
+                    .iter()
+                    .filter_map(|item| dtype(item, &mut problems))
+                    .collect(),
+            );
         }
         fields.finish(&mut problems);
     }
     let both = from.zip(to);
     if both.is_none() && problems.errors() == 0 {
         let hint = EXAMPLE.to_string();
-        let why = "a schedule is drawn between \"from\", the sender's side, and \"to\", the receiver's";
-        problems.error_hint(Place::default(), Code::MissingKey, "a side is missing", why, hint);
+        let why =
+            "a schedule is drawn between \"from\", the sender's side, and \"to\", the receiver's";
+        problems.error_hint(
+            Place::default(),
+            Code::MissingKey,
+            "a side is missing",
+            why,
+            hint,
+        );
     }
     match both {
-        Some((from, to)) if problems.errors() == 0 => {
-            Ok(Exchange { from, to, dtypes: dtypes.unwrap_or_else(|| vec![ElementType::Float64]) })
-        }
+        Some((from, to)) if problems.errors() == 0 => Ok(Exchange {
+            from,
+            to,
+            dtypes: dtypes.unwrap_or_else(|| vec![ElementType::Float64]),
+        }),
         _ => Err(problems.into_report()),
     }
 }
@@ -141,7 +168,12 @@ fn once<'n>(
     let node = fields.take(key)?;
     if known {
         let why = "an argument before this one has it, and only one can count";
-        problems.error(node.at, Code::Duplicate, format!("\"{key}\" is given twice"), why);
+        problems.error(
+            node.at,
+            Code::Duplicate,
+            format!("\"{key}\" is given twice"),
+            why,
+        );
         return None;
     }
     Some(node)
@@ -152,28 +184,50 @@ fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<Side> {
     let mut fields = Fields::new(node, format!("the side \"{which}\""), problems)?;
     let orders = [("c", false), ("f", true)];
     let order = |key, what, fields: &mut Fields<'_>, problems: &mut Problems| {
-        fields.take(key).and_then(|node| choice(node, what, &orders, problems))
+        fields
+            .take(key)
+            .and_then(|node| choice(node, what, &orders, problems))
     };
-    let shape = fields.take("shape").map(|node| numbers(node, "an extent", 0, MOST, problems));
-    let grid =
-        fields.take("grid").map(|node| numbers(node, "a number of processes", 1, MOST_PROCESSES, problems));
+    let shape = fields
+        .take("shape")
+        .map(|node| numbers(node, "an extent", 0, MOST, problems));
+    let grid = fields
+        .take("grid")
+        .map(|node| numbers(node, "a number of processes", 1, MOST_PROCESSES, problems));
     let spread = fields.take("spread");
     let ranks = order("ranks", "the order of ranks", &mut fields, problems);
     let boxes = fields.take("boxes");
     let indices = fields.take("indices");
-    let region = fields.take("region").map(|node| bounds(node, "a region", problems));
-    let halo = fields.take("halo").map_or_else(Vec::new, |node| widths(node, problems));
+    let region = fields
+        .take("region")
+        .map(|node| bounds(node, "a region", problems));
+    let halo = fields
+        .take("halo")
+        .map_or_else(Vec::new, |node| widths(node, problems));
     let fortran = order("order", "the order of elements", &mut fields, problems).unwrap_or(false);
     fields.finish(problems);
 
-    let given = [grid.is_some(), boxes.is_some(), indices.is_some()].iter().filter(|given| **given).count();
+    let given = [grid.is_some(), boxes.is_some(), indices.is_some()]
+        .iter()
+        .filter(|given| **given)
+        .count();
     if given > 1 {
         let why = "the parts of the ranks are given by one of \"grid\", \"boxes\" and \"indices\"";
-        problems.error(node.at, Code::Duplicate, format!("\"{which}\" says twice who owns what"), why);
+        problems.error(
+            node.at,
+            Code::Duplicate,
+            format!("\"{which}\" says twice who owns what"),
+            why,
+        );
     }
     if grid.is_none() && (spread.is_some() || ranks.is_some()) {
         let why = "\"spread\" and \"ranks\" are about a grid of processes";
-        problems.error(node.at, Code::MissingKey, format!("\"{which}\" has no \"grid\""), why);
+        problems.error(
+            node.at,
+            Code::MissingKey,
+            format!("\"{which}\" has no \"grid\""),
+            why,
+        );
     }
     let owned = match (grid, boxes, indices) {
         (Some(processes), ..) => Owned::Grid {
@@ -182,16 +236,36 @@ fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<Side> {
             fortran: ranks.unwrap_or(false),
         },
         (_, Some(node), _) => Owned::Boxes(each_rank(node, "boxes", problems, |node, problems| {
-            let one = list(node).first().is_some_and(|first| matches!(first.kind(), Kind::Scalar(_)));
-            let boxes = if one || corners(node).is_some() { std::slice::from_ref(node) } else { list(node) };
-            boxes.iter().map(|node| bounds(node, "a box", problems)).collect()
+            let one = list(node)
+                .first()
+                .is_some_and(|first| matches!(first.kind(), Kind::Scalar(_)));
+            let boxes = if one || corners(node).is_some() {
+                std::slice::from_ref(node)
+            } else {
+                list(node)
+            };
+            boxes
+                .iter()
+                .map(|node| bounds(node, "a box", problems))
+                .collect()
         })),
-        (_, _, Some(node)) => Owned::Indices(each_rank(node, "indices", problems, |node, problems| {
-            list(node).iter().filter_map(|node| interval(node, "an index", problems)).collect()
-        })),
+        (_, _, Some(node)) => {
+            Owned::Indices(each_rank(node, "indices", problems, |node, problems| {
+                list(node)
+                    .iter()
+                    .filter_map(|node| interval(node, "an index", problems))
+                    .collect()
+            }))
+        }
         _ => Owned::Whole,
     };
-    (problems.errors() == before).then_some(Side { shape, owned, region, halo, fortran })
+    (problems.errors() == before).then_some(Side {
+        shape,
+        owned,
+        region,
+        halo,
+        fortran,
+    })
 }
 
 /// The items of a list; of anything else, it alone.
@@ -203,7 +277,10 @@ fn list(node: &Node) -> &[Node] {
 }
 
 fn numbers(node: &Node, what: &str, least: u64, most: u64, problems: &mut Problems) -> Vec<u64> {
-    list(node).iter().filter_map(|item| count(item, what, least, most, problems)).collect()
+    list(node)
+        .iter()
+        .filter_map(|item| count(item, what, least, most, problems))
+        .collect()
 }
 
 /// One item for each rank.
@@ -215,7 +292,8 @@ fn each_rank<T>(
 ) -> Vec<T> {
     match node.kind() {
         Kind::List(ranks) => ranks.iter().map(|rank| read(rank, problems)).collect(),
-        _ => wrong_type(node, what, "a list with an item for each rank", problems).unwrap_or_default(),
+        _ => wrong_type(node, what, "a list with an item for each rank", problems)
+            .unwrap_or_default(),
     }
 }
 
@@ -223,20 +301,36 @@ fn each_rank<T>(
 fn bounds(node: &Node, what: &str, problems: &mut Problems) -> Vec<Bounds> {
     if let Some([lower, upper]) = corners(node) {
         let [lower, upper] = [lower, upper].map(|corner| numbers(corner, what, 0, MOST, problems));
-        if lower.len() == upper.len() && lower.iter().zip(&upper).all(|(lower, upper)| lower <= upper) {
+        if lower.len() == upper.len()
+            && lower
+                .iter()
+                .zip(&upper)
+                .all(|(lower, upper)| lower <= upper)
+        {
             return lower.into_iter().zip(upper).collect();
         }
-        let why = format!("each upper bound is at its lower one or above; found {lower:?} and {upper:?}");
-        problems.error(node.at, Code::BadValue, format!("{what} cannot be read"), why);
+        let why =
+            format!("each upper bound is at its lower one or above; found {lower:?} and {upper:?}");
+        problems.error(
+            node.at,
+            Code::BadValue,
+            format!("{what} cannot be read"),
+            why,
+        );
         return Vec::new();
     }
-    list(node).iter().filter_map(|item| interval(item, what, problems)).collect()
+    list(node)
+        .iter()
+        .filter_map(|item| interval(item, what, problems))
+        .collect()
 }
 
 /// The two lists of numbers that stand for a box.
 fn corners(node: &Node) -> Option<[&Node; 2]> {
-    let is_number = |node: &Node| matches!(node.kind(), Kind::Scalar(scalar) if !scalar.text.contains(':'));
-    let is_corner = |node: &Node| matches!(node.kind(), Kind::List(bounds) if bounds.iter().all(is_number));
+    let is_number =
+        |node: &Node| matches!(node.kind(), Kind::Scalar(scalar) if !scalar.text.contains(':'));
+    let is_corner =
+        |node: &Node| matches!(node.kind(), Kind::List(bounds) if bounds.iter().all(is_number));
     match list(node) {
         [lower, upper] if is_corner(lower) && is_corner(upper) => Some([lower, upper]),
         _ => None,
@@ -245,10 +339,21 @@ fn corners(node: &Node) -> Option<[&Node; 2]> {
 
 /// `2:8`, or a number alone.
 pub(crate) fn interval(node: &Node, what: &str, problems: &mut Problems) -> Option<Bounds> {
-    let written = if let Kind::Scalar(scalar) = node.kind() { scalar.text.as_str() } else { "" };
-    let number = |text: &str| text.trim().parse().ok().filter(|number: &u64| *number <= MOST);
+    let written = if let Kind::Scalar(scalar) = node.kind() {
+        scalar.text.as_str()
+    } else {
+        ""
+    };
+    let number = |text: &str| {
+        text.trim()
+            .parse()
+            .ok()
+            .filter(|number: &u64| *number <= MOST)
+    };
     let found = match written.split_once(':') {
-        Some((lower, upper)) => number(lower).zip(number(upper)).filter(|(lower, upper)| lower <= upper),
+        Some((lower, upper)) => number(lower)
+            .zip(number(upper))
+            .filter(|(lower, upper)| lower <= upper),
         None => number(written).map(|lower| (lower, lower + 1)),
     };
     if found.is_none() {
@@ -256,7 +361,12 @@ pub(crate) fn interval(node: &Node, what: &str, problems: &mut Problems) -> Opti
             "indices are written as 2:8, from the first to the one after the last; found {}",
             node.describe()
         );
-        problems.error(node.at, Code::BadValue, format!("{what} cannot be read"), why);
+        problems.error(
+            node.at,
+            Code::BadValue,
+            format!("{what} cannot be read"),
+            why,
+        );
     }
     found
 }
@@ -273,29 +383,51 @@ fn widths(node: &Node, problems: &mut Problems) -> Vec<(u64, u64)> {
     {
         [both] => Some((both, both)),
         [below, above] => Some((below, above)),
-        _ => wrong_type(node, "the width of a halo", "a number, or one below and one above", problems),
+        _ => wrong_type(
+            node,
+            "the width of a halo",
+            "a number, or one below and one above",
+            problems,
+        ),
     };
-    list(node).iter().filter_map(|item| width(item, problems)).collect()
+    list(node)
+        .iter()
+        .filter_map(|item| width(item, problems))
+        .collect()
 }
 
 fn spreads(node: &Node, problems: &mut Problems) -> Vec<Spread> {
-    list(node).iter().filter_map(|item| spread(item, problems)).collect()
+    list(node)
+        .iter()
+        .filter_map(|item| spread(item, problems))
+        .collect()
 }
 
 fn spread(node: &Node, problems: &mut Problems) -> Option<Spread> {
     if let Kind::List(_) = node.kind() {
-        return Some(Spread::Bounds(numbers(node, "a bound of a block", 0, MOST, problems)));
+        return Some(Spread::Bounds(numbers(
+            node,
+            "a bound of a block",
+            0,
+            MOST,
+            problems,
+        )));
     }
     let written = text(node, "a way to spread a dimension", problems)?;
-    let block = written.strip_prefix("cyclic(").and_then(|rest| rest.strip_suffix(')'));
-    let block = block.and_then(|block| block.trim().parse().ok()).filter(|block| (1..=MOST).contains(block));
+    let block = written
+        .strip_prefix("cyclic(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    let block = block
+        .and_then(|block| block.trim().parse().ok())
+        .filter(|block| (1..=MOST).contains(block));
     match (&*written, block) {
         ("even", _) => Some(Spread::Even),
         ("block", _) => Some(Spread::Block),
         (_, Some(block)) => Some(Spread::Cyclic(block)),
         _ => {
             let why = format!("found {}", node.describe());
-            let hint = "\"even\", \"block\", \"cyclic(b)\" with blocks of b, or a list of bounds".to_string();
+            let hint = "\"even\", \"block\", \"cyclic(b)\" with blocks of b, or a list of bounds"
+                .to_string();
             let what = "there is no such way to spread a dimension";
             problems.error_hint(node.at, Code::BadValue, what, why, hint);
             None
@@ -304,8 +436,10 @@ fn spread(node: &Node, problems: &mut Problems) -> Option<Spread> {
 }
 
 fn dtype(node: &Node, problems: &mut Problems) -> Option<ElementType> {
-    let names: Vec<(&str, ElementType)> =
-        ElementType::ALL.iter().map(|dtype| (dtype.name(), *dtype)).collect();
+    let names: Vec<(&str, ElementType)> = ElementType::ALL
+        .iter()
+        .map(|dtype| (dtype.name(), *dtype))
+        .collect();
     choice(node, "an element type", &names, problems)
 }
 
@@ -323,13 +457,32 @@ mod tests {
 
     #[test]
     fn both_sides_are_read_from_one_text_or_two() {
-        let two = sides(&["from: {shape: [8, 12], grid: [4, 1], halo: 1}", "to: {grid: [2, 2]}"]).unwrap();
+        let two = sides(&[
+            "from: {shape: [8, 12], grid: [4, 1], halo: 1}",
+            "to: {grid: [2, 2]}",
+        ])
+        .unwrap();
         assert_eq!(two.from.shape.as_deref(), Some(&[8, 12][..]));
-        assert_eq!((&two.from.halo[..], &two.dtypes[..]), (&[(1, 1)][..], &[ElementType::Float64][..]));
-        let Owned::Grid { processes, spread, fortran } = &two.to.owned else { panic!("{two:?}") };
-        assert_eq!((&processes[..], &spread[..], *fortran), (&[2, 2][..], &[][..], false));
         assert_eq!(
-            sides(&["from: {shape: [8, 12], grid: [4, 1], halo: [1, 1]}\nto: {grid: [2, 2]}"]).unwrap().to,
+            (&two.from.halo[..], &two.dtypes[..]),
+            (&[(1, 1)][..], &[ElementType::Float64][..])
+        );
+        let Owned::Grid {
+            processes,
+            spread,
+            fortran,
+        } = &two.to.owned
+        else {
+            panic!("{two:?}")
+        };
+        assert_eq!(
+            (&processes[..], &spread[..], *fortran),
+            (&[2, 2][..], &[][..], false)
+        );
+        assert_eq!(
+            sides(&["from: {shape: [8, 12], grid: [4, 1], halo: [1, 1]}\nto: {grid: [2, 2]}"])
+                .unwrap()
+                .to,
             two.to
         );
         let serial = sides(&["from: {shape: 8}\nto:\n  {}\ndtype: [float32, int8]"]).unwrap();
@@ -343,13 +496,29 @@ mod tests {
         let grid = side(
             "{shape: [9, 9, 9], grid: [2, 2, 1], spread: [cyclic(3), [0, 4, 9], block], ranks: F, order: F}",
         );
-        let spread = vec![Spread::Cyclic(3), Spread::Bounds(vec![0, 4, 9]), Spread::Block];
-        assert_eq!(grid.owned, Owned::Grid { processes: vec![2, 2, 1], spread, fortran: true });
+        let spread = vec![
+            Spread::Cyclic(3),
+            Spread::Bounds(vec![0, 4, 9]),
+            Spread::Block,
+        ];
+        assert_eq!(
+            grid.owned,
+            Owned::Grid {
+                processes: vec![2, 2, 1],
+                spread,
+                fortran: true
+            }
+        );
         assert!(grid.fortran);
-        let boxes =
-            side("{shape: [4, 4], boxes: [[0:4, 0:2], [[0:2, 2:4], [2:4, 2:4]], []], region: [1:3, 0:4]}");
+        let boxes = side(
+            "{shape: [4, 4], boxes: [[0:4, 0:2], [[0:2, 2:4], [2:4, 2:4]], []], region: [1:3, 0:4]}",
+        );
         let one = |a, b| vec![a, b];
-        let parts = vec![vec![one((0, 4), (0, 2))], vec![one((0, 2), (2, 4)), one((2, 4), (2, 4))], vec![]];
+        let parts = vec![
+            vec![one((0, 4), (0, 2))],
+            vec![one((0, 2), (2, 4)), one((2, 4), (2, 4))],
+            vec![],
+        ];
         assert_eq!(boxes.owned, Owned::Boxes(parts));
         assert_eq!(boxes.region, Some(one((1, 3), (0, 4))));
         // As a description has regions.
@@ -358,17 +527,33 @@ mod tests {
         );
         assert_eq!(same, boxes);
         let line = side("{shape: 8, boxes: [0:3, [3:5, 7:8], [[5], [7]]], region: 1:8}");
-        let ranks = vec![vec![vec![(0, 3)]], vec![vec![(3, 5), (7, 8)]], vec![vec![(5, 7)]]];
-        assert_eq!((line.owned, line.region), (Owned::Boxes(ranks), Some(vec![(1, 8)])));
+        let ranks = vec![
+            vec![vec![(0, 3)]],
+            vec![vec![(3, 5), (7, 8)]],
+            vec![vec![(5, 7)]],
+        ];
+        assert_eq!(
+            (line.owned, line.region),
+            (Owned::Boxes(ranks), Some(vec![(1, 8)]))
+        );
         let indices = side("{shape: 8, indices: [[0, 4:6], [1:4, 6, 7]], halo: [[0, 2]]}");
-        assert_eq!(indices.owned, Owned::Indices(vec![vec![(0, 1), (4, 6)], vec![(1, 4), (6, 7), (7, 8)]]));
+        assert_eq!(
+            indices.owned,
+            Owned::Indices(vec![vec![(0, 1), (4, 6)], vec![(1, 4), (6, 7), (7, 8)]])
+        );
         assert_eq!(indices.halo, [(0, 2)]);
     }
 
     #[test]
     fn what_is_wrong_is_told_with_its_place() {
-        let text = refused(&["from: {shape: [8], grid: [2], spreads: even}", "to: {grid: [x]}"]);
-        assert!(text.contains("argument 1:1:31: error: unknown key \"spreads\""), "{text}");
+        let text = refused(&[
+            "from: {shape: [8], grid: [2], spreads: even}",
+            "to: {grid: [x]}",
+        ]);
+        assert!(
+            text.contains("argument 1:1:31: error: unknown key \"spreads\""),
+            "{text}"
+        );
         assert!(
             text.contains("did you mean \"spread\"?") && text.contains("argument 2:1:13: error:"),
             "{text}"
@@ -380,8 +565,12 @@ mod tests {
         assert!(refused(&["from: {}\nto: {}", "from: {}"]).contains("\"from\" is given twice"));
         assert!(refused(&["from: {region: [[4], [2, 3]]}"]).contains("found [4] and [2, 3]"));
         assert!(refused(&["from: {region: [4:2]}"]).contains("written as 2:8"));
-        assert!(refused(&["from: {}\nto: {}\ndtype: flaot64"]).contains("did you mean \"float64\"?"));
-        assert!(refused(&["/no/such/file"]).contains("/no/such/file: error: the file cannot be read"));
+        assert!(
+            refused(&["from: {}\nto: {}\ndtype: flaot64"]).contains("did you mean \"float64\"?")
+        );
+        assert!(
+            refused(&["/no/such/file"]).contains("/no/such/file: error: the file cannot be read")
+        );
         assert!(
             sides(&["ymmsl_version: v0.2\nfrom: {}"])
                 .unwrap_err()

@@ -137,7 +137,10 @@ pub struct Buffer {
 impl Buffer {
     /// These limits; where one is missing, that of `other`.
     pub fn or(self, other: Buffer) -> Buffer {
-        Buffer { messages: self.messages.or(other.messages), bytes: self.bytes.or(other.bytes) }
+        Buffer {
+            messages: self.messages.or(other.messages),
+            bytes: self.bytes.or(other.bytes),
+        }
     }
 }
 
@@ -235,7 +238,11 @@ impl Link {
 impl Links {
     /// How a link between instances of these components is made.
     pub fn between(&self, one: &str, other: &str) -> Link {
-        let own = |name: &str| self.components.get(name).map_or(Link::default(), |(link, _)| *link);
+        let own = |name: &str| {
+            self.components
+                .get(name)
+                .map_or(Link::default(), |(link, _)| *link)
+        };
         own(one).and(own(other)).or(self.default)
     }
 }
@@ -246,13 +253,27 @@ mod tests {
 
     #[test]
     fn a_link_is_made_as_both_ends_want() {
-        let link = |streams, pacing, send_buffer| Link { streams, pacing, send_buffer, receive_buffer: None };
-        let mut links = Links { default: link(Some(2), Some(50), Some(7)), ..Links::default() };
+        let link = |streams, pacing, send_buffer| Link {
+            streams,
+            pacing,
+            send_buffer,
+            receive_buffer: None,
+        };
+        let mut links = Links {
+            default: link(Some(2), Some(50), Some(7)),
+            ..Links::default()
+        };
         assert_eq!(links.between("a", "b"), links.default);
-        links.components.insert("a".into(), (link(Some(8), Some(100), None), Placed::default()));
+        links.components.insert(
+            "a".into(),
+            (link(Some(8), Some(100), None), Placed::default()),
+        );
         assert_eq!(links.between("a", "b"), link(Some(8), Some(100), Some(7)));
         assert_eq!(links.between("b", "a"), links.between("a", "b"));
-        links.components.insert("b".into(), (link(None, Some(30), Some(1)), Placed::default()));
+        links.components.insert(
+            "b".into(),
+            (link(None, Some(30), Some(1)), Placed::default()),
+        );
         assert_eq!(links.between("a", "b"), link(Some(8), Some(30), Some(1)));
     }
 }

@@ -86,7 +86,10 @@ impl ElementType {
             ElementType::Bool | ElementType::Int8 | ElementType::Uint8 => 1,
             ElementType::Int16 | ElementType::Uint16 | ElementType::Float16 => 2,
             ElementType::Int32 | ElementType::Uint32 | ElementType::Float32 => 4,
-            ElementType::Int64 | ElementType::Uint64 | ElementType::Float64 | ElementType::Complex64 => 8,
+            ElementType::Int64
+            | ElementType::Uint64
+            | ElementType::Float64
+            | ElementType::Complex64 => 8,
             ElementType::Complex128 => 16,
         }
     }
@@ -105,7 +108,10 @@ impl FilterKind {
 
     /// Whether it can run at either end.
     pub(crate) fn takes_sides(&self) -> bool {
-        matches!(self, FilterKind::Scale { .. } | FilterKind::Astype(_) | FilterKind::User(_))
+        matches!(
+            self,
+            FilterKind::Scale { .. } | FilterKind::Astype(_) | FilterKind::User(_)
+        )
     }
 
     /// Whether one message becomes several.
@@ -158,21 +164,28 @@ pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
         Some((word, "sender")) => (word, Some(Side::Sender)),
         Some((word, "receiver")) => (word, Some(Side::Receiver)),
         Some((_, other)) => {
-            return Err((format!("\"@{other}\" is no side of a conduit; write @sender or @receiver"), None));
+            return Err((
+                format!("\"@{other}\" is no side of a conduit; write @sender or @receiver"),
+                None,
+            ));
         }
         None => (word, None),
     };
     let (name, arguments) = match word.split_once('(') {
         None => (word, None),
         Some((name, rest)) => {
-            let inside =
-                rest.strip_suffix(')').ok_or_else(|| (format!("\"{word}\" lacks its \")\""), None))?;
+            let inside = rest
+                .strip_suffix(')')
+                .ok_or_else(|| (format!("\"{word}\" lacks its \")\""), None))?;
             (name, Some(arguments_in(inside)))
         }
     };
     let kind = kind(name, arguments.as_deref())?;
     if side.is_some() && !kind.takes_sides() {
-        return Err((format!("\"{name}\" knows its side of the wire and cannot be pinned"), None));
+        return Err((
+            format!("\"{name}\" knows its side of the wire and cannot be pinned"),
+            None,
+        ));
     }
     Ok(Filter { kind, side })
 }
@@ -192,9 +205,10 @@ fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, O
     };
     let number = |text: &str| match text.parse::<f64>() {
         Ok(x) if x.is_finite() => Ok(x),
-        _ => {
-            Err((format!("\"{text}\" is not a number"), Some("write scale(a, b), as scale(2.0, 0.5)".into())))
-        }
+        _ => Err((
+            format!("\"{text}\" is not a number"),
+            Some("write scale(a, b), as scale(2.0, 0.5)".into()),
+        )),
     };
     match name {
         "last" => plain(FilterKind::Last),
@@ -204,13 +218,25 @@ fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, O
             None => Ok(FilterKind::Zstd(None)),
             Some([level]) => match level.parse() {
                 Ok(level @ 1..=22) => Ok(FilterKind::Zstd(Some(level))),
-                _ => Err((format!("\"{level}\" is not a level of zstd; they go from 1 to 22"), None)),
+                _ => Err((
+                    format!("\"{level}\" is not a level of zstd; they go from 1 to 22"),
+                    None,
+                )),
             },
-            Some(_) => Err(("zstd takes one level".into(), Some("write zstd or zstd(3)".into()))),
+            Some(_) => Err((
+                "zstd takes one level".into(),
+                Some("write zstd or zstd(3)".into()),
+            )),
         },
         "scale" => match arguments {
-            Some([a]) => Ok(FilterKind::Scale { a: number(a)?, b: 0.0 }),
-            Some([a, b]) => Ok(FilterKind::Scale { a: number(a)?, b: number(b)? }),
+            Some([a]) => Ok(FilterKind::Scale {
+                a: number(a)?,
+                b: 0.0,
+            }),
+            Some([a, b]) => Ok(FilterKind::Scale {
+                a: number(a)?,
+                b: number(b)?,
+            }),
             _ => Err((
                 "scale needs its numbers a and b, for a x + b".into(),
                 Some("write scale(2.0, 0.5)".into()),
@@ -219,19 +245,27 @@ fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, O
         "astype" => {
             let names = || ElementType::ALL.iter().map(|t| t.name());
             let Some([wanted]) = arguments else {
-                return Err(("astype needs the type wanted".into(), Some("write astype(float32)".into())));
+                return Err((
+                    "astype needs the type wanted".into(),
+                    Some("write astype(float32)".into()),
+                ));
             };
-            ElementType::ALL.iter().find(|t| t.name() == *wanted).map(|t| FilterKind::Astype(*t)).ok_or_else(
-                || {
+            ElementType::ALL
+                .iter()
+                .find(|t| t.name() == *wanted)
+                .map(|t| FilterKind::Astype(*t))
+                .ok_or_else(|| {
                     (
                         format!("\"{wanted}\" is no element type"),
                         did_you_mean(wanted, names()).or(Some(listing(names()))),
                     )
-                },
-            )
+                })
         }
         _ if is_identifier(name) => plain(FilterKind::User(name.into())),
-        _ => Err((format!("\"{}\" is not the name of a filter", shorten(name)), None)),
+        _ => Err((
+            format!("\"{}\" is not the name of a filter", shorten(name)),
+            None,
+        )),
     }
 }
 
@@ -250,12 +284,17 @@ impl Filter {
 
 /// How many of a conduit's filters run before the wire: all up to the last one that has to.
 pub fn before_wire(filters: &[Filter]) -> usize {
-    filters.iter().rposition(Filter::is_early).map_or(0, |last| last + 1)
+    filters
+        .iter()
+        .rposition(Filter::is_early)
+        .map_or(0, |last| last + 1)
 }
 
 /// Whether the filters stand in an order that makes sense; the error names two that do not.
 pub(crate) fn check_order(filters: &[Filter]) -> Result<(), String> {
-    let ranked = filters.iter().filter_map(|f| f.kind.rank().map(|rank| (rank, f)));
+    let ranked = filters
+        .iter()
+        .filter_map(|f| f.kind.rank().map(|rank| (rank, f)));
     let ranked: Vec<_> = ranked.collect();
     match ranked.windows(2).find(|pair| pair[0].0 > pair[1].0) {
         None => Ok(()),
@@ -288,16 +327,26 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Filter>, String> {
-        words(text).into_iter().map(|w| parse(w).map_err(|e| e.0)).collect()
+        words(text)
+            .into_iter()
+            .map(|w| parse(w).map_err(|e| e.0))
+            .collect()
     }
 
     #[test]
     fn filters_read_and_print_the_same() {
-        for text in
-            ["last repeat pad", "zstd(3)", "scale(2.0, 0.5)@receiver astype(float32)", "mine@sender zstd"]
-        {
+        for text in [
+            "last repeat pad",
+            "zstd(3)",
+            "scale(2.0, 0.5)@receiver astype(float32)",
+            "mine@sender zstd",
+        ] {
             let filters = read(text).unwrap();
-            let printed = filters.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            let printed = filters
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ");
             assert_eq!(printed, text);
         }
     }
@@ -324,7 +373,11 @@ mod tests {
     fn the_order_is_last_repeat_pad_and_ours_stand_anywhere() {
         let order = |text| check_order(&read(text).unwrap());
         assert!(order("last last zstd repeat pad").is_ok());
-        assert!(order("repeat scale(2) last").unwrap_err().contains("\"repeat\" stands before \"last\""));
+        assert!(
+            order("repeat scale(2) last")
+                .unwrap_err()
+                .contains("\"repeat\" stands before \"last\"")
+        );
         assert!(order("pad repeat").is_err());
     }
 }

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::built_in::BuiltIn;
-use crate::description::{Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind};
+use crate::description::{
+    Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind,
+};
 use crate::extras::{Buffer, Call, Link};
 use crate::filter::Filter;
 use crate::load::Start;
@@ -31,7 +33,9 @@ impl Description {
     /// The flat model to run. A name is needed only where several models are not used by others.
     pub fn network(&self, model: Option<&str>) -> Result<Network, Report> {
         let mut problems = Problems::with_files(self.files.clone());
-        let network = self.root(model, &mut problems).and_then(|root| flatten(self, root, &mut problems));
+        let network = self
+            .root(model, &mut problems)
+            .and_then(|root| flatten(self, root, &mut problems));
         match network {
             Some(network) if problems.errors() == 0 => Ok(network),
             _ => Err(problems.into_report()),
@@ -65,9 +69,17 @@ impl Description {
             .filter_map(|custom| custom.implementation.as_ref())
             .collect();
         for model in self.models.values() {
-            used.extend(model.components.values().filter_map(|c| c.implementation.as_ref()));
+            used.extend(
+                model
+                    .components
+                    .values()
+                    .filter_map(|c| c.implementation.as_ref()),
+            );
         }
-        self.models.values().filter(|model| !used.contains(&model.name)).collect()
+        self.models
+            .values()
+            .filter(|model| !used.contains(&model.name))
+            .collect()
     }
 
     /// Where a model that contains itself does so, and by which others.
@@ -91,8 +103,14 @@ impl Description {
         };
         let last = path[path.len() - 1];
         let within = path[start..path.len() - 1].iter().rev().chain([&last]);
-        let within = within.map(|model| format!("\"{}\"", model.name)).collect::<Vec<_>>();
-        let why = format!("\"{}\" contains {}", last.name, within.join(", which contains "));
+        let within = within
+            .map(|model| format!("\"{}\"", model.name))
+            .collect::<Vec<_>>();
+        let why = format!(
+            "\"{}\" contains {}",
+            last.name,
+            within.join(", which contains ")
+        );
         let at = last.at;
         Some((at, why))
     }
@@ -116,13 +134,20 @@ impl Description {
             [] if self.models.is_empty() => {
                 // What else is wrong says why: the models could not be read, for instance.
                 if problems.errors() == 0 {
-                    problems.error(at, Code::NoModel, "there is no model to run", "the files describe none");
+                    problems.error(
+                        at,
+                        Code::NoModel,
+                        "there is no model to run",
+                        "the files describe none",
+                    );
                 }
                 None
             }
             [] => {
                 match self.model_loop() {
-                    Some((at, why)) => problems.error(at, Code::ModelLoop, "a model contains itself", why),
+                    Some((at, why)) => {
+                        problems.error(at, Code::ModelLoop, "a model contains itself", why)
+                    }
                     None => {
                         let why = "every model is the implementation of a component of another";
                         problems.error(at, Code::NoModel, "there is no model to run", why);
@@ -136,7 +161,13 @@ impl Description {
                     listing(several.iter().map(|m| m.name.as_str()))
                 );
                 let hint = "say which, with --model NAME".to_string();
-                problems.error_hint(at, Code::NoModel, "it is not clear which model to run", why, hint);
+                problems.error_hint(
+                    at,
+                    Code::NoModel,
+                    "it is not clear which model to run",
+                    why,
+                    hint,
+                );
                 None
             }
         }
@@ -172,15 +203,31 @@ pub(crate) fn program(description: &Description, name: &Name) -> Option<Arc<Prog
     }
     let built_in = BuiltIn::from_name(name)?;
     let kind = ProgramKind::BuiltIn(built_in);
-    Some(Arc::new(Program { name: name.clone(), kind, can_share_resources: true, ..Program::default() }))
+    Some(Arc::new(Program {
+        name: name.clone(),
+        kind,
+        can_share_resources: true,
+        ..Program::default()
+    }))
 }
 
-pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Problems) -> Option<Network> {
-    let mut flattener =
-        Flattener { description, nodes: Vec::new(), components: Vec::new(), instances: 0, conduits: 0 };
+pub(crate) fn flatten(
+    description: &Description,
+    root: &Model,
+    problems: &mut Problems,
+) -> Option<Network> {
+    let mut flattener = Flattener {
+        description,
+        nodes: Vec::new(),
+        components: Vec::new(),
+        instances: 0,
+        conduits: 0,
+    };
 
     flattener.add_model(root, problems)?;
-    let Flattener { nodes, components, .. } = flattener;
+    let Flattener {
+        nodes, components, ..
+    } = flattener;
     let mut network = Network {
         model: root.name.clone(),
         by_path: components.iter().map(|c| (c.path.clone(), c.id)).collect(),
@@ -196,7 +243,10 @@ pub(crate) fn flatten(description: &Description, root: &Model, problems: &mut Pr
     check_dead_ends(&nodes, problems);
     check_shapes(&network, problems);
     number_conduits(&mut network, problems)?;
-    let models: Vec<_> = nodes.iter().map(|node| (node.path.clone(), node.model)).collect();
+    let models: Vec<_> = nodes
+        .iter()
+        .map(|node| (node.path.clone(), node.model))
+        .collect();
     timelines::of_network(&mut network, &models, problems);
     Some(network)
 }
@@ -218,12 +268,19 @@ impl<'d> Flattener<'d> {
         let mut stack = vec![(0usize, 0usize)];
         while let Some((node, done)) = stack.pop() {
             let model = self.nodes[node].model;
-            let Some((_, component)) = model.components.get_index(done) else { continue };
+            let Some((_, component)) = model.components.get_index(done) else {
+                continue;
+            };
             stack.push((node, done + 1));
             if let Some(nested) = self.add_component(node, component, problems)? {
                 if stack.len() > DEEPEST {
                     let why = format!("at most {DEEPEST} models may stand inside each other");
-                    problems.error(component.at, Code::Limit, "models are nested too deeply", why);
+                    problems.error(
+                        component.at,
+                        Code::Limit,
+                        "models are nested too deeply",
+                        why,
+                    );
                     return None;
                 }
                 stack.push((nested, 0));
@@ -244,7 +301,14 @@ impl<'d> Flattener<'d> {
             from.entry(&conduit.sender).or_default().push(conduit);
         }
         let inner = HashMap::with_capacity(model.components.len());
-        self.nodes.push(Node { model, path, parent, multiplicity, inner, from });
+        self.nodes.push(Node {
+            model,
+            path,
+            parent,
+            multiplicity,
+            inner,
+            from,
+        });
         self.nodes.len() - 1
     }
 
@@ -255,9 +319,15 @@ impl<'d> Flattener<'d> {
         let mut at = node;
         loop {
             chain.push((&self.nodes[at].model.name, path.clone()));
-            let Some((parent, name)) = self.nodes[at].parent else { break };
+            let Some((parent, name)) = self.nodes[at].parent else {
+                break;
+            };
             if !self.description.custom_implementations.is_empty() {
-                path = if path.is_empty() { name.to_string() } else { format!("{name}.{path}") };
+                path = if path.is_empty() {
+                    name.to_string()
+                } else {
+                    format!("{name}.{path}")
+                };
             }
             at = parent;
         }
@@ -275,21 +345,34 @@ impl<'d> Flattener<'d> {
         let chain = self.chain(node);
         let implementation = self.description.implementation(&chain, component);
         let above = &self.nodes[node].path;
-        let path =
-            if above.is_empty() { component.name.to_string() } else { format!("{above}.{}", component.name) };
+        let path = if above.is_empty() {
+            component.name.to_string()
+        } else {
+            format!("{above}.{}", component.name)
+        };
         // A component that must be there stays, even if what runs it is not described.
-        if implementation.is_none() && component.optional && !self.description.named.contains(&path) {
-            self.nodes[node].inner.insert(&component.name, Inner::Nothing);
+        if implementation.is_none() && component.optional && !self.description.named.contains(&path)
+        {
+            self.nodes[node]
+                .inner
+                .insert(&component.name, Inner::Nothing);
             return Some(None);
         }
         let mut multiplicity = self.nodes[node].multiplicity.clone();
         multiplicity.extend(&component.multiplicity);
-        let model = implementation.and_then(|name| Some((name, self.description.models.get(name)?)));
+        let model =
+            implementation.and_then(|name| Some((name, self.description.models.get(name)?)));
         if let Some((implementation, model)) = model {
             if chain.iter().any(|(name, _)| *name == implementation) {
-                let why =
-                    format!("component \"{path}\" is implemented by \"{implementation}\", which contains it");
-                problems.error(component.at, Code::ModelLoop, "a model contains itself", why);
+                let why = format!(
+                    "component \"{path}\" is implemented by \"{implementation}\", which contains it"
+                );
+                problems.error(
+                    component.at,
+                    Code::ModelLoop,
+                    "a model contains itself",
+                    why,
+                );
                 return None;
             }
             self.conduits += model.conduits.len();
@@ -299,14 +382,21 @@ impl<'d> Flattener<'d> {
                 return None;
             }
             let nested = self.add_node(model, path, Some((node, &component.name)), multiplicity);
-            self.nodes[node].inner.insert(&component.name, Inner::Nested(nested));
+            self.nodes[node]
+                .inner
+                .insert(&component.name, Inner::Nested(nested));
             return Some(Some(nested));
         }
-        let count = multiplicity.iter().try_fold(1u64, |n, size| n.checked_mul(u64::from(*size)));
-        let total = count.and_then(|n| n.checked_add(self.instances)).filter(|n| *n <= MOST_INSTANCES);
+        let count = multiplicity
+            .iter()
+            .try_fold(1u64, |n, size| n.checked_mul(u64::from(*size)));
+        let total = count
+            .and_then(|n| n.checked_add(self.instances))
+            .filter(|n| *n <= MOST_INSTANCES);
         if total.is_none() || self.components.len() >= MOST_COMPONENTS {
-            let why =
-                format!("a run has at most {MOST_COMPONENTS} components and {MOST_INSTANCES} instances");
+            let why = format!(
+                "a run has at most {MOST_COMPONENTS} components and {MOST_INSTANCES} instances"
+            );
             problems.error(
                 component.at,
                 Code::Limit,
@@ -315,19 +405,33 @@ impl<'d> Flattener<'d> {
             );
             return None;
         }
-        let longest =
-            path.len() + multiplicity.iter().map(|size| format!("[{}]", size - 1).len()).sum::<usize>();
+        let longest = path.len()
+            + multiplicity
+                .iter()
+                .map(|size| format!("[{}]", size - 1).len())
+                .sum::<usize>();
         if longest > LONGEST_NAME {
             let why = format!(
                 "the name of an instance, with those of the models around it and with its indices, has at most \
                  {LONGEST_NAME} bytes, since its folder has it too; here it is {longest}"
             );
-            problems.error(component.at, Code::Limit, "the name of a component is too long", why);
+            problems.error(
+                component.at,
+                Code::Limit,
+                "the name of a component is too long",
+                why,
+            );
         }
         let id = ComponentId(self.components.len() as u32);
-        self.nodes[node].inner.insert(&component.name, Inner::Leaf(id));
+        self.nodes[node]
+            .inner
+            .insert(&component.name, Inner::Leaf(id));
         let full = format!("{}.{path}", self.nodes[0].model.name);
-        let need = self.description.resources.get(full.as_str()).map_or(Need::Threads(1), |r| r.need);
+        let need = self
+            .description
+            .resources
+            .get(full.as_str())
+            .map_or(Need::Threads(1), |r| r.need);
         let mut component = NetworkComponent {
             id,
             path: path.into(),
@@ -354,7 +458,9 @@ fn calls(component: &NetworkComponent, start: &Start) -> Calls {
     match component.program.as_ref().map(|program| &program.kind) {
         _ if start.leaves_out(component) => Calls::All,
         Some(ProgramKind::BuiltIn(_)) => Calls::Nothing,
-        Some(ProgramKind::Hosted(guest)) if matches!(guest.call, Call::Library { .. }) => Calls::Libraries,
+        Some(ProgramKind::Hosted(guest)) if matches!(guest.call, Call::Library { .. }) => {
+            Calls::Libraries
+        }
         _ => Calls::All,
     }
 }
@@ -365,11 +471,16 @@ fn join(nodes: &[Node<'_>], network: &mut Network, problems: &mut Problems) -> O
     const MOST_HOPS: usize = 4 * DEEPEST;
     for (number, node) in nodes.iter().enumerate() {
         for first in &node.model.conduits {
-            let Some(Inner::Leaf(sender)) = first.sender.component.as_ref().and_then(|c| node.inner.get(c))
+            let Some(Inner::Leaf(sender)) = first
+                .sender
+                .component
+                .as_ref()
+                .and_then(|c| node.inner.get(c))
             else {
                 continue;
             };
-            let mut todo: Vec<(usize, &Conduit, Vec<Filter>, usize)> = vec![(number, first, Vec::new(), 0)];
+            let mut todo: Vec<(usize, &Conduit, Vec<Filter>, usize)> =
+                vec![(number, first, Vec::new(), 0)];
             while let Some((at, conduit, mut filters, hops)) = todo.pop() {
                 if hops > MOST_HOPS || network.bundles.len() >= MOST_BUNDLES {
                     let why = if hops > MOST_HOPS {
@@ -389,19 +500,31 @@ fn join(nodes: &[Node<'_>], network: &mut Network, problems: &mut Problems) -> O
                 let (next, end) = match &conduit.receiver.component {
                     Some(name) => match nodes[at].inner.get(name) {
                         Some(Inner::Leaf(receiver)) => {
-                            let ends = (*sender, &first.sender.port, *receiver, &conduit.receiver.port);
+                            let ends = (
+                                *sender,
+                                &first.sender.port,
+                                *receiver,
+                                &conduit.receiver.port,
+                            );
                             add_bundle(network, ends, filters, hops > 0, first.receiver_at);
                             continue;
                         }
-                        Some(Inner::Nested(nested)) => {
-                            (*nested, End { component: None, port: conduit.receiver.port.clone() })
-                        }
+                        Some(Inner::Nested(nested)) => (
+                            *nested,
+                            End {
+                                component: None,
+                                port: conduit.receiver.port.clone(),
+                            },
+                        ),
                         Some(Inner::Nothing) | None => continue,
                     },
                     None => match nodes[at].parent {
                         Some((parent, name)) => (
                             parent,
-                            End { component: Some(name.clone()), port: conduit.receiver.port.clone() },
+                            End {
+                                component: Some(name.clone()),
+                                port: conduit.receiver.port.clone(),
+                            },
                         ),
                         None => continue,
                     },
@@ -423,25 +546,46 @@ fn check_dead_ends(nodes: &[Node<'_>], problems: &mut Problems) {
         .skip(1)
         .map(|node| {
             let out = |conduit: &'_ &Conduit| conduit.receiver.component.is_none();
-            (&node.model.name, node.model.conduits.iter().filter(out).map(|c| &c.receiver.port).collect())
+            (
+                &node.model.name,
+                node.model
+                    .conduits
+                    .iter()
+                    .filter(out)
+                    .map(|c| &c.receiver.port)
+                    .collect(),
+            )
         })
         .collect();
     for node in nodes {
         for conduit in &node.model.conduits {
-            let ends = [(&conduit.sender, false, conduit.at), (&conduit.receiver, true, conduit.receiver_at)];
+            let ends = [
+                (&conduit.sender, false, conduit.at),
+                (&conduit.receiver, true, conduit.receiver_at),
+            ];
             for (end, into, at) in ends {
                 let nested = end.component.as_ref().and_then(|name| node.inner.get(name));
-                let Some(Inner::Nested(nested)) = nested else { continue };
+                let Some(Inner::Nested(nested)) = nested else {
+                    continue;
+                };
                 let Node { model, from, .. } = &nodes[*nested];
                 let joined = match into {
-                    true => from.contains_key(&End { component: None, port: end.port.clone() }),
-                    false => inside.get(&model.name).is_some_and(|ports| ports.contains(&end.port)),
+                    true => from.contains_key(&End {
+                        component: None,
+                        port: end.port.clone(),
+                    }),
+                    false => inside
+                        .get(&model.name)
+                        .is_some_and(|ports| ports.contains(&end.port)),
                 };
                 if joined || !model.ports.contains_key(&end.port) || !told.insert(at) {
                     continue;
                 }
                 let (what, side) = match into {
-                    true => (format!("what is sent to \"{end}\" is received by nothing"), "to"),
+                    true => (
+                        format!("what is sent to \"{end}\" is received by nothing"),
+                        "to",
+                    ),
                     false => (format!("nothing is ever sent by \"{end}\""), "from"),
                 };
                 let why = format!(
@@ -449,8 +593,14 @@ fn check_dead_ends(nodes: &[Node<'_>], problems: &mut Problems) {
                     end.port, model.name
                 );
                 let hint = match into {
-                    true => format!("write {}: COMPONENT.PORT there, or leave this conduit out", end.port),
-                    false => format!("write COMPONENT.PORT: {} there, or leave this conduit out", end.port),
+                    true => format!(
+                        "write {}: COMPONENT.PORT there, or leave this conduit out",
+                        end.port
+                    ),
+                    false => format!(
+                        "write COMPONENT.PORT: {} there, or leave this conduit out",
+                        end.port
+                    ),
                 };
                 problems.warn(at, Code::Unconnected, what, why, hint);
             }
@@ -474,11 +624,23 @@ fn add_bundle(
     if !extras.buffer.ports.is_empty() || !extras.medium.is_empty() || !extras.fields.is_empty() {
         let (from, to) = (path(sender, sender_port), path(receiver, receiver_port));
         let patterns = [&to, &from].map(|path| extras.fields.get(path.as_str()));
-        pattern = patterns.into_iter().flatten().next().map(|(pattern, _)| Box::new(pattern.clone()));
-        let own = |path: &str| extras.buffer.ports.get(path).map_or(Buffer::default(), |(buffer, _)| *buffer);
+        pattern = patterns
+            .into_iter()
+            .flatten()
+            .next()
+            .map(|(pattern, _)| Box::new(pattern.clone()));
+        let own = |path: &str| {
+            extras
+                .buffer
+                .ports
+                .get(path)
+                .map_or(Buffer::default(), |(buffer, _)| *buffer)
+        };
         buffer = own(&to).or(own(&from)).or(buffer);
-        medium =
-            [to, from].iter().find_map(|path| extras.medium.get(path.as_str())).map(|pinned| pinned.medium);
+        medium = [to, from]
+            .iter()
+            .find_map(|path| extras.medium.get(path.as_str()))
+            .map(|pinned| pinned.medium);
     }
     let link = {
         let of = |component: ComponentId| network.components[component.index()].path.as_str();
@@ -521,7 +683,10 @@ fn both_ways<'n>(
     sender: &'n NetworkComponent,
     receiver: &'n NetworkComponent,
 ) -> [(&'n NetworkComponent, &'n Name, &'n NetworkComponent); 2] {
-    [(sender, &bundle.sender_port, receiver), (receiver, &bundle.receiver_port, sender)]
+    [
+        (sender, &bundle.sender_port, receiver),
+        (receiver, &bundle.receiver_port, sender),
+    ]
 }
 
 /// The dimensions that both ends share must have the same sizes, and all peers of a port the same further ones.
@@ -542,22 +707,38 @@ fn check_shapes(network: &Network, problems: &mut Problems) {
                 "the multiplicities of \"{}.{}\" and \"{}.{}\" do not fit",
                 sender.path, bundle.sender_port, receiver.path, bundle.receiver_port
             );
-            let why = format!("{}, {}; instances are paired one to one", show(sender), show(receiver));
-            let hint = "give both the same multiplicity, or one of them further dimensions".to_string();
+            let why = format!(
+                "{}, {}; instances are paired one to one",
+                show(sender),
+                show(receiver)
+            );
+            let hint =
+                "give both the same multiplicity, or one of them further dimensions".to_string();
             problems.error_hint(bundle.at, Code::Multiplicity, what, why, hint);
         }
         for (own, port, peer) in both_ways(bundle, sender, receiver) {
             if peer.multiplicity.len() > own.multiplicity.len() {
-                slots.entry((own.id, port)).or_insert((&peer.multiplicity[own.multiplicity.len()..], peer));
+                slots
+                    .entry((own.id, port))
+                    .or_insert((&peer.multiplicity[own.multiplicity.len()..], peer));
             }
         }
     }
-    let with_slots = if slots.is_empty() { &[] } else { network.bundles.as_slice() };
+    let with_slots = if slots.is_empty() {
+        &[]
+    } else {
+        network.bundles.as_slice()
+    };
     for bundle in with_slots {
         let (sender, receiver) = network.ends(bundle);
         for (own, port, peer) in both_ways(bundle, sender, receiver) {
-            let extra = peer.multiplicity.get(own.multiplicity.len()..).unwrap_or_default();
-            let Some((other, earlier)) = slots.get(&(own.id, port)).filter(|(other, _)| *other != extra)
+            let extra = peer
+                .multiplicity
+                .get(own.multiplicity.len()..)
+                .unwrap_or_default();
+            let Some((other, earlier)) = slots
+                .get(&(own.id, port))
+                .filter(|(other, _)| *other != extra)
             else {
                 continue;
             };
@@ -566,7 +747,10 @@ fn check_shapes(network: &Network, problems: &mut Problems) {
                 show(earlier),
                 show(peer)
             );
-            let what = format!("the peers of \"{}.{port}\" have different multiplicities", own.path);
+            let what = format!(
+                "the peers of \"{}.{port}\" have different multiplicities",
+                own.path
+            );
             problems.error(bundle.at, Code::Multiplicity, what, why);
         }
     }
@@ -581,7 +765,12 @@ fn number_conduits(network: &mut Network, problems: &mut Problems) -> Option<()>
         first += pairs;
         if first > MOST_CONDUITS {
             let why = format!("a run has at most {MOST_CONDUITS} conduits between instances");
-            problems.error(network.bundles[i].at, Code::Limit, "the run is too large", why);
+            problems.error(
+                network.bundles[i].at,
+                Code::Limit,
+                "the run is too large",
+                why,
+            );
             return None;
         }
     }

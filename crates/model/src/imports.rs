@@ -27,7 +27,13 @@ pub(crate) fn resolve(
     problems: &mut Problems,
 ) -> HashSet<Name> {
     let (loaded, missing) = (HashMap::new(), HashSet::new());
-    let mut modules = Modules { options, loaded, open: Vec::new(), entry_points: None, missing };
+    let mut modules = Modules {
+        options,
+        loaded,
+        open: Vec::new(),
+        entry_points: None,
+        missing,
+    };
     modules.resolve(document, None, problems);
     modules.missing
 }
@@ -59,7 +65,10 @@ impl Modules<'_> {
         let mut imported = Vec::new();
         for import in std::mem::take(&mut document.imports) {
             let name = Name::from(format!("{}.{}", import.module, import.name));
-            if locals.insert(import.name.clone(), name.clone()).is_some_and(|other| other != name) {
+            if locals
+                .insert(import.name.clone(), name.clone())
+                .is_some_and(|other| other != name)
+            {
                 let what = format!("\"{}\" is both described and imported", import.name);
                 problems.error(
                     import.at,
@@ -92,13 +101,19 @@ impl Modules<'_> {
         }
         let what = format!("module \"{module}\" cannot be imported");
         if self.open.contains(module) {
-            let chain: Vec<_> = self.open.iter().chain([module]).map(|name| name.as_str()).collect();
+            let chain: Vec<_> = self
+                .open
+                .iter()
+                .chain([module])
+                .map(|name| name.as_str())
+                .collect();
             let why = format!("it imports itself: {}", chain.join(" -> "));
             problems.error(import.at, Code::Import, what, why);
             return;
         }
         if self.open.len() >= DEEPEST || self.loaded.len() >= MOST_MODULES {
-            let why = format!("at most {MOST_MODULES} modules are read, and chains of {DEEPEST} of them");
+            let why =
+                format!("at most {MOST_MODULES} modules are read, and chains of {DEEPEST} of them");
             problems.error(import.at, Code::Limit, what, why);
             return;
         }
@@ -114,9 +129,13 @@ impl Modules<'_> {
     fn find(&mut self, import: &Import, what: &str, problems: &mut Problems) -> Option<Document> {
         let module = &import.module;
         let options = self.options;
-        let entry_points =
-            self.entry_points.get_or_insert_with(|| python::entry_points(&options.site_packages));
-        if let Some(entry) = entry_points.iter().find(|entry| entry.module == module.as_str()) {
+        let entry_points = self
+            .entry_points
+            .get_or_insert_with(|| python::entry_points(&options.site_packages));
+        if let Some(entry) = entry_points
+            .iter()
+            .find(|entry| entry.module == module.as_str())
+        {
             return match python::text(entry) {
                 Ok((path, text)) => {
                     let file = problems.add_file(path.display().to_string());
@@ -132,16 +151,29 @@ impl Modules<'_> {
                 }
             };
         }
-        let relative: PathBuf = module.split('.').collect::<PathBuf>().with_added_extension("ymmsl");
-        let tried: Vec<PathBuf> = options.search.iter().map(|directory| directory.join(&relative)).collect();
+        let relative: PathBuf = module
+            .split('.')
+            .collect::<PathBuf>()
+            .with_added_extension("ymmsl");
+        let tried: Vec<PathBuf> = options
+            .search
+            .iter()
+            .map(|directory| directory.join(&relative))
+            .collect();
         if let Some(path) = tried.iter().find(|path| path.exists()) {
             let file = problems.add_file(path.display().to_string());
             return read_file(path, file, problems);
         }
         let mut why = match tried.as_slice() {
-            [] => format!("it would be a file {}, but YMMSL_PATH names no directory", relative.display()),
+            [] => format!(
+                "it would be a file {}, but YMMSL_PATH names no directory",
+                relative.display()
+            ),
             tried => {
-                let tried: Vec<_> = tried.iter().map(|path| format!("\n  {}", path.display())).collect();
+                let tried: Vec<_> = tried
+                    .iter()
+                    .map(|path| format!("\n  {}", path.display()))
+                    .collect();
                 format!("there is no file{}", tried.concat())
             }
         };
@@ -151,21 +183,37 @@ impl Modules<'_> {
         } else {
             why += "\nand no installed Python package has a module of this name";
         }
-        let package = module.rsplit_once('.').map_or(String::new(), |(package, _)| format!("{package}."));
-        let beside: Vec<String> = beside(&tried).into_iter().map(|name| format!("{package}{name}")).collect();
+        let package = module
+            .rsplit_once('.')
+            .map_or(String::new(), |(package, _)| format!("{package}."));
+        let beside: Vec<String> = beside(&tried)
+            .into_iter()
+            .map(|name| format!("{package}{name}"))
+            .collect();
         let known = installed().chain(beside.iter().map(String::as_str));
-        problems.error_hint(import.at, Code::Import, what, why, did_you_mean(module, known));
+        problems.error_hint(
+            import.at,
+            Code::Import,
+            what,
+            why,
+            did_you_mean(module, known),
+        );
         None
     }
 }
 
 /// The last names of the modules in the directories in which one was looked for.
 fn beside(tried: &[PathBuf]) -> Vec<String> {
-    let directories = tried.iter().filter_map(|path| std::fs::read_dir(path.parent()?).ok());
-    let files = directories.flat_map(|entries| entries.flatten().take(1000)).map(|entry| entry.path());
+    let directories = tried
+        .iter()
+        .filter_map(|path| std::fs::read_dir(path.parent()?).ok());
+    let files = directories
+        .flat_map(|entries| entries.flatten().take(1000))
+        .map(|entry| entry.path());
     let modules = files.filter(|path| path.extension().is_some_and(|e| e == "ymmsl"));
-    let mut names: Vec<_> =
-        modules.filter_map(|path| Some(path.file_stem()?.to_str()?.to_string())).collect();
+    let mut names: Vec<_> = modules
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_string()))
+        .collect();
     names.sort();
     names
 }
@@ -181,7 +229,11 @@ fn rename(document: &mut Document, locals: &HashMap<Name, Name>, full: impl Fn(&
         .into_iter()
         .map(|(name, mut model)| {
             model.name = full(&name);
-            model.components.values_mut().filter_map(|c| c.implementation.as_mut()).for_each(used);
+            model
+                .components
+                .values_mut()
+                .filter_map(|c| c.implementation.as_mut())
+                .for_each(used);
             (model.name.clone(), model)
         })
         .collect();
@@ -207,11 +259,22 @@ fn take(
 ) -> bool {
     if !module.models.contains_key(name) && !module.programs.contains_key(name) {
         let short = |name: &Name| name.rsplit('.').next().unwrap_or_default().to_string();
-        let there: Vec<_> = module.models.keys().chain(module.programs.keys()).map(short).collect();
+        let there: Vec<_> = module
+            .models
+            .keys()
+            .chain(module.programs.keys())
+            .map(short)
+            .collect();
         let there = || there.iter().map(String::as_str);
         let what = format!("module \"{}\" has no \"{}\"", import.module, import.name);
         let why = format!("it has {}", listing(there()));
-        problems.error_hint(import.at, Code::Import, what, why, did_you_mean(&import.name, there()));
+        problems.error_hint(
+            import.at,
+            Code::Import,
+            what,
+            why,
+            did_you_mean(&import.name, there()),
+        );
         return false;
     }
     let mut done: HashSet<&Name> = HashSet::new();
@@ -223,11 +286,18 @@ fn take(
         if let Some(program) = module.programs.get(name) {
             document.programs.insert(name.clone(), program.clone());
         } else if let Some(model) = module.models.get(name) {
-            next.extend(model.components.values().filter_map(|c| c.implementation.as_ref()));
+            next.extend(
+                model
+                    .components
+                    .values()
+                    .filter_map(|c| c.implementation.as_ref()),
+            );
             let inside = format!("{name}.");
             for (path, custom) in &module.custom_implementations {
                 if path.starts_with(&inside) {
-                    document.custom_implementations.insert(path.clone(), custom.clone());
+                    document
+                        .custom_implementations
+                        .insert(path.clone(), custom.clone());
                     next.extend(custom.implementation.as_ref());
                 }
             }
@@ -259,8 +329,10 @@ fn customise(
             continue;
         };
         let name = own(first);
-        let copy =
-            document.models.get(full).filter(|_| *full != name && !document.models.contains_key(&name));
+        let copy = document
+            .models
+            .get(full)
+            .filter(|_| *full != name && !document.models.contains_key(&name));
         if let Some(mut model) = copy.cloned() {
             model.name = name.clone();
             document.models.insert(name.clone(), model);
@@ -283,12 +355,18 @@ fn exists(document: &Document, name: &Name) -> bool {
         || BuiltIn::from_name(name).is_some()
 }
 
-fn unknown(locals: &HashMap<Name, Name>, path: &Name, name: &Name, at: Place, problems: &mut Problems) {
+fn unknown(
+    locals: &HashMap<Name, Name>,
+    path: &Name,
+    name: &Name,
+    at: Place,
+    problems: &mut Problems,
+) {
     let mut names: Vec<&str> = locals.keys().map(|name| name.as_str()).collect();
     names.sort_unstable();
     let why = format!("it is to implement \"{path}\"; is an import missing?");
-    let hint =
-        did_you_mean(name, names.iter().copied()).or_else(|| Some(format!("there are {}", listing(names))));
+    let hint = did_you_mean(name, names.iter().copied())
+        .or_else(|| Some(format!("there are {}", listing(names))));
     problems.error_hint(
         at,
         Code::UnknownImplementation,
@@ -315,7 +393,10 @@ fn drop_originals(
         .flat_map(|m| m.components.values())
         .filter_map(|c| c.implementation.clone())
         .collect();
-    for name in models.iter().filter(|name| copied.contains(*name) && !used.contains(*name)) {
+    for name in models
+        .iter()
+        .filter(|name| copied.contains(*name) && !used.contains(*name))
+    {
         document.models.shift_remove(name);
     }
 }

@@ -70,15 +70,17 @@ mod yaml;
 
 pub use built_in::{BuiltIn, Takes};
 pub use description::{
-    BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, Custom, Description, End, ExecutionModel,
-    Guest, KeepsState, MatchingTimelines, Model, Need, Port, Ports, Program, ProgramKind, Resources, Resume,
-    SupportedSetting,
+    BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, Custom, Description, End,
+    ExecutionModel, Guest, KeepsState, MatchingTimelines, Model, Need, Port, Ports, Program,
+    ProgramKind, Resources, Resume, SupportedSetting,
 };
 pub use extras::{
-    Buffer, Buffers, Call, EndTime, Extras, Link, Links, Medium, Pinned, Placed, Progress, Required, Scales,
-    Stage, UserFilter,
+    Buffer, Buffers, Call, EndTime, Extras, Link, Links, Medium, Pinned, Placed, Progress,
+    Required, Scales, Stage, UserFilter,
 };
-pub use filter::{ElementType, FILTER_NAMES, Filter, FilterKind, PYTHON_BETWEEN, Side, before_wire};
+pub use filter::{
+    ElementType, FILTER_NAMES, Filter, FilterKind, PYTHON_BETWEEN, Side, before_wire,
+};
 pub use load::{LoadOptions, Start, load, load_texts};
 pub use merge::SETTINGS_IN;
 pub use muscle::Habits;

@@ -50,7 +50,9 @@ pub enum Start {
 impl Start {
     /// Whether no instance of a component is started, so that it needs no program.
     pub(crate) fn leaves_out(&self, component: &NetworkComponent) -> bool {
-        let Start::Except { hosted, by_hand } = self else { return *self == Start::ByHand };
+        let Start::Except { hosted, by_hand } = self else {
+            return *self == Start::ByHand;
+        };
         let names = || hosted.iter().chain(by_hand);
         let implementation = component.implementation.as_ref();
         if names().any(|name| {
@@ -59,17 +61,22 @@ impl Start {
             return true;
         }
         let own = names().filter_map(|name| name.parse::<InstanceName>().ok());
-        let own: HashSet<InstanceName> = own.filter(|name| *name.component() == component.path).collect();
+        let own: HashSet<InstanceName> = own
+            .filter(|name| *name.component() == component.path)
+            .collect();
         let exists = |name: &&InstanceName| {
             let (indices, sizes) = (name.indices(), &component.multiplicity);
-            indices.len() == sizes.len() && indices.iter().zip(sizes).all(|(index, size)| index < size)
+            indices.len() == sizes.len()
+                && indices.iter().zip(sizes).all(|(index, size)| index < size)
         };
         own.iter().filter(exists).count() == component.instances() as usize
     }
 
     /// The components that are named, also by one of their instances.
     fn named(&self) -> Vec<String> {
-        let Start::Except { hosted, by_hand } = self else { return Vec::new() };
+        let Start::Except { hosted, by_hand } = self else {
+            return Vec::new();
+        };
         let component = |name: &String| name.split('[').next().unwrap_or_default().to_string();
         hosted.iter().chain(by_hand).map(component).collect()
     }
@@ -93,13 +100,18 @@ pub(crate) fn read_file(path: &Path, file: Place, problems: &mut Problems) -> Op
     let text = file_text(path, file, problems)?;
     let mut document = read::document(&text, file, problems)?;
     let directory = directory(path);
-    document.programs.values_mut().for_each(|program| program.directory = Some(directory.clone()));
+    document
+        .programs
+        .values_mut()
+        .for_each(|program| program.directory = Some(directory.clone()));
     Some(document)
 }
 
 /// The directory of a file; `.` for a name alone, whose parent is the empty path and could not be made absolute.
 fn directory(path: &Path) -> PathBuf {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).to_path_buf()
 }
 
@@ -120,7 +132,12 @@ fn finish(
     mut problems: Problems,
 ) -> Result<Description, Report> {
     if documents.is_empty() && problems.errors() == 0 {
-        problems.error(Place::default(), Code::NoModel, "there is nothing to read", "no file was given");
+        problems.error(
+            Place::default(),
+            Code::NoModel,
+            "there is nothing to read",
+            "no file was given",
+        );
     }
     if documents.is_empty() {
         return Err(problems.into_report());
@@ -130,7 +147,11 @@ fn finish(
     let mut description = Description {
         description: document.description,
         models: document.models,
-        programs: document.programs.into_iter().map(|(name, program)| (name, Arc::new(program))).collect(),
+        programs: document
+            .programs
+            .into_iter()
+            .map(|(name, program)| (name, Arc::new(program)))
+            .collect(),
         custom_implementations: document.custom_implementations,
         settings: document.settings,
         resources: document.resources,
@@ -199,7 +220,10 @@ mod tests {
     #[test]
     fn files_that_cannot_be_read_say_why() {
         let missing = refused("/no/such/file.ymmsl");
-        assert_eq!((missing.code, missing.severity), (Code::File, Severity::Error));
+        assert_eq!(
+            (missing.code, missing.severity),
+            (Code::File, Severity::Error)
+        );
         assert!(missing.why.contains("No such file"), "{missing}");
         assert!(refused("/").why.contains("a directory"));
         assert_eq!(refused("/dev/zero").code, Code::Limit);
@@ -215,15 +239,18 @@ mod tests {
 
     #[test]
     fn no_file_is_no_model() {
-        assert_eq!(load(&[], &LoadOptions::default()).unwrap_err().problems[0].code, Code::NoModel);
+        assert_eq!(
+            load(&[], &LoadOptions::default()).unwrap_err().problems[0].code,
+            Code::NoModel
+        );
     }
 
     #[test]
     fn line_ends_and_marks_of_other_systems_are_read() {
         let text = "\u{feff}ymmsl_version: v0.2\r\nmodels:\r\n  m:\r\n    components:\r\n      a: {description: a, ports: {}, \
                     implementation: p}\r\nprograms:\r\n  p: {script: \"a\"}\r\n";
-        let description =
-            load_texts(&[("crlf", text)], &LoadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        let description = load_texts(&[("crlf", text)], &LoadOptions::default())
+            .unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(description.models["m"].components.len(), 1);
     }
 
@@ -231,7 +258,9 @@ mod tests {
     fn very_many_problems_are_told_quickly_and_not_all() {
         let mut text = String::from("ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n");
         for i in 0..2000 {
-            text += &format!("      component{i}: {{description: a, ports: {{}}, implementation: p}}\n");
+            text += &format!(
+                "      component{i}: {{description: a, ports: {{}}, implementation: p}}\n"
+            );
         }
         text += "    conduits:\n";
         for i in 0..50_000 {

@@ -20,9 +20,13 @@ pub const SETTINGS_IN: &str = "muscle_settings_in";
 
 /// One document in the terms of v0.2.
 pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -> Document {
-    let all_old = documents.iter().all(|document| document.version == Version::V01);
+    let all_old = documents
+        .iter()
+        .all(|document| document.version == Version::V01);
     if !all_old {
-        documents.iter_mut().for_each(|document| modernise(document, problems));
+        documents
+            .iter_mut()
+            .for_each(|document| modernise(document, problems));
     }
     let mut merged = Document::default();
     for document in documents {
@@ -30,8 +34,20 @@ pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -
             merge_old_model(&mut merged, document.models);
             merged.programs.extend(document.programs);
         } else {
-            merge_new(&mut merged.models, document.models, |m| m.at, "model", problems);
-            merge_new(&mut merged.programs, document.programs, |p| p.at, "program", problems);
+            merge_new(
+                &mut merged.models,
+                document.models,
+                |m| m.at,
+                "model",
+                problems,
+            );
+            merge_new(
+                &mut merged.programs,
+                document.programs,
+                |p| p.at,
+                "program",
+                problems,
+            );
         }
         if !merged.description.is_empty() && !document.description.is_empty() {
             let end = merged.description.trim_end().len();
@@ -40,7 +56,9 @@ pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -
         }
         merged.description.push_str(&document.description);
         merged.imports.extend(document.imports);
-        merged.custom_implementations.extend(document.custom_implementations);
+        merged
+            .custom_implementations
+            .extend(document.custom_implementations);
         for (path, value, at) in document.settings.entries() {
             merged.settings.set_at(path.clone(), value.clone(), at);
         }
@@ -66,9 +84,21 @@ fn merge_new<T>(
     for (name, item) in more {
         if let Some(first) = merged.get(&name) {
             let place = at(first);
-            let file = problems.files.get((place.file as usize).wrapping_sub(1)).cloned().unwrap_or_default();
-            let why = format!("{file} has one of this name in line {}; names must differ", place.line);
-            problems.error(at(&item), Code::Duplicate, format!("{what} \"{name}\" is there twice"), why);
+            let file = problems
+                .files
+                .get((place.file as usize).wrapping_sub(1))
+                .cloned()
+                .unwrap_or_default();
+            let why = format!(
+                "{file} has one of this name in line {}; names must differ",
+                place.line
+            );
+            problems.error(
+                at(&item),
+                Code::Duplicate,
+                format!("{what} \"{name}\" is there twice"),
+                why,
+            );
         } else {
             merged.insert(name, item);
         }
@@ -84,8 +114,14 @@ fn merge_old_model(merged: &mut Document, models: IndexMap<Name, Model>) {
         model.name = name.clone();
         model.faulty |= overlay.faulty;
         model.components.extend(overlay.components);
-        let replaced: HashSet<&End> = overlay.conduits.iter().map(|conduit| &conduit.receiver).collect();
-        model.conduits.retain(|conduit| !replaced.contains(&conduit.receiver));
+        let replaced: HashSet<&End> = overlay
+            .conduits
+            .iter()
+            .map(|conduit| &conduit.receiver)
+            .collect();
+        model
+            .conduits
+            .retain(|conduit| !replaced.contains(&conduit.receiver));
         model.conduits.extend(overlay.conduits);
         if model.description.is_empty() {
             model.description = overlay.description;
@@ -135,40 +171,63 @@ fn modernise(document: &mut Document, problems: &mut Problems) {
         .into_iter()
         .map(|(path, item)| (prefixed(path), item))
         .collect();
-    document.resume =
-        std::mem::take(&mut document.resume).into_iter().map(|(path, item)| (prefixed(path), item)).collect();
+    document.resume = std::mem::take(&mut document.resume)
+        .into_iter()
+        .map(|(path, item)| (prefixed(path), item))
+        .collect();
     guess_ports(model, |component| component.ports.is_empty(), problems);
 }
 
 /// Gives components that have no ports those that the conduits name. The operators are guessed.
-pub(crate) fn guess_ports(model: &mut Model, which: impl Fn(&Component) -> bool, problems: &mut Problems) {
+pub(crate) fn guess_ports(
+    model: &mut Model,
+    which: impl Fn(&Component) -> bool,
+    problems: &mut Problems,
+) {
     let mut missing: HashMap<Name, usize> = HashMap::new();
     for component in model.components.values().filter(|c| which(c)) {
         missing.insert(component.name.clone(), 0);
     }
     for conduit in &model.conduits {
-        for (end, operator) in [(&conduit.sender, Operator::OF), (&conduit.receiver, Operator::FInit)] {
-            let Some(name) = end.component.as_ref().filter(|name| missing.contains_key(*name)) else {
+        for (end, operator) in [
+            (&conduit.sender, Operator::OF),
+            (&conduit.receiver, Operator::FInit),
+        ] {
+            let Some(name) = end
+                .component
+                .as_ref()
+                .filter(|name| missing.contains_key(*name))
+            else {
                 continue;
             };
             if end.port == SETTINGS_IN {
                 continue;
             }
-            let Some(component) = model.components.get_mut(name) else { continue };
-            Arc::make_mut(&mut component.ports).entry(end.port.clone()).or_insert_with(|| Port {
-                name: end.port.clone(),
-                operator,
-                timeline: Timeline::default(),
-                guessed: true,
-                at: conduit.at,
-            });
+            let Some(component) = model.components.get_mut(name) else {
+                continue;
+            };
+            Arc::make_mut(&mut component.ports)
+                .entry(end.port.clone())
+                .or_insert_with(|| Port {
+                    name: end.port.clone(),
+                    operator,
+                    timeline: Timeline::default(),
+                    guessed: true,
+                    at: conduit.at,
+                });
             missing.entry(name.clone()).and_modify(|n| *n += 1);
         }
     }
-    for component in model.components.values().filter(|c| missing.get(&c.name).is_some_and(|n| *n > 0)) {
+    for component in model
+        .components
+        .values()
+        .filter(|c| missing.get(&c.name).is_some_and(|n| *n > 0))
+    {
         let why = "they were taken from the conduits; their operators are known once the program says them";
-        let hint =
-            format!("list them: {}: {{ports: {{f_init: ..., o_i: ..., s: ..., o_f: ...}}}}", component.name);
+        let hint = format!(
+            "list them: {}: {{ports: {{f_init: ..., o_i: ..., s: ..., o_f: ...}}}}",
+            component.name
+        );
         let what = format!("component \"{}\" lists no ports", component.name);
         problems.warn(component.at, Code::Incomplete, what, why, hint);
     }

@@ -30,12 +30,21 @@ pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
     ),
     (PROFILE, None),
     (LOG_LEVEL, None),
-    ("muscle_snapshot_directory", Some("titin takes no snapshots yet")),
+    (
+        "muscle_snapshot_directory",
+        Some("titin takes no snapshots yet"),
+    ),
 ];
 
 /// Levels of log records, as MUSCLE3 calls them.
-const LEVELS: [(&str, u8); 6] =
-    [("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50), ("disable", u8::MAX)];
+const LEVELS: [(&str, u8); 6] = [
+    ("debug", 10),
+    ("info", 20),
+    ("warning", 30),
+    ("error", 40),
+    ("critical", 50),
+    ("disable", u8::MAX),
+];
 
 /// A wait shorter than this is no wait.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -59,7 +68,10 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
             let levels = crate::problem::either(LEVELS.map(|(name, _)| name));
             (log_level(value).is_some(), levels)
         }
-        TIMEOUT => (timeout(value).is_some(), "a number of seconds, below 0 for never".to_string()),
+        TIMEOUT => (
+            timeout(value).is_some(),
+            "a number of seconds, below 0 for never".to_string(),
+        ),
         PROFILE => (trace(value).is_some(), "\"all\" or \"none\"".to_string()),
         _ => return Ok(()),
     };
@@ -68,16 +80,26 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
 
 fn log_level(value: &Value) -> Option<u8> {
     let Value::Str(word) = value else { return None };
-    LEVELS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, level)| *level)
+    LEVELS
+        .iter()
+        .find(|(name, _)| word.eq_ignore_ascii_case(name))
+        .map(|(_, level)| *level)
 }
 
 fn timeout(value: &Value) -> Option<Option<Duration>> {
-    let seconds = value.in_unit("s").ok().filter(|seconds| !seconds.is_nan())?;
+    let seconds = value
+        .in_unit("s")
+        .ok()
+        .filter(|seconds| !seconds.is_nan())?;
     if seconds < 0.0 {
         return Some(None);
     }
     // What is longer than time itself is never.
-    Some(Duration::try_from_secs_f64(seconds).ok().map(|time| time.max(SHORTEST)))
+    Some(
+        Duration::try_from_secs_f64(seconds)
+            .ok()
+            .map(|time| time.max(SHORTEST)),
+    )
 }
 
 fn trace(value: &Value) -> Option<bool> {
@@ -93,13 +115,20 @@ mod tests {
     use super::*;
 
     fn habits(settings: &[(&str, Value)]) -> Habits {
-        let settings = settings.iter().map(|(path, value)| ((*path).into(), value.clone())).collect();
+        let settings = settings
+            .iter()
+            .map(|(path, value)| ((*path).into(), value.clone()))
+            .collect();
         Habits::of(&settings, &"a.b[1]".parse().unwrap())
     }
 
     #[test]
     fn settings_are_those_of_the_instance() {
-        let none = Habits { log_level: 0, patience: Some(SHORTEST), trace: None };
+        let none = Habits {
+            log_level: 0,
+            patience: Some(SHORTEST),
+            trace: None,
+        };
         assert_eq!(habits(&[]), none);
         let text = |text: &str| Value::Str(text.into());
         let given = habits(&[
@@ -108,8 +137,18 @@ mod tests {
             ("a.b[1].muscle_profile_level", text("none")),
         ]);
         let patience = Some(Duration::from_millis(2500));
-        assert_eq!(given, Habits { log_level: 40, patience, trace: Some(false) });
-        let odd = [("muscle_remote_log_level", text("loud")), ("muscle_profile_level", Value::Bool(true))];
+        assert_eq!(
+            given,
+            Habits {
+                log_level: 40,
+                patience,
+                trace: Some(false)
+            }
+        );
+        let odd = [
+            ("muscle_remote_log_level", text("loud")),
+            ("muscle_profile_level", Value::Bool(true)),
+        ];
         assert_eq!(habits(&odd), none);
     }
 
@@ -118,7 +157,10 @@ mod tests {
         let patience = |value| habits(&[("muscle_deadlock_receive_timeout", value)]).patience;
         assert_eq!(patience(Value::Int(-1)), None);
         assert_eq!(patience(Value::Int(0)), Some(SHORTEST));
-        assert_eq!(patience(Value::Str("1 min".into())), Some(Duration::from_secs(60)));
+        assert_eq!(
+            patience(Value::Str("1 min".into())),
+            Some(Duration::from_secs(60))
+        );
         assert_eq!(patience(Value::Float(f64::INFINITY)), None);
         assert_eq!(patience(Value::Float(f64::NAN)), Some(SHORTEST));
     }

@@ -92,7 +92,9 @@ impl<'de> Deserialize<'de> for Name {
 /// Whether `text` may name a port, a component or a setting: a letter or `_`, then letters, digits and `_`.
 pub fn is_identifier(text: &str) -> bool {
     let mut bytes = text.bytes();
-    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+    bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
@@ -138,7 +140,9 @@ impl FromStr for Reference {
 
     fn from_str(text: &str) -> Result<Self, NameError> {
         if text.len() > LONGEST_REFERENCE {
-            return Err(NameError(format!("a name may have {LONGEST_REFERENCE} characters at most")));
+            return Err(NameError(format!(
+                "a name may have {LONGEST_REFERENCE} characters at most"
+            )));
         }
         let mut parts = Vec::new();
         for (place, piece) in text.split('.').enumerate() {
@@ -163,16 +167,25 @@ impl FromStr for Reference {
 fn index(text: &str) -> Result<u32, NameError> {
     let text = text.trim();
     if text.starts_with('+') {
-        return Err(NameError(format!("\"{text}\" is not an index; write a number from 0")));
+        return Err(NameError(format!(
+            "\"{text}\" is not an index; write a number from 0"
+        )));
     }
     text.parse().map_err(|_| {
-        NameError(format!("\"{text}\" is not an index; write a whole number from 0 to {}", u32::MAX))
+        NameError(format!(
+            "\"{text}\" is not an index; write a whole number from 0 to {}",
+            u32::MAX
+        ))
     })
 }
 
 fn identifier_fault(name: &str, place: usize) -> String {
     if name.is_empty() {
-        let which = if place == 0 { "before the first dot" } else { "after a dot" };
+        let which = if place == 0 {
+            "before the first dot"
+        } else {
+            "after a dot"
+        };
         return format!("a name is missing {which}");
     }
     format!("\"{name}\" is not a name: use letters, digits and _, and do not begin with a digit")
@@ -201,7 +214,10 @@ pub struct InstanceName {
 impl InstanceName {
     /// The instance of `component` (its dotted path) with these indices.
     pub fn new(component: impl Into<Name>, indices: impl Into<Vec<u32>>) -> Self {
-        InstanceName { component: component.into(), indices: indices.into() }
+        InstanceName {
+            component: component.into(),
+            indices: indices.into(),
+        }
     }
 
     /// The dotted path of its component.
@@ -229,7 +245,13 @@ impl FromStr for InstanceName {
         let indices = reference
             .parts()
             .iter()
-            .filter_map(|part| if let Part::Index(i) = part { Some(*i) } else { None })
+            .filter_map(|part| {
+                if let Part::Index(i) = part {
+                    Some(*i)
+                } else {
+                    None
+                }
+            })
             .collect::<Vec<_>>();
         Ok(InstanceName::new(component, indices))
     }
@@ -238,7 +260,9 @@ impl FromStr for InstanceName {
 impl fmt::Display for InstanceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.component)?;
-        self.indices.iter().try_for_each(|index| write!(f, "[{index}]"))
+        self.indices
+            .iter()
+            .try_for_each(|index| write!(f, "[{index}]"))
     }
 }
 
@@ -256,7 +280,9 @@ impl Serialize for InstanceName {
 
 impl<'de> Deserialize<'de> for InstanceName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -309,7 +335,10 @@ mod tests {
             assert_eq!(text.parse::<InstanceName>().unwrap().to_string(), text);
         }
         let name: InstanceName = "a.b[1][20]".parse().unwrap();
-        assert_eq!((name.component().as_str(), name.indices()), ("a.b", &[1, 20][..]));
+        assert_eq!(
+            (name.component().as_str(), name.indices()),
+            ("a.b", &[1, 20][..])
+        );
     }
 
     #[test]

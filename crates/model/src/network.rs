@@ -144,82 +144,126 @@ impl Bundle {
 impl Network {
     /// The component with this dotted path.
     pub fn component(&self, path: &str) -> Option<&NetworkComponent> {
-        self.by_path.get(path).map(|id| &self.components[id.index()])
+        self.by_path
+            .get(path)
+            .map(|id| &self.components[id.index()])
     }
 
     /// The component that an instance belongs to; `None` if there is no such instance.
     pub fn component_of(&self, instance: &InstanceName) -> Option<&NetworkComponent> {
         let component = self.component(instance.component())?;
         let (indices, sizes) = (instance.indices(), &component.multiplicity);
-        let fits =
-            indices.len() == sizes.len() && indices.iter().zip(sizes).all(|(index, size)| index < size);
+        let fits = indices.len() == sizes.len()
+            && indices.iter().zip(sizes).all(|(index, size)| index < size);
         fits.then_some(component)
     }
 
     /// The number of instances.
     pub fn instance_count(&self) -> u32 {
-        self.components.last().map_or(0, |last| last.first_instance + last.instances())
+        self.components
+            .last()
+            .map_or(0, |last| last.first_instance + last.instances())
     }
 
     /// The number of conduits between instances.
     pub fn conduit_count(&self) -> u32 {
-        self.bundles.last().map_or(0, |last| last.first_conduit + self.pairs(last))
+        self.bundles
+            .last()
+            .map_or(0, |last| last.first_conduit + self.pairs(last))
     }
 
     /// All instances, in the order of their ids.
     pub fn instances(&self) -> impl Iterator<Item = InstanceName> + '_ {
         self.components.iter().flat_map(|component| {
-            (0..component.instances())
-                .map(|i| InstanceName::new(component.path.clone(), unravel(i, &component.multiplicity)))
+            (0..component.instances()).map(|i| {
+                InstanceName::new(component.path.clone(), unravel(i, &component.multiplicity))
+            })
         })
     }
 
     /// The number of an instance; `None` if there is no such instance.
     pub fn instance_id(&self, instance: &InstanceName) -> Option<InstanceId> {
         let component = self.component_of(instance)?;
-        Some(InstanceId(component.first_instance + ravel(instance.indices(), &component.multiplicity)))
+        Some(InstanceId(
+            component.first_instance + ravel(instance.indices(), &component.multiplicity),
+        ))
     }
 
     /// The ends of a conduit.
     pub fn conduit(&self, id: ConduitId) -> Option<ConduitEnds> {
-        let after = self.bundles.partition_point(|bundle| bundle.first_conduit <= id.0);
+        let after = self
+            .bundles
+            .partition_point(|bundle| bundle.first_conduit <= id.0);
         let bundle = &self.bundles[after.checked_sub(1)?];
         let pair = id.0 - bundle.first_conduit;
         if pair >= self.pairs(bundle) {
             return None;
         }
         let (sender, receiver) = self.ends(bundle);
-        let longer = if sender.multiplicity.len() > receiver.multiplicity.len() { sender } else { receiver };
+        let longer = if sender.multiplicity.len() > receiver.multiplicity.len() {
+            sender
+        } else {
+            receiver
+        };
         let indices = unravel(pair, &longer.multiplicity);
         let end = |component: &NetworkComponent, peer: &NetworkComponent| {
             let own = component.multiplicity.len();
-            let slot =
-                (peer.multiplicity.len() > own).then(|| ravel(&indices[own..], &peer.multiplicity[own..]));
-            (InstanceName::new(component.path.clone(), &indices[..own]), slot)
+            let slot = (peer.multiplicity.len() > own)
+                .then(|| ravel(&indices[own..], &peer.multiplicity[own..]));
+            (
+                InstanceName::new(component.path.clone(), &indices[..own]),
+                slot,
+            )
         };
-        let ((from, sender_slot), (to, receiver_slot)) = (end(sender, receiver), end(receiver, sender));
-        Some(ConduitEnds { bundle: bundle.id, sender: from, sender_slot, receiver: to, receiver_slot })
+        let ((from, sender_slot), (to, receiver_slot)) =
+            (end(sender, receiver), end(receiver, sender));
+        Some(ConduitEnds {
+            bundle: bundle.id,
+            sender: from,
+            sender_slot,
+            receiver: to,
+            receiver_slot,
+        })
     }
 
     /// The declared ports of a component that no conduit leads to or from.
-    pub fn unconnected<'a>(&'a self, component: &'a NetworkComponent) -> impl Iterator<Item = &'a Port> + 'a {
+    pub fn unconnected<'a>(
+        &'a self,
+        component: &'a NetworkComponent,
+    ) -> impl Iterator<Item = &'a Port> + 'a {
         let attached = &self.attached[component.id.index()];
-        let sending = attached.sending.iter().map(|id| &self.bundles[id.index()].sender_port);
-        let receiving = attached.receiving.iter().map(|id| &self.bundles[id.index()].receiver_port);
+        let sending = attached
+            .sending
+            .iter()
+            .map(|id| &self.bundles[id.index()].sender_port);
+        let receiving = attached
+            .receiving
+            .iter()
+            .map(|id| &self.bundles[id.index()].receiver_port);
         let connected: std::collections::HashSet<&Name> = sending.chain(receiving).collect();
-        component.ports.values().filter(move |port| !connected.contains(&port.name))
+        component
+            .ports
+            .values()
+            .filter(move |port| !connected.contains(&port.name))
     }
 
     /// The components at both ends.
     pub fn ends(&self, bundle: &Bundle) -> (&NetworkComponent, &NetworkComponent) {
-        (&self.components[bundle.sender.index()], &self.components[bundle.receiver.index()])
+        (
+            &self.components[bundle.sender.index()],
+            &self.components[bundle.receiver.index()],
+        )
     }
 
     /// Notes that there is no Python in the programs of these components, so that filters in Python run elsewhere.
     pub fn lacks_python(&mut self, components: &[ComponentId]) {
         for id in components {
             let calls = &mut self.components[id.index()].calls;
-            *calls = if *calls == Calls::All { Calls::Libraries } else { *calls };
+            *calls = if *calls == Calls::All {
+                Calls::Libraries
+            } else {
+                *calls
+            };
         }
     }
 
@@ -234,7 +278,9 @@ impl Network {
 
     /// The name of a filter, if it is one of the user's own, and in Python.
     pub fn in_python<'f>(&self, filter: &'f Filter) -> Option<&'f Name> {
-        let FilterKind::User(name) = &filter.kind else { return None };
+        let FilterKind::User(name) = &filter.kind else {
+            return None;
+        };
         let own = self.extras.filters.get(name)?;
         matches!(own.call, Call::Python { .. }).then_some(name)
     }
@@ -259,7 +305,8 @@ impl Network {
                     .for_each(|filter| filter.side = Some(Side::Receiver)),
             }
             let fits = moved.iter().zip(sides(&moved)).all(|(filter, side)| {
-                filter.side.is_none_or(|pinned| pinned == side) && self.can_call(bundle.end(side), filter)
+                filter.side.is_none_or(|pinned| pinned == side)
+                    && self.can_call(bundle.end(side), filter)
             });
             if fits {
                 filters = moved;
@@ -273,7 +320,11 @@ impl Network {
         let mut filters = bundle.filters.clone();
         for filter in filters.iter_mut().filter(|filter| filter.side.is_none()) {
             if let FilterKind::User(name) = &filter.kind {
-                filter.side = self.extras.filters.get(name.as_str()).and_then(|own| own.side);
+                filter.side = self
+                    .extras
+                    .filters
+                    .get(name.as_str())
+                    .and_then(|own| own.side);
             }
         }
         filters
@@ -295,7 +346,15 @@ impl Network {
 /// At which end each of these filters runs.
 fn sides(filters: &[Filter]) -> Vec<Side> {
     let early = before_wire(filters);
-    (0..filters.len()).map(|at| if at < early { Side::Sender } else { Side::Receiver }).collect()
+    (0..filters.len())
+        .map(|at| {
+            if at < early {
+                Side::Sender
+            } else {
+                Side::Receiver
+            }
+        })
+        .collect()
 }
 
 /// The number of cells of a block of these sizes. Flattening has made sure that it fits.
@@ -305,7 +364,10 @@ fn volume(sizes: &[u32]) -> u32 {
 
 /// The place of a cell in a block, the last index running fastest.
 fn ravel(indices: &[u32], sizes: &[u32]) -> u32 {
-    indices.iter().zip(sizes).fold(0, |place, (index, size)| place * size + index)
+    indices
+        .iter()
+        .zip(sizes)
+        .fold(0, |place, (index, size)| place * size + index)
 }
 
 /// The cell at a place; the inverse of [`ravel`].
@@ -329,8 +391,14 @@ mod tests {
         let text = format!(
             "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n{components}    conduits: {{{conduits}}}\n"
         );
-        let options = LoadOptions { start: Start::ByHand, ..LoadOptions::default() };
-        load_texts(&[("t", &text)], &options).unwrap_or_else(|e| panic!("{e}")).network(None).unwrap()
+        let options = LoadOptions {
+            start: Start::ByHand,
+            ..LoadOptions::default()
+        };
+        load_texts(&[("t", &text)], &options)
+            .unwrap_or_else(|e| panic!("{e}"))
+            .network(None)
+            .unwrap()
     }
 
     fn component(name: &str, multiplicity: &str) -> String {
@@ -358,7 +426,10 @@ mod tests {
     #[test]
     fn equal_multiplicities_pair_one_to_one() {
         let network = network(&(component("a", "3") + &component("b", "3")), "a.out: b.in");
-        assert_eq!(shown(&network), ["a[0] -> b[0]", "a[1] -> b[1]", "a[2] -> b[2]"]);
+        assert_eq!(
+            shown(&network),
+            ["a[0] -> b[0]", "a[1] -> b[1]", "a[2] -> b[2]"]
+        );
     }
 
     #[test]
@@ -380,7 +451,10 @@ mod tests {
     fn ports_without_a_conduit_are_listed() {
         let network = network(&(component("a", "1") + &component("b", "1")), "a.out: b.in");
         let unconnected = network.unconnected(network.component("a").unwrap());
-        assert_eq!(unconnected.map(|p| p.name.as_str()).collect::<Vec<_>>(), ["in"]);
+        assert_eq!(
+            unconnected.map(|p| p.name.as_str()).collect::<Vec<_>>(),
+            ["in"]
+        );
         assert!(network.instance_id(&"a[1]".parse().unwrap()).is_none());
         assert!(network.instance_id(&"a".parse().unwrap()).is_none());
     }
@@ -394,18 +468,28 @@ mod tests {
         for id in 0..network.conduit_count() {
             let ends = network.conduit(ConduitId(id)).unwrap();
             assert!(
-                network.instance_id(&ends.sender).is_some() && network.instance_id(&ends.receiver).is_some()
+                network.instance_id(&ends.sender).is_some()
+                    && network.instance_id(&ends.receiver).is_some()
             );
             let mut pairs = ends.sender.indices().iter().zip(ends.receiver.indices());
             assert!(pairs.all(|(from, to)| from == to), "{ends:?}");
-            slots.entry((ends.bundle, ends.sender, true)).or_default().push(ends.sender_slot);
-            slots.entry((ends.bundle, ends.receiver, false)).or_default().push(ends.receiver_slot);
+            slots
+                .entry((ends.bundle, ends.sender, true))
+                .or_default()
+                .push(ends.sender_slot);
+            slots
+                .entry((ends.bundle, ends.receiver, false))
+                .or_default()
+                .push(ends.receiver_slot);
         }
         assert_eq!(network.conduit(ConduitId(network.conduit_count())), None);
         for bundle in &network.bundles {
             let (sender, receiver) = network.ends(bundle);
             for (own, peer, sends) in [(sender, receiver, true), (receiver, sender, false)] {
-                let extra = peer.multiplicity.get(own.multiplicity.len()..).unwrap_or_default();
+                let extra = peer
+                    .multiplicity
+                    .get(own.multiplicity.len()..)
+                    .unwrap_or_default();
                 let wanted: HashSet<_> = match extra {
                     [] => HashSet::from([None]),
                     sizes => (0..volume(sizes)).map(Some).collect(),

@@ -79,7 +79,12 @@ impl Timeline {
 
     /// Reads `a:b.c`; empty text is the root. The parts are not checked.
     pub fn parse(text: &str) -> Timeline {
-        Timeline(text.split(':').filter(|p| !p.is_empty()).map(Name::from).collect())
+        Timeline(
+            text.split(':')
+                .filter(|p| !p.is_empty())
+                .map(Name::from)
+                .collect(),
+        )
     }
 
     /// This timeline, then one step further in.
@@ -91,7 +96,9 @@ impl Timeline {
 
     /// One step further out; `None` for the root.
     pub fn parent(&self) -> Option<Timeline> {
-        self.0.split_last().map(|(_, outer)| Timeline(outer.to_vec()))
+        self.0
+            .split_last()
+            .map(|(_, outer)| Timeline(outer.to_vec()))
     }
 }
 

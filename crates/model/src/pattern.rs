@@ -83,7 +83,11 @@ impl Pattern {
 impl Default for Steps {
     /// All of them.
     fn default() -> Self {
-        Steps { from: 1, until: None, every: 1 }
+        Steps {
+            from: 1,
+            until: None,
+            every: 1,
+        }
     }
 }
 
@@ -103,7 +107,10 @@ impl Steps {
 
 impl Default for Cache {
     fn default() -> Self {
-        Cache { versions: 1, full: Full::default() }
+        Cache {
+            versions: 1,
+            full: Full::default(),
+        }
     }
 }
 
@@ -113,9 +120,25 @@ mod tests {
 
     #[test]
     fn steps_are_counted_from_the_first_one() {
-        let steps = Steps { from: 3, until: Some(12), every: 4 };
-        assert_eq!((0..20).filter(|step| steps.contain(*step)).collect::<Vec<_>>(), [3, 7, 11]);
-        assert_eq!((0..20).filter(|step| steps.end_with(*step)).collect::<Vec<_>>(), [11]);
-        assert!((1..5).all(|step| Steps::default().contain(step) && !Steps::default().end_with(step)));
+        let steps = Steps {
+            from: 3,
+            until: Some(12),
+            every: 4,
+        };
+        assert_eq!(
+            (0..20)
+                .filter(|step| steps.contain(*step))
+                .collect::<Vec<_>>(),
+            [3, 7, 11]
+        );
+        assert_eq!(
+            (0..20)
+                .filter(|step| steps.end_with(*step))
+                .collect::<Vec<_>>(),
+            [11]
+        );
+        assert!(
+            (1..5).all(|step| Steps::default().contain(step) && !Steps::default().end_with(step))
+        );
     }
 }

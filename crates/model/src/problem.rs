@@ -123,7 +123,11 @@ impl fmt::Display for Problem {
             }
             f.write_str(" ")?;
         }
-        let severity = if self.severity == Severity::Error { "error" } else { "warning" };
+        let severity = if self.severity == Severity::Error {
+            "error"
+        } else {
+            "warning"
+        };
         write!(f, "{severity}: {}", self.what)?;
         for line in self.why.lines() {
             write!(f, "\n    {line}")?;
@@ -154,7 +158,10 @@ impl Report {
 
     /// The number of errors.
     pub fn errors(&self) -> usize {
-        self.problems.iter().filter(|p| p.severity == Severity::Error).count()
+        self.problems
+            .iter()
+            .filter(|p| p.severity == Severity::Error)
+            .count()
     }
 
     /// The number of warnings.
@@ -172,7 +179,11 @@ impl fmt::Display for Report {
             write!(f, "{problem}")?;
         }
         if self.left_out > 0 {
-            write!(f, "\n\n{} more problems were found and left out here", self.left_out)?;
+            write!(
+                f,
+                "\n\n{} more problems were found and left out here",
+                self.left_out
+            )?;
         }
         Ok(())
     }
@@ -224,16 +235,29 @@ impl Problems {
     }
 
     pub(crate) fn with_files(files: Vec<String>) -> Self {
-        Problems { files, ..Self::default() }
+        Problems {
+            files,
+            ..Self::default()
+        }
     }
 
     /// Registers a file and returns the place before its first line.
     pub(crate) fn add_file(&mut self, name: String) -> Place {
         self.files.push(name);
-        Place { file: self.files.len() as u32, line: 0, column: 0 }
+        Place {
+            file: self.files.len() as u32,
+            line: 0,
+            column: 0,
+        }
     }
 
-    pub(crate) fn error(&mut self, at: Place, code: Code, what: impl Into<String>, why: impl Into<String>) {
+    pub(crate) fn error(
+        &mut self,
+        at: Place,
+        code: Code,
+        what: impl Into<String>,
+        why: impl Into<String>,
+    ) {
         self.add(Severity::Error, at, code, what.into(), why.into(), None);
     }
 
@@ -245,7 +269,14 @@ impl Problems {
         why: impl Into<String>,
         hint: impl Into<Option<String>>,
     ) {
-        self.add(Severity::Error, at, code, what.into(), why.into(), hint.into());
+        self.add(
+            Severity::Error,
+            at,
+            code,
+            what.into(),
+            why.into(),
+            hint.into(),
+        );
     }
 
     pub(crate) fn warn(
@@ -256,7 +287,14 @@ impl Problems {
         why: impl Into<String>,
         hint: impl Into<Option<String>>,
     ) {
-        self.add(Severity::Warning, at, code, what.into(), why.into(), hint.into());
+        self.add(
+            Severity::Warning,
+            at,
+            code,
+            what.into(),
+            why.into(),
+            hint.into(),
+        );
     }
 
     fn add(
@@ -269,27 +307,49 @@ impl Problems {
         hint: Option<String>,
     ) {
         // Each kind has its own limit, so that warnings never push an error out.
-        let count = if severity == Severity::Error { &mut self.errors } else { &mut self.warnings };
+        let count = if severity == Severity::Error {
+            &mut self.errors
+        } else {
+            &mut self.warnings
+        };
         *count += 1;
         if *count > MOST_PROBLEMS {
             self.left_out += 1;
             return;
         }
-        let file = (at.file as usize).checked_sub(1).and_then(|i| self.files.get(i)).cloned();
+        let file = (at.file as usize)
+            .checked_sub(1)
+            .and_then(|i| self.files.get(i))
+            .cloned();
         let known = |n: u32| (n > 0).then_some(n);
-        let problem =
-            Problem { severity, code, file, line: known(at.line), column: known(at.column), what, why, hint };
+        let problem = Problem {
+            severity,
+            code,
+            file,
+            line: known(at.line),
+            column: known(at.column),
+            what,
+            why,
+            hint,
+        };
         self.list.push((at, problem));
     }
 
     /// How far it has come.
     pub(crate) fn mark(&self) -> Mark {
-        Mark { kept: self.list.len(), errors: self.errors, warnings: self.warnings, left_out: self.left_out }
+        Mark {
+            kept: self.list.len(),
+            errors: self.errors,
+            warnings: self.warnings,
+            left_out: self.left_out,
+        }
     }
 
     /// The places and codes of what was found since then, as far as it is kept.
     pub(crate) fn since(&self, mark: &Mark) -> impl Iterator<Item = (Place, Code)> {
-        self.list[mark.kept..].iter().map(|(place, problem)| (*place, problem.code))
+        self.list[mark.kept..]
+            .iter()
+            .map(|(place, problem)| (*place, problem.code))
     }
 
     /// Forgets what was found since then and is no problem after all.
@@ -298,11 +358,16 @@ impl Problems {
         // Of those that were left out nothing is known.
         if self.left_out == mark.left_out {
             (self.errors, self.warnings) = (mark.errors, mark.warnings);
-            for (place, problem) in
-                found.into_iter().filter(|(place, problem)| !is_none(*place, problem.code))
+            for (place, problem) in found
+                .into_iter()
+                .filter(|(place, problem)| !is_none(*place, problem.code))
             {
                 let errs = problem.severity == Severity::Error;
-                *(if errs { &mut self.errors } else { &mut self.warnings }) += 1;
+                *(if errs {
+                    &mut self.errors
+                } else {
+                    &mut self.warnings
+                }) += 1;
                 self.list.push((place, problem));
             }
         } else {
@@ -333,7 +398,10 @@ impl Problems {
         let mut list = self.list;
         list.sort_by_key(|(place, _)| *place);
         list.dedup();
-        Report { problems: list.into_iter().map(|(_, problem)| problem).collect(), left_out: self.left_out }
+        Report {
+            problems: list.into_iter().map(|(_, problem)| problem).collect(),
+            left_out: self.left_out,
+        }
     }
 }
 
@@ -346,7 +414,10 @@ pub(crate) fn did_you_mean<'a>(
 }
 
 /// The candidate nearest to what was written, if it is near enough to have been meant.
-pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     // Comparing is quadratic in the length, and nobody misspells a name this long by a letter.
     if written.len() > 200 {
         return None;
@@ -371,13 +442,18 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
     };
     let all = candidates.into_iter().take(MOST_CANDIDATES);
     let near = all.filter_map(|name| Some((distance(name)?, name)));
-    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
 /// Whether `long` begins or ends with `short`, as a part between underscores, and has more.
 fn has_at_edge(long: &str, short: &str) -> bool {
-    let before = long.strip_suffix(short).is_some_and(|rest| rest.ends_with('_'));
-    let after = long.strip_prefix(short).is_some_and(|rest| rest.starts_with('_'));
+    let before = long
+        .strip_suffix(short)
+        .is_some_and(|rest| rest.ends_with('_'));
+    let after = long
+        .strip_prefix(short)
+        .is_some_and(|rest| rest.starts_with('_'));
     short.len() > 2 && (before || after)
 }
 
@@ -395,7 +471,11 @@ fn joined<'a>(names: impl IntoIterator<Item = &'a str>, word: &str) -> String {
     // One more than these is shown too: "and 1 more" would hide a name for nothing.
     const MOST: usize = 12;
     let mut names = names.into_iter();
-    let mut shown: Vec<String> = names.by_ref().take(MOST + 1).map(|n| format!("\"{n}\"")).collect();
+    let mut shown: Vec<String> = names
+        .by_ref()
+        .take(MOST + 1)
+        .map(|n| format!("\"{n}\""))
+        .collect();
     let left = names.count();
     if left > 0 {
         shown.truncate(MOST);
@@ -416,7 +496,11 @@ mod tests {
     fn a_problem_reads_as_place_what_why_and_hint() {
         let mut problems = Problems::default();
         let file = problems.add_file("a.ymmsl".into());
-        let at = Place { line: 3, column: 5, ..file };
+        let at = Place {
+            line: 3,
+            column: 5,
+            ..file
+        };
         problems.error_hint(
             at,
             Code::UnknownKey,

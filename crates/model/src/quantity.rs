@@ -34,8 +34,9 @@ impl fmt::Display for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Dimension::NONE => {
-                return f
-                    .write_str("a number without dimension, as an angle, a share and a plain number are");
+                return f.write_str(
+                    "a number without dimension, as an angle, a share and a plain number are",
+                );
             }
             Dimension::LENGTH => return f.write_str("a length"),
             Dimension::TIME => return f.write_str("a duration"),
@@ -68,12 +69,18 @@ impl Quantity {
     pub fn in_unit(&self, unit: &str) -> Result<f64, UnitError> {
         let unit_of = parse_unit(unit)?;
         if unit_of.dimension != self.dimension {
-            let text = format!("it is {}, and \"{unit}\" measures {}", self.dimension, unit_of.dimension);
+            let text = format!(
+                "it is {}, and \"{unit}\" measures {}",
+                self.dimension, unit_of.dimension
+            );
             return Err(UnitError { text, hint: None });
         }
         let value = unit_of.of_si(self.value_si);
         if !value.is_finite() {
-            return fault(format!("{:e} in SI units is too large to be told in \"{unit}\"", self.value_si));
+            return fault(format!(
+                "{:e} in SI units is too large to be told in \"{unit}\"",
+                self.value_si
+            ));
         }
         Ok(value)
     }
@@ -88,7 +95,10 @@ pub struct UnitError {
 
 impl UnitError {
     pub(crate) fn not_a_number(found: &str) -> Self {
-        UnitError { text: format!("{found} is not a number with a unit"), hint: None }
+        UnitError {
+            text: format!("{found} is not a number with a unit"),
+            hint: None,
+        }
     }
 
     /// What may have been meant.
@@ -100,7 +110,9 @@ impl UnitError {
 impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
-        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
+        self.hint
+            .as_ref()
+            .map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }
 }
 
@@ -118,7 +130,10 @@ pub fn parse(text: &str) -> Result<Quantity, UnitError> {
     if !value_si.is_finite() {
         return fault(format!("\"{}\" is too large", crate::yaml::shorten(text)));
     }
-    Ok(Quantity { value_si, dimension: unit.dimension })
+    Ok(Quantity {
+        value_si,
+        dimension: unit.dimension,
+    })
 }
 
 /// Reads a number and, after it, a unit, and gives the number in `unit`. A number alone is in that unit already.
@@ -146,7 +161,10 @@ fn split(text: &str) -> Result<(f64, &str), UnitError> {
     let text = text.trim();
     let end = number_end(text);
     let Ok(number) = text[..end].parse::<f64>() else {
-        return fault(format!("\"{}\" does not begin with a number", crate::yaml::shorten(text)));
+        return fault(format!(
+            "\"{}\" does not begin with a number",
+            crate::yaml::shorten(text)
+        ));
     };
     Ok((number, text[end..].trim_start()))
 }
@@ -194,7 +212,11 @@ fn parse_unit(text: &str) -> Result<Unit, UnitError> {
     if text.len() > LONGEST {
         return fault(format!("a unit may have {LONGEST} characters at most"));
     }
-    let mut unit = Unit { times: 1.0, over: 1.0, dimension: Dimension::NONE };
+    let mut unit = Unit {
+        times: 1.0,
+        over: 1.0,
+        dimension: Dimension::NONE,
+    };
     let mut sign = 1i8;
     let mut rest = text;
     while !rest.is_empty() {
@@ -221,7 +243,9 @@ fn parse_unit(text: &str) -> Result<Unit, UnitError> {
 
 fn multiply(unit: &mut Unit, word: &str, sign: i8) -> Result<(), UnitError> {
     let name_end = word
-        .find(|c: char| c == '^' || c == '-' || c == '+' || c.is_ascii_digit() || "²³⁻¹".contains(c))
+        .find(|c: char| {
+            c == '^' || c == '-' || c == '+' || c.is_ascii_digit() || "²³⁻¹".contains(c)
+        })
         .unwrap_or(word.len());
     let (name, power) = word.split_at(name_end);
     if word == "1" {
@@ -242,7 +266,11 @@ fn multiply(unit: &mut Unit, word: &str, sign: i8) -> Result<(), UnitError> {
         "" => 1,
         power => match power.parse::<i8>() {
             Ok(power @ (-9..=-1 | 1..=9)) => power,
-            _ => return fault(format!("\"{word}\" has no power that makes sense; write m2 or m^2")),
+            _ => {
+                return fault(format!(
+                    "\"{word}\" has no power that makes sense; write m2 or m^2"
+                ));
+            }
         },
     } * sign;
     let (times, over, dimension) = find(name)?;
@@ -250,7 +278,11 @@ fn multiply(unit: &mut Unit, word: &str, sign: i8) -> Result<(), UnitError> {
         return fault("the powers of this unit are too high".into());
     };
     unit.dimension = product;
-    let (times, over) = if power > 0 { (times, over) } else { (over, times) };
+    let (times, over) = if power > 0 {
+        (times, over)
+    } else {
+        (over, times)
+    };
     let n = i32::from(power.unsigned_abs());
     unit.times *= times.powi(n);
     unit.over *= over.powi(n);
@@ -271,9 +303,12 @@ fn find(name: &str) -> Result<(f64, f64, Dimension), UnitError> {
         }
     }
     let known = UNITS.iter().flat_map(|row| row.0.iter().copied());
-    let hint = nearest(name, known.filter(|n| n.len() > 1)).map(|n| format!("did you mean \"{n}\"?"));
+    let hint =
+        nearest(name, known.filter(|n| n.len() > 1)).map(|n| format!("did you mean \"{n}\"?"));
     let text = if matches!(name, "°C" | "degC" | "C°" | "°F" | "degF") {
-        format!("\"{name}\" has an offset and cannot be converted by a factor; give the temperature in K")
+        format!(
+            "\"{name}\" has an offset and cannot be converted by a factor; give the temperature in K"
+        )
     } else if matches!(name, "month" | "months" | "mon" | "mo") {
         format!("\"{name}\" has no fixed length; give the time in days")
     } else {
@@ -294,29 +329,111 @@ type Row = (&'static [&'static str], f64, f64, [i8; 7], Prefix);
 /// Names, factor to SI as a ratio, dimension, and whether it takes prefixes.
 const UNITS: &[Row] = &[
     // Time. `M` is mega, so a minute is never `m`, and a year is the Julian one, as in astronomy and CF.
-    (&["s", "sec", "secs", "second", "seconds"], 1.0, 1.0, [0, 0, 1, 0, 0, 0, 0], Yes),
-    (&["min", "mins", "minute", "minutes"], 60.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["h", "hr", "hrs", "hour", "hours"], 3600.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["d", "day", "days"], 86_400.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["week", "weeks", "wk", "wks"], 604_800.0, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
     (
-        &["yr", "yrs", "year", "years", "y", "a", "julian_year", "julian_years"],
+        &["s", "sec", "secs", "second", "seconds"],
+        1.0,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        Yes,
+    ),
+    (
+        &["min", "mins", "minute", "minutes"],
+        60.0,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["h", "hr", "hrs", "hour", "hours"],
+        3600.0,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["d", "day", "days"],
+        86_400.0,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["week", "weeks", "wk", "wks"],
+        604_800.0,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &[
+            "yr",
+            "yrs",
+            "year",
+            "years",
+            "y",
+            "a",
+            "julian_year",
+            "julian_years",
+        ],
         31_557_600.0,
         1.0,
         [0, 0, 1, 0, 0, 0, 0],
         No,
     ),
-    (&["decade", "decades"], 31_557_600e1, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["century", "centuries"], 31_557_600e2, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (
+        &["decade", "decades"],
+        31_557_600e1,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["century", "centuries"],
+        31_557_600e2,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
     // Not by prefixes: `ha` is a hectare, and `Pa` a pascal.
-    (&["kyr", "ky", "ka", "millennium", "millennia"], 31_557_600e3, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["Myr", "My", "Ma"], 31_557_600e6, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
-    (&["Gyr", "Gy", "Ga"], 31_557_600e9, 1.0, [0, 0, 1, 0, 0, 0, 0], No),
+    (
+        &["kyr", "ky", "ka", "millennium", "millennia"],
+        31_557_600e3,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["Myr", "My", "Ma"],
+        31_557_600e6,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["Gyr", "Gy", "Ga"],
+        31_557_600e9,
+        1.0,
+        [0, 0, 1, 0, 0, 0, 0],
+        No,
+    ),
     // Length.
-    (&["m", "meter", "meters", "metre", "metres"], 1.0, 1.0, [1, 0, 0, 0, 0, 0, 0], Yes),
+    (
+        &["m", "meter", "meters", "metre", "metres"],
+        1.0,
+        1.0,
+        [1, 0, 0, 0, 0, 0, 0],
+        Yes,
+    ),
     (&["micron", "microns"], 1.0, 1e6, [1, 0, 0, 0, 0, 0, 0], No),
     (
-        &["angstrom", "angstroms", "Angstrom", "Å", "ångström", "Ångström"],
+        &[
+            "angstrom",
+            "angstroms",
+            "Angstrom",
+            "Å",
+            "ångström",
+            "Ångström",
+        ],
         1.0,
         1e10,
         [1, 0, 0, 0, 0, 0, 0],
@@ -329,7 +446,13 @@ const UNITS: &[Row] = &[
         [1, 0, 0, 0, 0, 0, 0],
         No,
     ),
-    (&["pc", "parsec", "parsecs"], 3.085_677_581_491_367e16, 1.0, [1, 0, 0, 0, 0, 0, 0], Yes),
+    (
+        &["pc", "parsec", "parsecs"],
+        3.085_677_581_491_367e16,
+        1.0,
+        [1, 0, 0, 0, 0, 0, 0],
+        Yes,
+    ),
     (
         &["ly", "lightyear", "lightyears", "light_year", "light_years"],
         9_460_730_472_580_800.0,
@@ -337,41 +460,155 @@ const UNITS: &[Row] = &[
         [1, 0, 0, 0, 0, 0, 0],
         No,
     ),
-    (&["inch", "inches", "in"], 254.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["ft", "foot", "feet"], 3048.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["yd", "yard", "yards"], 9144.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["fathom", "fathoms"], 18_288.0, 1e4, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["mile", "miles", "mi"], 1_609_344.0, 1e3, [1, 0, 0, 0, 0, 0, 0], No),
-    (&["nmi", "nautical_mile", "nautical_miles"], 1852.0, 1.0, [1, 0, 0, 0, 0, 0, 0], No),
+    (
+        &["inch", "inches", "in"],
+        254.0,
+        1e4,
+        [1, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["ft", "foot", "feet"],
+        3048.0,
+        1e4,
+        [1, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["yd", "yard", "yards"],
+        9144.0,
+        1e4,
+        [1, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["fathom", "fathoms"],
+        18_288.0,
+        1e4,
+        [1, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["mile", "miles", "mi"],
+        1_609_344.0,
+        1e3,
+        [1, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["nmi", "nautical_mile", "nautical_miles"],
+        1852.0,
+        1.0,
+        [1, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
     // Area, volume, speed.
-    (&["ha", "hectare", "hectares"], 1e4, 1.0, [2, 0, 0, 0, 0, 0, 0], No),
-    (&["L", "l", "liter", "liters", "litre", "litres"], 1.0, 1e3, [3, 0, 0, 0, 0, 0, 0], Yes),
-    (&["kn", "knot", "knots"], 1852.0, 3600.0, [1, 0, -1, 0, 0, 0, 0], No),
+    (
+        &["ha", "hectare", "hectares"],
+        1e4,
+        1.0,
+        [2, 0, 0, 0, 0, 0, 0],
+        No,
+    ),
+    (
+        &["L", "l", "liter", "liters", "litre", "litres"],
+        1.0,
+        1e3,
+        [3, 0, 0, 0, 0, 0, 0],
+        Yes,
+    ),
+    (
+        &["kn", "knot", "knots"],
+        1852.0,
+        3600.0,
+        [1, 0, -1, 0, 0, 0, 0],
+        No,
+    ),
     // Mass, current, temperature, amount, light.
-    (&["g", "gram", "grams"], 1.0, 1e3, [0, 1, 0, 0, 0, 0, 0], Yes),
-    (&["t", "tonne", "tonnes"], 1e3, 1.0, [0, 1, 0, 0, 0, 0, 0], Yes),
-    (&["A", "ampere", "amperes"], 1.0, 1.0, [0, 0, 0, 1, 0, 0, 0], Yes),
+    (
+        &["g", "gram", "grams"],
+        1.0,
+        1e3,
+        [0, 1, 0, 0, 0, 0, 0],
+        Yes,
+    ),
+    (
+        &["t", "tonne", "tonnes"],
+        1e3,
+        1.0,
+        [0, 1, 0, 0, 0, 0, 0],
+        Yes,
+    ),
+    (
+        &["A", "ampere", "amperes"],
+        1.0,
+        1.0,
+        [0, 0, 0, 1, 0, 0, 0],
+        Yes,
+    ),
     (&["K", "kelvin"], 1.0, 1.0, [0, 0, 0, 0, 1, 0, 0], Yes),
-    (&["mol", "mole", "moles"], 1.0, 1.0, [0, 0, 0, 0, 0, 1, 0], Yes),
+    (
+        &["mol", "mole", "moles"],
+        1.0,
+        1.0,
+        [0, 0, 0, 0, 0, 1, 0],
+        Yes,
+    ),
     (&["cd"], 1.0, 1.0, [0, 0, 0, 0, 0, 0, 1], Yes),
     // Derived.
     (&["Hz", "hertz"], 1.0, 1.0, [0, 0, -1, 0, 0, 0, 0], Yes),
-    (&["N", "newton", "newtons"], 1.0, 1.0, [1, 1, -2, 0, 0, 0, 0], Yes),
-    (&["Pa", "pascal", "pascals"], 1.0, 1.0, [-1, 1, -2, 0, 0, 0, 0], Yes),
+    (
+        &["N", "newton", "newtons"],
+        1.0,
+        1.0,
+        [1, 1, -2, 0, 0, 0, 0],
+        Yes,
+    ),
+    (
+        &["Pa", "pascal", "pascals"],
+        1.0,
+        1.0,
+        [-1, 1, -2, 0, 0, 0, 0],
+        Yes,
+    ),
     (&["bar", "bars"], 1e5, 1.0, [-1, 1, -2, 0, 0, 0, 0], Yes),
     (&["atm"], 101_325.0, 1.0, [-1, 1, -2, 0, 0, 0, 0], No),
     (&["mmHg"], 133.322_387_415, 1.0, [-1, 1, -2, 0, 0, 0, 0], No),
-    (&["J", "joule", "joules"], 1.0, 1.0, [2, 1, -2, 0, 0, 0, 0], Yes),
+    (
+        &["J", "joule", "joules"],
+        1.0,
+        1.0,
+        [2, 1, -2, 0, 0, 0, 0],
+        Yes,
+    ),
     (&["eV"], 1.602_176_634e-19, 1.0, [2, 1, -2, 0, 0, 0, 0], Yes),
     (&["cal"], 4184.0, 1e3, [2, 1, -2, 0, 0, 0, 0], Yes),
-    (&["W", "watt", "watts"], 1.0, 1.0, [2, 1, -3, 0, 0, 0, 0], Yes),
+    (
+        &["W", "watt", "watts"],
+        1.0,
+        1.0,
+        [2, 1, -3, 0, 0, 0, 0],
+        Yes,
+    ),
     (&["C", "coulomb"], 1.0, 1.0, [0, 0, 1, 1, 0, 0, 0], Yes),
-    (&["V", "volt", "volts"], 1.0, 1.0, [2, 1, -3, -1, 0, 0, 0], Yes),
+    (
+        &["V", "volt", "volts"],
+        1.0,
+        1.0,
+        [2, 1, -3, -1, 0, 0, 0],
+        Yes,
+    ),
     (&["ohm", "Ω"], 1.0, 1.0, [2, 1, -3, -2, 0, 0, 0], Yes),
     (&["T", "tesla"], 1.0, 1.0, [0, 1, -2, -1, 0, 0, 0], Yes),
     // Without a dimension.
     (&["rad"], 1.0, 1.0, [0; 7], Yes),
-    (&["deg", "degree", "degrees", "°"], std::f64::consts::PI, 180.0, [0; 7], No),
+    (
+        &["deg", "degree", "degrees", "°"],
+        std::f64::consts::PI,
+        180.0,
+        [0; 7],
+        No,
+    ),
     (&["%", "percent"], 1.0, 100.0, [0; 7], No),
 ];
 
@@ -396,7 +633,9 @@ mod tests {
     use super::*;
 
     fn si(text: &str) -> f64 {
-        parse(text).unwrap_or_else(|e| panic!("{text}: {e}")).value_si
+        parse(text)
+            .unwrap_or_else(|e| panic!("{text}: {e}"))
+            .value_si
     }
 
     #[test]
@@ -420,7 +659,11 @@ mod tests {
             ("1 My", 31_557_600e6),
             ("1 century", 31_557_600e2),
         ] {
-            assert_eq!((si(text), parse(text).unwrap().dimension), (seconds, Dimension::TIME), "{text}");
+            assert_eq!(
+                (si(text), parse(text).unwrap().dimension),
+                (seconds, Dimension::TIME),
+                "{text}"
+            );
         }
         for (text, metres) in [
             ("2.5 km", 2500.0),
@@ -435,7 +678,11 @@ mod tests {
             ("3 micrometers", 3e-6),
             ("2 nautical_miles", 3704.0),
         ] {
-            assert_eq!((si(text), parse(text).unwrap().dimension), (metres, Dimension::LENGTH), "{text}");
+            assert_eq!(
+                (si(text), parse(text).unwrap().dimension),
+                (metres, Dimension::LENGTH),
+                "{text}"
+            );
         }
     }
 
@@ -445,13 +692,25 @@ mod tests {
         assert_eq!(si("1 g/cm^3"), 1000.0);
         assert_eq!(si("2 kg m^-3"), 2.0);
         assert_eq!(si("36 km/h"), 10.0);
-        assert_eq!(parse("3 W/m2/K").unwrap().dimension, parse("3 kg s-3 K-1").unwrap().dimension);
-        assert_eq!(parse("1 1/s").unwrap().dimension, parse("1 Hz").unwrap().dimension);
+        assert_eq!(
+            parse("3 W/m2/K").unwrap().dimension,
+            parse("3 kg s-3 K-1").unwrap().dimension
+        );
+        assert_eq!(
+            parse("1 1/s").unwrap().dimension,
+            parse("1 Hz").unwrap().dimension
+        );
     }
 
     #[test]
     fn a_number_alone_has_no_dimension() {
-        assert_eq!(parse("42").unwrap(), Quantity { value_si: 42.0, dimension: Dimension::NONE });
+        assert_eq!(
+            parse("42").unwrap(),
+            Quantity {
+                value_si: 42.0,
+                dimension: Dimension::NONE
+            }
+        );
         assert_eq!(parse("-1.5e3").unwrap().value_si, -1500.0);
     }
 
@@ -464,7 +723,11 @@ mod tests {
         let also = names.iter().filter(|name| {
             let prefixes = PREFIXES.iter().flat_map(|(prefixes, ..)| *prefixes);
             let mut rests = prefixes.filter_map(|prefix| name.strip_prefix(prefix));
-            rests.any(|rest| UNITS.iter().any(|row| row.4 == Yes && row.0.contains(&rest)))
+            rests.any(|rest| {
+                UNITS
+                    .iter()
+                    .any(|row| row.4 == Yes && row.0.contains(&rest))
+            })
         });
         assert_eq!(also.copied().collect::<Vec<_>>(), ["ft"]);
     }
@@ -472,12 +735,25 @@ mod tests {
     /// What is converted is compared with Pint by `tests/python/test_units.py`, which has the units from that file.
     #[test]
     fn all_units_stand_in_the_table_that_is_compared_with_pint() {
-        let rows = include_str!("../../../tests/python/units.csv").lines().skip(1);
-        let compared: Vec<_> =
-            rows.map(|row| row.splitn(3, ',').take(2).collect::<Vec<_>>().join(",")).collect();
-        let kind = |prefix| if prefix == Yes { "with prefixes" } else { "alone" };
-        let units = UNITS.iter().map(|row| format!("{},{}", row.0.join(" "), kind(row.4)));
-        let prefixes = PREFIXES.iter().map(|row| format!("{},prefix", row.0.join(" ")));
+        let rows = include_str!("../../../tests/python/units.csv")
+            .lines()
+            .skip(1);
+        let compared: Vec<_> = rows
+            .map(|row| row.splitn(3, ',').take(2).collect::<Vec<_>>().join(","))
+            .collect();
+        let kind = |prefix| {
+            if prefix == Yes {
+                "with prefixes"
+            } else {
+                "alone"
+            }
+        };
+        let units = UNITS
+            .iter()
+            .map(|row| format!("{},{}", row.0.join(" "), kind(row.4)));
+        let prefixes = PREFIXES
+            .iter()
+            .map(|row| format!("{},prefix", row.0.join(" ")));
         let known: Vec<_> = units.chain(prefixes).collect();
         assert_eq!(compared, known);
     }
@@ -488,8 +764,18 @@ mod tests {
         assert_eq!(hour.in_unit("h"), Ok(1.5));
         assert_eq!(parse("10 ms").unwrap().in_unit("s"), Ok(0.01));
         assert_eq!(parse("0.25 s").unwrap().in_unit("ms"), Ok(250.0));
-        assert!(hour.in_unit("km").unwrap_err().to_string().contains("a duration"));
-        assert!(hour.in_unit("").unwrap_err().to_string().contains("a number without dimension"));
+        assert!(
+            hour.in_unit("km")
+                .unwrap_err()
+                .to_string()
+                .contains("a duration")
+        );
+        assert!(
+            hour.in_unit("")
+                .unwrap_err()
+                .to_string()
+                .contains("a number without dimension")
+        );
     }
 
     #[test]
@@ -510,12 +796,31 @@ mod tests {
         ] {
             assert_eq!(parse_in(text, unit), Ok(value), "{text} in {unit}");
         }
-        for (text, unit) in [("90 deg", "s"), ("5 %", "km"), ("1 km/m", "m"), ("10 s", "%"), ("1 1", "s")] {
+        for (text, unit) in [
+            ("90 deg", "s"),
+            ("5 %", "km"),
+            ("1 km/m", "m"),
+            ("10 s", "%"),
+            ("1 1", "s"),
+        ] {
             let error = parse_in(text, unit).unwrap_err().to_string();
-            assert!(error.contains("a number without dimension"), "{text} in {unit}: {error}");
+            assert!(
+                error.contains("a number without dimension"),
+                "{text} in {unit}: {error}"
+            );
         }
-        assert!(parse_in("20 degC", "degC").unwrap_err().to_string().contains("offset"));
-        assert!(parse_in("1e300 m", "fm").unwrap_err().to_string().contains("too large"));
+        assert!(
+            parse_in("20 degC", "degC")
+                .unwrap_err()
+                .to_string()
+                .contains("offset")
+        );
+        assert!(
+            parse_in("1e300 m", "fm")
+                .unwrap_err()
+                .to_string()
+                .contains("too large")
+        );
     }
 
     #[test]

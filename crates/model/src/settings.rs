@@ -176,15 +176,23 @@ impl Settings {
     /// All that [`find`](Settings::find) can find for `instance`, under a name of its own or of one of its ports.
     pub fn of(&self, instance: &InstanceName) -> impl Iterator<Item = (&Name, &Value)> {
         let whole = instance.to_string();
-        let cuts: Vec<usize> = whole.match_indices('[').map(|(at, _)| at).chain([whole.len()]).collect();
+        let cuts: Vec<usize> = whole
+            .match_indices('[')
+            .map(|(at, _)| at)
+            .chain([whole.len()])
+            .collect();
         self.iter().filter(move |(path, _)| {
-            let Some((owner, _)) = path.as_str().rsplit_once('.') else { return true };
+            let Some((owner, _)) = path.as_str().rsplit_once('.') else {
+                return true;
+            };
             // The instance is the owner's, or the owner is a port of the instance's.
             let leads = whole.strip_prefix(owner);
             leads.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-                || cuts
-                    .iter()
-                    .any(|&cut| owner.strip_prefix(&whole[..cut]).is_some_and(|rest| rest.starts_with('.')))
+                || cuts.iter().any(|&cut| {
+                    owner
+                        .strip_prefix(&whole[..cut])
+                        .is_some_and(|rest| rest.starts_with('.'))
+                })
         })
     }
 
@@ -208,7 +216,9 @@ impl Settings {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&Name, &Value, Place)> {
-        self.values.iter().map(|(path, (value, at))| (path, value, *at))
+        self.values
+            .iter()
+            .map(|(path, (value, at))| (path, value, *at))
     }
 
     /// The number of settings.
@@ -227,7 +237,13 @@ fn paths(instance: &InstanceName, name: &str) -> impl Iterator<Item = String> {
     let whole = instance.to_string();
     let shorter = |end: &usize| (*end > 0).then(|| whole[..*end].rfind(['.', '[']).unwrap_or(0));
     let ends: Vec<usize> = std::iter::successors(Some(whole.len()), shorter).collect();
-    let path = move |end| if end == 0 { name.to_string() } else { format!("{}.{name}", &whole[..end]) };
+    let path = move |end| {
+        if end == 0 {
+            name.to_string()
+        } else {
+            format!("{}.{name}", &whole[..end])
+        }
+    };
     ends.into_iter().map(path)
 }
 
@@ -246,13 +262,22 @@ mod tests {
     use super::*;
 
     fn settings(items: &[(&str, i64)]) -> Settings {
-        items.iter().map(|(path, value)| (Name::from(*path), Value::Int(*value))).collect()
+        items
+            .iter()
+            .map(|(path, value)| (Name::from(*path), Value::Int(*value)))
+            .collect()
     }
 
     #[test]
     fn the_most_specific_setting_wins() {
-        let all =
-            settings(&[("x", 0), ("a.x", 1), ("a.b.x", 2), ("a.b[3].x", 3), ("a.b[3][1].x", 4), ("y", 5)]);
+        let all = settings(&[
+            ("x", 0),
+            ("a.x", 1),
+            ("a.b.x", 2),
+            ("a.b[3].x", 3),
+            ("a.b[3][1].x", 4),
+            ("y", 5),
+        ]);
         let find = |instance: &str, name| match all.find(&instance.parse().unwrap(), name) {
             Some(Value::Int(i)) => *i,
             _ => -1,
@@ -272,8 +297,10 @@ mod tests {
     fn an_overlay_goes_before_the_description_path_by_path() {
         let all = settings(&[("a.b.x", 2), ("x", 0), ("y", 5)]);
         let find = |overlay: &[(&str, i64)], name| {
-            let overlay =
-                overlay.iter().map(|(path, value)| (path.to_string(), Value::Int(*value))).collect();
+            let overlay = overlay
+                .iter()
+                .map(|(path, value)| (path.to_string(), Value::Int(*value)))
+                .collect();
             match all.find_overlaid(&overlay, &"a.b[3]".parse().unwrap(), name) {
                 Some(Value::Int(i)) => *i,
                 _ => -1,
@@ -308,9 +335,15 @@ mod tests {
             "a.c.x",
             "b.x",
         ];
-        let all: Settings = paths.iter().map(|path| (Name::from(*path), Value::Bool(true))).collect();
+        let all: Settings = paths
+            .iter()
+            .map(|path| (Name::from(*path), Value::Bool(true)))
+            .collect();
         let instance: InstanceName = "a.b[3][1]".parse().unwrap();
-        let of: Settings = all.of(&instance).map(|(path, value)| (path.clone(), value.clone())).collect();
+        let of: Settings = all
+            .of(&instance)
+            .map(|(path, value)| (path.clone(), value.clone()))
+            .collect();
         let kept: Vec<&str> = of.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(
             kept,
@@ -329,7 +362,10 @@ mod tests {
         let (mut all, mut of) = (all, of);
         while let Some((found, _)) = of.find_entry(&instance, "x") {
             let found = found.clone();
-            assert_eq!(all.find_entry(&instance, "x").map(|(path, _)| path), Some(&found));
+            assert_eq!(
+                all.find_entry(&instance, "x").map(|(path, _)| path),
+                Some(&found)
+            );
             all.values.shift_remove(&found);
             of.values.shift_remove(&found);
         }

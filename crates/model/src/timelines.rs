@@ -123,7 +123,10 @@ impl<'a> Graph<'a> {
     fn couple(&mut self, sender: usize, receiver: usize, port: &Port) {
         if port.operator == Operator::FInit {
             let port = end(self, receiver, port);
-            self.coupled.entry(receiver).or_default().push((sender, port));
+            self.coupled
+                .entry(receiver)
+                .or_default()
+                .push((sender, port));
         }
     }
 
@@ -132,7 +135,12 @@ impl<'a> Graph<'a> {
         if port.timeline.is_root() {
             path.push(self.usual_part(component));
         }
-        path.extend(port.timeline.parts().iter().map(|name| self.named_part(component, name)));
+        path.extend(
+            port.timeline
+                .parts()
+                .iter()
+                .map(|name| self.named_part(component, name)),
+        );
     }
 
     fn find(&self, mut part: Part) -> Part {
@@ -164,7 +172,9 @@ impl<'a> Graph<'a> {
 
     /// The timeline along which messages of this port go.
     fn messages(&mut self, component: usize, port: &Port, around: &[Around]) -> Option<Vec<Part>> {
-        let Around::Known(path) = &around[component] else { return None };
+        let Around::Known(path) = &around[component] else {
+            return None;
+        };
         let mut path = path.clone();
         self.port_parts(component, port, &mut path);
         if matches!(port.operator, Operator::FInit | Operator::OF) {
@@ -192,7 +202,13 @@ impl<'a> Graph<'a> {
     /// The two timelines that a link between steps joins, if both ends have the same around them: nearly all links are like
     /// that, and this takes no memory.
     fn step(&mut self, link: usize, around: &[Around]) -> Option<(Part, Part)> {
-        let Link { sender, sender_port, receiver, receiver_port, .. } = self.links[link];
+        let Link {
+            sender,
+            sender_port,
+            receiver,
+            receiver_port,
+            ..
+        } = self.links[link];
         let (Around::Known(from), Around::Known(to)) = (&around[sender], &around[receiver]) else {
             return None;
         };
@@ -353,7 +369,10 @@ fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Fou
                 }
             }
         }
-        let first = incoming.first().map(|(_, path)| path.clone()).unwrap_or_default();
+        let first = incoming
+            .first()
+            .map(|(_, path)| path.clone())
+            .unwrap_or_default();
         if unknown {
             continue;
         }
@@ -363,16 +382,30 @@ fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Fou
             torn.push((*component, incoming));
         }
     }
-    Found { around, cycles: Vec::new(), torn, over_reduced }
+    Found {
+        around,
+        cycles: Vec::new(),
+        torn,
+        over_reduced,
+    }
 }
 
 /// The links between the steps of two components, with the timelines that they join.
 fn partners(graph: &mut Graph<'_>, around: &[Around]) -> Vec<(usize, Part, Part)> {
     let mut partners = Vec::new();
     for i in 0..graph.links.len() {
-        let Link { sender, sender_port, receiver, receiver_port, filters, through, .. } = graph.links[i];
+        let Link {
+            sender,
+            sender_port,
+            receiver,
+            receiver_port,
+            filters,
+            through,
+            ..
+        } = graph.links[i];
         let model = graph.model();
-        let each_step = sender_port.operator == Operator::OI && receiver_port.operator == Operator::S;
+        let each_step =
+            sender_port.operator == Operator::OI && receiver_port.operator == Operator::S;
         let plain = !filters.iter().any(|f| f.kind.reduces() || f.kind.repeats());
         if !each_step || !plain || sender == model || receiver == model {
             continue;
@@ -381,9 +414,13 @@ fn partners(graph: &mut Graph<'_>, around: &[Around]) -> Vec<(usize, Part, Part)
             partners.push((i, x, y));
             continue;
         }
-        let ends =
-            (graph.messages(sender, sender_port, around), graph.messages(receiver, receiver_port, around));
-        let (Some(mut a), Some(mut b)) = ends else { continue };
+        let ends = (
+            graph.messages(sender, sender_port, around),
+            graph.messages(receiver, receiver_port, around),
+        );
+        let (Some(mut a), Some(mut b)) = ends else {
+            continue;
+        };
         if through && a.len() == b.len() {
             partners.extend(a.iter().zip(&b).map(|(a, b)| (i, *a, *b)));
         } else if let (Some(x), Some(y)) = (a.pop(), b.pop())
@@ -397,7 +434,9 @@ fn partners(graph: &mut Graph<'_>, around: &[Around]) -> Vec<(usize, Part, Part)
 
 fn unite_partners(graph: &mut Graph<'_>, around: &[Around]) -> bool {
     let partners = partners(graph, around);
-    let changed = partners.into_iter().fold(false, |changed, (_, a, b)| graph.unite(a, b) | changed);
+    let changed = partners
+        .into_iter()
+        .fold(false, |changed, (_, a, b)| graph.unite(a, b) | changed);
     (0..graph.same.len() as Part).for_each(|part| graph.same[part as usize] = graph.find(part));
     changed
 }
@@ -406,7 +445,11 @@ fn unite_partners(graph: &mut Graph<'_>, around: &[Around]) -> bool {
 pub(crate) fn check(model: &Model, extras: &Extras, strict: bool, problems: &mut Problems) {
     let mut graph = of_model(model, extras);
     declare(&mut graph, model, "", problems);
-    let one_way = if strict { Vec::new() } else { one_way(&mut graph) };
+    let one_way = if strict {
+        Vec::new()
+    } else {
+        one_way(&mut graph)
+    };
     let found = find(&mut graph, !strict);
     for cycle in &found.cycles {
         report_cycle(&graph, cycle, problems);
@@ -416,14 +459,18 @@ pub(crate) fn check(model: &Model, extras: &Extras, strict: bool, problems: &mut
     if one_way.is_empty() {
         return;
     }
-    let partners: HashSet<usize> =
-        partners(&mut graph, &found.around).into_iter().map(|(i, _, _)| i).collect();
+    let partners: HashSet<usize> = partners(&mut graph, &found.around)
+        .into_iter()
+        .map(|(i, _, _)| i)
+        .collect();
     for i in one_way.into_iter().filter(|i| partners.contains(i)) {
         let link = &graph.links[i];
         // What comes with titin makes as many steps as there are messages.
         let follows = |component: usize| {
-            let implementation =
-                model.components.get_index(component).and_then(|(_, c)| c.implementation.as_deref());
+            let implementation = model
+                .components
+                .get_index(component)
+                .and_then(|(_, c)| c.implementation.as_deref());
             implementation.is_some_and(|name| BuiltIn::from_name(name).is_some())
         };
         if follows(link.sender) || follows(link.receiver) {
@@ -452,9 +499,13 @@ fn of_model<'a>(model: &'a Model, extras: &Extras) -> Graph<'a> {
     let mut graph = Graph::new(names);
     let settings_in = settings_in();
     for conduit in &model.conduits {
-        let ends =
-            [&conduit.receiver, &conduit.sender].map(|end| extras.fields.get(end.to_string().as_str()));
-        let keeps_step = ends.into_iter().flatten().next().is_none_or(|(pattern, _)| pattern.keeps_step());
+        let ends = [&conduit.receiver, &conduit.sender]
+            .map(|end| extras.fields.get(end.to_string().as_str()));
+        let keeps_step = ends
+            .into_iter()
+            .flatten()
+            .next()
+            .is_none_or(|(pattern, _)| pattern.keeps_step());
         let find = |end: &crate::description::End| match &end.component {
             None => Some((model.components.len(), model.ports.get(&end.port)?)),
             Some(name) => {
@@ -501,11 +552,16 @@ fn settings_in() -> &'static Port {
 /// sides make as many steps is a guess.
 fn one_way(graph: &mut Graph<'_>) -> Vec<usize> {
     let all = vec![Around::Known(Vec::new()); graph.names.len()];
-    let partners: Vec<_> =
-        partners(graph, &all).into_iter().filter(|(_, a, b)| graph.find(*a) != graph.find(*b)).collect();
+    let partners: Vec<_> = partners(graph, &all)
+        .into_iter()
+        .filter(|(_, a, b)| graph.find(*a) != graph.find(*b))
+        .collect();
     let mut onward: HashMap<Part, Vec<Part>> = HashMap::new();
     for (_, a, b) in &partners {
-        onward.entry(graph.find(*a)).or_default().push(graph.find(*b));
+        onward
+            .entry(graph.find(*a))
+            .or_default()
+            .push(graph.find(*b));
     }
     let group = groups(&onward);
     partners

@@ -82,8 +82,13 @@ impl Node {
             Kind::List(_) => "a list".into(),
             Kind::Map(_) => "a mapping".into(),
             Kind::Scalar(Scalar { of: Type::Null, .. }) => "nothing".into(),
-            Kind::Scalar(Scalar { of: Type::Bool(b), .. }) => format!("the truth value {b}"),
-            Kind::Scalar(Scalar { of: Type::Text, text }) => format!("the text \"{}\"", shorten(text)),
+            Kind::Scalar(Scalar {
+                of: Type::Bool(b), ..
+            }) => format!("the truth value {b}"),
+            Kind::Scalar(Scalar {
+                of: Type::Text,
+                text,
+            }) => format!("the text \"{}\"", shorten(text)),
             Kind::Scalar(Scalar { text, .. }) => format!("the number {}", shorten(text)),
             Kind::Alias(_) => "an alias".into(),
         }
@@ -93,18 +98,30 @@ impl Node {
 /// A text cut to what fits in a message.
 pub(crate) fn shorten(text: &str) -> String {
     const LONGEST: usize = 60;
-    let line: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if line.len() < text.len() { format!("{line}...") } else { line }
+    let line: String = text
+        .chars()
+        .take(LONGEST)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if line.len() < text.len() {
+        format!("{line}...")
+    } else {
+        line
+    }
 }
 
 /// Reads one document. What is not YAML is reported, and nothing is returned.
 pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<Node> {
     if text.len() > LONGEST_FILE {
-        let why = format!("it has {} bytes; at most {LONGEST_FILE} are read", text.len());
+        let why = format!(
+            "it has {} bytes; at most {LONGEST_FILE} are read",
+            text.len()
+        );
         problems.error(file, Code::Limit, "the file is too long", why);
         return None;
     }
-    let mut options = granit_parser::options! { flow_nesting_limit: DEEPEST, block_nesting_limit: DEEPEST };
+    let mut options =
+        granit_parser::options! { flow_nesting_limit: DEEPEST, block_nesting_limit: DEEPEST };
     options.set_emit_comments(false);
     let mut builder = Builder {
         file,
@@ -121,15 +138,27 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
             Ok(event) => event,
             Err(error) => {
                 let mark = error.marker();
-                let at = Place { line: mark.line() as u32, column: mark.col() as u32 + 1, ..file };
+                let at = Place {
+                    line: mark.line() as u32,
+                    column: mark.col() as u32 + 1,
+                    ..file
+                };
                 let lines: Vec<&str> = text.lines().take(mark.line()).collect();
                 match hint::entry_without_colon(&lines) {
                     Some((line, hint)) => {
-                        let at =
-                            Place { line, column: hint::indent(lines[line as usize - 1]) as u32 + 1, ..file };
-                        let why =
-                            "it stands among entries, each of which is a key, a colon, a blank and a value";
-                        builder.problems.error_hint(at, Code::Yaml, "this line is no entry", why, hint);
+                        let at = Place {
+                            line,
+                            column: hint::indent(lines[line as usize - 1]) as u32 + 1,
+                            ..file
+                        };
+                        let why = "it stands among entries, each of which is a key, a colon, a blank and a value";
+                        builder.problems.error_hint(
+                            at,
+                            Code::Yaml,
+                            "this line is no entry",
+                            why,
+                            hint,
+                        );
                     }
                     None => builder.problems.error_hint(
                         at,
@@ -145,8 +174,14 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
         if matches!(event, Event::DocumentStart(..)) {
             documents += 1;
             if documents > 1 {
-                let why = "a description is one YAML document; a second one begins here with \"---\"";
-                builder.problems.error(builder.place(&span), Code::Yaml, "more than one document", why);
+                let why =
+                    "a description is one YAML document; a second one begins here with \"---\"";
+                builder.problems.error(
+                    builder.place(&span),
+                    Code::Yaml,
+                    "more than one document",
+                    why,
+                );
                 return builder.root;
             }
         }
@@ -194,7 +229,11 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn place(&self, span: &Span) -> Place {
-        Place { line: span.start.line() as u32, column: span.start.col() as u32 + 1, ..self.file }
+        Place {
+            line: span.start.line() as u32,
+            column: span.start.col() as u32 + 1,
+            ..self.file
+        }
     }
 
     /// `None` ends the reading.
@@ -204,13 +243,25 @@ impl Builder<'_> {
             Event::Scalar(text, style, anchor, tag) => {
                 let tag = tag.as_ref().and_then(|t| t.core_suffix());
                 let of = scalar_type(&text, style == ScalarStyle::Plain, tag);
-                let node = Node { at, kind: Kind::Scalar(Scalar { text: text.into_owned(), of }) };
+                let node = Node {
+                    at,
+                    kind: Kind::Scalar(Scalar {
+                        text: text.into_owned(),
+                        of,
+                    }),
+                };
                 self.add(node, anchor, Extent { nodes: 1, depth: 0 })
             }
             Event::SequenceStart(_, anchor, _) => self.open(at, anchor, Content::List(Vec::new())),
-            Event::MappingStart(_, anchor, _) => {
-                self.open(at, anchor, Content::Map { entries: Vec::new(), key: None, seen: HashMap::new() })
-            }
+            Event::MappingStart(_, anchor, _) => self.open(
+                at,
+                anchor,
+                Content::Map {
+                    entries: Vec::new(),
+                    key: None,
+                    seen: HashMap::new(),
+                },
+            ),
             Event::SequenceEnd | Event::MappingEnd => {
                 let open = self.stack.pop()?;
                 let kind = match open.content {
@@ -222,38 +273,61 @@ impl Builder<'_> {
             Event::Alias(id) => {
                 let Some((node, extent)) = self.anchors.get(&id).cloned() else {
                     let why = "the value that it stands for contains it, or is not there";
-                    self.problems.error(at, Code::Yaml, "this alias cannot be followed", why);
+                    self.problems
+                        .error(at, Code::Yaml, "this alias cannot be followed", why);
                     return None;
                 };
                 self.nodes = self.nodes.saturating_add(extent.nodes);
-                self.add(Node { at, kind: Kind::Alias(node) }, 0, extent)
+                self.add(
+                    Node {
+                        at,
+                        kind: Kind::Alias(node),
+                    },
+                    0,
+                    extent,
+                )
             }
             _ => Some(()),
         }
     }
 
     fn open(&mut self, at: Place, anchor: usize, content: Content) -> Option<()> {
-        self.stack.push(Open { at, anchor, extent: Extent { nodes: 1, depth: 1 }, content });
+        self.stack.push(Open {
+            at,
+            anchor,
+            extent: Extent { nodes: 1, depth: 1 },
+            content,
+        });
         Some(())
     }
 
     fn add(&mut self, mut node: Node, anchor: usize, extent: Extent) -> Option<()> {
         self.nodes = self.nodes.saturating_add(1);
         let limit = if self.nodes > MOST_NODES {
-            Some(format!("with its aliases written out it has more than {MOST_NODES} values"))
+            Some(format!(
+                "with its aliases written out it has more than {MOST_NODES} values"
+            ))
         } else if self.stack.len() + extent.depth > DEEPEST {
             Some(format!("it is nested more than {DEEPEST} deep"))
         } else {
             None
         };
         if let Some(why) = limit {
-            self.problems.error(node.at, Code::Limit, "this is too large to be a description", why);
+            self.problems.error(
+                node.at,
+                Code::Limit,
+                "this is too large to be a description",
+                why,
+            );
             return None;
         }
         if anchor > 0 {
             let (at, shared) = (node.at, Rc::new(node));
             self.anchors.insert(anchor, (shared.clone(), extent));
-            node = Node { at, kind: Kind::Alias(shared) };
+            node = Node {
+                at,
+                kind: Kind::Alias(shared),
+            };
         }
         let Some(parent) = self.stack.last_mut() else {
             self.root = Some(node);
@@ -269,20 +343,30 @@ impl Builder<'_> {
                         Some(scalar.text.clone())
                     } else {
                         let why = format!("a key is a name; found {}", node.describe());
-                        self.problems.error(node.at, Code::WrongType, "this cannot be a key", why);
+                        self.problems
+                            .error(node.at, Code::WrongType, "this cannot be a key", why);
                         None
                     };
                     *key = Some((text, node.at));
                 }
                 Some((None, _)) => {}
-                Some((Some(text), at)) => match find(seen, entries, self.hash.hash_one(&text), &text) {
-                    Some(first) => {
-                        let why = format!("it was given before, in line {}; only one can count", first.line);
-                        let what = format!("\"{}\" is given twice", shorten(&text));
-                        self.problems.error(at, Code::Duplicate, what, why);
+                Some((Some(text), at)) => {
+                    match find(seen, entries, self.hash.hash_one(&text), &text) {
+                        Some(first) => {
+                            let why = format!(
+                                "it was given before, in line {}; only one can count",
+                                first.line
+                            );
+                            let what = format!("\"{}\" is given twice", shorten(&text));
+                            self.problems.error(at, Code::Duplicate, what, why);
+                        }
+                        None => entries.push(Entry {
+                            key: text,
+                            at,
+                            value: node,
+                        }),
                     }
-                    None => entries.push(Entry { key: text, at, value: node }),
-                },
+                }
             },
         }
         Some(())
@@ -290,7 +374,12 @@ impl Builder<'_> {
 }
 
 /// Where this key was given before. If it was not, it is noted as that of the next entry.
-fn find(seen: &mut HashMap<u64, u32>, entries: &[Entry], mut hash: u64, key: &str) -> Option<Place> {
+fn find(
+    seen: &mut HashMap<u64, u32>,
+    entries: &[Entry],
+    mut hash: u64,
+    key: &str,
+) -> Option<Place> {
     loop {
         match seen.entry(hash) {
             Found::Vacant(place) => {
@@ -327,7 +416,9 @@ pub(crate) fn plain_type(text: &str) -> Type {
         "" | "~" | "null" | "Null" | "NULL" => return Type::Null,
         "true" | "True" | "TRUE" => return Type::Bool(true),
         "false" | "False" | "FALSE" => return Type::Bool(false),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Type::Float(f64::INFINITY),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
+            return Type::Float(f64::INFINITY);
+        }
         "-.inf" | "-.Inf" | "-.INF" => return Type::Float(f64::NEG_INFINITY),
         ".nan" | ".NaN" | ".NAN" => return Type::Float(f64::NAN),
         _ => {}
@@ -340,9 +431,10 @@ pub(crate) fn plain_type(text: &str) -> Type {
         return of;
     }
     let digits = text.replace('_', "");
-    let is_float =
-        digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
-            && digits.bytes().any(|b| b.is_ascii_digit());
+    let is_float = digits
+        .bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
+        && digits.bytes().any(|b| b.is_ascii_digit());
     match digits.parse() {
         Ok(value) if is_float && f64::is_infinite(value) => Type::OddNumber,
         Ok(value) if is_float => Type::Float(value),
@@ -359,7 +451,9 @@ fn whole_number(text: &str, unsigned: &str) -> Option<Type> {
         _ => (10, digits.as_str()),
     };
     if radix == 10 && digits.contains(':') {
-        let clock = digits.split(':').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
+        let clock = digits
+            .split(':')
+            .all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
         return clock.then_some(Type::OddNumber);
     }
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
@@ -368,8 +462,14 @@ fn whole_number(text: &str, unsigned: &str) -> Option<Type> {
     if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
         return Some(Type::OddNumber);
     }
-    let value = i128::from_str_radix(digits, radix).ok().map(|v| if negative { -v } else { v });
-    Some(value.and_then(|v| i64::try_from(v).ok()).map_or(Type::OddNumber, Type::Int))
+    let value = i128::from_str_radix(digits, radix)
+        .ok()
+        .map(|v| if negative { -v } else { v });
+    Some(
+        value
+            .and_then(|v| i64::try_from(v).ok())
+            .map_or(Type::OddNumber, Type::Int),
+    )
 }
 
 #[cfg(test)]
@@ -421,17 +521,36 @@ mod tests {
     fn places_count_from_one() {
         let (node, _) = read("a:\n  bb: 1\n");
         let node = node.unwrap();
-        let Kind::Map(entries) = node.kind() else { panic!() };
-        let Kind::Map(inner) = entries[0].value.kind() else { panic!() };
+        let Kind::Map(entries) = node.kind() else {
+            panic!()
+        };
+        let Kind::Map(inner) = entries[0].value.kind() else {
+            panic!()
+        };
         assert_eq!((inner[0].at.line, inner[0].at.column), (2, 3));
         assert_eq!((inner[0].value.at.line, inner[0].value.at.column), (2, 7));
     }
 
     #[test]
     fn duplicate_keys_tabs_and_second_documents_are_told_with_their_line() {
-        assert!(read("a: 1\nb: 2\na: 3\n").1.to_string().contains("t:3:1: error: \"a\" is given twice"));
-        assert!(read("a:\n\tb: 1\n").1.to_string().contains("indent with spaces"));
-        assert!(read("a: 1\n---\nb: 1\n").1.to_string().contains("t:2:1: error: more than one document"));
+        assert!(
+            read("a: 1\nb: 2\na: 3\n")
+                .1
+                .to_string()
+                .contains("t:3:1: error: \"a\" is given twice")
+        );
+        assert!(
+            read("a:\n\tb: 1\n")
+                .1
+                .to_string()
+                .contains("indent with spaces")
+        );
+        assert!(
+            read("a: 1\n---\nb: 1\n")
+                .1
+                .to_string()
+                .contains("t:2:1: error: more than one document")
+        );
     }
 
     #[test]

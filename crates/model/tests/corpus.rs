@@ -15,12 +15,24 @@ fn corpus() -> PathBuf {
 /// The cases in a folder: a file, or a directory of files that are given together.
 fn cases(folder: &str) -> Vec<Vec<PathBuf>> {
     let files_in = |directory: &Path| {
-        let mut files: Vec<_> = std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().path()).collect();
+        let mut files: Vec<_> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .collect();
         files.sort();
         files
     };
     let cases = files_in(&corpus().join(folder));
-    cases.into_iter().map(|path| if path.is_dir() { files_in(&path) } else { vec![path] }).collect()
+    cases
+        .into_iter()
+        .map(|path| {
+            if path.is_dir() {
+                files_in(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }
 
 fn check(files: &[PathBuf]) -> (Report, bool) {
@@ -32,7 +44,9 @@ fn check(files: &[PathBuf]) -> (Report, bool) {
     match load(files, &options) {
         Ok(description) => {
             // What is accepted can be run, and written and read again.
-            let network = description.network(None).unwrap_or_else(|e| panic!("{files:?}: {e}"));
+            let network = description
+                .network(None)
+                .unwrap_or_else(|e| panic!("{files:?}: {e}"));
             for instance in network.instances() {
                 assert!(network.instance_id(&instance).is_some(), "{instance}");
             }
@@ -53,9 +67,19 @@ fn promises(path: &str) -> Vec<Promise> {
     let mut promises = Vec::new();
     for (i, line) in text.lines().enumerate() {
         for (mark, number) in [("# titin: ", i as u32 + 1), ("# titin-file: ", 0)] {
-            let Some((_, codes)) = line.split_once(mark) else { continue };
-            let path = if number == 0 { String::new() } else { path.to_string() };
-            promises.extend(codes.split(',').map(|code| (path.clone(), number, code.trim().to_string())));
+            let Some((_, codes)) = line.split_once(mark) else {
+                continue;
+            };
+            let path = if number == 0 {
+                String::new()
+            } else {
+                path.to_string()
+            };
+            promises.extend(
+                codes
+                    .split(',')
+                    .map(|code| (path.clone(), number, code.trim().to_string())),
+            );
         }
     }
     promises
@@ -63,14 +87,26 @@ fn promises(path: &str) -> Vec<Promise> {
 
 fn kept(report: &Report) -> Vec<Promise> {
     let code = |p: &titin_model::Problem| {
-        let code = serde_json::to_value(p.code).unwrap().as_str().unwrap().to_string();
-        if p.severity == Severity::Warning { format!("warning {code}") } else { code }
+        let code = serde_json::to_value(p.code)
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .to_string();
+        if p.severity == Severity::Warning {
+            format!("warning {code}")
+        } else {
+            code
+        }
     };
     let place = |p: &titin_model::Problem| match (&p.file, p.line) {
         (Some(file), Some(line)) => (file.clone(), line),
         _ => (String::new(), 0),
     };
-    report.problems.iter().map(|p| (place(p).0, place(p).1, code(p))).collect()
+    report
+        .problems
+        .iter()
+        .map(|p| (place(p).0, place(p).1, code(p)))
+        .collect()
 }
 
 fn run(folder: &str, accepted: Option<bool>) {
@@ -78,18 +114,29 @@ fn run(folder: &str, accepted: Option<bool>) {
     let cases = cases(folder);
     for files in &cases {
         let (report, ok) = check(files);
-        let mut read: BTreeSet<String> = files.iter().map(|path| path.display().to_string()).collect();
+        let mut read: BTreeSet<String> = files
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         read.extend(report.problems.iter().filter_map(|p| p.file.clone()));
         let mut promised: Vec<_> = read.iter().flat_map(|path| promises(path)).collect();
         let mut kept = kept(&report);
         promised.sort();
         kept.sort();
         if promised != kept || accepted.is_some_and(|accepted| accepted != ok) {
-            wrong.push(format!("{files:?}\npromised {promised:#?}\nreported\n{report}"));
+            wrong.push(format!(
+                "{files:?}\npromised {promised:#?}\nreported\n{report}"
+            ));
         }
     }
     assert!(!cases.is_empty());
-    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} cases:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n\n")
+    );
 }
 
 #[test]

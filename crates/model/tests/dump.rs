@@ -105,14 +105,21 @@ titin:
 
 #[test]
 fn what_is_written_reads_the_same() {
-    let options = LoadOptions { model: Some("outer".into()), ..LoadOptions::default() };
+    let options = LoadOptions {
+        model: Some("outer".into()),
+        ..LoadOptions::default()
+    };
     let first = load_texts(&[("a", EVERYTHING)], &options).unwrap_or_else(|e| panic!("{e}"));
     let written = first.to_ymmsl();
-    let second = load_texts(&[("b", &written)], &options).unwrap_or_else(|e| panic!("{e}\n{written}"));
+    let second =
+        load_texts(&[("b", &written)], &options).unwrap_or_else(|e| panic!("{e}\n{written}"));
     assert_eq!(second.to_ymmsl(), written);
     assert_eq!(second.settings.value("mode"), first.settings.value("mode"));
     assert_eq!(second.settings.len(), first.settings.len());
-    assert_eq!(second.extras.scales["macro"].dt, first.extras.scales["macro"].dt);
+    assert_eq!(
+        second.extras.scales["macro"].dt,
+        first.extras.scales["macro"].dt
+    );
     assert_eq!(second.programs["macro_prog"].env["OMP"], "4");
 }
 
@@ -134,11 +141,15 @@ implementations:
 resources: {macro: {threads: 2}, micro: {threads: 1}}
 settings: {micro.x: 1}
 ";
-    let description = load_texts(&[("old", old)], &LoadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let description =
+        load_texts(&[("old", old)], &LoadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     let written = description.to_ymmsl();
     assert!(written.starts_with("ymmsl_version: v0.2\n"), "{written}");
     assert!(written.contains("old.macro"), "{written}");
-    let options = LoadOptions { start: Start::ByHand, ..LoadOptions::default() };
+    let options = LoadOptions {
+        start: Start::ByHand,
+        ..LoadOptions::default()
+    };
     load_texts(&[("new", &written)], &options).unwrap_or_else(|e| panic!("{e}\n{written}"));
 }
 
@@ -159,11 +170,23 @@ programs:
   a: {executable: ./a, ports: {o_i: out, s: in}}
   b: {executable: ./b}
 ";
-    let description = load_texts(&[("old", old), ("programs", programs)], &LoadOptions::default());
+    let description = load_texts(
+        &[("old", old), ("programs", programs)],
+        &LoadOptions::default(),
+    );
     let description = description.unwrap_or_else(|e| panic!("{e}"));
     let ports = |name: &str| &description.models["old"].components[name].ports;
-    assert_eq!((ports("macro")["out"].operator, ports("macro")["out"].guessed), (Operator::OI, false));
+    assert_eq!(
+        (
+            ports("macro")["out"].operator,
+            ports("macro")["out"].guessed
+        ),
+        (Operator::OI, false)
+    );
     assert!(ports("micro")["out"].guessed);
     let written = description.to_ymmsl();
-    assert!(written.contains("o_i: out") && !written.contains("f_init"), "{written}");
+    assert!(
+        written.contains("o_i: out") && !written.contains("f_init"),
+        "{written}"
+    );
 }

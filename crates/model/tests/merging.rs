@@ -24,29 +24,50 @@ custom_implementations:
 fn changed(more: &str) -> Description {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/model/corpus");
     let model = Some("pair".to_string());
-    let options = LoadOptions { search: vec![corpus.join("path")], model, ..LoadOptions::default() };
+    let options = LoadOptions {
+        search: vec![corpus.join("path")],
+        model,
+        ..LoadOptions::default()
+    };
     read(&[&format!("{CHANGED}{more}")], &options).unwrap_or_else(|report| panic!("{report}"))
 }
 
 fn left(description: &Description, model: &str, path: &str) -> String {
-    let network = description.network(Some(model)).unwrap_or_else(|report| panic!("{report}"));
-    network.component(path).unwrap().implementation.as_ref().unwrap().to_string()
+    let network = description
+        .network(Some(model))
+        .unwrap_or_else(|report| panic!("{report}"));
+    network
+        .component(path)
+        .unwrap()
+        .implementation
+        .as_ref()
+        .unwrap()
+        .to_string()
 }
 
 #[test]
 fn a_changed_copy_of_an_imported_model_takes_its_place() {
     let description = changed("");
-    assert_eq!(description.models.keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["pair"]);
+    assert_eq!(
+        description
+            .models
+            .keys()
+            .map(|name| name.as_str())
+            .collect::<Vec<_>>(),
+        ["pair"]
+    );
     assert_eq!(left(&description, "pair", "left"), "own");
 }
 
 #[test]
 fn an_imported_model_that_others_use_stays_as_it_was_beside_its_changed_copy() {
-    let user =
-        "models: {user: {components: {a: {description: a, ports: {f_init: start}, implementation: pair}}}}\n";
+    let user = "models: {user: {components: {a: {description: a, ports: {f_init: start}, implementation: pair}}}}\n";
     let description = changed(user);
     assert_eq!(left(&description, "pair", "left"), "own");
-    assert_eq!(left(&description, "user", "a.left"), "shared.programs.solver");
+    assert_eq!(
+        left(&description, "user", "a.left"),
+        "shared.programs.solver"
+    );
 }
 
 #[test]
@@ -58,7 +79,9 @@ programs: {p: {executable: p}}
     let merged = |all: [&str; 3]| {
         let [a, b, c] = all.map(text);
         let c = c + model;
-        read(&[&a, &b, &c], &LoadOptions::default()).unwrap_or_else(|report| panic!("{report}")).description
+        read(&[&a, &b, &c], &LoadOptions::default())
+            .unwrap_or_else(|report| panic!("{report}"))
+            .description
     };
     assert_eq!(merged(["one", "two", "three"]), "one\n\ntwo\n\nthree");
     assert_eq!(merged(["one", "''", "two"]), "one\n\ntwo");
@@ -85,8 +108,14 @@ model:
 #[test]
 fn rates_are_told_only_where_all_files_of_a_model_could_be_read() {
     let told = |texts: &[&str]| {
-        let options = LoadOptions { strict_timelines: true, ..LoadOptions::default() };
-        read(texts, &options).unwrap_err().to_string().contains("rates")
+        let options = LoadOptions {
+            strict_timelines: true,
+            ..LoadOptions::default()
+        };
+        read(texts, &options)
+            .unwrap_err()
+            .to_string()
+            .contains("rates")
     };
     let faulty = UNEQUAL.replace("b.y: a.y}", "b.y: a.y, a.z b.z: c}");
     assert!(told(&[UNEQUAL]));

@@ -24,15 +24,22 @@ fn errors(from: &str, what: &str) -> Vec<String> {
         Ok(description) => description.warnings,
         Err(report) => report,
     };
-    let errors = report.problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let errors = report
+        .problems
+        .iter()
+        .filter(|problem| problem.severity == Severity::Error);
     errors.map(ToString::to_string).collect()
 }
 
 /// Of one error, with its beginning and what else it says.
 fn one(from: &str, what: &str, begins: &str, says: &[&str]) {
     let errors = errors(from, what);
-    assert!(errors.len() == 1 && errors[0].starts_with(begins), "{what}: {errors:#?}");
-    says.iter().for_each(|says| assert!(errors[0].contains(says), "{what}: {says} in {errors:#?}"));
+    assert!(
+        errors.len() == 1 && errors[0].starts_with(begins),
+        "{what}: {errors:#?}"
+    );
+    says.iter()
+        .for_each(|says| assert!(errors[0].contains(says), "{what}: {says} in {errors:#?}"));
 }
 
 /// A model within another one, which has settings and scales for both.
@@ -65,7 +72,10 @@ titin:
 #[test]
 fn paths_from_the_whole_are_no_mistake_where_a_model_inside_it_is_looked_at() {
     let check = |text: &str, model: &str| {
-        let options = LoadOptions { model: Some(model.into()), ..LoadOptions::default() };
+        let options = LoadOptions {
+            model: Some(model.into()),
+            ..LoadOptions::default()
+        };
         match load_texts(&[("t", text)], &options) {
             Ok(description) => description.warnings.to_string(),
             Err(report) => report.to_string(),
@@ -73,35 +83,67 @@ fn paths_from_the_whole_are_no_mistake_where_a_model_inside_it_is_looked_at() {
     };
     for model in ["outer", "inner"] {
         let said = check(NESTED, model);
-        assert!(!said.contains("setting") && !said.contains("component"), "{model}: {said}");
+        assert!(
+            !said.contains("setting") && !said.contains("component"),
+            "{model}: {said}"
+        );
     }
     // What leads nowhere from any of them is one.
-    for (from, what) in [("macro.dt", "macor.dt"), ("span: 3.0", "spam: 3.0"), ("macro: 9 s", "macor: 9 s")] {
+    for (from, what) in [
+        ("macro.dt", "macor.dt"),
+        ("span: 3.0", "spam: 3.0"),
+        ("macro: 9 s", "macor: 9 s"),
+    ] {
         let said = check(&NESTED.replace(from, what), "inner");
-        assert!(said.contains(&format!("\"{}", &what[..4])), "{what}: {said}");
+        assert!(
+            said.contains(&format!("\"{}", &what[..4])),
+            "{what}: {said}"
+        );
     }
 }
 
 #[test]
 fn a_reversed_conduit_is_one_error() {
     let hint = "write \"macro.state_out: micro.init\"";
-    one("macro.state_out: micro.init", "micro.init: macro.state_out", "t:8:7: error: the conduit", &[hint]);
+    one(
+        "macro.state_out: micro.init",
+        "micro.init: macro.state_out",
+        "t:8:7: error: the conduit",
+        &[hint],
+    );
     // Where one end alone is wrong that one is told.
-    one("micro.final: macro", "micro.init: macro", "t:9:7: error: \"micro.init\" faces the wrong way", &[]);
+    one(
+        "micro.final: macro",
+        "micro.init: macro",
+        "t:9:7: error: \"micro.init\" faces the wrong way",
+        &[],
+    );
 }
 
 #[test]
 fn a_conduit_without_colon_or_blank_is_told_where_it_stands() {
     let right = "write \"macro.state_out: micro.init\"";
-    for (what, missing) in
-        [("macro.state_out:micro.init", "a blank"), ("macro.state_out micro.init", "a colon")]
-    {
-        one("macro.state_out: micro.init", what, "t:8:7: error: this line is no entry", &[missing, right]);
+    for (what, missing) in [
+        ("macro.state_out:micro.init", "a blank"),
+        ("macro.state_out micro.init", "a colon"),
+    ] {
+        one(
+            "macro.state_out: micro.init",
+            what,
+            "t:8:7: error: this line is no entry",
+            &[missing, right],
+        );
     }
     for (what, missing) in [(":", "a blank"), (" ", "a colon")] {
-        let both = format!("macro.state_out{what}micro.init\n      micro.final{what}macro.state_in");
+        let both =
+            format!("macro.state_out{what}micro.init\n      micro.final{what}macro.state_in");
         let from = "macro.state_out: micro.init\n      micro.final: macro.state_in";
-        one(from, &both, "t:8:7: error: these are no conduits", &[missing, right]);
+        one(
+            from,
+            &both,
+            "t:8:7: error: these are no conduits",
+            &[missing, right],
+        );
     }
 }
 
@@ -109,18 +151,38 @@ fn a_conduit_without_colon_or_blank_is_told_where_it_stands() {
 fn a_conduit_with_an_arrow_is_told_without() {
     let right = "write \"macro.state_out: micro.init\"";
     let from = "macro.state_out: micro.init";
-    one(from, "macro.state_out: -> micro.init", "t:8:24: error: \"->\" is no", &[right]);
+    one(
+        from,
+        "macro.state_out: -> micro.init",
+        "t:8:24: error: \"->\" is no",
+        &[right],
+    );
     let both = "macro.state_out -> micro.init\n      micro.final -> macro.state_in";
     let all = "macro.state_out: micro.init\n      micro.final: macro.state_in";
     one(all, both, "t:8:7: error: these are no conduits", &[right]);
-    one(from, "macro.state_out -> micro.init", "t:8:7: error: this line is no entry", &[right]);
+    one(
+        from,
+        "macro.state_out -> micro.init",
+        "t:8:7: error: this line is no entry",
+        &[right],
+    );
 }
 
 #[test]
 fn a_section_under_another_name_or_indentation_is_the_one_error() {
-    one("programs:", "program:", "t:10:1: error: unknown key \"program\"", &["did you mean \"programs\"?"]);
+    one(
+        "programs:",
+        "program:",
+        "t:10:1: error: unknown key \"program\"",
+        &["did you mean \"programs\"?"],
+    );
     let hint = "begin the line with \"programs\"";
-    one("programs:", "  programs:", "t:10:3: error: \"programs\" stands in the wrong place", &[hint]);
+    one(
+        "programs:",
+        "  programs:",
+        "t:10:3: error: \"programs\" stands in the wrong place",
+        &[hint],
+    );
     let inside = "    programs:\n      macro: {executable: a}\n      micro: {executable: b}\n#";
     one(
         "programs:\n  macro: {executable: /bin/true}\n  micro",
@@ -128,9 +190,19 @@ fn a_section_under_another_name_or_indentation_is_the_one_error() {
         "t:10:5: error: \"programs\" stands",
         &[hint],
     );
-    one("programs:", " programs:", "t:10:2: error: this is not YAML", &["by 0 as line 2, or by 2 as line 3"]);
+    one(
+        "programs:",
+        " programs:",
+        "t:10:2: error: this is not YAML",
+        &["by 0 as line 2, or by 2 as line 3"],
+    );
     let hint = "indent \"conduits\" as \"components\" is";
-    one("    conduits:", "      conduits:", "t:7:7: error: \"conduits\" stands in the wrong place", &[hint]);
+    one(
+        "    conduits:",
+        "      conduits:",
+        "t:7:7: error: \"conduits\" stands in the wrong place",
+        &[hint],
+    );
     one(
         "    components:",
         "    component:",
@@ -138,7 +210,10 @@ fn a_section_under_another_name_or_indentation_is_the_one_error() {
         &["did you mean \"components\"?"],
     );
     // A program may have the name of a section.
-    assert_eq!(errors("implementation: macro}", "implementation: settings}").len(), 1);
+    assert_eq!(
+        errors("implementation: macro}", "implementation: settings}").len(),
+        1
+    );
 }
 
 #[test]
@@ -150,33 +225,59 @@ fn names_that_are_nearly_right_are_recognized() {
         "t:10:13: error: \"m\"",
         &["\"m.macro\" or \"m.micro\""],
     );
-    for (path, hint) in [("marco", "m.macro"), ("m.marco", "macro"), ("marco.x", "m.macro.x")] {
+    for (path, hint) in [
+        ("marco", "m.macro"),
+        ("m.marco", "macro"),
+        ("marco.x", "m.macro.x"),
+    ] {
         let hint = format!("did you mean \"{hint}\"?");
-        let report = errors("programs:", &with(&format!("resources: {{{path}: {{threads: 1}}}}")));
+        let report = errors(
+            "programs:",
+            &with(&format!("resources: {{{path}: {{threads: 1}}}}")),
+        );
         assert!(report[0].contains(&hint), "{path}: {report:#?}");
     }
     let near = &["did you mean \"state_out\"?"];
-    one("macro.state_out:", "macro.macro_state_out:", "t:8:7: error: component \"macro\" has no port", near);
+    one(
+        "macro.state_out:",
+        "macro.macro_state_out:",
+        "t:8:7: error: component \"macro\" has no port",
+        near,
+    );
 }
 
 #[test]
 fn a_number_that_does_not_fit_is_not_taken_for_infinity() {
     for value in ["1e400", "-1e400", "[1.0, 1e400]", "[[1.0, 1e400]]"] {
         let settings = format!("settings: {{k: {value}}}\nprograms:");
-        one("programs:", &settings, "t:10:", &["setting \"k\" is not clear", "1e400\" reads"]);
+        one(
+            "programs:",
+            &settings,
+            "t:10:",
+            &["setting \"k\" is not clear", "1e400\" reads"],
+        );
     }
-    assert_eq!(errors("programs:", "settings: {k: .inf, l: 1e300}\nprograms:"), [""; 0]);
+    assert_eq!(
+        errors("programs:", "settings: {k: .inf, l: 1e300}\nprograms:"),
+        [""; 0]
+    );
 }
 
 /// What is wrong with this model, which steps together only as far as it says so.
 fn problems(model: &str) -> Vec<String> {
     let text = format!("ymmsl_version: v0.2\nmodels:\n  m:\n    description: d\n{model}");
-    let options = LoadOptions { strict_timelines: true, ..LoadOptions::default() };
+    let options = LoadOptions {
+        strict_timelines: true,
+        ..LoadOptions::default()
+    };
     let report = match load_texts(&[("t", &text)], &options) {
         Ok(description) => description.warnings,
         Err(report) => report,
     };
-    let timelines = report.problems.iter().filter(|problem| problem.to_string().contains("rates"));
+    let timelines = report
+        .problems
+        .iter()
+        .filter(|problem| problem.to_string().contains("rates"));
     timelines.map(ToString::to_string).collect()
 }
 
@@ -200,7 +301,11 @@ fn rates_that_differ_come_with_the_line_that_makes_them_match() {
         (torn, "matching_timelines: {a: b}"),
     ] {
         let told = problems(model);
-        assert!(told.iter().any(|text| text.contains(&format!("write {line}"))), "{told:#?}");
+        assert!(
+            told.iter()
+                .any(|text| text.contains(&format!("write {line}"))),
+            "{told:#?}"
+        );
         let left = problems(&format!("{model}    {line}\n"));
         assert!(left.iter().all(|text| !text.contains(line)), "{left:#?}");
     }
@@ -210,14 +315,22 @@ fn rates_that_differ_come_with_the_line_that_makes_them_match() {
 fn a_field_of_a_sender_whose_receivers_have_entries_of_their_own_is_warned_of() {
     let warned = |fields: &str| {
         let text = BASE.to_owned() + "titin: {fields: {" + fields + "}}\n";
-        let description = load_texts(&[("t", &text)], &LoadOptions::default()).expect("nothing is wrong");
-        let problems = description.warnings.problems.iter().map(ToString::to_string);
-        problems.filter(|text| text.contains("has no effect")).collect::<Vec<_>>()
+        let description =
+            load_texts(&[("t", &text)], &LoadOptions::default()).expect("nothing is wrong");
+        let problems = description
+            .warnings
+            .problems
+            .iter()
+            .map(ToString::to_string);
+        problems
+            .filter(|text| text.contains("has no effect"))
+            .collect::<Vec<_>>()
     };
     let both = warned("micro.final: {every: 2}, macro.state_in: {until: 3}");
     assert_eq!(both.len(), 1, "{both:#?}");
     assert!(
-        both[0].contains("of \"micro.final\"") && both[0].contains("there is one for \"macro.state_in\""),
+        both[0].contains("of \"micro.final\"")
+            && both[0].contains("there is one for \"macro.state_in\""),
         "{both:#?}"
     );
     assert_eq!(warned("micro.final: {until: 3}"), [""; 0]);

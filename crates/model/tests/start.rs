@@ -17,13 +17,20 @@ models:
 ";
 
 fn load(start: Start) -> Result<titin_model::Description, Vec<Code>> {
-    let options = LoadOptions { start, ..LoadOptions::default() };
-    load_texts(&[("t", MODEL)], &options).map_err(|report| report.problems.iter().map(|p| p.code).collect())
+    let options = LoadOptions {
+        start,
+        ..LoadOptions::default()
+    };
+    load_texts(&[("t", MODEL)], &options)
+        .map_err(|report| report.problems.iter().map(|p| p.code).collect())
 }
 
 #[test]
 fn programs_must_be_described_to_be_started() {
-    assert_eq!(load(Start::Programs).unwrap_err(), [Code::NoImplementation, Code::UnknownImplementation]);
+    assert_eq!(
+        load(Start::Programs).unwrap_err(),
+        [Code::NoImplementation, Code::UnknownImplementation]
+    );
 }
 
 #[test]
@@ -42,33 +49,58 @@ fn by_hand_nothing_needs_a_program() {
 fn hosted_components_are_named_by_path_or_implementation() {
     let names = |names: &[&str]| {
         let hosted = names.iter().map(ToString::to_string).collect();
-        Start::Except { hosted, by_hand: Vec::new() }
+        Start::Except {
+            hosted,
+            by_hand: Vec::new(),
+        }
     };
     assert!(load(names(&["macro", "micro"])).is_ok());
     assert!(load(names(&["macro", "fast"])).is_ok());
-    assert_eq!(load(names(&["macro"])).unwrap_err(), [Code::UnknownImplementation]);
-    assert_eq!(load(names(&["macro", "fast", "micor"])).unwrap_err(), [Code::UnknownComponent]);
+    assert_eq!(
+        load(names(&["macro"])).unwrap_err(),
+        [Code::UnknownImplementation]
+    );
+    assert_eq!(
+        load(names(&["macro", "fast", "micor"])).unwrap_err(),
+        [Code::UnknownComponent]
+    );
     // An optional component is there if something runs it.
-    let network = load(names(&["macro", "fast", "extra"])).unwrap().network(None).unwrap();
+    let network = load(names(&["macro", "fast", "extra"]))
+        .unwrap()
+        .network(None)
+        .unwrap();
     assert!(network.component("extra").is_some());
 }
 
 #[test]
 fn what_is_started_by_hand_may_be_single_instances() {
     let names = |hosted: &[&str], by_hand: &[&str]| {
-        let [hosted, by_hand] = [hosted, by_hand].map(|n| n.iter().map(ToString::to_string).collect());
+        let [hosted, by_hand] =
+            [hosted, by_hand].map(|n| n.iter().map(ToString::to_string).collect());
         Start::Except { hosted, by_hand }
     };
     assert!(load(names(&["macro"], &["micro[0]", "micro[1]"])).is_ok());
     // One instance of a component that has no program is not all of them.
-    assert_eq!(load(names(&["macro"], &["micro[1]"])).unwrap_err(), [Code::UnknownImplementation]);
-    assert_eq!(load(names(&["macro"], &["fast", "micro[2]"])).unwrap_err(), [Code::UnknownComponent]);
+    assert_eq!(
+        load(names(&["macro"], &["micro[1]"])).unwrap_err(),
+        [Code::UnknownImplementation]
+    );
+    assert_eq!(
+        load(names(&["macro"], &["fast", "micro[2]"])).unwrap_err(),
+        [Code::UnknownComponent]
+    );
 
-    let options = LoadOptions { start: names(&["macro"], &["fast", "micro[2]"]), ..LoadOptions::default() };
+    let options = LoadOptions {
+        start: names(&["macro"], &["fast", "micro[2]"]),
+        ..LoadOptions::default()
+    };
     let report = load_texts(&[("t", MODEL)], &options).unwrap_err();
     let problem = &report.problems[0];
     assert_eq!(problem.what, "there is no instance \"micro[2]\"");
-    assert!(problem.why.contains("by hand") && problem.hint.as_ref().unwrap().contains("[2]"), "{report}");
+    assert!(
+        problem.why.contains("by hand") && problem.hint.as_ref().unwrap().contains("[2]"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -81,21 +113,32 @@ models:
 programs: {p: {executable: ./p}}
 ";
     let load = |model: Option<&str>| {
-        let options = LoadOptions { model: model.map(str::to_string), ..LoadOptions::default() };
+        let options = LoadOptions {
+            model: model.map(str::to_string),
+            ..LoadOptions::default()
+        };
         load_texts(&[("t", two)], &options)
     };
     assert_eq!(load(None).unwrap_err().problems[0].code, Code::NoModel);
     let description = load(Some("two")).unwrap();
     assert!(description.network(None).is_err());
-    assert_eq!(description.network(Some("two")).unwrap().components[0].path, "b");
+    assert_eq!(
+        description.network(Some("two")).unwrap().components[0].path,
+        "b"
+    );
     let report = load(Some("tow")).unwrap_err();
-    assert_eq!(report.problems[0].hint.as_deref(), Some("did you mean \"two\"?"));
+    assert_eq!(
+        report.problems[0].hint.as_deref(),
+        Some("did you mean \"two\"?")
+    );
 }
 
 #[test]
 fn models_that_contain_themselves_are_told_as_such() {
     let model = |name: &str, inner: &str| {
-        format!("  {name}: {{components: {{a: {{description: a, ports: {{}}, implementation: {inner}}}}}}}\n")
+        format!(
+            "  {name}: {{components: {{a: {{description: a, ports: {{}}, implementation: {inner}}}}}}}\n"
+        )
     };
     let cases = [
         (model("m", "m"), "\"m\" contains \"m\""),

@@ -77,19 +77,28 @@ impl Kind {
             Pending,
             Evicted,
         ];
-        kinds.into_iter().find(|kind| *kind as i32 == number).unwrap_or(Internal)
+        kinds
+            .into_iter()
+            .find(|kind| *kind as i32 == number)
+            .unwrap_or(Internal)
     }
 }
 
 impl Error {
     /// An error of a kind.
     pub fn new(kind: Kind, text: impl Into<String>) -> Self {
-        Error { kind, text: text.into() }
+        Error {
+            kind,
+            text: text.into(),
+        }
     }
 
     /// What a call of a light instance comes to that cannot go on yet.
     pub fn pending() -> Self {
-        Error { kind: Kind::Pending, text: String::new() }
+        Error {
+            kind: Kind::Pending,
+            text: String::new(),
+        }
     }
 
     /// Whether it only says that the call is to be made again.

@@ -103,12 +103,22 @@ impl Instance {
     ///
     /// # Errors
     /// [`Kind::Usage`] for a vector port, another number of ranks than the instance has, or sides that are not the same on all ranks.
-    pub fn field(&self, port: PortId, side: Side, parts: Parts, dtypes: &[Dtype]) -> Result<FieldId> {
+    pub fn field(
+        &self,
+        port: PortId,
+        side: Side,
+        parts: Parts,
+        dtypes: &[Dtype],
+    ) -> Result<FieldId> {
         let inner = &self.inner;
         inner.enter()?;
         let named = &inner.ports[port.0];
-        let wrong =
-            |why: String| Err(Error::new(Kind::Usage, format!("field on port '{}': {why}", named.name)));
+        let wrong = |why: String| {
+            Err(Error::new(
+                Kind::Usage,
+                format!("field on port '{}': {why}", named.name),
+            ))
+        };
         if named.vector {
             return wrong("it is a vector port; give each field a port of its own".into());
         }
@@ -118,9 +128,18 @@ impl Instance {
         let (rank, ranks) = inner.place_in_ranks();
         if side.decomposition.ranks() != ranks {
             let given = side.decomposition.ranks();
-            return wrong(format!("its array is spread over {given} ranks, but {} has {ranks}", inner.name));
+            return wrong(format!(
+                "its array is spread over {given} ranks, but {} has {ranks}",
+                inner.name
+            ));
         }
-        if inner.fields.read().expect("never poisoned").iter().any(|field| field.port == port) {
+        if inner
+            .fields
+            .read()
+            .expect("never poisoned")
+            .iter()
+            .any(|field| field.port == port)
+        {
             return wrong("it has one already: declare a field once, before the steps".into());
         }
         if dtypes.is_empty() {
@@ -133,33 +152,64 @@ impl Instance {
                 end.other()
             ));
         }
-        parts.check(&side.decomposition, rank).map_err(|error| refused(inner, &named.name, &error))?;
-        let role = if named.operator.sends() { Role::Sender } else { Role::Receiver };
+        parts
+            .check(&side.decomposition, rank)
+            .map_err(|error| refused(inner, &named.name, &error))?;
+        let role = if named.operator.sends() {
+            Role::Sender
+        } else {
+            Role::Receiver
+        };
         let ways = inner.ways_of(port);
         let mut sides = Vec::new();
         for way in &ways {
-            let side =
-                coupled(&side, way.share(role)).map_err(|error| refused(inner, &named.name, &error))?;
+            let side = coupled(&side, way.share(role))
+                .map_err(|error| refused(inner, &named.name, &error))?;
             sides.push(side);
         }
-        let end =
-            FieldEnd { side: side.to_bytes(), dtypes: dtypes.iter().map(|dtype| *dtype as u8).collect() };
+        let end = FieldEnd {
+            side: side.to_bytes(),
+            dtypes: dtypes.iter().map(|dtype| *dtype as u8).collect(),
+        };
         inner.agree(&format!("field on port '{}'", named.name), &end)?;
         inner.process.expect_fields();
         if rank == 0 {
             let (instance, port) = (inner.name.clone(), named.name.to_string());
-            inner.tell(&ToManager::Field { instance, port, field: end });
+            inner.tell(&ToManager::Field {
+                instance,
+                port,
+                field: end,
+            });
         }
         for (way, side) in ways.iter().zip(sides) {
             let (parts, peer, pattern) = (parts.clone(), way.peer.clone(), way.pattern.clone());
-            let own = Own { side, parts, role, rank, peer, pattern };
-            inner.process.change(&inner.name, way.conduit, |meeting| meeting.declare(own));
+            let own = Own {
+                side,
+                parts,
+                role,
+                rank,
+                peer,
+                pattern,
+            };
+            inner
+                .process
+                .change(&inner.name, way.conduit, |meeting| meeting.declare(own));
         }
         named.has_field.store(true, Ordering::Relaxed);
         let (name, dtypes) = (named.name.clone(), dtypes.to_vec());
-        let (state, steps, withdrawn) = (Mutex::default(), AtomicU64::new(0), AtomicBool::new(false));
+        let (state, steps, withdrawn) =
+            (Mutex::default(), AtomicU64::new(0), AtomicBool::new(false));
         let mut fields = inner.fields.write().expect("never poisoned");
-        fields.push(Arc::new(Field { port, name, role, dtypes, ways, state, steps, withdrawn }));
+        fields.push(Arc::new(Field {
+            port,
+            name,
+            role,
+            dtypes,
+            ways,
+            state,
+            steps,
+            withdrawn,
+        }));
         Ok(FieldId(fields.len() - 1))
     }
 
@@ -182,13 +232,19 @@ impl Instance {
         let mut state = field.enter()?;
         field.check(arrays.iter().map(|array| array.size))?;
         if field.withdrawn.load(Ordering::Relaxed) {
-            let text = format!("field on port '{}': it was withdrawn, and is sent no more", field.name);
+            let text = format!(
+                "field on port '{}': it was withdrawn, and is sent no more",
+                field.name
+            );
             return Err(Error::new(Kind::Usage, text));
         }
         let (step, stamps) = (state.steps + 1, (timestamp, next_timestamp));
         let goes = |way: &Coupled| way.share(Role::Sender).steps.contain(step);
         // It goes before the search for the other end, which may have no field there: so that hears of it.
-        let mut done = match state.sending.take_if(|(at, _)| at.to_bits() == timestamp.to_bits()) {
+        let mut done = match state
+            .sending
+            .take_if(|(at, _)| at.to_bits() == timestamp.to_bits())
+        {
             Some((_, done)) => done,
             None if state.sending.is_some() => {
                 let text = format!(
@@ -198,9 +254,17 @@ impl Instance {
                 return Err(Error::new(Kind::Usage, text));
             }
             None => {
-                let apart = field.ways.iter().filter(|way| !goes(way) || way.pattern.cache().is_some());
+                let apart = field
+                    .ways
+                    .iter()
+                    .filter(|way| !goes(way) || way.pattern.cache().is_some());
                 let header = Payload::of_field(&HEADER);
-                self.send_but(apart.map(|way| way.conduit).collect(), field.port, &header, stamps)?;
+                self.send_but(
+                    apart.map(|way| way.conduit).collect(),
+                    field.port,
+                    &header,
+                    stamps,
+                )?;
                 field.steps.fetch_add(1, Ordering::Relaxed);
                 Done::default()
             }
@@ -208,9 +272,15 @@ impl Instance {
         let send = |state: &mut State, done: &mut Done| -> Result<()> {
             let lines = inner.lines(&field, state, None)?;
             let all = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
-            let ways = all.clone().filter_map(|(way, line)| Some((way, line.as_ref()?)));
+            let ways = all
+                .clone()
+                .filter_map(|(way, line)| Some((way, line.as_ref()?)));
             let pieces = ways.clone().flat_map(|(way, line)| {
-                let count = if way.pattern.cache().is_some() { 1 } else { line.schedule.count() };
+                let count = if way.pattern.cache().is_some() {
+                    1
+                } else {
+                    line.schedule.count()
+                };
                 (0..count).map(move |turn| (way, line, line.partner(turn)))
             });
             for (way, line, to) in pieces.skip(done.pieces) {
@@ -218,13 +288,17 @@ impl Instance {
                     Some(_) => inner.keep_version(&field, way, line, arrays, stamps)?,
                     None => inner.send_piece(&field, line, to, arrays, stamps, &mut done.bytes)?,
                 }
-                *done = Done { pieces: done.pieces + 1, bytes: 0 };
+                *done = Done {
+                    pieces: done.pieces + 1,
+                    bytes: 0,
+                };
             }
             for (_, line) in ways.filter(|(way, _)| way.pattern.cache().is_none()) {
                 line.exchanges.fetch_add(1, Ordering::Relaxed);
             }
             // Who was to pull it has left before this rank could meet it.
-            all.filter(|(_, line)| line.is_none()).for_each(|(way, _)| inner.pass_over(way));
+            all.filter(|(_, line)| line.is_none())
+                .for_each(|(way, _)| inner.pass_over(way));
             Ok(())
         };
         let sent = send(&mut state, &mut done);
@@ -234,8 +308,9 @@ impl Instance {
         }
         state.steps = step;
         // The description may end it before the sender does.
-        let ends =
-            |way: &&Coupled| way.pattern.cache().is_some() && way.share(Role::Sender).steps.end_with(step);
+        let ends = |way: &&Coupled| {
+            way.pattern.cache().is_some() && way.share(Role::Sender).steps.end_with(step)
+        };
         for way in field.ways.iter().filter(ends) {
             inner.process.change(&inner.name, way.conduit, |meeting| {
                 meeting.pull(Pull::complete);
@@ -265,7 +340,12 @@ impl Instance {
         let field = inner.field(field);
         let mut state = field.enter()?;
         field.check(arrays.iter().map(|array| array.size))?;
-        if state.receiving.is_some() && state.into.as_ref().is_some_and(|into| *into != places(arrays)) {
+        if state.receiving.is_some()
+            && state
+                .into
+                .as_ref()
+                .is_some_and(|into| *into != places(arrays))
+        {
             let text = format!(
                 "field on port '{}': a call was interrupted, or its time was over, when some of it was received: make that again first, \
                  with the same arrays",
@@ -275,7 +355,8 @@ impl Instance {
         }
         let step = state.steps + 1;
         let way = field.ways.first();
-        if state.receiving.is_none() && way.is_some_and(|way| !way.share(Role::Receiver).steps.contain(step))
+        if state.receiving.is_none()
+            && way.is_some_and(|way| !way.share(Role::Receiver).steps.contain(step))
         {
             state.steps = step;
             field.steps.store(step, Ordering::Relaxed);
@@ -298,11 +379,21 @@ impl Instance {
                     None => {
                         let fits = |message: &Message| field.is_header(message);
                         let begin = || Ok(Patience::until(deadline));
-                        (self.receive_begun((field.port, None), None, begin, fits)?, Come::default())
+                        (
+                            self.receive_begun((field.port, None), None, begin, fits)?,
+                            Come::default(),
+                        )
                     }
                 };
                 let number = header.number;
-                inner.receive_pieces(&field, &mut state, (&header, number), done, Some(arrays), deadline)?;
+                inner.receive_pieces(
+                    &field,
+                    &mut state,
+                    (&header, number),
+                    done,
+                    Some(arrays),
+                    deadline,
+                )?;
                 Stamps::of(&header)
             }
         };
@@ -325,9 +416,10 @@ impl Coupled {
 pub(crate) fn coupled(side: &Side, share: &Share) -> std::result::Result<Side, Unfit> {
     let (side, who) = match &share.region {
         None => (side.clone(), "it"),
-        Some((lower, upper)) => {
-            (side.clone().region(Region::new(lower, upper)?), "the description (titin: fields)")
-        }
+        Some((lower, upper)) => (
+            side.clone().region(Region::new(lower, upper)?),
+            "the description (titin: fields)",
+        ),
     };
     side.check(who)?;
     Ok(side)
@@ -335,7 +427,10 @@ pub(crate) fn coupled(side: &Side, share: &Share) -> std::result::Result<Side, U
 
 impl Stamps {
     fn of(message: &Message) -> Self {
-        Stamps { timestamp: message.timestamp, next_timestamp: message.next_timestamp }
+        Stamps {
+            timestamp: message.timestamp,
+            next_timestamp: message.next_timestamp,
+        }
     }
 }
 
@@ -360,7 +455,10 @@ impl Field {
 
     /// Fails unless there is an array for each element type, of that size.
     fn check(&self, sizes: impl ExactSizeIterator<Item = usize> + Clone) -> Result<()> {
-        if sizes.clone().eq(self.dtypes.iter().map(|dtype| dtype.size())) {
+        if sizes
+            .clone()
+            .eq(self.dtypes.iter().map(|dtype| dtype.size()))
+        {
             return Ok(());
         }
         let text = format!(
@@ -395,11 +493,18 @@ impl Field {
                 self.name
             )
         };
-        Answer::of(message).map(drop).ok_or_else(|| Error::new(Kind::TypeMismatch, text()))
+        Answer::of(message)
+            .map(drop)
+            .ok_or_else(|| Error::new(Kind::TypeMismatch, text()))
     }
 
     fn match_types(&self, peer: &str, theirs: &[u8]) -> Result<()> {
-        if self.dtypes.iter().map(|dtype| *dtype as u8).eq(theirs.iter().copied()) {
+        if self
+            .dtypes
+            .iter()
+            .map(|dtype| *dtype as u8)
+            .eq(theirs.iter().copied())
+        {
             return Ok(());
         }
         let known = |number: &u8| Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == *number);
@@ -440,24 +545,33 @@ impl Inner {
     #[inline(always)]
     pub(crate) fn receives_no_field(&self, ports: &[PortId]) -> Result<()> {
         let has_field = |port: &&PortId| {
-            self.ports.get(port.0).is_some_and(|port| port.has_field.load(Ordering::Relaxed))
+            self.ports
+                .get(port.0)
+                .is_some_and(|port| port.has_field.load(Ordering::Relaxed))
         };
-        ports.iter().find(has_field).map_or(Ok(()), |port| self.refuse_receive(*port))
+        ports
+            .iter()
+            .find(has_field)
+            .map_or(Ok(()), |port| self.refuse_receive(*port))
     }
 
     #[cold]
     fn refuse_receive(&self, port: PortId) -> Result<()> {
         self.enter()?;
         let fields = self.fields.read().expect("never poisoned");
-        let Some(field) = fields.iter().find(|field| field.port == port) else { return Ok(()) };
+        let Some(field) = fields.iter().find(|field| field.port == port) else {
+            return Ok(());
+        };
         let pulls = field.ways.iter().any(|way| way.pattern.cache().is_some());
         let (is, why) = match pulls {
             _ if field.role == Role::Sender => return Ok(()),
             true => ("is pulled", ", which asks for a version"),
             false => ("comes from rank to rank", ""),
         };
-        let text =
-            format!("{}: the field on port '{}' {is}: receive it by the field{why}", self.name, field.name);
+        let text = format!(
+            "{}: the field on port '{}' {is}: receive it by the field{why}",
+            self.name, field.name
+        );
         Err(Error::new(Kind::Usage, text))
     }
 
@@ -467,9 +581,13 @@ impl Inner {
     pub(crate) fn refuse_send(&self, call: &str, port: PortId) -> Result<()> {
         let fields = self.fields.read().expect("never poisoned");
         let sent = |field: &&Arc<Field>| {
-            field.port == port && field.role == Role::Sender && !field.withdrawn.load(Ordering::Relaxed)
+            field.port == port
+                && field.role == Role::Sender
+                && !field.withdrawn.load(Ordering::Relaxed)
         };
-        let Some(field) = fields.iter().find(sent) else { return Ok(()) };
+        let Some(field) = fields.iter().find(sent) else {
+            return Ok(());
+        };
         let text = format!(
             "{}: {call} on port '{}', which carries a field: send by the field, or on a port of its own",
             self.name, field.name
@@ -481,7 +599,11 @@ impl Inner {
 impl Inner {
     /// The conduits that a field on a port goes by.
     fn ways_of(&self, port: PortId) -> Vec<Coupled> {
-        let way = |(conduit, peer)| Coupled { conduit, peer, pattern: self.pattern_of(conduit) };
+        let way = |(conduit, peer)| Coupled {
+            conduit,
+            peer,
+            pattern: self.pattern_of(conduit),
+        };
         self.conduits_of(port).into_iter().map(way).collect()
     }
 
@@ -489,27 +611,37 @@ impl Inner {
     pub(crate) fn carries_field(&self, end: &End) -> bool {
         let fields = self.fields.read().expect("never poisoned");
         let mut ways = fields.iter().flat_map(|field| &field.ways);
-        ways.any(|way| way.conduit == end.conduit) && self.process.is_declared(&self.name, end.conduit)
+        ways.any(|way| way.conduit == end.conduit)
+            && self.process.is_declared(&self.name, end.conduit)
     }
 
     /// Whether the program has withdrawn a field that goes by this conduit.
     pub(crate) fn is_withdrawn(&self, conduit: ConduitId) -> bool {
-        self.field_by(conduit).is_some_and(|field| field.withdrawn.load(Ordering::Relaxed))
+        self.field_by(conduit)
+            .is_some_and(|field| field.withdrawn.load(Ordering::Relaxed))
     }
 
     /// The field that goes by a conduit.
     fn field_by(&self, conduit: ConduitId) -> Option<Arc<Field>> {
         let fields = self.fields.read().expect("never poisoned");
-        fields.iter().find(|field| field.ways.iter().any(|way| way.conduit == conduit)).cloned()
+        fields
+            .iter()
+            .find(|field| field.ways.iter().any(|way| way.conduit == conduit))
+            .cloned()
     }
 
     /// What the description says of fields on ports where the program has none.
     pub(crate) fn idle_patterns(&self) -> Vec<String> {
         let fields = self.fields.read().expect("never poisoned");
-        let is_used =
-            |end: &End| fields.iter().flat_map(|field| &field.ways).any(|way| way.conduit == end.conduit);
+        let is_used = |end: &End| {
+            fields
+                .iter()
+                .flat_map(|field| &field.ways)
+                .any(|way| way.conduit == end.conduit)
+        };
         let ends = self.ports.iter().flat_map(|port| port.every_end());
-        let idle = ends.filter(|(end, _)| self.patterns.contains_key(&end.conduit) && !is_used(end));
+        let idle =
+            ends.filter(|(end, _)| self.patterns.contains_key(&end.conduit) && !is_used(end));
         let text = |(end, _): (&End, bool)| {
             format!(
                 "\"titin: fields\" in the description couples {} with {}, but the program has no field on it, so that had no effect",
@@ -541,7 +673,12 @@ impl Inner {
     /// How often this rank has sent or received each field.
     pub(crate) fn field_steps(&self) -> FieldSteps {
         let fields = self.fields.read().expect("never poisoned");
-        FieldSteps(fields.iter().map(|field| field.steps.load(Ordering::Relaxed)).collect())
+        FieldSteps(
+            fields
+                .iter()
+                .map(|field| field.steps.load(Ordering::Relaxed))
+                .collect(),
+        )
     }
 
     /// What there is to say if of some field the number of times that another rank has sent or received it is `wrong` beside that of
@@ -564,7 +701,11 @@ impl Inner {
 
     /// What there is to say if a rank that has closed has declared another number of fields.
     pub(crate) fn unequal_fields(&self, (rank, theirs): (u32, &FieldSteps)) -> Option<Error> {
-        let (own, ours, theirs) = (self.place_in_ranks().0, self.field_steps().0.len(), theirs.0.len());
+        let (own, ours, theirs) = (
+            self.place_in_ranks().0,
+            self.field_steps().0.len(),
+            theirs.0.len(),
+        );
         let text = || {
             format!(
                 "rank {rank} has closed with {theirs} fields, and rank {own} has {ours}: all ranks declare the same ones"
@@ -579,7 +720,12 @@ impl Inner {
     }
 
     /// The lines to or from the peers; waits until these have declared the field.
-    fn lines(self: &Arc<Self>, field: &Field, state: &mut State, deadline: Option<Instant>) -> Result<Lines> {
+    fn lines(
+        self: &Arc<Self>,
+        field: &Field,
+        state: &mut State,
+        deadline: Option<Instant>,
+    ) -> Result<Lines> {
         if let Some(lines) = &state.lines {
             return Ok(lines.clone());
         }
@@ -610,7 +756,12 @@ impl Inner {
     }
 
     /// Waits until the other end has declared the field; `None` if that was to pull it, and has left.
-    fn meet(&self, field: &Field, way: &Coupled, deadline: Option<Instant>) -> Result<Option<Found>> {
+    fn meet(
+        &self,
+        field: &Field,
+        way: &Coupled,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Found>> {
         let (conduit, peer) = (way.conduit, &way.peer);
         let may_leave = field.role == Role::Sender && way.pattern.cache().is_some();
         let known = || {
@@ -631,7 +782,9 @@ impl Inner {
         };
         // Of rank 0, which has the conduit.
         let on = || {
-            let ends = self.ports[field.port.0].every_end().filter(|(end, _)| end.conduit == conduit);
+            let ends = self.ports[field.port.0]
+                .every_end()
+                .filter(|(end, _)| end.conduit == conduit);
             let on = |(end, receives): (&End, bool)| WaitOn {
                 field: true,
                 sends: !receives,
@@ -644,14 +797,24 @@ impl Inner {
 }
 
 fn refused(inner: &Inner, port: &str, error: &titin_array::Error) -> Error {
-    Error::new(Kind::Usage, format!("{}: field on port '{port}': {error}", inner.name))
+    Error::new(
+        Kind::Usage,
+        format!("{}: field on port '{port}': {error}", inner.name),
+    )
 }
 
 /// Where arrays begin, and how their elements lie.
 fn places(arrays: &[Target<'_>]) -> Vec<(usize, Local)> {
-    arrays.iter().map(|array| (array.memory.as_ptr().addr(), array.local.clone())).collect()
+    arrays
+        .iter()
+        .map(|array| (array.memory.as_ptr().addr(), array.local.clone()))
+        .collect()
 }
 
 fn names(dtypes: &[Dtype]) -> String {
-    dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ")
+    dtypes
+        .iter()
+        .map(|dtype| dtype.name())
+        .collect::<Vec<_>>()
+        .join(", ")
 }

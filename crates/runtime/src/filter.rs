@@ -102,22 +102,35 @@ impl Chain {
                 FilterKind::Scale { a, b } => chain.steps.push(Step::Scale(*a, *b)),
                 FilterKind::Astype(wanted) => {
                     let dtype = Dtype::from_name(wanted.name()).ok_or_else(|| {
-                        Error::new(Kind::Filter, format!("astype({}) is not known here", wanted.name()))
+                        Error::new(
+                            Kind::Filter,
+                            format!("astype({}) is not known here", wanted.name()),
+                        )
                     })?;
                     chain.steps.push(Step::Astype(dtype));
                 }
                 FilterKind::User(name) => {
                     let name = name.as_str();
-                    let found = defined.get(name).ok_or_else(|| "it is not defined".to_owned());
-                    let function = found.and_then(|filter| functions.find(filter)).map_err(|why| {
-                        Error::new(Kind::Filter, format!("filter '{name}' cannot be called here: {why}"))
-                    })?;
+                    let found = defined
+                        .get(name)
+                        .ok_or_else(|| "it is not defined".to_owned());
+                    let function =
+                        found
+                            .and_then(|filter| functions.find(filter))
+                            .map_err(|why| {
+                                Error::new(
+                                    Kind::Filter,
+                                    format!("filter '{name}' cannot be called here: {why}"),
+                                )
+                            })?;
                     chain.steps.push(Step::User(name.to_owned(), function));
                 }
             }
         }
         // Whatever is to run here runs on the data, and not on their compressed form, wherever `zstd` stands.
-        chain.steps.sort_by_key(|step| matches!(step, Step::Zstd(_)));
+        chain
+            .steps
+            .sort_by_key(|step| matches!(step, Step::Zstd(_)));
         Ok(chain)
     }
 
@@ -148,16 +161,21 @@ impl Chain {
                 Step::User(name, function) => {
                     mapped = within(name, || function(&mapped))
                         .and_then(timely)
-                        .map_err(|why| Error::new(Kind::Filter, format!("filter '{name}' failed: {why}")))?;
+                        .map_err(|why| {
+                            Error::new(Kind::Filter, format!("filter '{name}' failed: {why}"))
+                        })?;
                 }
                 Step::Scale(a, b) => {
-                    mapped = numbers(mapped, &format!("scale({}, {})", short(*a), short(*b)), |l, e| {
-                        scale(l, e, *a, *b)
-                    })?
+                    mapped = numbers(
+                        mapped,
+                        &format!("scale({}, {})", short(*a), short(*b)),
+                        |l, e| scale(l, e, *a, *b),
+                    )?
                 }
                 Step::Astype(dtype) => {
-                    mapped =
-                        numbers(mapped, &format!("astype({})", dtype.name()), |l, e| convert(l, e, *dtype))?;
+                    mapped = numbers(mapped, &format!("astype({})", dtype.name()), |l, e| {
+                        convert(l, e, *dtype)
+                    })?;
                 }
             }
         }
@@ -208,7 +226,11 @@ impl Drop for Inside {
 
 /// What a filter made, if its times are such as can be sent.
 fn timely(mapped: Mapped) -> std::result::Result<Mapped, String> {
-    let Mapped { timestamp, next_timestamp, .. } = mapped;
+    let Mapped {
+        timestamp,
+        next_timestamp,
+        ..
+    } = mapped;
     if timestamp.is_nan() {
         return Err("the timestamp that it gives is not a number".to_owned());
     }
@@ -216,37 +238,47 @@ fn timely(mapped: Mapped) -> std::result::Result<Mapped, String> {
         return Err("a timestamp that it gives is infinite".to_owned());
     }
     match next_timestamp.filter(|next| next.is_nan() || *next < timestamp) {
-        Some(next) => Err(format!("the next timestamp that it gives is {next:?}, before {timestamp:?}")),
+        Some(next) => Err(format!(
+            "the next timestamp that it gives is {next:?}, before {timestamp:?}"
+        )),
         None => Ok(mapped),
     }
 }
 
 /// Undoes the codings of a message that came in.
 pub(crate) fn decode(body: Arc<Buffer>, codings: &[(Codec, u64)]) -> Result<Arc<Buffer>> {
-    codings.iter().rev().try_fold(body, |body, (Codec::Zstd, length)| {
-        let damaged =
-            |why: String| Error::new(Kind::TypeMismatch, format!("a compressed message is damaged: {why}"));
-        // The memory for a false length is asked for, but not touched: pages come with what is really there.
-        let mut decoder =
-            zstd::stream::read::Decoder::with_buffer(&body[..]).map_err(|e| damaged(e.to_string()))?;
-        let honest = zstd::bulk::Decompressor::upper_bound(&body).is_none_or(|bound| bound as u64 >= *length);
-        if !honest {
-            return Err(damaged(format!("it claims {length} bytes")));
-        }
-        let mut filling = Filling::new(*length).map_err(no_memory)?;
-        while !filling.rest().is_empty() {
-            match std::io::Read::read(&mut decoder, filling.rest()) {
-                Ok(0) => return Err(damaged("it ends early".to_owned())),
-                Ok(count) => filling.advance(count),
-                Err(error) => return Err(damaged(error.to_string())),
+    codings
+        .iter()
+        .rev()
+        .try_fold(body, |body, (Codec::Zstd, length)| {
+            let damaged = |why: String| {
+                Error::new(
+                    Kind::TypeMismatch,
+                    format!("a compressed message is damaged: {why}"),
+                )
+            };
+            // The memory for a false length is asked for, but not touched: pages come with what is really there.
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(&body[..])
+                .map_err(|e| damaged(e.to_string()))?;
+            let honest = zstd::bulk::Decompressor::upper_bound(&body)
+                .is_none_or(|bound| bound as u64 >= *length);
+            if !honest {
+                return Err(damaged(format!("it claims {length} bytes")));
             }
-        }
-        match std::io::Read::read(&mut decoder, &mut [0]) {
-            Ok(0) => Ok(Arc::new(filling.finish())),
-            Ok(_) => Err(damaged(format!("it goes on behind {length} bytes"))),
-            Err(error) => Err(damaged(error.to_string())),
-        }
-    })
+            let mut filling = Filling::new(*length).map_err(no_memory)?;
+            while !filling.rest().is_empty() {
+                match std::io::Read::read(&mut decoder, filling.rest()) {
+                    Ok(0) => return Err(damaged("it ends early".to_owned())),
+                    Ok(count) => filling.advance(count),
+                    Err(error) => return Err(damaged(error.to_string())),
+                }
+            }
+            match std::io::Read::read(&mut decoder, &mut [0]) {
+                Ok(0) => Ok(Arc::new(filling.finish())),
+                Ok(_) => Err(damaged(format!("it goes on behind {length} bytes"))),
+                Err(error) => Err(damaged(error.to_string())),
+            }
+        })
 }
 
 pub(crate) fn no_memory(error: std::io::Error) -> Error {
@@ -265,12 +297,18 @@ fn numbers(
     name: &str,
     change: impl FnOnce(&Layout, &[u8]) -> std::result::Result<(Dtype, Filling), String>,
 ) -> Result<Mapped> {
-    let failed = |why: String| Error::new(Kind::Filter, format!("filter {name} cannot be applied: {why}"));
+    let failed = |why: String| {
+        Error::new(
+            Kind::Filter,
+            format!("filter {name} cannot be applied: {why}"),
+        )
+    };
     match &mut mapped.content {
         Content::Nil => {}
         Content::Structure => {
             let (dtype, element) = element(&mapped.body).map_err(failed)?;
-            let (dtype, filling) = change(&Layout::new(dtype, Order::C, []), &element).map_err(failed)?;
+            let (dtype, filling) =
+                change(&Layout::new(dtype, Order::C, []), &element).map_err(failed)?;
             let changed = filling.finish();
             // Complex numbers are no numbers of structures.
             let Some(value) = number(read(dtype, &changed), dtype) else {
@@ -279,7 +317,11 @@ fn numbers(
                 return Ok(mapped);
             };
             let encoded = structure::encode(&value).map_err(|error| failed(error.to_string()))?;
-            let parts: Vec<_> = encoded.parts.iter().map(|part| IoSlice::new(part.as_ref())).collect();
+            let parts: Vec<_> = encoded
+                .parts
+                .iter()
+                .map(|part| IoSlice::new(part.as_ref()))
+                .collect();
             mapped.body = Arc::new(Buffer::gather(&parts).map_err(no_memory)?);
         }
         Content::Array(layout) => {
@@ -323,12 +365,21 @@ enum Number {
 /// A number as it is written in a description: no long row of zeros.
 fn short(number: f64) -> String {
     let (plain, debug) = (number.to_string(), format!("{number:?}"));
-    if plain.len() > debug.len() { debug } else { plain }
+    if plain.len() > debug.len() {
+        debug
+    } else {
+        plain
+    }
 }
 
 /// `a x + b`. Real and complex arrays keep their type; whole numbers become float64. What is finite
 /// stays so or is refused.
-fn scale(layout: &Layout, elements: &[u8], a: f64, b: f64) -> std::result::Result<(Dtype, Filling), String> {
+fn scale(
+    layout: &Layout,
+    elements: &[u8],
+    a: f64,
+    b: f64,
+) -> std::result::Result<(Dtype, Filling), String> {
     let dtype = match layout.dtype {
         Dtype::Bool => return Err("true and false are no numbers".to_owned()),
         Dtype::Float16 | Dtype::Float32 | Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 => {
@@ -345,10 +396,18 @@ fn scale(layout: &Layout, elements: &[u8], a: f64, b: f64) -> std::result::Resul
 
 /// To another type. Reals are rounded to shorter ones, and cut towards zero to whole numbers; what the type cannot hold
 /// is refused, and so is the cut of complex numbers to real ones.
-fn convert(layout: &Layout, elements: &[u8], dtype: Dtype) -> std::result::Result<(Dtype, Filling), String> {
+fn convert(
+    layout: &Layout,
+    elements: &[u8],
+    dtype: Dtype,
+) -> std::result::Result<(Dtype, Filling), String> {
     let complex = |dtype| matches!(dtype, Dtype::Complex64 | Dtype::Complex128);
     if complex(layout.dtype) && !complex(dtype) {
-        return Err(format!("{} to {} would lose the imaginary part", layout.dtype.name(), dtype.name()));
+        return Err(format!(
+            "{} to {} would lose the imaginary part",
+            layout.dtype.name(),
+            dtype.name()
+        ));
     }
     each(layout.dtype, elements, dtype, |number| number)
 }
@@ -360,12 +419,19 @@ fn each(
     change: impl Fn(Number) -> Number,
 ) -> std::result::Result<(Dtype, Filling), String> {
     let count = elements.len() / from.size();
-    let mut filling = Filling::new((count * to.size()) as u64).map_err(|error| error.to_string())?;
-    for (old, new) in elements.chunks_exact(from.size()).zip(filling.rest().chunks_exact_mut(to.size())) {
+    let mut filling =
+        Filling::new((count * to.size()) as u64).map_err(|error| error.to_string())?;
+    for (old, new) in elements
+        .chunks_exact(from.size())
+        .zip(filling.rest().chunks_exact_mut(to.size()))
+    {
         let before = read(from, old);
         let number = change(before);
         if !number.is_finite() && before.is_finite() {
-            return Err(format!("{} cannot hold what becomes of {before}", to.name()));
+            return Err(format!(
+                "{} cannot hold what becomes of {before}",
+                to.name()
+            ));
         }
         write(to, number, new).ok_or_else(|| format!("{} cannot hold {number}", to.name()))?;
     }
@@ -510,7 +576,11 @@ mod tests {
             (Real(-0.9), Dtype::UInt8, "0"),
             (Real(255.9), Dtype::UInt8, "255"),
             (Real(-128.9), Dtype::Int8, "-128"),
-            (Whole(u64::MAX.into()), Dtype::UInt64, "18446744073709551615"),
+            (
+                Whole(u64::MAX.into()),
+                Dtype::UInt64,
+                "18446744073709551615",
+            ),
             (Whole((1 << 53) + 1), Dtype::Float64, "9007199254740992.0"),
             (Real(0.1), Dtype::Float32, "0.10000000149011612"),
             (Real(f64::INFINITY), Dtype::Float16, "inf"),
@@ -519,7 +589,12 @@ mod tests {
             (Complex(1.0, 2.0), Dtype::Complex64, "1.0 + 2.0i"),
         ];
         for (number, dtype, shown) in held {
-            assert_eq!(cast(number, dtype).as_deref(), Some(shown), "{number} as {}", dtype.name());
+            assert_eq!(
+                cast(number, dtype).as_deref(),
+                Some(shown),
+                "{number} as {}",
+                dtype.name()
+            );
         }
         let beyond = [
             (Whole(300), Dtype::UInt8),
@@ -556,29 +631,61 @@ mod tests {
             (Dtype::Complex128, Complex(0.0, 1e300), 1e300, 0.0),
         ] {
             let why = scaled(dtype, number, a, b).unwrap_err();
-            assert!(why.contains(" cannot hold what becomes of "), "{number} as {}: {why}", dtype.name());
+            assert!(
+                why.contains(" cannot hold what becomes of "),
+                "{number} as {}: {why}",
+                dtype.name()
+            );
         }
-        assert!(scaled(Dtype::Float32, Real(1e38), 1e3, 0.0).unwrap_err().contains("float32 cannot hold"));
-        assert_eq!(scaled(Dtype::Float64, Real(f64::INFINITY), 2.0, 0.0).unwrap(), "inf");
-        assert_eq!(scaled(Dtype::Float32, Real(f64::NAN), 2.0, 0.0).unwrap(), "NaN");
-        assert_eq!([2.0, 0.5, 1e300, 1e-7].map(short), ["2", "0.5", "1e300", "1e-7"]);
+        assert!(
+            scaled(Dtype::Float32, Real(1e38), 1e3, 0.0)
+                .unwrap_err()
+                .contains("float32 cannot hold")
+        );
+        assert_eq!(
+            scaled(Dtype::Float64, Real(f64::INFINITY), 2.0, 0.0).unwrap(),
+            "inf"
+        );
+        assert_eq!(
+            scaled(Dtype::Float32, Real(f64::NAN), 2.0, 0.0).unwrap(),
+            "NaN"
+        );
+        assert_eq!(
+            [2.0, 0.5, 1e300, 1e-7].map(short),
+            ["2", "0.5", "1e300", "1e-7"]
+        );
     }
 
     #[test]
     fn times_that_cannot_be_sent_are_the_filters_fault() {
         let made = |timestamp, next_timestamp| {
             let body = Arc::new(Buffer::gather(&[]).unwrap());
-            timely(Mapped { content: Content::Nil, body, timestamp, next_timestamp }).err()
+            timely(Mapped {
+                content: Content::Nil,
+                body,
+                timestamp,
+                next_timestamp,
+            })
+            .err()
         };
         assert_eq!(made(1.0, None), None);
         assert_eq!(made(1.0, Some(1.0)), None);
-        assert!(made(f64::NAN, None).unwrap().contains("timestamp that it gives is not a number"));
+        assert!(
+            made(f64::NAN, None)
+                .unwrap()
+                .contains("timestamp that it gives is not a number")
+        );
         assert!(made(10.0, Some(3.0)).unwrap().contains("3.0, before 10.0"));
         assert!(made(10.0, Some(f64::NAN)).is_some());
-        for (time, next) in
-            [(f64::INFINITY, None), (f64::NEG_INFINITY, Some(0.0)), (10.0, Some(f64::INFINITY))]
-        {
-            assert_eq!(made(time, next).unwrap(), "a timestamp that it gives is infinite");
+        for (time, next) in [
+            (f64::INFINITY, None),
+            (f64::NEG_INFINITY, Some(0.0)),
+            (10.0, Some(f64::INFINITY)),
+        ] {
+            assert_eq!(
+                made(time, next).unwrap(),
+                "a timestamp that it gives is infinite"
+            );
         }
     }
 
@@ -589,7 +696,15 @@ mod tests {
             let others = std::thread::spawn(is_inside).join().unwrap();
             (inner, inside(), is_inside(), others)
         });
-        assert_eq!(seen, (Some("inner".to_owned()), Some("outer".to_owned()), true, false));
+        assert_eq!(
+            seen,
+            (
+                Some("inner".to_owned()),
+                Some("outer".to_owned()),
+                true,
+                false
+            )
+        );
         assert_eq!((inside(), is_inside()), (None, false));
     }
 }

@@ -165,7 +165,12 @@ impl Instance {
 
     /// The numbers and names of these ports.
     pub fn port_ids(&self) -> impl Iterator<Item = (PortId, &str)> {
-        let ports = self.inner.ports.iter().enumerate().filter(|(_, port)| port.is_own());
+        let ports = self
+            .inner
+            .ports
+            .iter()
+            .enumerate()
+            .filter(|(_, port)| port.is_own());
         ports.map(|(number, port)| (PortId(number), &*port.name))
     }
 
@@ -206,17 +211,32 @@ impl Instance {
             let text = format!(
                 "messages on {SETTINGS_IN} are taken by reuse(); what they set is told by the settings"
             );
-            return Err(Error::new(Kind::Usage, format!("{}: {text}", self.inner.name)));
+            return Err(Error::new(
+                Kind::Usage,
+                format!("{}: {text}", self.inner.name),
+            ));
         }
         let is_it = |port: &Port| port.is_own() && *port.name == *bare;
-        self.inner.ports.iter().position(is_it).map(PortId).ok_or_else(|| {
-            let known: Vec<&str> = self.inner.own_ports().map(|port| &*port.name).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Error::new(
-                Kind::Usage,
-                format!("{} has no port '{name}'; its ports are: {known}", self.inner.name),
-            )
-        })
+        self.inner
+            .ports
+            .iter()
+            .position(is_it)
+            .map(PortId)
+            .ok_or_else(|| {
+                let known: Vec<&str> = self.inner.own_ports().map(|port| &*port.name).collect();
+                let known = if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                };
+                Error::new(
+                    Kind::Usage,
+                    format!(
+                        "{} has no port '{name}'; its ports are: {known}",
+                        self.inner.name
+                    ),
+                )
+            })
     }
 
     /// What is known of a port.
@@ -228,7 +248,10 @@ impl Instance {
     pub fn sender(&self, port: PortId, slot: Option<u32>) -> Option<String> {
         let port = &self.inner.ports[port.0];
         let (place, _) = port.find(slot).ok()?;
-        port.inlets.get(place)?.as_ref().map(|inlet| inlet.end.other())
+        port.inlets
+            .get(place)?
+            .as_ref()
+            .map(|inlet| inlet.end.other())
     }
 
     /// Sets the number of slots of a sending port whose slots are counted at run time. Receivers learn of it with the
@@ -245,7 +268,10 @@ impl Instance {
                 (true, false) => "it receives, and learns their number from the sender",
                 (true, true) => "the multiplicity of its peers sets it",
             };
-            let text = format!("the number of slots of port '{}' cannot be set: {why}", port.name);
+            let text = format!(
+                "the number of slots of port '{}' cannot be set: {why}",
+                port.name
+            );
             return Err(Error::new(Kind::Usage, text));
         }
         if slots > titin_wire::meta::MAX_SLOTS {
@@ -264,9 +290,12 @@ impl Instance {
     pub fn setting(&self, name: &str) -> Result<SettingValue> {
         let inner = &self.inner;
         let missing = || {
-            let known =
-                inner.settings.iter().map(|(path, _)| path.as_str().rsplit('.').next().unwrap_or_default());
-            let hint = titin_model::nearest(name, known).map(|near| format!(" (did you mean '{near}'?)"));
+            let known = inner
+                .settings
+                .iter()
+                .map(|(path, _)| path.as_str().rsplit('.').next().unwrap_or_default());
+            let hint =
+                titin_model::nearest(name, known).map(|near| format!(" (did you mean '{near}'?)"));
             let text = format!(
                 "setting '{name}' is not set for {}{}; set it under `settings:`, or give a default in the program",
                 inner.name,
@@ -275,23 +304,36 @@ impl Instance {
             Error::new(Kind::Setting, text)
         };
         let value = self.find_setting(name).ok_or_else(missing)?;
-        Ok(SettingValue { name: name.to_owned(), value })
+        Ok(SettingValue {
+            name: name.to_owned(),
+            value,
+        })
     }
 
     /// A setting's value if it is set.
     pub fn find_setting(&self, name: &str) -> Option<Setting> {
         let inner = &self.inner;
         let overlay = inner.overlay.lock().expect("never poisoned").1.clone();
-        inner.settings.find_overlaid(&overlay, &inner.path, name).cloned()
+        inner
+            .settings
+            .find_overlaid(&overlay, &inner.path, name)
+            .cloned()
     }
 
     /// All settings that are known for this instance: full names and values, with those of the overlay in force.
     pub fn settings(&self) -> Overlay {
         let inner = &self.inner;
-        let mut all: Overlay =
-            inner.settings.iter().map(|(path, value)| (path.as_str().to_owned(), value.clone())).collect();
+        let mut all: Overlay = inner
+            .settings
+            .iter()
+            .map(|(path, value)| (path.as_str().to_owned(), value.clone()))
+            .collect();
         let overlay = inner.overlay.lock().expect("never poisoned").1.clone();
-        all.extend(overlay.iter().map(|(path, value)| (path.clone(), value.clone())));
+        all.extend(
+            overlay
+                .iter()
+                .map(|(path, value)| (path.clone(), value.clone())),
+        );
         all
     }
 
@@ -327,23 +369,38 @@ impl Instance {
     ///
     /// # Errors
     /// [`Kind::Usage`] if the instance has such a function already.
-    pub fn on_interrupt(&self, interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Result<()> {
-        let text = "the instance has a function to ask about interruptions already; it can be set once";
-        self.inner.interrupt.set(Box::new(interrupted)).map_err(|_| Error::new(Kind::Usage, text))
+    pub fn on_interrupt(
+        &self,
+        interrupted: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Result<()> {
+        let text =
+            "the instance has a function to ask about interruptions already; it can be set once";
+        self.inner
+            .interrupt
+            .set(Box::new(interrupted))
+            .map_err(|_| Error::new(Kind::Usage, text))
     }
 
     /// Begins a region of the user's own in the profile.
     pub fn begin_region(&self, name: &str) -> Region {
-        Region { name: name.to_owned(), start: self.inner.trace.now() }
+        Region {
+            name: name.to_owned(),
+            start: self.inner.trace.now(),
+        }
     }
 
     /// Ends a region.
     pub fn end_region(&self, region: Region) {
         let inner = &self.inner;
         let stop = inner.trace.now();
-        inner.trace.region(&region.name, (stop - region.start) as f64 * 1e-9);
+        inner
+            .trace
+            .region(&region.name, (stop - region.start) as f64 * 1e-9);
         if inner.trace.on {
-            inner.row(Event { region: true, ..event(&region.name, region.start, stop) });
+            inner.row(Event {
+                region: true,
+                ..event(&region.name, region.start, stop)
+            });
         }
     }
 
@@ -359,7 +416,9 @@ impl Instance {
 
     /// Keeps the first error of a program that may not look at what calls return: [`Instance::close`] fails with it.
     pub fn note(&self, error: &Error) {
-        self.inner.first_error().get_or_insert_with(|| error.clone());
+        self.inner
+            .first_error()
+            .get_or_insert_with(|| error.clone());
     }
 
     /// Whether some thread is in a call that sends, receives, begins a use or closes.
@@ -423,7 +482,9 @@ impl Drop for Instance {
         if !forked() && !inner.over.load(Ordering::Acquire) {
             // A program that unwinds because the run has failed is not the cause of it.
             let noted = inner.first_error().clone();
-            let error = noted.or_else(|| inner.check().err()).unwrap_or_else(|| inner.let_go());
+            let error = noted
+                .or_else(|| inner.check().err())
+                .unwrap_or_else(|| inner.let_go());
             inner.fail(&error);
         }
         // The user's filters go with the instance, on this thread: the background thread may hold it for a moment.
@@ -488,7 +549,9 @@ impl Inner {
 
     /// Fails in a filter of the user's: the call that the filter is part of has not come to its end.
     fn outside(&self) -> Result<()> {
-        let Some(filter) = inside() else { return Ok(()) };
+        let Some(filter) = inside() else {
+            return Ok(());
+        };
         let text = format!(
             "{}: a call from within filter '{filter}': a filter makes one message of another, and may ask for settings \
              and write to the log, but neither send, receive, begin a use nor close",
@@ -501,11 +564,16 @@ impl Inner {
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<()> {
         let me = this_thread();
-        if self.caller.load(Ordering::Relaxed) != me && self.caller.swap(me, Ordering::Relaxed) != 0 {
+        if self.caller.load(Ordering::Relaxed) != me && self.caller.swap(me, Ordering::Relaxed) != 0
+        {
             self.threaded.store(true, Ordering::Relaxed);
         }
         let ends = self.is_over() || self.closing.load(Ordering::Relaxed);
-        if forked() || is_inside() || ends { self.refused() } else { Ok(()) }
+        if forked() || is_inside() || ends {
+            self.refused()
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether no more calls may be made, as the instance is closed or the run has failed.
@@ -531,7 +599,9 @@ impl Inner {
     pub(crate) fn ends(&self, mut visit: impl FnMut(&End, bool)) {
         let lines = self.all_lines();
         let ports = self.ports.iter().chain(lines.iter().map(|line| &line.port));
-        ports.flat_map(Port::every_end).for_each(|(end, receives)| visit(end, receives));
+        ports
+            .flat_map(Port::every_end)
+            .for_each(|(end, receives)| visit(end, receives));
     }
 
     /// Its rank, and how many there are.
@@ -541,9 +611,12 @@ impl Inner {
 
     /// The conduits of a port, and the instances at their other ends: also on ranks that do not have them.
     pub(crate) fn conduits_of(&self, port: PortId) -> Vec<(ConduitId, Arc<str>)> {
-        let ends = self.ports[port.0].every_end().map(|(end, _)| (end.conduit, end.peer.clone()));
+        let ends = self.ports[port.0]
+            .every_end()
+            .map(|(end, _)| (end.conduit, end.peer.clone()));
         let far = self.far.iter().filter(|(number, ..)| *number == port.0);
-        ends.chain(far.map(|(_, conduit, peer)| (*conduit, peer.clone()))).collect()
+        ends.chain(far.map(|(_, conduit, peer)| (*conduit, peer.clone())))
+            .collect()
     }
 
     /// Of a rank but 0, the instances at the other ends of the conduits that rank 0 has.
@@ -554,7 +627,9 @@ impl Inner {
     /// Whether a field goes by this conduit when its receiver asks for it.
     #[inline(always)]
     pub(crate) fn is_pulled(&self, conduit: ConduitId) -> bool {
-        self.patterns.get(&conduit).is_some_and(|pattern| pattern.cache().is_some())
+        self.patterns
+            .get(&conduit)
+            .is_some_and(|pattern| pattern.cache().is_some())
     }
 
     /// By which pattern a field goes by a conduit.
@@ -573,7 +648,8 @@ impl Inner {
 
     fn outlets_to(&self, peer: &str) -> impl Iterator<Item = &Outlet> {
         let ends = self.neighbours.ends(peer).iter();
-        ends.filter(|end| end.sends()).map(|end| &self.ports[end.port()].outlets[end.place()][end.index()])
+        ends.filter(|end| end.sends())
+            .map(|end| &self.ports[end.port()].outlets[end.place()][end.index()])
     }
 
     fn inlets_from(&self, peer: &str) -> impl Iterator<Item = &Inlet> {
@@ -582,7 +658,9 @@ impl Inner {
     }
 
     pub(crate) fn inlets(&self) -> impl Iterator<Item = (&Port, &Inlet)> {
-        self.ports.iter().flat_map(|port| port.every_inlet().map(move |inlet| (port, inlet)))
+        self.ports
+            .iter()
+            .flat_map(|port| port.every_inlet().map(move |inlet| (port, inlet)))
     }
 
     /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without;
@@ -596,20 +674,31 @@ impl Inner {
     ) -> bool {
         let mut left = false;
         let lines = self.all_lines();
-        for outlet in self.outlets_to(peer).chain(lines.iter().flat_map(|line| line.outlets_to(peer))) {
+        for outlet in self
+            .outlets_to(peer)
+            .chain(lines.iter().flat_map(|line| line.outlets_to(peer)))
+        {
             outlet.end.join(way, carrier, detour);
             left |= outlet.end.carrier.get().is_none();
         }
-        for inlet in self.inlets_from(peer).chain(lines.iter().flat_map(|line| line.inlets_from(peer))) {
+        for inlet in self
+            .inlets_from(peer)
+            .chain(lines.iter().flat_map(|line| line.inlets_from(peer)))
+        {
             if inlet.end.join(way, carrier, detour) {
                 let (messages, bytes) = inlet.limits;
                 let options = InboxOptions { messages, bytes };
-                inlet.inbox.attach(self.bell.clone(), carrier.clone(), options);
+                inlet
+                    .inbox
+                    .attach(self.bell.clone(), carrier.clone(), options);
             }
             left |= inlet.end.carrier.get().is_none();
         }
         let mut carriers = self.carriers.lock().expect("never poisoned");
-        if !carriers.iter().any(|known| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(carrier))) {
+        if !carriers
+            .iter()
+            .any(|known| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(carrier)))
+        {
             carriers.push(carrier.clone());
         }
         drop(carriers);
@@ -624,7 +713,8 @@ impl Inner {
 
     /// A peer takes no more messages.
     pub(crate) fn peer_finished(&self, peer: &str) {
-        self.outlets_to(peer).for_each(|outlet| outlet.window.close());
+        self.outlets_to(peer)
+            .for_each(|outlet| outlet.window.close());
         self.close_lines(peer);
         // Most often all is said already, and nobody waits for this.
         if self.inlets_from(peer).any(|inlet| !inlet.inbox.ended()) {
@@ -636,6 +726,9 @@ impl Inner {
     pub(crate) fn flush_acknowledgements(&self) {
         self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
         let lines = self.all_lines();
-        lines.iter().flat_map(|line| line.port.every_inlet()).for_each(|inlet| inlet.inbox.settle());
+        lines
+            .iter()
+            .flat_map(|line| line.port.every_inlet())
+            .for_each(|inlet| inlet.inbox.settle());
     }
 }

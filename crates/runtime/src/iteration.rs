@@ -43,10 +43,19 @@ mod tests {
         let use_two = Iteration::new(vec![1]);
         let step = use_two.step(3);
         assert!(
-            step.is_within(&use_two) && step.is_within(&Iteration::default()) && !use_two.is_within(&step)
+            step.is_within(&use_two)
+                && step.is_within(&Iteration::default())
+                && !use_two.is_within(&step)
         );
         assert!(!Iteration::new(vec![0, 3]).is_within(&use_two));
-        assert!(use_two < step && Iteration::new(vec![0, 9]) < use_two && step < Iteration::new(vec![2]));
-        assert_eq!((step.outer(1), step.outer(5)), (use_two, Iteration::default()));
+        assert!(
+            use_two < step
+                && Iteration::new(vec![0, 9]) < use_two
+                && step < Iteration::new(vec![2])
+        );
+        assert_eq!(
+            (step.outer(1), step.outer(5)),
+            (use_two, Iteration::default())
+        );
     }
 }

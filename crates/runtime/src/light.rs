@@ -63,9 +63,13 @@ impl Ready {
     pub fn descriptor(&self) -> Result<RawFd> {
         let queue = self.lock();
         if self.event.get().is_none() {
-            let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
-                Error::new(Kind::Connection, format!("no descriptor to wait for: {error}"))
-            })?;
+            let made =
+                eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
+                    Error::new(
+                        Kind::Connection,
+                        format!("no descriptor to wait for: {error}"),
+                    )
+                })?;
             let _ = self.event.set(made.into());
             if !queue.is_empty() {
                 self.signal();
@@ -90,7 +94,11 @@ impl Ready {
 
     /// What puts one instance on the list, under this number.
     pub fn listing(self: &Arc<Self>, number: u64) -> Arc<Listing> {
-        Arc::new(Listing { list: self.clone(), number, over: AtomicBool::new(false) })
+        Arc::new(Listing {
+            list: self.clone(),
+            number,
+            over: AtomicBool::new(false),
+        })
     }
 
     fn take(&self) -> Option<u64> {
@@ -116,7 +124,9 @@ impl Ready {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<u64>> {
-        self.queue.lock().expect("nothing panics while the list is locked")
+        self.queue
+            .lock()
+            .expect("nothing panics while the list is locked")
     }
 }
 
@@ -170,13 +180,16 @@ pub(crate) struct Call {
 impl Call {
     fn due(&self, tell_after: Duration, patience: Option<Duration>) -> Option<Instant> {
         let tell = later(self.since, tell_after).filter(|_| !self.told);
-        let report = patience.filter(|_| !self.silent).and_then(|patience| later(self.since, patience));
+        let report = patience
+            .filter(|_| !self.silent)
+            .and_then(|patience| later(self.since, patience));
         [self.deadline, tell, report].into_iter().flatten().min()
     }
 
     /// Whether the time that it was given is over.
     pub(crate) fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        self.deadline
+            .is_some_and(|deadline| deadline <= Instant::now())
     }
 }
 
@@ -189,24 +202,43 @@ impl Light {
         look: impl FnOnce(&mut Call, usize) -> T,
     ) -> T {
         let mut state = self.lock();
-        let index = state.calls.iter().position(|call| call.who == who).unwrap_or_else(|| {
-            let silent = deadline.is_some();
-            let since = Instant::now();
-            state.calls.push(Call { who, since, deadline, told: silent, silent, reported: None });
-            state.calls.len() - 1
-        });
+        let index = state
+            .calls
+            .iter()
+            .position(|call| call.who == who)
+            .unwrap_or_else(|| {
+                let silent = deadline.is_some();
+                let since = Instant::now();
+                state.calls.push(Call {
+                    who,
+                    since,
+                    deadline,
+                    told: silent,
+                    silent,
+                    reported: None,
+                });
+                state.calls.len() - 1
+            });
         let others = state.calls.len() - 1;
         look(&mut state.calls[index], others)
     }
 
     /// Under which number the manager knows that the call is pending, if it does.
     pub(crate) fn reported(&self, who: Option<ConduitId>) -> Option<u64> {
-        self.lock().calls.iter().find(|call| call.who == who)?.reported
+        self.lock()
+            .calls
+            .iter()
+            .find(|call| call.who == who)?
+            .reported
     }
 
     /// Since when the call is pending, if it is.
     pub(crate) fn since(&self, who: Option<ConduitId>) -> Option<Instant> {
-        self.lock().calls.iter().find(|call| call.who == who).map(|call| call.since)
+        self.lock()
+            .calls
+            .iter()
+            .find(|call| call.who == who)
+            .map(|call| call.since)
     }
 
     /// The call goes on; under which number the manager knows that it was pending.
@@ -221,7 +253,11 @@ impl Light {
     /// Forgets calls that will not be made again; what the manager was told of them.
     pub(crate) fn forget(&self, given_up: impl Fn(Option<ConduitId>) -> bool) -> Vec<u64> {
         let mut state = self.lock();
-        state.calls.extract_if(.., |call| given_up(call.who)).filter_map(|call| call.reported).collect()
+        state
+            .calls
+            .extract_if(.., |call| given_up(call.who))
+            .filter_map(|call| call.reported)
+            .collect()
     }
 
     pub(crate) fn is_pending(&self) -> bool {
@@ -231,7 +267,11 @@ impl Light {
     /// What the manager was told of calls that are pending still.
     pub(crate) fn take_reports(&self) -> Vec<u64> {
         let mut state = self.lock();
-        state.calls.iter_mut().filter_map(|call| call.reported.take()).collect()
+        state
+            .calls
+            .iter_mut()
+            .filter_map(|call| call.reported.take())
+            .collect()
     }
 
     /// How long the call had been pending that has just gone on.
@@ -242,11 +282,17 @@ impl Light {
     /// When a pending call should be made again although nothing has come for it, as its time is over, or somebody is to
     /// hear of it.
     pub(crate) fn due(&self, tell_after: Duration, patience: Option<Duration>) -> Option<Instant> {
-        self.lock().calls.iter().filter_map(|call| call.due(tell_after, patience)).min()
+        self.lock()
+            .calls
+            .iter()
+            .filter_map(|call| call.due(tell_after, patience))
+            .min()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while the calls are locked")
+        self.state
+            .lock()
+            .expect("nothing panics while the calls are locked")
     }
 }
 
@@ -258,7 +304,15 @@ mod tests {
     fn readable(ready: &Ready) -> bool {
         let event = ready.event.get().unwrap();
         let mut fds = [PollFd::new(event, PollFlags::IN)];
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+        poll(
+            &mut fds,
+            Some(&Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            }),
+        )
+        .unwrap()
+            == 1
     }
 
     #[test]
@@ -286,7 +340,11 @@ mod tests {
         first.push();
         assert_eq!(ready.next(Some(Duration::ZERO)), None);
         second.push();
-        assert_eq!(ready.next(None), Some(1), "another instance has the same number later");
+        assert_eq!(
+            ready.next(None),
+            Some(1),
+            "another instance has the same number later"
+        );
     }
 
     #[test]
@@ -303,7 +361,10 @@ mod tests {
     #[test]
     fn a_call_made_again_keeps_its_time() {
         let light = Light::default();
-        let (who, later) = (Some(ConduitId(1)), Instant::now() + Duration::from_secs(3600));
+        let (who, later) = (
+            Some(ConduitId(1)),
+            Instant::now() + Duration::from_secs(3600),
+        );
         let first = light.call(who, Some(later), |call, others| (call.since, others));
         let again = light.call(who, None, |call, others| (call.since, others));
         assert_eq!(first, again);
@@ -323,7 +384,10 @@ mod tests {
         light.call(other, None, |_, _| ());
         assert_eq!(light.forget(|who| who == one), [7]);
         assert!(light.is_pending());
-        assert!(!light.call(one, None, |call, _| call.is_late()), "it begins anew");
+        assert!(
+            !light.call(one, None, |call, _| call.is_late()),
+            "it begins anew"
+        );
         assert!(light.forget(|_| true).is_empty());
         assert!(!light.is_pending());
     }

@@ -64,13 +64,19 @@ impl Loan {
 
     /// Ends the filling.
     pub fn finish(self) -> Lent {
-        Lent { layout: self.layout, memory: Arc::new(self.memory.finish()) }
+        Lent {
+            layout: self.layout,
+            memory: Arc::new(self.memory.finish()),
+        }
     }
 }
 
 impl Lent {
     pub(crate) fn new(layout: Layout, memory: Buffer) -> Self {
-        Lent { layout, memory: Arc::new(memory) }
+        Lent {
+            layout,
+            memory: Arc::new(memory),
+        }
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -90,7 +96,12 @@ impl Lent {
 impl<'a> Payload<'a> {
     /// Nothing.
     pub fn nil() -> Self {
-        Payload { what: What::Nil, parts: SmallVec::new(), lent: None, field: false }
+        Payload {
+            what: What::Nil,
+            parts: SmallVec::new(),
+            lent: None,
+            field: false,
+        }
     }
 
     /// A contiguous array: its elements in the order that its form says, little-endian.
@@ -105,23 +116,43 @@ impl<'a> Payload<'a> {
 
     /// An array in lent memory. It may be sent any number of times, and is not copied where peers can read it in place.
     pub fn lent(lent: &'a Lent) -> Self {
-        Payload { lent: Some(lent.memory.clone()), ..Payload::array(&lent.layout, &lent.memory) }
+        Payload {
+            lent: Some(lent.memory.clone()),
+            ..Payload::array(&lent.layout, &lent.memory)
+        }
     }
 
     /// A structure, encoded by [`structure::encode`].
     pub fn structure(encoded: &'a Encoded<'a>) -> Self {
-        let parts = encoded.parts.iter().map(|part| IoSlice::new(part.as_ref())).collect();
-        Payload { what: What::Structure, parts, lent: None, field: false }
+        let parts = encoded
+            .parts
+            .iter()
+            .map(|part| IoSlice::new(part.as_ref()))
+            .collect();
+        Payload {
+            what: What::Structure,
+            parts,
+            lent: None,
+            field: false,
+        }
     }
 
     /// A structure that was encoded before.
     pub(crate) fn encoded(encoded: &'a [u8]) -> Self {
-        Payload { what: What::Structure, parts: smallvec![IoSlice::new(encoded)], lent: None, field: false }
+        Payload {
+            what: What::Structure,
+            parts: smallvec![IoSlice::new(encoded)],
+            lent: None,
+            field: false,
+        }
     }
 
     /// As [`Payload::encoded`], of what says that a field follows.
     pub(crate) fn of_field(encoded: &'a [u8]) -> Self {
-        Payload { field: true, ..Payload::encoded(encoded) }
+        Payload {
+            field: true,
+            ..Payload::encoded(encoded)
+        }
     }
 
     /// What was received, to be sent on.
@@ -131,12 +162,19 @@ impl<'a> Payload<'a> {
             Content::Array(layout) => Payload::array(layout, message.bytes()),
             Content::Structure => Payload::encoded(message.bytes()),
         };
-        Payload { field: message.meta.field, ..payload }
+        Payload {
+            field: message.meta.field,
+            ..payload
+        }
     }
 
     /// Its metadata, if it needs no others than what it is.
     pub(crate) fn meta(&self) -> Meta {
-        Meta { content: self.content(), field: self.field, ..Meta::default() }
+        Meta {
+            content: self.content(),
+            field: self.field,
+            ..Meta::default()
+        }
     }
 
     /// What it is, for its metadata.
@@ -171,15 +209,22 @@ impl<'a> Payload<'a> {
 
     /// Checks that an array's elements fill its shape.
     pub(crate) fn check(&self) -> Result<()> {
-        let What::Array(form) = self.what else { return Ok(()) };
+        let What::Array(form) = self.what else {
+            return Ok(());
+        };
         let length = self.length();
         if form.shape.len() > MAX_RANK {
             let text = format!("an array of rank {}, at most {MAX_RANK}", form.shape.len());
             return Err(Error::new(Kind::Usage, text));
         }
-        form.check_names().map_err(|error| Error::new(Kind::Usage, error.to_string()))?;
+        form.check_names()
+            .map_err(|error| Error::new(Kind::Usage, error.to_string()))?;
         if form.bytes() != Some(length) {
-            let text = format!("{length} bytes for an array of {:?} {}", form.shape, form.dtype.name());
+            let text = format!(
+                "{length} bytes for an array of {:?} {}",
+                form.shape,
+                form.dtype.name()
+            );
             return Err(Error::new(Kind::Usage, text));
         }
         Ok(())
@@ -232,7 +277,18 @@ impl Message {
         let (meta, body) = (Arc::default(), Arc::default());
         let (settings, iteration) = (None, Iteration::default());
         let (next_timestamp, number, tag, slots, tree) = (None, 0, 0, None, None);
-        Message { timestamp, next_timestamp, meta, settings, number, tag, slots, iteration, body, tree }
+        Message {
+            timestamp,
+            next_timestamp,
+            meta,
+            settings,
+            number,
+            tag,
+            slots,
+            iteration,
+            body,
+            tree,
+        }
     }
 
     /// Reads the structure that the message carries, if it carries one. What a program gets has been read, so that
@@ -256,10 +312,14 @@ impl Message {
     pub fn array(&self) -> Result<(&Layout, &[u8])> {
         match self.content() {
             Content::Array(layout) => Ok((layout, &self.body)),
-            Content::Nil => Err(Error::new(Kind::TypeMismatch, "expected an array, the message carries nil")),
-            Content::Structure => {
-                Err(Error::new(Kind::TypeMismatch, "expected an array, the message carries a structure"))
-            }
+            Content::Nil => Err(Error::new(
+                Kind::TypeMismatch,
+                "expected an array, the message carries nil",
+            )),
+            Content::Structure => Err(Error::new(
+                Kind::TypeMismatch,
+                "expected an array, the message carries a structure",
+            )),
         }
     }
 
@@ -280,8 +340,19 @@ impl Message {
     /// What it is made of, to whoever keeps that in another way.
     #[inline(always)]
     pub fn into_parts(self) -> MessageParts {
-        let Message { meta, body, tree, settings, .. } = self;
-        MessageParts { meta, body, structure: tree.map(Arc::unwrap_or_clone), settings }
+        let Message {
+            meta,
+            body,
+            tree,
+            settings,
+            ..
+        } = self;
+        MessageParts {
+            meta,
+            body,
+            structure: tree.map(Arc::unwrap_or_clone),
+            settings,
+        }
     }
 
     /// Shared ownership of the payload, for views that outlive the message.

@@ -25,11 +25,19 @@ const RECEIVES: u32 = u32::MAX;
 
 impl Place {
     pub(crate) fn sending(port: usize, slot: usize, index: usize) -> Self {
-        Place { port: port as u32, slot: slot as u32, index: index as u32 }
+        Place {
+            port: port as u32,
+            slot: slot as u32,
+            index: index as u32,
+        }
     }
 
     pub(crate) fn receiving(port: usize, slot: usize) -> Self {
-        Place { port: port as u32, slot: slot as u32, index: RECEIVES }
+        Place {
+            port: port as u32,
+            slot: slot as u32,
+            index: RECEIVES,
+        }
     }
 
     pub(crate) fn sends(&self) -> bool {
@@ -53,9 +61,16 @@ impl Neighbours {
     /// Those at the other ends of these.
     pub(crate) fn of(mut places: Vec<(Arc<str>, Place)>) -> Self {
         places.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let mut neighbours = Neighbours { peers: Vec::new(), ends: Vec::with_capacity(places.len()) };
+        let mut neighbours = Neighbours {
+            peers: Vec::new(),
+            ends: Vec::with_capacity(places.len()),
+        };
         for (peer, place) in places {
-            if neighbours.peers.last().is_none_or(|(last, _)| *last != peer) {
+            if neighbours
+                .peers
+                .last()
+                .is_none_or(|(last, _)| *last != peer)
+            {
                 neighbours.peers.push((peer, neighbours.ends.len() as u32));
             }
             neighbours.ends.push(place);
@@ -71,8 +86,13 @@ impl Neighbours {
 
     /// The ends of the conduits with this one.
     pub(crate) fn ends(&self, peer: &str) -> &[Place] {
-        let Ok(at) = self.peers.binary_search_by(|(name, _)| (**name).cmp(peer)) else { return &[] };
-        let end = self.peers.get(at + 1).map_or(self.ends.len(), |(_, begin)| *begin as usize);
+        let Ok(at) = self.peers.binary_search_by(|(name, _)| (**name).cmp(peer)) else {
+            return &[];
+        };
+        let end = self
+            .peers
+            .get(at + 1)
+            .map_or(self.ends.len(), |(_, begin)| *begin as usize);
         &self.ends[self.peers[at].1 as usize..end]
     }
 }
@@ -89,12 +109,26 @@ mod tests {
             (peer("a"), Place::sending(1, 0, 2)),
             (peer("b"), Place::sending(3, 1, 0)),
         ]);
-        assert_eq!(neighbours.names().map(|name| &**name).collect::<Vec<_>>(), ["a", "b"]);
-        let places =
-            |name| neighbours.ends(name).iter().map(|end| (end.port(), end.sends())).collect::<Vec<_>>();
+        assert_eq!(
+            neighbours.names().map(|name| &**name).collect::<Vec<_>>(),
+            ["a", "b"]
+        );
+        let places = |name| {
+            neighbours
+                .ends(name)
+                .iter()
+                .map(|end| (end.port(), end.sends()))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(places("a"), [(1, true)]);
         assert_eq!(places("b"), [(0, false), (3, true)]);
         assert_eq!(places("c"), []);
-        assert_eq!((neighbours.ends("a")[0].place(), neighbours.ends("a")[0].index()), (0, 2));
+        assert_eq!(
+            (
+                neighbours.ends("a")[0].place(),
+                neighbours.ends("a")[0].index()
+            ),
+            (0, 2)
+        );
     }
 }

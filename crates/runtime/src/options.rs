@@ -62,8 +62,9 @@ impl Options {
         };
         let ports = self.ports.get_or_insert_default();
         if ports.iter().any(|known| known.name == bare) {
-            let text =
-                format!("port '{bare}' is declared twice; declare each port once, by a name of its own");
+            let text = format!(
+                "port '{bare}' is declared twice; declare each port once, by a name of its own"
+            );
             return Err(Error::new(Kind::Usage, text));
         }
         ports.push(declaration);
@@ -85,7 +86,10 @@ impl Options {
         for group in text.split(';').filter(|group| !group.trim().is_empty()) {
             let (key, names) = group.split_once(':').ok_or_else(|| wrong(group))?;
             let operator = Operator::from_key(key.trim()).ok_or_else(|| wrong(group))?;
-            for name in names.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty()) {
+            for name in names
+                .split([',', ' ', '\t', '\n'])
+                .filter(|name| !name.is_empty())
+            {
                 if !titin_model::is_identifier(bare(name)) {
                     return Err(wrong(group));
                 }
@@ -160,7 +164,11 @@ impl Options {
         if manager.starts_with("tcp:") {
             let secret = secret_for(&manager)?;
             let found = Connection::from_addresses(&manager, secret);
-            return found.ok_or_else(|| wrong(format!("TITIN_MANAGER is {manager}, expected tcp:host:port")));
+            return found.ok_or_else(|| {
+                wrong(format!(
+                    "TITIN_MANAGER is {manager}, expected tcp:host:port"
+                ))
+            });
         }
         let text = read(&manager).map_err(|error| {
             let why = match error.kind() {
@@ -184,7 +192,9 @@ fn secret_for(manager: &str) -> Result<Secret> {
     let wrong = |text: String| Error::new(Kind::Connection, text);
     let mut known = KNOWN.lock().expect("nothing panics while it is locked");
     if let Ok(secret) = std::env::var(connection::SECRET) {
-        let secret: Secret = secret.parse().map_err(|error| wrong(format!("TITIN_SECRET: {error}")))?;
+        let secret: Secret = secret
+            .parse()
+            .map_err(|error| wrong(format!("TITIN_SECRET: {error}")))?;
         known.insert(manager.to_owned(), secret.clone());
         return Ok(secret);
     }
@@ -204,7 +214,9 @@ fn bare(name: &str) -> &str {
 fn read(path: &str) -> std::io::Result<String> {
     const LONGEST: u64 = 1 << 20;
     let mut text = String::new();
-    let length = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    let length = File::open(path)?
+        .take(LONGEST + 1)
+        .read_to_string(&mut text)?;
     match length as u64 > LONGEST {
         true => Err(std::io::Error::other("it is too large to be one")),
         false => Ok(text),
@@ -216,8 +228,12 @@ fn read(path: &str) -> std::io::Result<String> {
 /// # Errors
 /// [`Kind::Connection`] if that is not UTF-8.
 fn variable(names: &[&str]) -> Result<Option<String>> {
-    let set =
-        names.iter().find_map(|name| Some((name, std::env::var_os(name).filter(|value| !value.is_empty())?)));
+    let set = names.iter().find_map(|name| {
+        Some((
+            name,
+            std::env::var_os(name).filter(|value| !value.is_empty())?,
+        ))
+    });
     set.map(|(name, value)| {
         value.into_string().map_err(|value| {
             let text = format!("{name} is {value:?}, which is not UTF-8: names, and the path of the run directory, have to be");
@@ -235,8 +251,18 @@ mod tests {
     fn ports_are_declared_as_text() {
         let options = Options::default().ports("f_init: a b[]; o_f: c,").unwrap();
         let ports = options.ports.unwrap();
-        let found: Vec<_> = ports.iter().map(|p| (p.name.as_str(), p.operator.as_str(), p.vector)).collect();
-        assert_eq!(found, [("a", "f_init", false), ("b", "f_init", true), ("c", "o_f", false)]);
+        let found: Vec<_> = ports
+            .iter()
+            .map(|p| (p.name.as_str(), p.operator.as_str(), p.vector))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("a", "f_init", false),
+                ("b", "f_init", true),
+                ("c", "o_f", false)
+            ]
+        );
         for wrong in ["f_int: a", "a, b", "o_i: 1a"] {
             let error = Options::default().ports(wrong).err().unwrap();
             assert!(error.text.contains(wrong), "{error}");
@@ -245,8 +271,14 @@ mod tests {
 
     #[test]
     fn no_more_of_a_connection_file_is_read_than_one_can_have() {
-        let error = Options::default().manager("/dev/zero").find_run().unwrap_err();
-        assert!(error.text.contains("/dev/zero") && error.text.contains("too large"), "{error}");
+        let error = Options::default()
+            .manager("/dev/zero")
+            .find_run()
+            .unwrap_err();
+        assert!(
+            error.text.contains("/dev/zero") && error.text.contains("too large"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -171,12 +171,20 @@ impl InletState {
 
     /// Puts a message aside, behind those of its slot.
     pub(crate) fn stash(&mut self, slot: u32, message: Message) {
-        self.stash.get_or_insert_default().entry(slot).or_default().push_back(message);
+        self.stash
+            .get_or_insert_default()
+            .entry(slot)
+            .or_default()
+            .push_back(message);
     }
 
     /// Puts a message back that was taken.
     pub(crate) fn put_back(&mut self, slot: u32, message: Message) {
-        self.stash.get_or_insert_default().entry(slot).or_default().push_front(message);
+        self.stash
+            .get_or_insert_default()
+            .entry(slot)
+            .or_default()
+            .push_front(message);
     }
 
     /// The message that was put aside for this slot.
@@ -186,7 +194,11 @@ impl InletState {
 
     /// How many messages were put aside.
     pub(crate) fn stashes(&self) -> usize {
-        self.stash.iter().flat_map(|stash| stash.values()).map(VecDeque::len).sum()
+        self.stash
+            .iter()
+            .flat_map(|stash| stash.values())
+            .map(VecDeque::len)
+            .sum()
     }
 
     /// Takes a message that was put aside, for this slot or for any; its slot.
@@ -194,7 +206,11 @@ impl InletState {
         let stash = self.stash.as_mut()?;
         let slot = match slot {
             Some(slot) => slot,
-            None => *stash.iter().filter(|(_, queue)| !queue.is_empty()).map(|(slot, _)| slot).min()?,
+            None => *stash
+                .iter()
+                .filter(|(_, queue)| !queue.is_empty())
+                .map(|(slot, _)| slot)
+                .min()?,
         };
         Some((slot, stash.get_mut(&slot)?.pop_front()?))
     }
@@ -231,7 +247,11 @@ impl Port {
         if !wire.sends && self.inlets.len() <= place {
             self.inlets.resize_with(place + 1, || None);
         }
-        let slots = if self.resizable { 0 } else { self.outlets.len() as u32 };
+        let slots = if self.resizable {
+            0
+        } else {
+            self.outlets.len() as u32
+        };
         self.slots.store(slots, Ordering::Relaxed);
         place
     }
@@ -262,7 +282,10 @@ impl Port {
 
     /// The port, with its slot, as users write it.
     pub(crate) fn label(&self, slot: Option<u32>) -> String {
-        slot.map_or_else(|| self.name.to_string(), |slot| format!("{}[{slot}]", self.name))
+        slot.map_or_else(
+            || self.name.to_string(),
+            |slot| format!("{}[{slot}]", self.name),
+        )
     }
 
     /// The place of a slot's conduit ends, and the slot's number.
@@ -270,17 +293,25 @@ impl Port {
     pub(crate) fn find(&self, slot: Option<u32>) -> Result<(usize, u32)> {
         match slot {
             None if !self.vector => Ok((0, 0)),
-            Some(slot) if self.vector && !self.resizable && slot < self.slots() => Ok((slot as usize, slot)),
+            Some(slot) if self.vector && !self.resizable && slot < self.slots() => {
+                Ok((slot as usize, slot))
+            }
             slot => self.find_slot(slot),
         }
     }
 
     fn find_slot(&self, slot: Option<u32>) -> Result<(usize, u32)> {
         let wrong = |why: String| {
-            Err(Error::new(Kind::Usage, format!("{} port '{}' {why}", self.operator, self.name)))
+            Err(Error::new(
+                Kind::Usage,
+                format!("{} port '{}' {why}", self.operator, self.name),
+            ))
         };
         match slot {
-            None if self.vector => wrong(format!("is a vector port of {} slots: give a slot", self.slots())),
+            None if self.vector => wrong(format!(
+                "is a vector port of {} slots: give a slot",
+                self.slots()
+            )),
             Some(slot) if !self.vector => wrong(format!(
                 "is no vector port, but slot {slot} was given; declare it as '{}[]' if it has slots",
                 self.name
@@ -290,12 +321,17 @@ impl Port {
                 if slot >= self.slots()
                     && !(self.resizable && !self.operator.sends() && self.slots() == 0) =>
             {
-                wrong(match self.resizable && self.operator.sends() && self.slots() == 0 {
-                    true => "has no slots yet: set their number first".to_owned(),
-                    false => {
-                        format!("has slots 0 to {}, but slot {slot} was given", i64::from(self.slots()) - 1)
-                    }
-                })
+                wrong(
+                    match self.resizable && self.operator.sends() && self.slots() == 0 {
+                        true => "has no slots yet: set their number first".to_owned(),
+                        false => {
+                            format!(
+                                "has slots 0 to {}, but slot {slot} was given",
+                                i64::from(self.slots()) - 1
+                            )
+                        }
+                    },
+                )
             }
             slot => {
                 let slot = slot.unwrap_or(0);
@@ -335,7 +371,12 @@ impl Port {
             states.reserve_exact(usize::from(states.is_empty()));
         }
         let sent = end.chain.chooses().then(Box::default);
-        outlets.push(Outlet { end, window, number: states.len(), sent });
+        outlets.push(Outlet {
+            end,
+            window,
+            number: states.len(),
+            sent,
+        });
         states.push(OutletState::default());
     }
 
@@ -380,7 +421,11 @@ impl End {
     /// `detour` says why the two processes do not share memory, if they do not.
     pub(crate) fn join(&self, way: Way, carrier: &Arc<dyn Carrier>, detour: Option<&str>) -> bool {
         let medium = carrier.medium();
-        match self.pinned.as_deref().filter(|pinned| *pinned != medium.name()) {
+        match self
+            .pinned
+            .as_deref()
+            .filter(|pinned| *pinned != medium.name())
+        {
             // A link of its own will come, or this one is there for others.
             Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.name() => false,
             Some(_) if way == Way::Tcp => false,
@@ -409,13 +454,21 @@ impl End {
     /// By which of the ways to its peer the conduit goes, or is to go.
     pub(crate) fn way(&self) -> Way {
         let pinned = self.pinned.as_deref() == Some(Medium::Tcp.name());
-        self.joined.get().copied().unwrap_or(if pinned { Way::Tcp } else { Way::Best })
+        self.joined
+            .get()
+            .copied()
+            .unwrap_or(if pinned { Way::Tcp } else { Way::Best })
     }
 
     /// Runs the filters of this end on a message `to` or `from` the other.
     pub(crate) fn filter(&self, way: &str, mapped: Mapped) -> Result<(Mapped, Vec<(Codec, u64)>)> {
         self.chain.apply(mapped).map_err(|error| {
-            let text = format!("port '{}' ({way} {}): {}", self.label, self.other(), error.text);
+            let text = format!(
+                "port '{}' ({way} {}): {}",
+                self.label,
+                self.other(),
+                error.text
+            );
             Error::new(error.kind, text)
         })
     }
@@ -434,12 +487,24 @@ mod tests {
     fn slots_are_checked() {
         let scalar = Port::new("out".into(), Operator::OI, false);
         assert_eq!(scalar.find(None).unwrap(), (0, 0));
-        assert!(scalar.find(Some(1)).unwrap_err().text.contains("no vector port"));
+        assert!(
+            scalar
+                .find(Some(1))
+                .unwrap_err()
+                .text
+                .contains("no vector port")
+        );
 
         let vector = Port::new("out".into(), Operator::OI, true);
         vector.set_slots(3);
         assert_eq!(vector.find(Some(2)).unwrap(), (2, 2));
-        assert!(vector.find(Some(3)).unwrap_err().text.contains("slots 0 to 2"));
+        assert!(
+            vector
+                .find(Some(3))
+                .unwrap_err()
+                .text
+                .contains("slots 0 to 2")
+        );
         assert!(vector.find(None).unwrap_err().text.contains("give a slot"));
     }
 

@@ -121,8 +121,10 @@ impl Process {
         let mut processes = PROCESSES.lock().expect("never poisoned");
         mark()?;
         processes.retain(|process| process.strong_count() > 0);
-        let known =
-            processes.iter().filter_map(Weak::upgrade).find(|process| process.secret == connection.secret);
+        let known = processes
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find(|process| process.secret == connection.secret);
         if let Some(process) = known.filter(|process| !process.failed.load(Ordering::Relaxed)) {
             if rank != 0 || process.is_below() {
                 let text = "this process takes part in the run already: a process that is another than rank 0 of a parallel \
@@ -145,7 +147,10 @@ impl Process {
                 Some(Errno::MFILE) => "; close some, or raise the limit with `ulimit -n`",
                 _ => "",
             };
-            Error::new(Kind::Connection, format!("titin cannot open its sockets: {error}{todo}"))
+            Error::new(
+                Kind::Connection,
+                format!("titin cannot open its sockets: {error}{todo}"),
+            )
         };
         let exchange = Arc::new(match std::env::var("TITIN_SHARED_MEMORY") {
             Err(_) => Exchange::default(),
@@ -175,19 +180,35 @@ impl Process {
             state: Mutex::default(),
         });
         let handler = Arc::new(Events(Arc::downgrade(&process)));
-        let reactor = Reactor::with_exchange(connection.secret.clone(), handler, exchange, process.patience);
+        let reactor = Reactor::with_exchange(
+            connection.secret.clone(),
+            handler,
+            exchange,
+            process.patience,
+        );
         let reactor = reactor.map_err(system)?;
         // From here on the process stops it when it is dropped, also if what follows fails.
         process.reactor.set(reactor.clone()).ok().expect("set once");
         reactor.introduce(process.id);
-        let ip = if connection.spans_hosts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+        let ip = if connection.spans_hosts {
+            Ipv4Addr::UNSPECIFIED
+        } else {
+            Ipv4Addr::LOCALHOST
+        };
         let Address::Tcp(_, port) = reactor.listen(IpAddr::V4(ip)).map_err(system)? else {
             unreachable!("a tcp listener has a tcp address")
         };
-        let hosts =
-            if connection.spans_hosts { interfaces(&connection.addresses) } else { vec![ip.to_string()] };
+        let hosts = if connection.spans_hosts {
+            interfaces(&connection.addresses)
+        } else {
+            vec![ip.to_string()]
+        };
         let tcp = hosts.into_iter().map(|host| Address::Tcp(host, port));
-        let addresses = process.meet(connection.spans_hosts).into_iter().chain(tcp).collect();
+        let addresses = process
+            .meet(connection.spans_hosts)
+            .into_iter()
+            .chain(tcp)
+            .collect();
         process.addresses.set(addresses).expect("set once");
         Ok(process)
     }
@@ -259,14 +280,23 @@ impl Process {
 
     fn ring_all(&self) {
         let state = self.lock();
-        let asked: Vec<Arc<Doorbell>> = state.asked.values().map(|asked| asked.bell.clone()).collect();
+        let asked: Vec<Arc<Doorbell>> = state
+            .asked
+            .values()
+            .map(|asked| asked.bell.clone())
+            .collect();
         let instances: Vec<Arc<Inner>> = state.instances.values().cloned().collect();
         drop(state);
-        asked.iter().chain(instances.iter().map(|inner| &inner.bell)).for_each(|bell| bell.ring());
+        asked
+            .iter()
+            .chain(instances.iter().map(|inner| &inner.bell))
+            .for_each(|bell| bell.ring());
     }
 
     fn reactor(&self) -> &Arc<Reactor> {
-        self.reactor.get().expect("set before the process is handed out")
+        self.reactor
+            .get()
+            .expect("set before the process is handed out")
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -276,7 +306,9 @@ impl Process {
 }
 
 fn explanation() -> Duration {
-    let shorter = std::env::var(SHORTER).ok().and_then(|text| text.parse().ok());
+    let shorter = std::env::var(SHORTER)
+        .ok()
+        .and_then(|text| text.parse().ok());
     shorter.map_or(EXPLANATION, Duration::from_millis)
 }
 

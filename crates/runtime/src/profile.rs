@@ -59,7 +59,11 @@ impl Meter {
 
     /// How many messages the one that is counted next stands for, if it is timed.
     pub(crate) fn sample(&self) -> Option<u32> {
-        if self.off { None } else { stands_for(self.messages.load(Ordering::Relaxed)) }
+        if self.off {
+            None
+        } else {
+            stands_for(self.messages.load(Ordering::Relaxed))
+        }
     }
 
     /// Keeps why no shared memory was left.
@@ -88,7 +92,10 @@ impl Meter {
 /// Adds to a counter that only one thread writes at a time, since a port is in one call at a time; others may read it. Three
 /// additions that hold for several writers cost 14 ns, as much as the rest of a short way; these cost 1.
 fn add(counter: &AtomicU64, amount: u64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    counter.store(
+        counter.load(Ordering::Relaxed).wrapping_add(amount),
+        Ordering::Relaxed,
+    );
 }
 
 /// Rows kept before they are handed to the manager.
@@ -112,7 +119,9 @@ pub(crate) struct Trace {
 impl Trace {
     /// As the run traces, unless the instance is set to keep rows, or to count nothing at all.
     pub(crate) fn new(run: bool, own: Option<bool>) -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         Trace {
             on: own.unwrap_or(run),
             off: own == Some(false),
@@ -141,7 +150,11 @@ impl Trace {
 
     /// The clock by which waits are counted; it stands still where they are not.
     pub(crate) fn clock(&self) -> Instant {
-        if self.off { self.origin } else { Instant::now() }
+        if self.off {
+            self.origin
+        } else {
+            Instant::now()
+        }
     }
 
     /// Keeps a row; the full batch, when it is time to hand it over.
@@ -169,7 +182,11 @@ impl Trace {
 
     /// How the instance has joined and left, unless that was handed over before.
     pub(crate) fn take_life(&self) -> Vec<Event> {
-        self.life.lock().expect("never poisoned").take().unwrap_or_default()
+        self.life
+            .lock()
+            .expect("never poisoned")
+            .take()
+            .unwrap_or_default()
     }
 
     pub(crate) fn region(&self, name: &str, seconds: f64) {
@@ -181,7 +198,10 @@ impl Trace {
 
     pub(crate) fn regions(&self) -> Vec<(String, u64, f64)> {
         let regions = self.regions.lock().expect("never poisoned");
-        regions.iter().map(|(name, (uses, seconds))| (name.clone(), *uses, *seconds)).collect()
+        regions
+            .iter()
+            .map(|(name, (uses, seconds))| (name.clone(), *uses, *seconds))
+            .collect()
     }
 }
 
@@ -219,12 +239,17 @@ mod tests {
         let timed = |number: &u64| stands_for(*number).is_some();
         for period in 2..20 {
             let mut kinds = vec![0; period];
-            (1..100_000_u64).filter(timed).for_each(|number| kinds[number as usize % period] += 1);
+            (1..100_000_u64)
+                .filter(timed)
+                .for_each(|number| kinds[number as usize % period] += 1);
             let (least, most) = (kinds.iter().min().unwrap(), kinds.iter().max().unwrap());
             assert!(most - least < 10, "{period}: {kinds:?}");
         }
         let all: u32 = (0..61_000).filter_map(stands_for).sum();
-        assert!((60_900..61_100).contains(&all), "together they stand for all: {all}");
+        assert!(
+            (60_900..61_100).contains(&all),
+            "together they stand for all: {all}"
+        );
     }
 
     #[test]

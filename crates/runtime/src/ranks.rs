@@ -123,21 +123,54 @@ impl Ranks {
         let wire = |port: &str, slot, sends, peer, peer_port: &str, peer_slot| {
             // The one further down has the number of the conduits between the two.
             let (down, up) = conduits(first, rank.max(peer));
-            let conduit = if matches!((port, peer_port), (DOWN, ABOVE) | (ABOVE, DOWN)) { down } else { up };
+            let conduit = if matches!((port, peer_port), (DOWN, ABOVE) | (ABOVE, DOWN)) {
+                down
+            } else {
+                up
+            };
             let (here, there) = ((port, slot), (peer_port, peer_slot));
-            wire_between((conduit, BUFFER), sends, here, rank_name(&instance, peer), there)
+            wire_between(
+                (conduit, BUFFER),
+                sends,
+                here,
+                rank_name(&instance, peer),
+                there,
+            )
         };
         let below = || children(rank, ranks);
         let above = || parent(rank).into_iter();
-        let down =
-            add(DOWN, Operator::OI, below().map(|peer| wire(DOWN, None, true, peer, ABOVE, None)).collect());
-        let inlet =
-            add(ABOVE, Operator::S, above().map(|peer| wire(ABOVE, None, false, peer, DOWN, None)).collect());
+        let down = add(
+            DOWN,
+            Operator::OI,
+            below()
+                .map(|peer| wire(DOWN, None, true, peer, ABOVE, None))
+                .collect(),
+        );
+        let inlet = add(
+            ABOVE,
+            Operator::S,
+            above()
+                .map(|peer| wire(ABOVE, None, false, peer, DOWN, None))
+                .collect(),
+        );
         let slot = |peer: u32| Some(peer - below().start);
         let wires = below().map(|peer| wire(BELOW, slot(peer), false, peer, UP, None));
         let heard = add(BELOW, Operator::S, wires.collect());
-        let up = add(UP, Operator::OI, above().map(|peer| wire(UP, None, true, peer, BELOW, None)).collect());
-        Ok(Ranks { rank, count: ranks, down, above: inlet, below: heard, up })
+        let up = add(
+            UP,
+            Operator::OI,
+            above()
+                .map(|peer| wire(UP, None, true, peer, BELOW, None))
+                .collect(),
+        );
+        Ok(Ranks {
+            rank,
+            count: ranks,
+            down,
+            above: inlet,
+            below: heard,
+            up,
+        })
     }
 }
 

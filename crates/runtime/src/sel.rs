@@ -74,7 +74,10 @@ pub(crate) struct Call<'a> {
 
 impl Loop {
     pub(crate) fn new(checked: bool) -> Self {
-        Loop { checked, ..Loop::default() }
+        Loop {
+            checked,
+            ..Loop::default()
+        }
     }
 
     pub(crate) fn checked(&self) -> bool {
@@ -111,23 +114,40 @@ impl Loop {
     pub(crate) fn iteration(&self, operator: Operator, timeline: usize, end: End) -> Iteration {
         match operator {
             Operator::FInit | Operator::OF => self.iteration.clone(),
-            Operator::OI | Operator::S => self.iteration.step(self.next_step(operator, timeline, end).number),
+            Operator::OI | Operator::S => self
+                .iteration
+                .step(self.next_step(operator, timeline, end).number),
         }
     }
 
     /// The last step in which the instance sends nothing more once this end is used: where S follows O_I, the one that S
     /// belongs to.
-    pub(crate) fn passed(&self, operator: Operator, timeline: usize, end: End) -> Option<(u32, Iteration)> {
+    pub(crate) fn passed(
+        &self,
+        operator: Operator,
+        timeline: usize,
+        end: End,
+    ) -> Option<(u32, Iteration)> {
         let next = self.next_step(operator, timeline, end);
         let behind = operator == Operator::S && next.first == Operator::OI;
-        let number = if behind { Some(next.number) } else { next.number.checked_sub(1) };
+        let number = if behind {
+            Some(next.number)
+        } else {
+            next.number.checked_sub(1)
+        };
         number.map(|number| (number, self.iteration.step(number)))
     }
 
     /// Notes that this end sends nothing in this step any more: it counts as used in that.
     pub(crate) fn pass(&mut self, end: End, number: u32) {
         let step = Some(number);
-        self.stamp(end).get_or_insert(Stamp { time: f64::NEG_INFINITY, step, next: None }).step = step;
+        self.stamp(end)
+            .get_or_insert(Stamp {
+                time: f64::NEG_INFINITY,
+                step,
+                next: None,
+            })
+            .step = step;
     }
 
     fn stamp(&mut self, (port, slot): End) -> &mut Option<Stamp> {
@@ -135,7 +155,11 @@ impl Loop {
     }
 
     fn next_step(&self, operator: Operator, timeline: usize, end: End) -> Step {
-        Step::next(self.steps.get(timeline).copied().flatten(), operator, self.last(end))
+        Step::next(
+            self.steps.get(timeline).copied().flatten(),
+            operator,
+            self.last(end),
+        )
     }
 
     /// When this end was last used.
@@ -198,7 +222,10 @@ impl Loop {
         in_time(call, last, self.checked)?;
         if call.operator == Operator::FInit {
             self.waiting.retain(|(end, _)| *end != call.end);
-            self.begin = Some(self.begin.map_or(call.timestamp, |begin| begin.max(call.timestamp)));
+            self.begin = Some(
+                self.begin
+                    .map_or(call.timestamp, |begin| begin.max(call.timestamp)),
+            );
         }
         // Steps go round from O_I to S; nothing else leads back.
         if self.phase < Some(call.operator) || call.operator == Operator::OI {
@@ -211,9 +238,14 @@ impl Loop {
             let step = &mut self.steps[call.timeline];
             step.insert(Step::next(*step, call.operator, last)).number
         });
-        *stamp = Some(Stamp { time: call.timestamp, step, next: call.next });
+        *stamp = Some(Stamp {
+            time: call.timestamp,
+            step,
+            next: call.next,
+        });
         let announced = last.and_then(|last| Some((last.next?, last.time)));
-        if let Some((next, _)) = announced.filter(|(next, last)| differs(*next, call.timestamp, next - last))
+        if let Some((next, _)) =
+            announced.filter(|(next, last)| differs(*next, call.timestamp, next - last))
         {
             self.misannounced(call, next);
         }
@@ -230,7 +262,13 @@ impl Loop {
 
     #[cold]
     fn misannounced(&mut self, call: &Call<'_>, next: f64) {
-        let Call { port, operator, timestamp, end: (number, _), .. } = call;
+        let Call {
+            port,
+            operator,
+            timestamp,
+            end: (number, _),
+            ..
+        } = call;
         if self.checked && !self.misannounced_ports.contains(number) {
             self.misannounced_ports.push(*number);
             self.misannounced = Some(format!(
@@ -245,9 +283,13 @@ impl Loop {
         if !(self.checked && self.used) {
             return Vec::new();
         }
-        let unsent =
-            |(port, slots): &(usize, u32)| (0..*slots).all(|slot| self.last((*port, slot)).is_none());
-        let missed = finals.filter(unsent).map(|(port, _)| port).filter(|port| !self.missed.contains(port));
+        let unsent = |(port, slots): &(usize, u32)| {
+            (0..*slots).all(|slot| self.last((*port, slot)).is_none())
+        };
+        let missed = finals
+            .filter(unsent)
+            .map(|(port, _)| port)
+            .filter(|port| !self.missed.contains(port));
         let missed: Vec<usize> = missed.collect();
         self.missed.extend(&missed);
         missed
@@ -257,7 +299,9 @@ impl Loop {
     fn is_in_order(&self, operator: Operator) -> bool {
         let begun = match operator {
             Operator::FInit => self.phase.is_none_or(|phase| phase == Operator::FInit),
-            Operator::OI | Operator::S => self.phase != Some(Operator::OF) && self.waiting.is_empty(),
+            Operator::OI | Operator::S => {
+                self.phase != Some(Operator::OF) && self.waiting.is_empty()
+            }
             Operator::OF => self.waiting.is_empty(),
         };
         self.used && begun
@@ -266,8 +310,13 @@ impl Loop {
     /// Why it is not.
     #[cold]
     fn out_of_order(&self, port: &str, operator: Operator) -> String {
-        let what = if operator.sends() { "send on" } else { "receive on" };
-        let wrong = |why: &str, todo: &str| format!("{what} {operator} port '{port}' {why}; {todo}");
+        let what = if operator.sends() {
+            "send on"
+        } else {
+            "receive on"
+        };
+        let wrong =
+            |why: &str, todo: &str| format!("{what} {operator} port '{port}' {why}; {todo}");
         if !self.used {
             return wrong(
                 "before the first reuse()",
@@ -275,14 +324,18 @@ impl Loop {
             );
         }
         match (operator, self.phase, self.waiting.first()) {
-            (Operator::FInit, Some(phase), _) => {
-                wrong(&format!("after {phase}"), "F_INIT comes first: call reuse() to begin the next use")
-            }
+            (Operator::FInit, Some(phase), _) => wrong(
+                &format!("after {phase}"),
+                "F_INIT comes first: call reuse() to begin the next use",
+            ),
             (_, _, Some((_, missing))) if self.phase != Some(Operator::OF) => wrong(
                 &format!("before F_INIT port '{missing}' was received"),
                 "receive all connected F_INIT ports first",
             ),
-            _ => wrong("after O_F", "O_F ends a use: call reuse() to begin the next one"),
+            _ => wrong(
+                "after O_F",
+                "O_F ends a use: call reuse() to begin the next one",
+            ),
         }
     }
 }
@@ -290,9 +343,17 @@ impl Loop {
 impl Step {
     /// The step that an end is used in next which was used so before, where its timeline is in this one.
     fn next(now: Option<Step>, operator: Operator, last: Option<Stamp>) -> Step {
-        let Some(step) = now else { return Step { number: 0, first: operator } };
+        let Some(step) = now else {
+            return Step {
+                number: 0,
+                first: operator,
+            };
+        };
         let used = last.is_some_and(|last| last.step == Some(step.number));
-        Step { number: step.number.saturating_add(used.into()), ..step }
+        Step {
+            number: step.number.saturating_add(used.into()),
+            ..step
+        }
     }
 }
 
@@ -343,13 +404,25 @@ pub(crate) fn differs(one: f64, other: f64, step: f64) -> bool {
 
 #[cold]
 fn no_time(call: &Call<'_>) -> String {
-    let what = if call.timestamp.is_nan() { "not a number" } else { "infinite" };
-    format!("the timestamp on {} port '{}' is {what}", call.operator, call.port)
+    let what = if call.timestamp.is_nan() {
+        "not a number"
+    } else {
+        "infinite"
+    };
+    format!(
+        "the timestamp on {} port '{}' is {what}",
+        call.operator, call.port
+    )
 }
 
 #[cold]
 fn backwards(call: &Call<'_>, last: Option<Stamp>) -> String {
-    let Call { port, operator, timestamp, .. } = call;
+    let Call {
+        port,
+        operator,
+        timestamp,
+        ..
+    } = call;
     let last = last.map_or(f64::NEG_INFINITY, |last| last.time);
     format!(
         "the timestamp on {operator} port '{port}' runs backwards: {timestamp:?} after {last:?}; within one use each port's \
@@ -370,7 +443,14 @@ mod tests {
             Operator::S => "in",
             Operator::OF => "final",
         };
-        Call { port, end: (operator as usize, 0), operator, timeline: 0, timestamp, next: None }
+        Call {
+            port,
+            end: (operator as usize, 0),
+            operator,
+            timeline: 0,
+            timestamp,
+            next: None,
+        }
     }
 
     fn begun() -> Loop {
@@ -383,9 +463,11 @@ mod tests {
     fn a_time_has_to_be_a_number() {
         let mut cycle = begun();
         cycle.uncheck();
-        for (time, what) in
-            [(f64::NAN, "not a number"), (f64::INFINITY, "infinite"), (f64::NEG_INFINITY, "infinite")]
-        {
+        for (time, what) in [
+            (f64::NAN, "not a number"),
+            (f64::INFINITY, "infinite"),
+            (f64::NEG_INFINITY, "infinite"),
+        ] {
             let call = call(Operator::OI, time);
             let why = cycle.call(&call).unwrap_err();
             assert_eq!(why, format!("the timestamp on O_I port 'out' is {what}"));
@@ -417,11 +499,17 @@ mod tests {
 
         let mut cycle = begun();
         let early = cycle.call(&call(Operator::OI, 0.0)).unwrap_err();
-        assert!(early.contains("O_I port 'out'") && early.contains("F_INIT port 'init'"), "{early}");
+        assert!(
+            early.contains("O_I port 'out'") && early.contains("F_INIT port 'init'"),
+            "{early}"
+        );
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         cycle.call(&call(Operator::OI, 0.0)).unwrap();
         let late = cycle.call(&call(Operator::FInit, 0.0)).unwrap_err();
-        assert!(late.contains("after O_I") && late.contains("reuse()"), "{late}");
+        assert!(
+            late.contains("after O_I") && late.contains("reuse()"),
+            "{late}"
+        );
         cycle.call(&call(Operator::OF, 0.0)).unwrap();
         let over = cycle.call(&call(Operator::S, 0.0)).unwrap_err();
         assert!(over.contains("S port 'in' after O_F"), "{over}");
@@ -444,20 +532,37 @@ mod tests {
         let mut cycle = begun();
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         let mut send = |time: f64, next| {
-            cycle.call(&Call { next, ..call(Operator::OI, time) }).unwrap();
+            cycle
+                .call(&Call {
+                    next,
+                    ..call(Operator::OI, time)
+                })
+                .unwrap();
             cycle.take_misannounced()
         };
         assert_eq!(send(0.0, Some(0.3)), None);
-        assert_eq!(send(0.1 + 0.2, Some(6.0)), None, "it is the same but for rounding");
+        assert_eq!(
+            send(0.1 + 0.2, Some(6.0)),
+            None,
+            "it is the same but for rounding"
+        );
         let text = send(7.0, Some(8.0)).unwrap();
-        assert!(text.contains("O_I port 'out' is at 7.0, where the one before had announced 6.0"), "{text}");
+        assert!(
+            text.contains("O_I port 'out' is at 7.0, where the one before had announced 6.0"),
+            "{text}"
+        );
         assert_eq!(send(9.0, Some(10.0)), None);
         // The next use begins anew.
         cycle.reuse(Vec::new(), Iteration::default());
         assert_eq!(cycle.take_misannounced(), None);
         let mut cycle = begun();
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
-        cycle.call(&Call { next: Some(6.0), ..call(Operator::OI, 5.0) }).unwrap();
+        cycle
+            .call(&Call {
+                next: Some(6.0),
+                ..call(Operator::OI, 5.0)
+            })
+            .unwrap();
         cycle.reuse(Vec::new(), Iteration::default());
         cycle.call(&call(Operator::OI, 0.0)).unwrap();
         assert_eq!(cycle.take_misannounced(), None);
@@ -467,11 +572,24 @@ mod tests {
     fn whoever_is_not_checked_is_told_nothing_of_times_and_finals() {
         let mut cycle = Loop::new(true);
         cycle.reuse(Vec::new(), Iteration::default());
-        cycle.call(&Call { next: Some(6.0), ..call(Operator::OI, 5.0) }).unwrap();
+        cycle
+            .call(&Call {
+                next: Some(6.0),
+                ..call(Operator::OI, 5.0)
+            })
+            .unwrap();
         cycle.uncheck();
-        cycle.call(&Call { next: Some(9.0), ..call(Operator::OI, 7.0) }).unwrap();
+        cycle
+            .call(&Call {
+                next: Some(9.0),
+                ..call(Operator::OI, 7.0)
+            })
+            .unwrap();
         assert_eq!(cycle.take_misannounced(), None);
-        assert_eq!(cycle.missed([(Operator::OF as usize, 1)].into_iter()), [0; 0]);
+        assert_eq!(
+            cycle.missed([(Operator::OF as usize, 1)].into_iter()),
+            [0; 0]
+        );
     }
 
     #[test]
@@ -494,7 +612,14 @@ mod tests {
         cycle.reuse(Vec::new(), Iteration::new(vec![4]));
         let place = |cycle: &mut Loop, operator, end, timeline| {
             let here = cycle.iteration(operator, timeline, (end, 0));
-            let call = Call { port: "p", end: (end, 0), operator, timeline, timestamp: 0.0, next: None };
+            let call = Call {
+                port: "p",
+                end: (end, 0),
+                operator,
+                timeline,
+                timestamp: 0.0,
+                next: None,
+            };
             cycle.call(&call).unwrap();
             here.steps().to_vec()
         };
@@ -527,6 +652,9 @@ mod tests {
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         assert_eq!(cycle.untaken(), None);
         let not_a_number = cycle.call(&call(Operator::OI, f64::NAN)).unwrap_err();
-        assert!(not_a_number.contains("O_I port 'out' is not a number"), "{not_a_number}");
+        assert!(
+            not_a_number.contains("O_I port 'out' is not a number"),
+            "{not_a_number}"
+        );
     }
 }

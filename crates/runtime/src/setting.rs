@@ -165,13 +165,17 @@ impl SettingValue {
     }
 
     fn mismatch(&self, wanted: &str) -> Error {
-        self.wrong(wanted, &format!("it is of type {}", self.value.setting_type()))
+        self.wrong(
+            wanted,
+            &format!("it is of type {}", self.value.setting_type()),
+        )
     }
 
     fn wrong(&self, wanted: &str, why: &str) -> Error {
         let SettingValue { name, value } = self;
-        let text =
-            format!("setting '{name}' is not {wanted}: {why} ({value}); correct it in the description");
+        let text = format!(
+            "setting '{name}' is not {wanted}: {why} ({value}); correct it in the description"
+        );
         Error::new(Kind::Setting, text)
     }
 }
@@ -187,7 +191,10 @@ pub(crate) struct Named {
 impl Named {
     /// Without components, nothing is known of any name.
     pub(crate) fn new(components: Vec<(String, Vec<u32>)>) -> Self {
-        Named { components: components.into_iter().collect(), judged: Mutex::default() }
+        Named {
+            components: components.into_iter().collect(),
+            judged: Mutex::default(),
+        }
     }
 
     /// Whether a setting's full name leads to no instance; false when it is asked about again.
@@ -202,11 +209,16 @@ impl Named {
     /// Whether some instance looks up names under a part of this path.
     fn leads(&self, path: &str) -> bool {
         path.match_indices('.').any(|(dot, _)| {
-            let Ok(owner) = path[..dot].parse::<InstanceName>() else { return false };
+            let Ok(owner) = path[..dot].parse::<InstanceName>() else {
+                return false;
+            };
             let (component, indices) = (owner.component(), owner.indices());
             let exists = |multiplicity: &Vec<u32>| {
                 indices.len() <= multiplicity.len()
-                    && indices.iter().zip(multiplicity).all(|(index, count)| index < count)
+                    && indices
+                        .iter()
+                        .zip(multiplicity)
+                        .all(|(index, count)| index < count)
             };
             let is_around = |other: &String| {
                 let inner = other.strip_prefix(component.as_str());
@@ -223,12 +235,15 @@ impl Named {
 /// # Errors
 /// What is wrong with it, to end a sentence about where it came from.
 pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, String> {
-    let Value::Map(entries) = value else { return Err("this is no map".to_owned()) };
+    let Value::Map(entries) = value else {
+        return Err("this is no map".to_owned());
+    };
     let setting = |(name, value): &(String, Value<B>)| {
-        let path =
-            name.parse::<Reference>().map_err(|why| format!("'{name}' cannot name a setting: {why}"))?;
-        let setting =
-            setting_of(value).ok_or_else(|| format!("the value of '{name}' cannot be a setting"))?;
+        let path = name
+            .parse::<Reference>()
+            .map_err(|why| format!("'{name}' cannot name a setting: {why}"))?;
+        let setting = setting_of(value)
+            .ok_or_else(|| format!("the value of '{name}' cannot be a setting"))?;
         // As paths of the description are written: one that has `[01]` there would never be found.
         Ok((path.to_string(), setting))
     };
@@ -272,7 +287,10 @@ mod tests {
     use super::*;
 
     fn setting(value: Setting) -> SettingValue {
-        SettingValue { name: "dt".into(), value }
+        SettingValue {
+            name: "dt".into(),
+            value,
+        }
     }
 
     #[test]
@@ -280,16 +298,24 @@ mod tests {
         let hour = setting(Setting::Str("1 hour".into()));
         assert_eq!(hour.in_unit("s").unwrap(), 3600.0);
         assert_eq!(hour.in_unit("min").unwrap(), 60.0);
-        assert!(hour.as_f64().unwrap_err().text.contains("ask for it in the unit"));
+        assert!(
+            hour.as_f64()
+                .unwrap_err()
+                .text
+                .contains("ask for it in the unit")
+        );
         assert_eq!(setting(Setting::Float(0.5)).in_unit("s").unwrap(), 0.5);
         assert!(hour.in_unit("km").unwrap_err().text.contains("dt"));
     }
 
     #[test]
     fn a_unit_that_does_not_exist_is_the_programs_mistake() {
-        for value in
-            [Setting::Int(1000), Setting::Float(0.5), Setting::Str("10 m".into()), Setting::Bool(true)]
-        {
+        for value in [
+            Setting::Int(1000),
+            Setting::Float(0.5),
+            Setting::Str("10 m".into()),
+            Setting::Bool(true),
+        ] {
             let error = setting(value).in_unit("secnds").unwrap_err();
             assert_eq!(error.kind, Kind::Usage);
             assert_eq!(
@@ -304,11 +330,17 @@ mod tests {
     #[test]
     fn whole_numbers_are_not_rounded_without_a_word() {
         let large = (1 << 53) + 1;
-        assert_eq!(setting(Setting::Int(large - 1)).as_f64().unwrap(), 9_007_199_254_740_992.0);
+        assert_eq!(
+            setting(Setting::Int(large - 1)).as_f64().unwrap(),
+            9_007_199_254_740_992.0
+        );
         for error in [
             setting(Setting::Int(large)).as_f64().unwrap_err(),
             setting(Setting::Int(large)).in_unit("s").unwrap_err(),
-            setting(Setting::Ints(vec![1, large])).as_floats().map(|_| 0.0).unwrap_err(),
+            setting(Setting::Ints(vec![1, large]))
+                .as_floats()
+                .map(|_| 0.0)
+                .unwrap_err(),
         ] {
             assert!(error.text.contains("'dt' has 9007199254740993,"), "{error}");
         }
@@ -317,39 +349,82 @@ mod tests {
     #[test]
     fn a_number_in_quotes_is_told_as_text() {
         let error = setting(Setting::Str("5".into())).as_f64().unwrap_err();
-        assert!(error.text.contains("is \"5\", which is text: leave out the quotes"), "{error}");
+        assert!(
+            error
+                .text
+                .contains("is \"5\", which is text: leave out the quotes"),
+            "{error}"
+        );
     }
 
     #[test]
     fn an_overlay_has_names_that_settings_can_have() {
         let named = |name: &str| overlay_of(&Value::<()>::Map(vec![(name.into(), Value::Int(1))]));
-        assert_eq!(named("member[1].k").unwrap()["member[1].k"], Setting::Int(1));
-        assert_eq!(named("member[01].k").unwrap()["member[1].k"], Setting::Int(1));
+        assert_eq!(
+            named("member[1].k").unwrap()["member[1].k"],
+            Setting::Int(1)
+        );
+        assert_eq!(
+            named("member[01].k").unwrap()["member[1].k"],
+            Setting::Int(1)
+        );
         for wrong in ["", "a b", "a..b", "1a"] {
             let why = named(wrong).unwrap_err();
-            assert!(why.starts_with(&format!("'{wrong}' cannot name a setting: ")), "{why}");
+            assert!(
+                why.starts_with(&format!("'{wrong}' cannot name a setting: ")),
+                "{why}"
+            );
         }
     }
 
     #[test]
     fn names_that_lead_nowhere_are_told_once() {
         let components = [("w", vec![]), ("m", vec![3, 2]), ("outer.inner", vec![])];
-        let named = Named::new(components.map(|(name, counts)| (name.to_owned(), counts)).into());
-        for right in ["k", "w.k", "w.port.k", "m.k", "m[2].k", "m[2][1].k", "outer.k", "outer.inner.k"] {
+        let named = Named::new(
+            components
+                .map(|(name, counts)| (name.to_owned(), counts))
+                .into(),
+        );
+        for right in [
+            "k",
+            "w.k",
+            "w.port.k",
+            "m.k",
+            "m[2].k",
+            "m[2][1].k",
+            "outer.k",
+            "outer.inner.k",
+        ] {
             assert!(!named.is_newly_lost(right), "{right}");
         }
-        for lost in
-            ["ww.k", "w[0].k", "m[3].k", "m[0][2].k", "m[0][0][0].k", "inner.k", "oute.k", "outer[0].k"]
-        {
-            assert!(named.is_newly_lost(lost) && !named.is_newly_lost(lost), "{lost}");
+        for lost in [
+            "ww.k",
+            "w[0].k",
+            "m[3].k",
+            "m[0][2].k",
+            "m[0][0][0].k",
+            "inner.k",
+            "oute.k",
+            "outer[0].k",
+        ] {
+            assert!(
+                named.is_newly_lost(lost) && !named.is_newly_lost(lost),
+                "{lost}"
+            );
         }
-        assert!(!Named::default().is_newly_lost("ww.k"), "nothing is known of the run");
+        assert!(
+            !Named::default().is_newly_lost("ww.k"),
+            "nothing is known of the run"
+        );
     }
 
     #[test]
     fn a_wrong_type_names_the_setting_and_what_it_is() {
         let error = setting(Setting::Bool(true)).as_i64().unwrap_err();
-        assert!(error.text.contains("'dt'") && error.text.contains("bool"), "{error}");
+        assert!(
+            error.text.contains("'dt'") && error.text.contains("bool"),
+            "{error}"
+        );
         for (value, hint) in [
             (1e10, "(10000000000.0); write 10000000000 in"),
             (2.5, "(2.5); correct it in"),
@@ -357,7 +432,9 @@ mod tests {
         ] {
             let error = setting(Setting::Float(value)).as_i64().unwrap_err();
             assert!(
-                error.text.starts_with("setting 'dt' is not a whole number: it is of type float"),
+                error
+                    .text
+                    .starts_with("setting 'dt' is not a whole number: it is of type float"),
                 "{error}"
             );
             assert!(error.text.contains(hint), "{error}");

@@ -41,7 +41,12 @@ impl Inner {
         on: impl Fn() -> Vec<WaitOn>,
         poll: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
-        let nobody = |_| Err(Error::new(Kind::Internal, "a message that nobody waits for"));
+        let nobody = |_| {
+            Err(Error::new(
+                Kind::Internal,
+                "a message that nobody waits for",
+            ))
+        };
         self.wait_directly(who, deadline, carrier, None, on, poll, nobody)
     }
 
@@ -72,24 +77,34 @@ impl Inner {
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                break Err(Error::new(Kind::Timeout, "the time given to the call is over"));
+                break Err(Error::new(
+                    Kind::Timeout,
+                    "the time given to the call is over",
+                ));
             }
             // A wait that lasts is reported to the manager, who looks for deadlocks.
             let patience = self.habits.patience.filter(|_| !silent);
             // One look at the clock, and none where nobody is to hear of it: a wait may be short.
-            let so_far = if told && patience.is_none() { Duration::ZERO } else { start.elapsed() };
+            let so_far = if told && patience.is_none() {
+                Duration::ZERO
+            } else {
+                start.elapsed()
+            };
             let tell = (!told).then(|| TELL_AFTER.saturating_sub(so_far));
             let report = patience.map(|patience| patience.saturating_sub(so_far));
             let slice = self.interrupt.get().map(|_| SLICE);
             let limit = [left, tell, report, slice].into_iter().flatten().min();
             // In a wait that lasts a rank also hears those below, which may have closed.
-            let carrier = carrier.filter(|_| !told || self.ranks.is_none_or(|ranks| ranks.below.is_none()));
+            let carrier =
+                carrier.filter(|_| !told || self.ranks.is_none_or(|ranks| ranks.below.is_none()));
             // What is handed over is counted as taken before this knows of it, which a reported wait must not show.
             let wake = match (carrier, direct.filter(|_| reported.is_none())) {
-                (Some(carrier), Some(inbox)) => match self.bell.wait_for(rings, limit, carrier, inbox) {
-                    Ok(message) => break take(message),
-                    Err(wake) => wake,
-                },
+                (Some(carrier), Some(inbox)) => {
+                    match self.bell.wait_for(rings, limit, carrier, inbox) {
+                        Ok(message) => break take(message),
+                        Err(wake) => wake,
+                    }
+                }
                 (Some(carrier), None) => self.bell.wait(rings, limit, &[carrier]),
                 (None, _) => {
                     let carriers = self.carriers();
@@ -102,14 +117,18 @@ impl Inner {
             {
                 asked = Instant::now();
                 if interrupted() {
-                    break Err(Error::new(Kind::Interrupted, "a signal has interrupted the call"));
+                    break Err(Error::new(
+                        Kind::Interrupted,
+                        "a signal has interrupted the call",
+                    ));
                 }
             }
             if wake == Wake::Timeout && !told && start.elapsed() >= TELL_AFTER {
                 self.flush_acknowledgements();
                 told = true;
             }
-            if wake == Wake::Timeout && patience.is_some_and(|patience| start.elapsed() >= patience) {
+            if wake == Wake::Timeout && patience.is_some_and(|patience| start.elapsed() >= patience)
+            {
                 silent = true;
                 reported = self.report(on());
             }
@@ -179,7 +198,10 @@ impl Inner {
                 (call.is_late(), tell, report, others > 0)
             });
             if late {
-                break Err(Error::new(Kind::Timeout, "the time given to the call is over"));
+                break Err(Error::new(
+                    Kind::Timeout,
+                    "the time given to the call is over",
+                ));
             }
             if tell {
                 self.flush_acknowledgements();
@@ -211,7 +233,10 @@ impl Inner {
         if !self.unwatched.swap(true, Ordering::Relaxed)
             && let Some(light) = &self.light
         {
-            light.take_reports().into_iter().for_each(|wait| self.proceed(wait));
+            light
+                .take_reports()
+                .into_iter()
+                .for_each(|wait| self.proceed(wait));
         }
     }
 
@@ -221,17 +246,32 @@ impl Inner {
         let Some(light) = &self.light else { return };
         let here = |index: usize| place.is_none_or(|place| place == index);
         let receives = |port: &Port, conduit| {
-            let mut inlets = port.inlets.iter().enumerate().filter(|(index, _)| here(*index));
-            inlets.any(|(_, inlet)| inlet.as_ref().is_some_and(|inlet| inlet.end.conduit == conduit))
+            let mut inlets = port
+                .inlets
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| here(*index));
+            inlets.any(|(_, inlet)| {
+                inlet
+                    .as_ref()
+                    .is_some_and(|inlet| inlet.end.conduit == conduit)
+            })
         };
         let sends = |port: &Port, conduit| {
-            let mut outlets = port.outlets.iter().enumerate().filter(|(index, _)| here(*index));
+            let mut outlets = port
+                .outlets
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| here(*index));
             outlets.any(|(_, outlets)| outlets.iter().any(|outlet| outlet.end.conduit == conduit))
         };
         let given_up = |who: Option<ConduitId>| {
             port.is_none_or(|port| who.is_some_and(|who| receives(port, who) || sends(port, who)))
         };
-        light.forget(given_up).into_iter().for_each(|wait| self.proceed(wait));
+        light
+            .forget(given_up)
+            .into_iter()
+            .for_each(|wait| self.proceed(wait));
     }
 
     /// A light instance's call goes on, about this conduit; how long it had been pending, if it was.
@@ -287,9 +327,14 @@ impl Inner {
     pub(crate) fn polls(&self) -> Option<WaitOn> {
         let now = Instant::now();
         // Of a call that read no clock it is known that it was made since the last question.
-        let (conduit, until) =
-            self.polled.lock().as_mut().map(|(id, until)| (*id, *until.get_or_insert(now)))?;
-        let (_, inlet) = self.inlets().find(|(_, inlet)| inlet.end.conduit == conduit)?;
+        let (conduit, until) = self
+            .polled
+            .lock()
+            .as_mut()
+            .map(|(id, until)| (*id, *until.get_or_insert(now)))?;
+        let (_, inlet) = self
+            .inlets()
+            .find(|(_, inlet)| inlet.end.conduit == conduit)?;
         let lately = later(until, POLLING).is_none_or(|end| now < end);
         lately.then(|| self.wait_on(&inlet.end, None, Some(inlet)))
     }
@@ -297,7 +342,10 @@ impl Inner {
     /// Has a pending call made again that is due although nothing has come for it; when the next one will be.
     pub(crate) fn nudge(&self, now: Instant) -> Option<Instant> {
         let patience = self.habits.patience.map(|patience| self.composed(patience));
-        let due = self.light.as_ref()?.due(self.composed(TELL_AFTER), patience)?;
+        let due = self
+            .light
+            .as_ref()?
+            .due(self.composed(TELL_AFTER), patience)?;
         if due > now {
             return Some(due);
         }
@@ -313,7 +361,10 @@ impl Inner {
     /// Tells the manager that a wait is over of which it has heard.
     fn proceed(&self, wait: u64) {
         self.stand(None);
-        self.tell(&ToManager::Proceed { instance: self.name.clone(), wait });
+        self.tell(&ToManager::Proceed {
+            instance: self.name.clone(),
+            wait,
+        });
     }
 
     /// Whether several threads or tasks call the instance, one of which may act while the others wait.
@@ -330,7 +381,11 @@ impl Inner {
         self.tell_ranks_of_wait();
         let wait = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
         self.stand(Some(wait));
-        self.tell(&ToManager::Waiting { instance: self.name.clone(), wait, on });
+        self.tell(&ToManager::Waiting {
+            instance: self.name.clone(),
+            wait,
+            on,
+        });
         Some(wait)
     }
 }

@@ -14,8 +14,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (number, file) in std::env::args().skip(1).enumerate() {
         let bytes = std::fs::read(file)?;
         let length = bytes.len() as u64;
-        let forged = Encoded { parts: vec![Part::Owned(bytes)], length };
-        instance.send(out, None, &Payload::structure(&forged), number as f64, None, None)?;
+        let forged = Encoded {
+            parts: vec![Part::Owned(bytes)],
+            length,
+        };
+        instance.send(
+            out,
+            None,
+            &Payload::structure(&forged),
+            number as f64,
+            None,
+            None,
+        )?;
     }
     instance.reuse()?;
     Ok(instance.close()?)

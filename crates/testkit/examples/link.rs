@@ -15,7 +15,13 @@ use titin_transport::InboxOptions;
 use titin_wire::{Address, LinkSettings, Secret};
 
 const LARGE: usize = 64 << 20;
-const SIZES: [(usize, u32); 5] = [(0, 2000), (1 << 10, 2000), (64 << 10, 500), (1 << 20, 50), (LARGE, 3)];
+const SIZES: [(usize, u32); 5] = [
+    (0, 2000),
+    (1 << 10, 2000),
+    (64 << 10, 500),
+    (1 << 20, 50),
+    (LARGE, 3),
+];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -23,8 +29,15 @@ fn main() {
         return answer();
     }
     let mut numbers = words.iter().map(|word| word.parse().expect("a number"));
-    let (pairs, only) = (numbers.next().unwrap_or(15), numbers.next().filter(|size| *size > 0));
-    measure(pairs, only, [numbers.next(), numbers.next()].map(Option::unwrap_or_default));
+    let (pairs, only) = (
+        numbers.next().unwrap_or(15),
+        numbers.next().filter(|size| *size > 0),
+    );
+    measure(
+        pairs,
+        only,
+        [numbers.next(), numbers.next()].map(Option::unwrap_or_default),
+    );
 }
 
 fn measure(pairs: usize, only: Option<usize>, [streams, pacing]: [usize; 2]) {
@@ -32,27 +45,44 @@ fn measure(pairs: usize, only: Option<usize>, [streams, pacing]: [usize; 2]) {
     let host = Host::start(&secret);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let program = std::env::current_exe().expect("a path");
-    let mut child =
-        Command::new(program).arg("answer").stdin(Stdio::piped()).spawn().expect("another process");
+    let mut child = Command::new(program)
+        .arg("answer")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("another process");
     let mut orders = child.stdin.take().expect("piped");
     let port = listener.local_addr().expect("bound").port();
-    write!(orders, "{}\n{}\n{port}\n{streams}\n{pacing}\n", secret.reveal(), host.listen())
-        .expect("the other process reads");
+    write!(
+        orders,
+        "{}\n{}\n{port}\n{streams}\n{pacing}\n",
+        secret.reveal(),
+        host.listen()
+    )
+    .expect("the other process reads");
     let mut titin = Titin::new(Side::from(host), 1, 2);
     let mut plain = Plain(listener.accept().expect("the other process").0);
     plain.0.set_nodelay(true).expect("a socket option");
 
-    println!("medians of {pairs}, in µs\n{:>10} {:>10} {:>10} {:>7}", "bytes", "titin", "socket", "ratio");
+    println!(
+        "medians of {pairs}, in µs\n{:>10} {:>10} {:>10} {:>7}",
+        "bytes", "titin", "socket", "ratio"
+    );
     let mut payload = vec![1u8; LARGE];
     let mut room = vec![1u8; LARGE];
-    for (size, times) in SIZES.into_iter().filter(|(size, _)| only.is_none_or(|only| only == *size)) {
+    for (size, times) in SIZES
+        .into_iter()
+        .filter(|(size, _)| only.is_none_or(|only| only == *size))
+    {
         let mut figures: [Vec<f64>; 2] = Default::default();
         for _ in 0..pairs {
             figures[0].push(time(&mut titin, &mut payload[..size], &mut room, times));
             figures[1].push(time(&mut plain, &mut payload[..size], &mut room, times));
         }
         let [ours, theirs] = figures.map(median);
-        println!("{size:>10} {ours:>10.1} {theirs:>10.1} {:>7.2}", ours / theirs);
+        println!(
+            "{size:>10} {ours:>10.1} {theirs:>10.1} {:>7.2}",
+            ours / theirs
+        );
     }
     drop((titin, plain));
     child.wait().expect("the other process ends");
@@ -60,7 +90,9 @@ fn measure(pairs: usize, only: Option<usize>, [streams, pacing]: [usize; 2]) {
 
 /// The other process: answers each message with one of the same size, or an empty one if it is large.
 fn answer() {
-    let mut lines = BufReader::new(std::io::stdin()).lines().map(|line| line.expect("an order"));
+    let mut lines = BufReader::new(std::io::stdin())
+        .lines()
+        .map(|line| line.expect("an order"));
     let mut next = || lines.next().expect("an order");
     let host = Host::start(&next().parse().expect("a secret"));
     let address = Address::from(next());
@@ -71,7 +103,11 @@ fn answer() {
     host.dial_with(
         &[address],
         1,
-        LinkSettings { streams, pacing: some(pacing * 1_000_000), ..Default::default() },
+        LinkSettings {
+            streams,
+            pacing: some(pacing * 1_000_000),
+            ..Default::default()
+        },
     );
     let plain = TcpStream::connect(("127.0.0.1", port)).expect("the other process");
     plain.set_nodelay(true).expect("a socket option");
@@ -125,7 +161,11 @@ struct Titin {
 impl Titin {
     fn new(side: Side, out: u32, back: u32) -> Self {
         let options = InboxOptions::default();
-        Titin { outlet: side.outlet(out, options), inlet: side.inlet(back, options), _side: side }
+        Titin {
+            outlet: side.outlet(out, options),
+            inlet: side.inlet(back, options),
+            _side: side,
+        }
     }
 }
 
@@ -144,8 +184,13 @@ struct Plain(TcpStream);
 impl Way for Plain {
     fn send(&mut self, payload: &[u8]) {
         let length = (payload.len() as u64).to_le_bytes();
-        let sent = self.0.write_vectored(&[IoSlice::new(&length), IoSlice::new(payload)]).expect("a write");
-        self.0.write_all(&payload[sent.saturating_sub(8)..]).expect("a write");
+        let sent = self
+            .0
+            .write_vectored(&[IoSlice::new(&length), IoSlice::new(payload)])
+            .expect("a write");
+        self.0
+            .write_all(&payload[sent.saturating_sub(8)..])
+            .expect("a write");
     }
 
     fn take(&mut self, room: &mut [u8]) -> Option<usize> {

@@ -84,7 +84,10 @@ fn take_all(inlet: &Inlet, numbers: Range<u64>, length: impl Fn(u64) -> usize) {
 fn check(message: &Message, sequence: u64, length: usize) {
     assert_eq!(message.head.sequence, sequence);
     assert_eq!(message.body.len(), length);
-    assert!(message.body[..] == pattern(sequence, length), "message {sequence} is damaged");
+    assert!(
+        message.body[..] == pattern(sequence, length),
+        "message {sequence} is damaged"
+    );
 }
 
 pub fn messages_of_a_conduit_arrive_in_order(make: fn() -> Pair) {
@@ -110,11 +113,30 @@ pub fn messages_of_a_conduit_arrive_in_order(make: fn() -> Pair) {
 pub fn any_size_arrives_whole(make: fn() -> Pair) {
     let pair = make();
     let (outlet, inlet) = pair.conduit(1);
-    let sizes = [0, 1, 63, 64, 65, 65_535, 65_536, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 17, 40 << 20];
+    let sizes = [
+        0,
+        1,
+        63,
+        64,
+        65,
+        65_535,
+        65_536,
+        PIECE - 1,
+        PIECE,
+        PIECE + 1,
+        3 * PIECE + 17,
+        40 << 20,
+    ];
     for (sequence, size) in (0..).zip(sizes) {
         outlet.send(&pattern(sequence, size));
         let message = expect(&inlet, sequence, size);
-        assert_eq!(message.body.as_ptr().align_offset(if size == 0 { 1 } else { 64 }), 0);
+        assert_eq!(
+            message
+                .body
+                .as_ptr()
+                .align_offset(if size == 0 { 1 } else { 64 }),
+            0
+        );
     }
 }
 
@@ -147,14 +169,22 @@ pub fn heads_and_metadata_arrive_as_sent(make: fn() -> Pair) {
     layout.names = vec!["x".into(), "größe".into()];
     let metas = [
         Meta::default(),
-        Meta { content: Content::Structure, slot: Some((3, 9)), ..Meta::default() },
+        Meta {
+            content: Content::Structure,
+            slot: Some((3, 9)),
+            ..Meta::default()
+        },
         Meta {
             content: Content::Array(layout),
             overlay: 4,
             definition: Some(vec![1; 5000]),
             ..Meta::default()
         },
-        Meta { content: Content::Structure, codings: vec![(Codec::Zstd, 1 << 40)], ..Meta::default() },
+        Meta {
+            content: Content::Structure,
+            codings: vec![(Codec::Zstd, 1 << 40)],
+            ..Meta::default()
+        },
     ];
     for (sequence, meta) in (0..).zip(metas.map(Arc::new)) {
         let head = Head {
@@ -166,7 +196,10 @@ pub fn heads_and_metadata_arrive_as_sent(make: fn() -> Pair) {
             timestamp: -0.5,
             next_timestamp: (sequence % 2 == 0).then_some(f64::INFINITY),
         };
-        pair.left.carrier.send(&Outgoing::new(head, &meta, &[])).unwrap();
+        pair.left
+            .carrier
+            .send(&Outgoing::new(head, &meta, &[]))
+            .unwrap();
         let message = inlet.receive();
         assert_eq!((message.head, message.meta), (head, meta));
     }
@@ -227,7 +260,11 @@ pub fn messages_outlive_what_brought_them(make: fn() -> Pair) {
     drop((outlet, pair));
     check(&taken, 0, 0);
     for (sequence, length) in (0..).zip(lengths).skip(1) {
-        check(&inlet.inbox.take().expect("it had arrived"), sequence, length);
+        check(
+            &inlet.inbox.take().expect("it had arrived"),
+            sequence,
+            length,
+        );
     }
     assert!(!inlet.inbox.exhausted(), "its end has never come");
 }
@@ -241,7 +278,10 @@ pub fn the_latest_message_takes_the_place_of_earlier_ones(make: fn() -> Pair) {
     }
     inlet.wait(|inbox| inbox.received() == BURST);
     let last = inlet.receive();
-    assert_eq!((last.head.sequence, &last.body[..]), (BURST - 1, &(BURST - 1).to_le_bytes()[..]));
+    assert_eq!(
+        (last.head.sequence, &last.body[..]),
+        (BURST - 1, &(BURST - 1).to_le_bytes()[..])
+    );
     assert!(inlet.inbox.take().is_none());
     outlet.end();
     outlet.wait(|window| window.settled());
@@ -266,7 +306,13 @@ pub fn messages_give_way_only_from_the_number_on_that_is_said(make: fn() -> Pair
         let pair = make();
         let (mut outlet, inlet) = pair.superseding(1);
         let stall = stalled.then(|| pair.stall());
-        for (sequence, first) in [(0, None), (1, Some(0)), (2, Some(0)), (3, None), (4, Some(3))] {
+        for (sequence, first) in [
+            (0, None),
+            (1, Some(0)),
+            (2, Some(0)),
+            (3, None),
+            (4, Some(3)),
+        ] {
             outlet.supersedes = first;
             outlet.send(&pattern(sequence, length));
         }
@@ -288,8 +334,11 @@ pub fn the_latest_message_does_so_while_the_receiver_is_stalled(make: fn() -> Pa
     // All together they would fill the machine's memory.
     let bytes = pattern(0, 1 << 20);
     for sequence in 0..BURST {
-        let length =
-            if sequence < 100 { bytes.len() } else { bytes.len() * usize::from(sequence % 100 == 0) };
+        let length = if sequence < 100 {
+            bytes.len()
+        } else {
+            bytes.len() * usize::from(sequence % 100 == 0)
+        };
         outlet.send(&bytes[..length]);
     }
     assert!(resident() < 1 << 30, "{} MiB are held", resident() >> 20);
@@ -420,7 +469,9 @@ pub fn a_forgotten_conduit_holds_nobody_up(make: fn() -> Pair) {
 
 pub fn several_may_send_at_once(make: fn() -> Pair) {
     let pair = make();
-    let conduits: Vec<_> = (0..6).map(|number| pair.limited(number, limits(8, 64 << 20))).collect();
+    let conduits: Vec<_> = (0..6)
+        .map(|number| pair.limited(number, limits(8, 64 << 20)))
+        .collect();
     let length = |sequence: u64, number: u64| match (sequence + number) % 10 {
         0 => 2 * PIECE + sequence as usize,
         1 => 100_000,
@@ -457,16 +508,25 @@ pub fn both_ends_may_send_large_messages_at_once(make: fn() -> Pair) {
 pub fn what_was_kept_for_a_stalled_receiver_arrives_in_order(make: fn() -> Pair) {
     let pair = make();
     let conduits: Vec<_> = (0..3).map(|number| pair.conduit(number)).collect();
-    let length =
-        |sequence: u64| if sequence.is_multiple_of(7) { 3 * PIECE + 1 } else { sequence as usize * 100 };
+    let length = |sequence: u64| {
+        if sequence.is_multiple_of(7) {
+            3 * PIECE + 1
+        } else {
+            sequence as usize * 100
+        }
+    };
     let stall = pair.stall();
     for sequence in 0..20 {
-        conduits.iter().for_each(|(outlet, _)| send_all(outlet, sequence..sequence + 1, length));
+        conduits
+            .iter()
+            .for_each(|(outlet, _)| send_all(outlet, sequence..sequence + 1, length));
     }
     drop(stall);
     // While that drains, more comes.
     for sequence in 20..40 {
-        conduits.iter().for_each(|(outlet, _)| send_all(outlet, sequence..sequence + 1, length));
+        conduits
+            .iter()
+            .for_each(|(outlet, _)| send_all(outlet, sequence..sequence + 1, length));
     }
     for (_, inlet) in &conduits {
         take_all(inlet, 0..40, length);
@@ -485,7 +545,10 @@ pub fn what_is_posted_waits_for_nobody_and_keeps_its_place(make: fn() -> Pair) {
             // From where it lies: nothing is copied, though nobody reads.
             _ => {
                 let sent = outlet.post(&bytes);
-                assert!(sent.copied == 0 || sent.by_socket, "message {sequence}: {sent:?}");
+                assert!(
+                    sent.copied == 0 || sent.by_socket,
+                    "message {sequence}: {sent:?}"
+                );
             }
         }
     }
@@ -516,7 +579,10 @@ pub fn messages_may_come_before_there_is_an_instance(make: fn() -> Pair) {
 /// Bytes of memory that this process has in use.
 pub fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs");
-    let pages: usize =
-        statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number of pages");
+    let pages: usize = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .expect("a number of pages");
     pages * rustix::param::page_size()
 }

@@ -40,8 +40,11 @@ impl Events {
     pub fn wait<T>(&self, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
         let mut state = self.state.lock().expect("never poisoned");
         loop {
-            let found =
-                state.events.iter().enumerate().find_map(|(index, event)| Some((index, pick(event)?)));
+            let found = state
+                .events
+                .iter()
+                .enumerate()
+                .find_map(|(index, event)| Some((index, pick(event)?)));
             if let Some((index, found)) = found {
                 state.events.remove(index);
                 progress();
@@ -107,7 +110,11 @@ impl Events {
     }
 
     fn note(&self, event: Event) {
-        self.state.lock().expect("never poisoned").events.push(event);
+        self.state
+            .lock()
+            .expect("never poisoned")
+            .events
+            .push(event);
         self.changed.notify_all();
     }
 }

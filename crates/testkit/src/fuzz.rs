@@ -45,10 +45,17 @@ pub const TARGETS: [Target; 8] = [
 
 /// The frames of a link, behind a byte that says how they are cut: however that is, they say the same.
 pub fn stream(bytes: &[u8]) -> Outcome {
-    let (step, bytes) = bytes.split_first().map_or((0, bytes), |(step, bytes)| (usize::from(*step), bytes));
+    let (step, bytes) = bytes
+        .split_first()
+        .map_or((0, bytes), |(step, bytes)| (usize::from(*step), bytes));
     let (whole, outcome) = read(bytes, bytes.len().max(1));
     let (cut, cut_outcome) = read(bytes, step + 1);
-    assert_eq!((&whole, &outcome), (&cut, &cut_outcome), "read {} bytes at a time", step + 1);
+    assert_eq!(
+        (&whole, &outcome),
+        (&cut, &cut_outcome),
+        "read {} bytes at a time",
+        step + 1
+    );
     outcome
 }
 
@@ -57,14 +64,21 @@ pub fn stream(bytes: &[u8]) -> Outcome {
 pub fn streams(bytes: &[u8]) -> Outcome {
     let (whole, outcome) = read_streams(bytes, usize::MAX);
     let (cut, cut_outcome) = read_streams(bytes, 7);
-    assert_eq!((&whole, &outcome), (&cut, &cut_outcome), "read 7 bytes at a time");
+    assert_eq!(
+        (&whole, &outcome),
+        (&cut, &cut_outcome),
+        "read 7 bytes at a time"
+    );
     outcome
 }
 
 /// The metadata of a message, behind eight bytes for the length of its payload.
 pub fn meta(bytes: &[u8]) -> Outcome {
-    let (total, bytes) =
-        bytes.split_first_chunk().map_or((0, bytes), |(total, rest)| (u64::from_le_bytes(*total), rest));
+    let (total, bytes) = bytes
+        .split_first_chunk()
+        .map_or((0, bytes), |(total, rest)| {
+            (u64::from_le_bytes(*total), rest)
+        });
     let meta = Meta::decode(bytes, total).map_err(text)?;
     assert_eq!(Meta::decode(&meta.encode(), total).as_ref(), Ok(&meta));
     Ok(())
@@ -79,7 +93,10 @@ pub fn structure(bytes: &[u8]) -> Outcome {
     assert_eq!(again.len() as u64, encoded.length);
     let decoded = structure::decode(&again).expect("what was encoded can be decoded");
     // Not compared as values: a number may be none.
-    assert_eq!(format!("{:?}", within(&decoded, &again)), format!("{value:?}"));
+    assert_eq!(
+        format!("{:?}", within(&decoded, &again)),
+        format!("{value:?}")
+    );
     Ok(())
 }
 
@@ -102,16 +119,26 @@ pub fn control(bytes: &[u8]) -> Outcome {
         accepts::<Mail>(bytes),
         accepts::<FieldSteps>(bytes),
         decode_overlay(bytes).map(drop).map_err(text),
-        Connection::from_json(&String::from_utf8_lossy(bytes)).map(drop).map_err(text),
+        Connection::from_json(&String::from_utf8_lossy(bytes))
+            .map(drop)
+            .map_err(text),
     ];
-    outcomes.into_iter().reduce(|found, next| if found.is_ok() { found } else { next }).expect("not empty")
+    outcomes
+        .into_iter()
+        .reduce(|found, next| if found.is_ok() { found } else { next })
+        .expect("not empty")
 }
 
 /// What a stranger says to a listener and to a dialler, behind a byte that says how it is cut: it never gets in.
 pub fn handshake(bytes: &[u8]) -> Outcome {
-    let (step, bytes) = bytes.split_first().map_or((0, bytes), |(step, bytes)| (usize::from(*step), bytes));
+    let (step, bytes) = bytes
+        .split_first()
+        .map_or((0, bytes), |(step, bytes)| (usize::from(*step), bytes));
     let secret = secret();
-    let ends = [Handshake::listen(secret.clone()), Handshake::dial(secret, Purpose::Data).0];
+    let ends = [
+        Handshake::listen(secret.clone()),
+        Handshake::dial(secret, Purpose::Data).0,
+    ];
     let mut outcome = Ok(());
     for mut end in ends {
         for piece in bytes.chunks(step + 1) {
@@ -136,7 +163,10 @@ pub fn handshake(bytes: &[u8]) -> Outcome {
 /// A text as a description: what is accepted is flattened, written and read again.
 pub fn description(bytes: &[u8]) -> Outcome {
     let text = &*String::from_utf8_lossy(bytes);
-    let options = LoadOptions { start: Start::ByHand, ..LoadOptions::default() };
+    let options = LoadOptions {
+        start: Start::ByHand,
+        ..LoadOptions::default()
+    };
     let description = match load_texts(&[("fuzz", text)], &options) {
         Ok(description) => description,
         Err(report) => {
@@ -144,13 +174,19 @@ pub fn description(bytes: &[u8]) -> Outcome {
             return Err(report.to_string());
         }
     };
-    let network = description.network(None).expect("what was accepted can be flattened");
+    let network = description
+        .network(None)
+        .expect("what was accepted can be flattened");
     for instance in network.instances().take(100) {
         assert!(network.instance_id(&instance).is_some());
     }
     for id in (0..network.conduit_count()).take(1000) {
         let ends = network.conduit(ConduitId(id)).expect("a conduit has ends");
-        assert!([ends.sender, ends.receiver].iter().all(|end| network.instance_id(end).is_some()));
+        assert!(
+            [ends.sender, ends.receiver]
+                .iter()
+                .all(|end| network.instance_id(end).is_some())
+        );
     }
     let written = description.to_ymmsl();
     if let Err(report) = load_texts(&[("written", &written)], &options) {
@@ -195,7 +231,10 @@ fn feed(
             }
             Ok(count)
         };
-        outcome = reader.read_stream(number, out, fill).map(drop).map_err(|lost| lost.to_string());
+        outcome = reader
+            .read_stream(number, out, fill)
+            .map(drop)
+            .map_err(|lost| lost.to_string());
     }
     outcome
 }
@@ -203,7 +242,12 @@ fn feed(
 fn describe(received: &Received) -> String {
     match received {
         Received::Message(message) => {
-            format!("{:?} {:?} {:?}", message.head, message.meta, &message.body[..])
+            format!(
+                "{:?} {:?} {:?}",
+                message.head,
+                message.meta,
+                &message.body[..]
+            )
         }
         other => format!("{other:?}"),
     }
@@ -219,7 +263,9 @@ fn within<'a>(value: &Value<Range<usize>>, payload: &'a [u8]) -> Value<&'a [u8]>
         Value::Text(value) => Value::Text(value.clone()),
         Value::Bytes(span) => Value::Bytes(&payload[span.clone()]),
         Value::Array(layout, span) => Value::Array(layout.clone(), &payload[span.clone()]),
-        Value::List(values) => Value::List(values.iter().map(|value| within(value, payload)).collect()),
+        Value::List(values) => {
+            Value::List(values.iter().map(|value| within(value, payload)).collect())
+        }
         Value::Map(entries) => {
             let entry = |(name, value): &(String, _)| (name.clone(), within(value, payload));
             Value::Map(entries.iter().map(entry).collect())
@@ -232,5 +278,7 @@ fn text(error: Malformed) -> String {
 }
 
 fn secret() -> Secret {
-    "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2".parse().expect("64 digits")
+    "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2"
+        .parse()
+        .expect("64 digits")
 }

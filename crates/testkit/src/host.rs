@@ -33,10 +33,17 @@ impl Host {
     /// A host of the run with this secret, and with these conduit ends.
     pub fn start_with(secret: &Secret, exchange: Exchange) -> Self {
         let (exchange, events) = (Arc::new(exchange), Arc::new(Events::default()));
-        let reactor = Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone(), PATIENCE);
+        let reactor =
+            Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone(), PATIENCE);
         let reactor = reactor.expect("a reactor starts");
         let directory = tempfile::tempdir().expect("a directory");
-        Host { exchange, events, reactor, directory, _watchdog: Watchdog::start() }
+        Host {
+            exchange,
+            events,
+            reactor,
+            directory,
+            _watchdog: Watchdog::start(),
+        }
     }
 
     /// A folder that goes with it.
@@ -46,13 +53,17 @@ impl Host {
 
     /// Listens on loopback.
     pub fn listen(&self) -> Address {
-        self.reactor.listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).expect("a port is free")
+        self.reactor
+            .listen(IpAddr::V4(Ipv4Addr::LOCALHOST))
+            .expect("a port is free")
     }
 
     /// Listens at a file, which is gone with this.
     pub fn listen_shm(&self) -> Address {
         let path = self.directory().join("here");
-        self.reactor.listen_shm(path.to_str().expect("a plain name")).expect("a file can be made")
+        self.reactor
+            .listen_shm(path.to_str().expect("a plain name"))
+            .expect("a file can be made")
     }
 
     /// Begins to dial.
@@ -66,8 +77,16 @@ impl Host {
     }
 
     /// Begins to dial, and gives up after so long.
-    pub fn dial_within(&self, addresses: &[Address], tag: u128, settings: LinkSettings, patience: Duration) {
-        let begun = self.reactor.dial(addresses, Purpose::Data, tag, None, settings, patience);
+    pub fn dial_within(
+        &self,
+        addresses: &[Address],
+        tag: u128,
+        settings: LinkSettings,
+        patience: Duration,
+    ) {
+        let begun = self
+            .reactor
+            .dial(addresses, Purpose::Data, tag, None, settings, patience);
         begun.expect("addresses that can be dialled");
     }
 }

@@ -4,7 +4,8 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use titin_transport::{
-    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, Message, Outgoing, Room, Sent, Window,
+    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, Message, Outgoing, Room, Sent,
+    Window,
 };
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, Order};
@@ -68,7 +69,11 @@ impl Pair {
             bell: Arc::default(),
             tcp: None,
         };
-        Pair { left: side(), right: side(), _watchdog: Watchdog::start() }
+        Pair {
+            left: side(),
+            right: side(),
+            _watchdog: Watchdog::start(),
+        }
     }
 
     /// Two processes, as far as titin can tell, and a connection over loopback.
@@ -78,7 +83,10 @@ impl Pair {
 
     /// As [`Pair::tcp`], where so many streams carry large messages.
     pub fn streams(count: u32) -> Self {
-        Self::set(LinkSettings { streams: Some(count), ..LinkSettings::default() })
+        Self::set(LinkSettings {
+            streams: Some(count),
+            ..LinkSettings::default()
+        })
     }
 
     /// As [`Pair::tcp`], with these settings of the link.
@@ -86,7 +94,11 @@ impl Pair {
         let secret = Secret::random();
         let (left, right) = (Host::start(&secret), Host::start(&secret));
         left.dial_with(&[right.listen()], 0, settings);
-        Pair { left: left.into(), right: right.into(), _watchdog: Watchdog::start() }
+        Pair {
+            left: left.into(),
+            right: right.into(),
+            _watchdog: Watchdog::start(),
+        }
     }
 
     /// Two processes of one host, as far as titin can tell, and the memory that they share.
@@ -94,7 +106,11 @@ impl Pair {
         let secret = Secret::random();
         let (left, right) = (Host::start(&secret), Host::start(&secret));
         left.dial(&[right.listen_shm()], 0);
-        Pair { left: left.into(), right: right.into(), _watchdog: Watchdog::start() }
+        Pair {
+            left: left.into(),
+            right: right.into(),
+            _watchdog: Watchdog::start(),
+        }
     }
 
     /// The same, with so many bytes of memory to share.
@@ -103,7 +119,11 @@ impl Pair {
         let host = || Host::start_with(&secret, Exchange::with_ceiling(bytes));
         let (left, right) = (host(), host());
         left.dial(&[right.listen_shm()], 0);
-        Pair { left: left.into(), right: right.into(), _watchdog: Watchdog::start() }
+        Pair {
+            left: left.into(),
+            right: right.into(),
+            _watchdog: Watchdog::start(),
+        }
     }
 
     /// A conduit from left to right, with the usual limits.
@@ -113,12 +133,18 @@ impl Pair {
 
     /// A conduit from left to right whose messages all take the place of those before them.
     pub fn superseding(&self, number: u32) -> (Outlet, Inlet) {
-        (self.left.superseding(number), self.right.inlet(number, InboxOptions::default()))
+        (
+            self.left.superseding(number),
+            self.right.inlet(number, InboxOptions::default()),
+        )
     }
 
     /// A conduit from left to right, with these limits.
     pub fn limited(&self, number: u32, options: InboxOptions) -> (Outlet, Inlet) {
-        (self.left.outlet(number, options), self.right.inlet(number, options))
+        (
+            self.left.outlet(number, options),
+            self.right.inlet(number, options),
+        )
     }
 
     /// Keeps the right end from taking in anything, where the medium is one that could be kept from it.
@@ -135,29 +161,59 @@ impl Side {
     /// Conduit ends of a host without a link of its own: what comes from peers by hand is taken, and not answered.
     pub fn of(host: &Host) -> Self {
         let exchange = host.exchange.clone();
-        Side { carrier: Arc::new(Inproc::new(Arc::default())), exchange, bell: Arc::default(), tcp: None }
+        Side {
+            carrier: Arc::new(Inproc::new(Arc::default())),
+            exchange,
+            bell: Arc::default(),
+            tcp: None,
+        }
     }
 
     /// The sending end of a conduit.
     pub fn outlet(&self, number: u32, options: InboxOptions) -> Outlet {
         let conduit = ConduitId(number);
-        let window = Arc::new(Window::new(self.bell.clone(), options.messages, options.bytes));
+        let window = Arc::new(Window::new(
+            self.bell.clone(),
+            options.messages,
+            options.bytes,
+        ));
         self.exchange.open_window(conduit, window.clone());
-        let (carrier, bell, exchange) = (self.carrier.clone(), self.bell.clone(), self.exchange.clone());
-        Outlet { conduit, window, supersedes: None, carrier, bell, exchange }
+        let (carrier, bell, exchange) = (
+            self.carrier.clone(),
+            self.bell.clone(),
+            self.exchange.clone(),
+        );
+        Outlet {
+            conduit,
+            window,
+            supersedes: None,
+            carrier,
+            bell,
+            exchange,
+        }
     }
 
     /// The sending end of a conduit whose messages all take the place of those before them.
     pub fn superseding(&self, number: u32) -> Outlet {
-        let limits = InboxOptions { messages: u64::MAX, bytes: u64::MAX };
-        Outlet { supersedes: Some(0), ..self.outlet(number, limits) }
+        let limits = InboxOptions {
+            messages: u64::MAX,
+            bytes: u64::MAX,
+        };
+        Outlet {
+            supersedes: Some(0),
+            ..self.outlet(number, limits)
+        }
     }
 
     /// The receiving end of a conduit.
     pub fn inlet(&self, number: u32, options: InboxOptions) -> Inlet {
         let inbox = self.exchange.inbox(ConduitId(number));
         inbox.attach(self.bell.clone(), self.carrier.clone(), options);
-        Inlet { inbox, carrier: self.carrier.clone(), bell: self.bell.clone() }
+        Inlet {
+            inbox,
+            carrier: self.carrier.clone(),
+            bell: self.bell.clone(),
+        }
     }
 }
 
@@ -171,16 +227,23 @@ impl Outlet {
     pub fn send_parts(&self, parts: &[IoSlice<'_>]) -> Sent {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         let sequence = self.claim(length);
-        self.send_numbered(sequence, parts).expect("the other end is there")
+        self.send_numbered(sequence, parts)
+            .expect("the other end is there")
     }
 
     /// Posts a copy of these bytes, in memory of the medium's own kind.
     pub fn post(&self, bytes: &[u8]) -> Sent {
-        let mut memory = self.exchange.loan(bytes.len() as u64).expect("there is memory");
+        let mut memory = self
+            .exchange
+            .loan(bytes.len() as u64)
+            .expect("there is memory");
         memory.rest().copy_from_slice(bytes);
         let copy = Arc::new(memory.finish());
         let meta = Arc::new(meta(bytes.len() as u64));
-        let (head, parts) = (head(self.conduit, self.claim(bytes.len() as u64)), [IoSlice::new(&copy)]);
+        let (head, parts) = (
+            head(self.conduit, self.claim(bytes.len() as u64)),
+            [IoSlice::new(&copy)],
+        );
         let message = Outgoing::new(head, &meta, &parts);
         message.share(copy.clone());
         let sent = self.carrier.post(&message).expect("the other end is there");
@@ -189,10 +252,19 @@ impl Outlet {
     }
 
     /// Sends the message of this number, whatever the window says.
-    pub fn send_numbered(&self, sequence: u64, parts: &[IoSlice<'_>]) -> Result<Sent, titin_transport::Lost> {
+    pub fn send_numbered(
+        &self,
+        sequence: u64,
+        parts: &[IoSlice<'_>],
+    ) -> Result<Sent, titin_transport::Lost> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
-        let meta = Arc::new(Meta { supersedes: self.supersedes, ..meta(length) });
-        let sent = self.carrier.send(&Outgoing::new(head(self.conduit, sequence), &meta, parts));
+        let meta = Arc::new(Meta {
+            supersedes: self.supersedes,
+            ..meta(length)
+        });
+        let sent = self
+            .carrier
+            .send(&Outgoing::new(head(self.conduit, sequence), &meta, parts));
         progress();
         sent
     }
@@ -219,7 +291,9 @@ impl Outlet {
 
     /// Waits until the window is as wanted.
     pub fn wait(&self, wanted: impl Fn(&Window) -> bool) {
-        until(&self.bell, Some(&*self.carrier), || wanted(&self.window).then_some(()));
+        until(&self.bell, Some(&*self.carrier), || {
+            wanted(&self.window).then_some(())
+        });
     }
 }
 
@@ -231,7 +305,9 @@ impl Inlet {
 
     /// Waits until the inbox is as wanted.
     pub fn wait(&self, wanted: impl Fn(&Inbox) -> bool) {
-        until(&self.bell, Some(&*self.carrier), || wanted(&self.inbox).then_some(()));
+        until(&self.bell, Some(&*self.carrier), || {
+            wanted(&self.inbox).then_some(())
+        });
     }
 }
 
@@ -246,7 +322,12 @@ impl From<Host> for Side {
     fn from(host: Host) -> Self {
         let link = host.events.opened();
         let (exchange, carrier) = (host.exchange.clone(), link.carrier());
-        Side { exchange, carrier, bell: Arc::default(), tcp: Some((host, link)) }
+        Side {
+            exchange,
+            carrier,
+            bell: Arc::default(),
+            tcp: Some((host, link)),
+        }
     }
 }
 
@@ -270,11 +351,18 @@ fn head(conduit: ConduitId, sequence: u64) -> Head {
 }
 
 fn meta(length: u64) -> Meta {
-    Meta { content: Content::Array(Layout::new(Dtype::UInt8, Order::C, [length])), ..Meta::default() }
+    Meta {
+        content: Content::Array(Layout::new(Dtype::UInt8, Order::C, [length])),
+        ..Meta::default()
+    }
 }
 
 /// Waits at a bell until there is what is looked for, which may come by a carrier.
-pub fn until<T>(bell: &Doorbell, carrier: Option<&dyn Carrier>, mut poll: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(
+    bell: &Doorbell,
+    carrier: Option<&dyn Carrier>,
+    mut poll: impl FnMut() -> Option<T>,
+) -> T {
     loop {
         let rings = bell.rings();
         if let Some(found) = poll() {

@@ -14,14 +14,21 @@ pub struct Peer(pub TcpStream);
 impl Peer {
     /// Connects, and says nothing.
     pub fn connect(address: &Address) -> Self {
-        let Address::Tcp(host, port) = address else { panic!("{address} is not of tcp") };
+        let Address::Tcp(host, port) = address else {
+            panic!("{address} is not of tcp")
+        };
         let stream = TcpStream::connect((host.as_str(), *port)).expect("somebody listens");
         stream.set_nodelay(true).expect("a socket option");
         Peer(stream)
     }
 
     /// Connects and proves that it knows the secret; `write` sends the bytes, the last of them with `behind` added.
-    pub fn enter(address: &Address, secret: &Secret, behind: &[u8], write: fn(&mut Self, &[u8])) -> Self {
+    pub fn enter(
+        address: &Address,
+        secret: &Secret,
+        behind: &[u8],
+        write: fn(&mut Self, &[u8]),
+    ) -> Self {
         Peer::enter_for(Purpose::Data, address, secret, behind, write)
     }
 
@@ -30,19 +37,35 @@ impl Peer {
         let key = EndpointId::random().0 as u64;
         let mut first = Peer::enter_first(address, secret, key, count);
         let mut answer = [0; 64];
-        first.0.read_exact(&mut answer).expect("the listener agrees");
-        let further = (1..=count).map(|number| Peer::enter_further(address, secret, key, number, &[]));
+        first
+            .0
+            .read_exact(&mut answer)
+            .expect("the listener agrees");
+        let further =
+            (1..=count).map(|number| Peer::enter_further(address, secret, key, number, &[]));
         std::iter::once(first).chain(further).collect()
     }
 
     /// The first stream of a link that is to have so many further ones.
     pub fn enter_first(address: &Address, secret: &Secret, key: u64, count: u64) -> Self {
-        let streams = header(&Frame::Streams { key, count, pacing: 0, send_buffer: 0, receive_buffer: 0 });
+        let streams = header(&Frame::Streams {
+            key,
+            count,
+            pacing: 0,
+            send_buffer: 0,
+            receive_buffer: 0,
+        });
         Peer::enter_for(Purpose::Streams, address, secret, &streams, Peer::write)
     }
 
     /// A further stream, with bytes right behind.
-    pub fn enter_further(address: &Address, secret: &Secret, key: u64, number: u64, behind: &[u8]) -> Self {
+    pub fn enter_further(
+        address: &Address,
+        secret: &Secret,
+        key: u64,
+        number: u64,
+        behind: &[u8],
+    ) -> Self {
         let bytes = [&header(&Frame::Join { key, number })[..], behind].concat();
         Peer::enter_for(Purpose::Stream, address, secret, &bytes, Peer::write)
     }
@@ -65,8 +88,14 @@ impl Peer {
         let mut proved = false;
         loop {
             let mut bytes = [0; 1];
-            assert_eq!(peer.0.read(&mut bytes).expect("bytes of the handshake"), 1, "the listener hung up");
-            let progress = handshake.advance(&bytes).expect("the listener knows the secret");
+            assert_eq!(
+                peer.0.read(&mut bytes).expect("bytes of the handshake"),
+                1,
+                "the listener hung up"
+            );
+            let progress = handshake
+                .advance(&bytes)
+                .expect("the listener knows the secret");
             if progress.agreed.is_some() {
                 return peer;
             }
@@ -79,7 +108,12 @@ impl Peer {
     /// Writes bytes all at once. That the other end has hung up meanwhile is no error.
     pub fn write(&mut self, bytes: &[u8]) {
         match self.0.write_all(bytes) {
-            Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+                ) =>
+            {
                 panic!("writing failed: {error}")
             }
             _ => {}
@@ -95,7 +129,9 @@ impl Peer {
     pub fn drain(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self.0.read_to_end(&mut bytes) {
-            Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("reading failed: {error}"),
+            Err(error) if error.kind() != ErrorKind::ConnectionReset => {
+                panic!("reading failed: {error}")
+            }
             _ => bytes,
         }
     }
@@ -104,31 +140,59 @@ impl Peer {
 /// The bytes of a message whose payload is cut into pieces of this length.
 pub fn message(conduit: u32, sequence: u64, body: &[u8], piece: usize) -> Vec<u8> {
     let conduit = ConduitId(conduit);
-    let meta = Meta { content: Content::Structure, ..Meta::default() }.encode();
+    let meta = Meta {
+        content: Content::Structure,
+        ..Meta::default()
+    }
+    .encode();
     let head = Head::new(conduit, sequence, sequence as f64, None);
     let first = piece.min(body.len());
-    let data = Frame::Data { head, meta: meta.len() as u32, body: first as u64, total: body.len() as u64 };
+    let data = Frame::Data {
+        head,
+        meta: meta.len() as u32,
+        body: first as u64,
+        total: body.len() as u64,
+    };
     let mut bytes = [&header(&data)[..], &meta, &body[..first]].concat();
     for (index, rest) in body[first..].chunks(piece.max(1)).enumerate() {
         let offset = (first + index * piece) as u64;
-        bytes.extend(header(&Frame::More { conduit, sequence, body: rest.len() as u64, offset }));
+        bytes.extend(header(&Frame::More {
+            conduit,
+            sequence,
+            body: rest.len() as u64,
+            offset,
+        }));
         bytes.extend_from_slice(rest);
     }
     bytes
 }
 
 /// The bytes of a message that comes over several streams: its head, for the first one, and pieces that begin at these offsets.
-pub fn striped(conduit: u32, sequence: u64, body: &[u8], offsets: &[usize]) -> (Vec<u8>, Vec<Vec<u8>>) {
+pub fn striped(
+    conduit: u32,
+    sequence: u64,
+    body: &[u8],
+    offsets: &[usize],
+) -> (Vec<u8>, Vec<Vec<u8>>) {
     let mut whole = message(conduit, sequence, body, 0);
     whole.truncate(128);
     let ends = offsets[1..].iter().copied().chain([body.len()]);
     let piece = |(offset, end): (usize, usize)| {
         let (offset, bytes) = (offset as u64, &body[offset..end]);
         let (conduit, total) = (ConduitId(conduit), body.len() as u64);
-        let frame = Frame::Piece { conduit, sequence, body: bytes.len() as u64, offset, total };
+        let frame = Frame::Piece {
+            conduit,
+            sequence,
+            body: bytes.len() as u64,
+            offset,
+            total,
+        };
         [&header(&frame)[..], bytes].concat()
     };
-    (whole, offsets.iter().copied().zip(ends).map(piece).collect())
+    (
+        whole,
+        offsets.iter().copied().zip(ends).map(piece).collect(),
+    )
 }
 
 /// The bytes of a frame's header.

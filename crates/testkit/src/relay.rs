@@ -22,7 +22,9 @@ impl Relay {
 
     /// Passes on to this address; but first hangs up on so many connections, and takes so many without a word.
     pub fn start_reluctant(to: Address, hung_up: usize, ignored: usize) -> Self {
-        let Address::Tcp(host, port) = to else { panic!("{to} is not of tcp") };
+        let Address::Tcp(host, port) = to else {
+            panic!("{to} is not of tcp")
+        };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let here = listener.local_addr().expect("bound");
         let connections: Arc<Mutex<Vec<[TcpStream; 2]>>> = Arc::default();
@@ -47,7 +49,11 @@ impl Relay {
                 known.push([near, far]);
             }
         });
-        Relay { address: Address::Tcp(here.ip().to_string(), here.port()), connections, admitted }
+        Relay {
+            address: Address::Tcp(here.ip().to_string(), here.port()),
+            connections,
+            admitted,
+        }
     }
 
     /// Where it listens.
@@ -62,12 +68,19 @@ impl Relay {
 
     /// Cuts a connection, of those that were made in the order in which they were.
     pub fn cut(&self, number: usize) {
-        self.connections.lock().expect("never poisoned")[number].iter().for_each(cut);
+        self.connections.lock().expect("never poisoned")[number]
+            .iter()
+            .for_each(cut);
     }
 
     /// Cuts all connections, the first one first.
     pub fn cut_all(&self) {
-        self.connections.lock().expect("never poisoned").iter().flatten().for_each(cut);
+        self.connections
+            .lock()
+            .expect("never poisoned")
+            .iter()
+            .flatten()
+            .for_each(cut);
     }
 }
 

@@ -33,7 +33,10 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         progress();
-        WATCHED.lock().expect("never poisoned").retain(|(number, _)| *number != self.0);
+        WATCHED
+            .lock()
+            .expect("never poisoned")
+            .retain(|(number, _)| *number != self.0);
     }
 }
 
@@ -45,7 +48,10 @@ fn watch() {
         let watched = WATCHED.lock().expect("never poisoned").clone();
         if steps == seen && !watched.is_empty() {
             let names: Vec<String> = watched.into_iter().map(|(_, name)| name).collect();
-            eprintln!("watchdog: nothing has happened for {LIMIT:?} in {}", names.join(", "));
+            eprintln!(
+                "watchdog: nothing has happened for {LIMIT:?} in {}",
+                names.join(", ")
+            );
             std::process::abort();
         }
         seen = steps;

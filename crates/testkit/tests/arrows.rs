@@ -11,14 +11,32 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("titin-array", &[]),
     ("titin-wire", &["titin-model"]),
     ("titin-transport", &["titin-wire"]),
-    ("titin-runtime", &["titin-transport", "titin-array", "titin-wire", "titin-model"]),
+    (
+        "titin-runtime",
+        &[
+            "titin-transport",
+            "titin-array",
+            "titin-wire",
+            "titin-model",
+        ],
+    ),
     ("titin-components", &["titin-runtime"]),
-    ("titin-manager", &["titin-transport", "titin-wire", "titin-model"]),
+    (
+        "titin-manager",
+        &["titin-transport", "titin-wire", "titin-model"],
+    ),
     ("titin-relay", &["titin-transport", "titin-wire"]),
     ("titin-capi", &["titin-runtime"]),
     (
         "titin-cli",
-        &["titin-model", "titin-array", "titin-runtime", "titin-components", "titin-manager", "titin-relay"],
+        &[
+            "titin-model",
+            "titin-array",
+            "titin-runtime",
+            "titin-components",
+            "titin-manager",
+            "titin-relay",
+        ],
     ),
     ("titin-host", &[]),
     ("titin-python", &[]),
@@ -33,7 +51,10 @@ const TESTKIT: &str = "titin-testkit";
 fn dependencies_point_one_way() {
     let metadata = metadata();
     let ours: BTreeSet<&str> = packages(&metadata).map(name).collect();
-    assert!(ours.contains("titin-wire") && ours.contains(TESTKIT), "{ours:?}");
+    assert!(
+        ours.contains("titin-wire") && ours.contains(TESTKIT),
+        "{ours:?}"
+    );
     for package in packages(&metadata) {
         let from = name(package);
         for dependency in package["dependencies"].as_array().expect("a list") {
@@ -46,21 +67,39 @@ fn dependencies_point_one_way() {
                 continue;
             }
             if to == TESTKIT {
-                assert!(only_for_tests, "{from} may use {TESTKIT} as a development dependency only");
+                assert!(
+                    only_for_tests,
+                    "{from} may use {TESTKIT} as a development dependency only"
+                );
                 continue;
             }
             let arrows = ARROWS.iter().find(|(crate_name, _)| *crate_name == from);
             let (_, allowed) =
                 arrows.unwrap_or_else(|| panic!("{from} is new: say in this test what it may use"));
-            assert!(allowed.contains(&to), "{from} must not use {to}; it may use {allowed:?}");
+            assert!(
+                allowed.contains(&to),
+                "{from} must not use {to}; it may use {allowed:?}"
+            );
         }
     }
 }
 
 #[test]
 fn unsafe_code_is_forbidden_where_it_has_no_business() {
-    for crate_name in ["model", "array", "wire", "runtime", "components", "manager", "cli", "testkit"] {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(crate_name).join("src");
+    for crate_name in [
+        "model",
+        "array",
+        "wire",
+        "runtime",
+        "components",
+        "manager",
+        "cli",
+        "testkit",
+    ] {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join(crate_name)
+            .join("src");
         let files = ["lib.rs", "main.rs"].map(|file| root.join(file));
         for file in files.into_iter().filter(|file| file.exists()) {
             let text = std::fs::read_to_string(&file).unwrap();
@@ -79,12 +118,19 @@ fn unsafe_code_of_the_transport_stands_in_two_files() {
     let allowed = [root.join("copy.rs"), root.join("shm/memory.rs")];
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for entry in std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             if entry.is_dir() {
                 folders.push(entry);
             } else if !allowed.contains(&entry) {
                 let text = std::fs::read_to_string(&entry).unwrap();
-                assert!(!text.contains("allow(unsafe_code)"), "{} allows unsafe code", entry.display());
+                assert!(
+                    !text.contains("allow(unsafe_code)"),
+                    "{} allows unsafe code",
+                    entry.display()
+                );
             }
         }
     }
@@ -93,11 +139,21 @@ fn unsafe_code_of_the_transport_stands_in_two_files() {
 fn metadata() -> Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 

@@ -8,12 +8,19 @@ use titin_testkit::fuzz::{TARGETS, seeds};
 #[test]
 fn the_corpus_is_read_or_refused() {
     for (name, enter) in TARGETS {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../fuzz/corpus")
+            .join(name);
         let mut good = 0;
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             let outcome = enter(&std::fs::read(&path).unwrap());
-            if path.file_name().unwrap().to_string_lossy().starts_with("good_") {
+            if path
+                .file_name()
+                .unwrap()
+                .to_string_lossy()
+                .starts_with("good_")
+            {
                 assert_eq!(outcome, Ok(()), "{}", path.display());
                 good += 1;
             }
@@ -41,8 +48,15 @@ fn seeds_cut_short_or_changed_are_read_or_refused() {
 fn seeds_are_the_bytes_of_the_corpus() {
     for (name, _) in TARGETS {
         for (seed, bytes) in seeds(name) {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name).join(seed);
-            assert!(std::fs::read(&path).unwrap() == bytes, "{} has other bytes", path.display());
+            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../fuzz/corpus")
+                .join(name)
+                .join(seed);
+            assert!(
+                std::fs::read(&path).unwrap() == bytes,
+                "{} has other bytes",
+                path.display()
+            );
         }
     }
 }

@@ -37,7 +37,10 @@ fn the_corpora_are_read_without_a_panic() {
 #[test]
 fn texts_cut_short_are_read_without_a_panic() {
     for text in corpora() {
-        for end in (0..text.len()).step_by(7).filter(|end| text.is_char_boundary(*end)) {
+        for end in (0..text.len())
+            .step_by(7)
+            .filter(|end| text.is_char_boundary(*end))
+        {
             check(&text[..end]);
         }
     }

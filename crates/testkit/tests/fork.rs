@@ -17,7 +17,8 @@ fn a_child_keeps_no_connection_open() {
         nix::unistd::ForkResult::Child => {
             drop(live);
             // SAFETY: taken out of the table, they are ours to close, and nobody else will.
-            descriptors::take_all().for_each(|raw| drop(unsafe { std::os::fd::OwnedFd::from_raw_fd(raw) }));
+            descriptors::take_all()
+                .for_each(|raw| drop(unsafe { std::os::fd::OwnedFd::from_raw_fd(raw) }));
             let _ = tell.write_all(b"1");
             let _ = lives.read(&mut [0]);
             // SAFETY: ends the process without running anything of the parent's.

@@ -37,13 +37,23 @@ fn unknown_frames() {
 
 #[test]
 fn pieces_that_follow_nothing() {
-    let more = |offset, sequence| header(&Frame::More { conduit: CONDUIT, sequence, body: 10, offset });
+    let more = |offset, sequence| {
+        header(&Frame::More {
+            conduit: CONDUIT,
+            sequence,
+            body: 10,
+            offset,
+        })
+    };
     assert_verdict(&more(0, 0), "follow nothing");
     let begun = message(1, 0, &pattern(0, 100), 50)[..64 + 64 + 50].to_vec();
     assert_verdict(&[&begun[..], &more(51, 0)].concat(), "follow nothing");
     assert_verdict(&[&begun[..], &more(50, 1)].concat(), "follow nothing");
     assert_verdict(&[&begun[..], &more(95, 0)].concat(), "follow nothing");
-    assert_verdict(&[&begun[..], &begun[..]].concat(), "before the last one has ended");
+    assert_verdict(
+        &[&begun[..], &begun[..]].concat(),
+        "before the last one has ended",
+    );
 }
 
 #[test]
@@ -75,10 +85,16 @@ fn metadata_that_does_not_describe_the_payload() {
 
 #[test]
 fn messages_out_of_order() {
-    assert_verdict(&message(1, 1, b"early", 10), "number 1 on conduit 1, expected 0");
+    assert_verdict(
+        &message(1, 1, b"early", 10),
+        "number 1 on conduit 1, expected 0",
+    );
     let twice = [message(1, 0, b"once", 10), message(1, 0, b"again", 10)].concat();
     assert_verdict(&twice, "number 0 on conduit 1, expected 1");
-    let end = header(&Frame::End { conduit: CONDUIT, sequence: 1 });
+    let end = header(&Frame::End {
+        conduit: CONDUIT,
+        sequence: 1,
+    });
     assert_verdict(&end, "after 1 messages on conduit 1, of 0 received");
     let behind = [&message(1, 0, b"", 10)[..], &end, &message(1, 1, b"", 10)].concat();
     assert_verdict(&behind, "number 1 on conduit 1");
@@ -90,7 +106,12 @@ fn an_end_in_the_middle_of_a_frame() {
         let secret = Secret::random();
         let host = Host::start(&secret);
         let bytes = message(1, 0, &pattern(0, 100), 50);
-        drop(Peer::enter(&host.listen(), &secret, &bytes[..length], Peer::write));
+        drop(Peer::enter(
+            &host.listen(),
+            &secret,
+            &bytes[..length],
+            Peer::write,
+        ));
         assert_eq!(host.events.lost(), Lost::Closed);
         assert_eq!(host.exchange.inbox(CONDUIT).received(), 0);
     }
@@ -100,13 +121,27 @@ fn an_end_in_the_middle_of_a_frame() {
 fn answers_about_conduits_that_are_not() {
     let secret = Secret::random();
     let host = Host::start(&secret);
-    let ack = Ack { received: u64::MAX, consumed: u64::MAX, bytes: u64::MAX, ended: true };
+    let ack = Ack {
+        received: u64::MAX,
+        consumed: u64::MAX,
+        bytes: u64::MAX,
+        ended: true,
+    };
     let side = titin_testkit::Side::of(&host);
     let outlet = side.outlet(9, InboxOptions::default());
     let bytes = [
-        header(&Frame::Acknowledge { conduit: CONDUIT, ack }),
-        header(&Frame::Acknowledge { conduit: outlet.conduit, ack }),
-        header(&Frame::Ask { conduit: CONDUIT, sequence: u64::MAX }),
+        header(&Frame::Acknowledge {
+            conduit: CONDUIT,
+            ack,
+        }),
+        header(&Frame::Acknowledge {
+            conduit: outlet.conduit,
+            ack,
+        }),
+        header(&Frame::Ask {
+            conduit: CONDUIT,
+            sequence: u64::MAX,
+        }),
         header(&Frame::Control { body: 0 }),
     ]
     .concat();
@@ -134,7 +169,11 @@ fn headers_with_one_byte_changed() {
     let address = host.listen();
     let frames = [
         message(1, 0, &pattern(0, 100), 50)[..64].to_vec(),
-        header(&Frame::End { conduit: CONDUIT, sequence: 0 }).to_vec(),
+        header(&Frame::End {
+            conduit: CONDUIT,
+            sequence: 0,
+        })
+        .to_vec(),
         header(&Frame::Control { body: 3 }).to_vec(),
     ];
     let mut friend = Peer::enter(&address, &secret, &[], Peer::write);
@@ -160,9 +199,18 @@ fn headers_with_one_byte_changed() {
 #[test]
 fn numbers_behind_which_there_is_none() {
     let superseding = |first| {
-        let meta = Meta { supersedes: Some(first), ..Meta::default() }.encode();
+        let meta = Meta {
+            supersedes: Some(first),
+            ..Meta::default()
+        }
+        .encode();
         let head = Head::new(CONDUIT, u64::MAX, 0.0, None);
-        let frame = Frame::Data { head, meta: meta.len() as u32, body: 0, total: 0 };
+        let frame = Frame::Data {
+            head,
+            meta: meta.len() as u32,
+            body: 0,
+            total: 0,
+        };
         [&header(&frame)[..], &meta].concat()
     };
     assert_verdict(&superseding(0), "there is no number behind");

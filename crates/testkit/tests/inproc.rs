@@ -13,9 +13,16 @@ conformance!(Pair::inproc);
 #[test]
 fn receivers_of_a_multicast_share_one_buffer() {
     let pair = Pair::inproc();
-    let inlets: Vec<_> = (0..3).map(|number| pair.right.inlet(number, Default::default())).collect();
-    let (meta, parts) =
-        (Arc::new(Meta { content: Content::Structure, ..Meta::default() }), [std::io::IoSlice::new(b"one")]);
+    let inlets: Vec<_> = (0..3)
+        .map(|number| pair.right.inlet(number, Default::default()))
+        .collect();
+    let (meta, parts) = (
+        Arc::new(Meta {
+            content: Content::Structure,
+            ..Meta::default()
+        }),
+        [std::io::IoSlice::new(b"one")],
+    );
     let mut copy = None;
     for number in 0..3 {
         let head = Head::new(ConduitId(number), 0, 0.0, None);
@@ -25,5 +32,9 @@ fn receivers_of_a_multicast_share_one_buffer() {
         copy = outgoing.copied();
     }
     let bodies: Vec<_> = inlets.iter().map(|inlet| inlet.receive().body).collect();
-    assert!(bodies.iter().all(|body| Arc::ptr_eq(body, &bodies[0]) && body[..] == *b"one"));
+    assert!(
+        bodies
+            .iter()
+            .all(|body| Arc::ptr_eq(body, &bodies[0]) && body[..] == *b"one")
+    );
 }

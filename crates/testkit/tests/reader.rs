@@ -18,12 +18,24 @@ fn stream() -> Vec<u8> {
         b"hello".to_vec(),
         first,
         third,
-        header(&Frame::Acknowledge { conduit, ack: Default::default() }).to_vec(),
+        header(&Frame::Acknowledge {
+            conduit,
+            ack: Default::default(),
+        })
+        .to_vec(),
         second,
         message(1, 1, b"", 1),
-        header(&Frame::Ask { conduit, sequence: 2 }).to_vec(),
+        header(&Frame::Ask {
+            conduit,
+            sequence: 2,
+        })
+        .to_vec(),
         fourth,
-        header(&Frame::End { conduit, sequence: 2 }).to_vec(),
+        header(&Frame::End {
+            conduit,
+            sequence: 2,
+        })
+        .to_vec(),
     ]
     .concat()
 }
@@ -55,7 +67,12 @@ fn read(stream: &[u8], ends: impl IntoIterator<Item = usize>) -> (Vec<String>, O
 fn describe(received: &Received) -> String {
     match received {
         Received::Message(message) => {
-            format!("{} {} {:?}", message.head.conduit, message.head.sequence, &message.body[..])
+            format!(
+                "{} {} {:?}",
+                message.head.conduit,
+                message.head.sequence,
+                &message.body[..]
+            )
         }
         other => format!("{other:?}"),
     }
@@ -67,7 +84,10 @@ fn whole() {
     let said = |conduit, sequence, body: &[u8]| format!("{conduit} {sequence} {body:?}");
     let expected = [
         format!("{:?}", Received::Control(b"hello".to_vec())),
-        format!("{:?}", Received::Acknowledged(ConduitId(1), Default::default())),
+        format!(
+            "{:?}",
+            Received::Acknowledged(ConduitId(1), Default::default())
+        ),
         said(1, 0, &pattern(0, 40)),
         said(1, 1, b""),
         format!("{:?}", Received::Asked(ConduitId(1), 2)),
@@ -85,7 +105,11 @@ fn every_two_and_three_parts() {
         assert_eq!(read(&stream, [first]), whole, "cut at {first}");
         // Trying every place would only take longer.
         for second in (first..stream.len()).step_by(7) {
-            assert_eq!(read(&stream, [first, second]), whole, "cut at {first} and {second}");
+            assert_eq!(
+                read(&stream, [first, second]),
+                whole,
+                "cut at {first} and {second}"
+            );
         }
     }
 }
@@ -95,7 +119,11 @@ fn equal_parts_of_every_size() {
     let stream = stream();
     let whole = read(&stream, []);
     for size in 1..stream.len() {
-        assert_eq!(read(&stream, (size..stream.len()).step_by(size)), whole, "parts of {size}");
+        assert_eq!(
+            read(&stream, (size..stream.len()).step_by(size)),
+            whole,
+            "parts of {size}"
+        );
     }
 }
 
@@ -111,7 +139,11 @@ fn parts_of_random_sizes() {
             *at += usize::from(*size) / (1 + seed as usize % 7);
             Some(*at)
         });
-        assert_eq!(read(&stream, ends.take_while(|end| *end < stream.len())), whole, "seed {seed}");
+        assert_eq!(
+            read(&stream, ends.take_while(|end| *end < stream.len())),
+            whole,
+            "seed {seed}"
+        );
     }
 }
 
@@ -122,8 +154,18 @@ fn what_came_before_an_error_is_there_however_it_is_cut() {
     stream.extend(message(3, 0, b"never read", 10));
     let whole = read(&stream, []);
     assert_eq!(whole.0.len(), 7);
-    assert_eq!(whole.1, Some(Lost::Malformed(Malformed::new("frame header", "unknown kind 77"))));
+    assert_eq!(
+        whole.1,
+        Some(Lost::Malformed(Malformed::new(
+            "frame header",
+            "unknown kind 77"
+        )))
+    );
     for size in 1..stream.len() {
-        assert_eq!(read(&stream, (size..stream.len()).step_by(size)), whole, "parts of {size}");
+        assert_eq!(
+            read(&stream, (size..stream.len()).step_by(size)),
+            whole,
+            "parts of {size}"
+        );
     }
 }

@@ -39,7 +39,10 @@ fn length(step: u64) -> usize {
 }
 
 fn no_limits() -> InboxOptions {
-    InboxOptions { messages: u64::MAX, bytes: u64::MAX }
+    InboxOptions {
+        messages: u64::MAX,
+        bytes: u64::MAX,
+    }
 }
 
 #[test]
@@ -62,7 +65,11 @@ fn what_goes_by_the_socket_keeps_its_place() {
     assert!(0 < by_socket && by_socket < 500);
     let short = || pair.left.exchange.ran_out();
     assert_eq!([short(), short()], [Some(Shortage::Ceiling(500_000)), None]);
-    assert!((0..).zip(&held).all(|(step, message)| message.body[..] == pattern(step, length(step))[..]));
+    assert!(
+        (0..)
+            .zip(&held)
+            .all(|(step, message)| message.body[..] == pattern(step, length(step))[..])
+    );
 }
 
 #[test]
@@ -78,13 +85,22 @@ fn views_are_let_go_in_any_order_and_their_memory_is_used_again() {
         places.insert(message.body.as_ptr() as usize);
         held.push((step, message));
         while held.len() > 2_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             let (step, message) = held.swap_remove((state >> 33) as usize % held.len());
             assert!(message.body[..] == pattern(step, 3_000)[..]);
         }
     }
-    assert!(held.iter().all(|(step, message)| message.body[..] == pattern(*step, 3_000)[..]));
-    assert!(places.len() < 10_000, "{} places for 2,000 views", places.len());
+    assert!(
+        held.iter()
+            .all(|(step, message)| message.body[..] == pattern(*step, 3_000)[..])
+    );
+    assert!(
+        places.len() < 10_000,
+        "{} places for 2,000 views",
+        places.len()
+    );
 }
 
 #[test]
@@ -99,7 +115,11 @@ fn views_outlive_the_sender_its_pool_and_the_link() {
         .collect();
     let Pair { left, right, .. } = pair;
     drop((outlet, inlet, left, right));
-    assert!((0..).zip(&messages).all(|(step, message)| message.body[..] == pattern(step, length(step))[..]));
+    assert!(
+        (0..)
+            .zip(&messages)
+            .all(|(step, message)| message.body[..] == pattern(step, length(step))[..])
+    );
 }
 
 #[test]
@@ -114,7 +134,10 @@ fn sizes_that_come_later_find_room_where_others_were() {
             held.push((sequence, inlet.receive()));
             sequence += 1;
         }
-        assert!(held.iter().all(|(sequence, message)| message.body[..] == pattern(*sequence, length)[..]));
+        assert!(
+            held.iter()
+                .all(|(sequence, message)| message.body[..] == pattern(*sequence, length)[..])
+        );
         assert_eq!(pair.left.exchange.ran_out(), None, "at {length} bytes");
     }
 }
@@ -128,7 +151,11 @@ fn blocks_of_superseded_messages_come_back_from_a_receiver_that_stands_still() {
         // Now and then in the ring, and then with metadata of another length.
         outlet.send(&pattern(step, if step % 3 == 0 { 100 } else { 3_000 }));
     }
-    assert_eq!(pair.left.exchange.ran_out(), None, "they are more than there are blocks");
+    assert_eq!(
+        pair.left.exchange.ran_out(),
+        None,
+        "they are more than there are blocks"
+    );
     drop(stall);
     outlet.send(&pattern(30_000, 5_000));
     inlet.wait(|inbox| inbox.received() == 30_001);
@@ -151,7 +178,11 @@ fn messages_that_take_each_others_place_need_two_blocks_while_the_receiver_stand
         let bytes = pattern(step, 5_000);
         outlet.send(&bytes);
         if let Some(message) = inlet.inbox.take() {
-            let length = if message.head.sequence < 500 { 1 << 20 } else { 5_000 };
+            let length = if message.head.sequence < 500 {
+                1 << 20
+            } else {
+                5_000
+            };
             assert!(message.body[..] == pattern(message.head.sequence, length)[..]);
         }
         step += 1;
@@ -174,7 +205,10 @@ fn what_lies_between_messages_that_take_each_others_place_is_not_missed() {
     outlet.end();
     // Of which the last one takes the place of the one before, and the fourth that of all before it.
     inlet.wait(|inbox| inbox.ended());
-    assert_eq!([inlet.receive(), inlet.receive()].map(|message| message.head.sequence), [3, 5]);
+    assert_eq!(
+        [inlet.receive(), inlet.receive()].map(|message| message.head.sequence),
+        [3, 5]
+    );
     assert!(inlet.inbox.exhausted());
 }
 
@@ -193,7 +227,10 @@ fn superseded_messages_that_went_by_the_socket_give_way_too() {
     outlet.end();
     inlet.wait(|inbox| inbox.ended());
     let last = inlet.receive();
-    assert_eq!((last.head.sequence, &last.body[..]), (20_099, &pattern(20_099, length(20_099))[..]));
+    assert_eq!(
+        (last.head.sequence, &last.body[..]),
+        (20_099, &pattern(20_099, length(20_099))[..])
+    );
     assert!(inlet.inbox.exhausted());
 }
 
@@ -203,12 +240,25 @@ fn what_goes_by_the_socket_for_its_metadata_is_copied_into_no_block() {
     let (outlet, inlet) = pair.conduit(1);
     let bytes = pattern(0, 100_000);
     let names = vec!["n".repeat(3_000)];
-    let layout = Layout { names, ..Layout::new(Dtype::UInt8, Order::C, [bytes.len() as u64]) };
-    let meta = Arc::new(Meta { content: Content::Array(layout), ..Meta::default() });
+    let layout = Layout {
+        names,
+        ..Layout::new(Dtype::UInt8, Order::C, [bytes.len() as u64])
+    };
+    let meta = Arc::new(Meta {
+        content: Content::Array(layout),
+        ..Meta::default()
+    });
     let parts = [IoSlice::new(&bytes)];
-    let message = Outgoing::new(Head::new(outlet.conduit, outlet.claim(100_000), 0.0, None), &meta, &parts);
+    let message = Outgoing::new(
+        Head::new(outlet.conduit, outlet.claim(100_000), 0.0, None),
+        &meta,
+        &parts,
+    );
     let sent = pair.left.carrier.send(&message).unwrap();
-    assert!(message.copied().is_none() && !sent.by_socket, "shared memory is not what was missing");
+    assert!(
+        message.copied().is_none() && !sent.by_socket,
+        "shared memory is not what was missing"
+    );
     let message = inlet.receive();
     assert!(message.meta == meta && message.body[..] == bytes[..]);
 }
@@ -232,29 +282,52 @@ impl Fan {
             sender.dial(&[receiver.listen_shm()], process);
             let carrier = sender.events.opened().carrier();
             let receiver = Side::from(receiver);
-            let side = Side { carrier: carrier.clone(), ..Side::of(&sender) };
+            let side = Side {
+                carrier: carrier.clone(),
+                ..Side::of(&sender)
+            };
             for number in 0..2 {
                 let conduit = process as u32 * 2 + number;
-                outlets.push((carrier.clone(), side.outlet(conduit, InboxOptions::default())));
+                outlets.push((
+                    carrier.clone(),
+                    side.outlet(conduit, InboxOptions::default()),
+                ));
                 inlets.push(receiver.inlet(conduit, InboxOptions::default()));
             }
             receivers.push(receiver);
         }
-        Fan { outlets, inlets, sender, _receivers: receivers, _watchdog: Watchdog::start() }
+        Fan {
+            outlets,
+            inlets,
+            sender,
+            _receivers: receivers,
+            _watchdog: Watchdog::start(),
+        }
     }
 
     /// Sends to all as the runtime does; how many bytes were copied.
-    fn send(&self, sequence: u64, parts: &[IoSlice<'_>], lent: Option<Arc<titin_transport::Buffer>>) -> u64 {
+    fn send(
+        &self,
+        sequence: u64,
+        parts: &[IoSlice<'_>],
+        lent: Option<Arc<titin_transport::Buffer>>,
+    ) -> u64 {
         let mut shared = lent;
         let mut copied = 0;
         for (carrier, outlet) in &self.outlets {
-            let meta = Arc::new(Meta { content: Content::Structure, ..Meta::default() });
+            let meta = Arc::new(Meta {
+                content: Content::Structure,
+                ..Meta::default()
+            });
             let head = Head::new(outlet.conduit, sequence, 0.0, None);
             let message = Outgoing::new(head, &meta, parts);
             if let Some(copy) = shared.take() {
                 message.share(copy);
             }
-            copied += carrier.send(&message).expect("the other end is there").copied;
+            copied += carrier
+                .send(&message)
+                .expect("the other end is there")
+                .copied;
             shared = message.copied();
         }
         copied
@@ -278,8 +351,15 @@ fn a_copy_that_no_peer_can_read_is_made_once_where_all_can() {
     let bytes = pattern(0, 100_000);
     // As for a receiver of this process that comes first.
     let private = titin_transport::Buffer::gather(&[IoSlice::new(&bytes)]).unwrap();
-    assert_eq!(fan.send(0, &[IoSlice::new(&bytes)], Some(Arc::new(private))), 100_000);
-    assert!(fan.inlets.iter().all(|inlet| inlet.receive().body[..] == bytes[..]));
+    assert_eq!(
+        fan.send(0, &[IoSlice::new(&bytes)], Some(Arc::new(private))),
+        100_000
+    );
+    assert!(
+        fan.inlets
+            .iter()
+            .all(|inlet| inlet.receive().body[..] == bytes[..])
+    );
 }
 
 #[test]
@@ -302,5 +382,8 @@ fn a_block_is_used_again_once_all_receivers_have_let_it_go() {
         assert!(view.body[..] == pattern(0, 100_000)[..]);
     }
     let others: Vec<_> = (1..1_000).map(lend).collect();
-    assert!(others.iter().any(|other| other.as_ptr() as usize == place), "it never came back");
+    assert!(
+        others.iter().any(|other| other.as_ptr() as usize == place),
+        "it never came back"
+    );
 }

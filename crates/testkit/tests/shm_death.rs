@@ -75,7 +75,10 @@ fn a_sender_that_is_killed_at_any_moment_shows_nothing_torn() {
         let count = random % 300;
         for step in 0..count {
             let message = inlet.receive();
-            assert!(message.body[..] == bytes(step)[..], "message {step} of {count} is torn");
+            assert!(
+                message.body[..] == bytes(step)[..],
+                "message {step} of {count} is torn"
+            );
             if step % 3 == 0 {
                 views.push((step, message));
             }
@@ -90,10 +93,18 @@ fn a_sender_that_is_killed_at_any_moment_shows_nothing_torn() {
         host.events.lost();
         let mut next = count;
         while let Some(message) = inlet.inbox.take() {
-            assert!(message.body[..] == bytes(next)[..], "message {next}, the rest after {count}, is torn");
+            assert!(
+                message.body[..] == bytes(next)[..],
+                "message {next}, the rest after {count}, is torn"
+            );
             next += 1;
         }
-        assert!(views.iter().all(|(step, view)| view.body[..] == bytes(*step)[..]), "a view has changed");
+        assert!(
+            views
+                .iter()
+                .all(|(step, view)| view.body[..] == bytes(*step)[..]),
+            "a view has changed"
+        );
     }
 }
 
@@ -120,7 +131,13 @@ fn a_receiver_that_is_killed_is_noticed() {
 fn a_peer_that_is_stopped_goes_on_later() {
     let _watchdog = Watchdog::start();
     let (mut child, side) = start("receive");
-    let outlet = side.outlet(1, InboxOptions { messages: u64::MAX, bytes: u64::MAX });
+    let outlet = side.outlet(
+        1,
+        InboxOptions {
+            messages: u64::MAX,
+            bytes: u64::MAX,
+        },
+    );
     let inlet = side.inlet(2, InboxOptions::default());
     let pid = Pid::from_raw(child.id() as i32);
     kill(pid, Signal::SIGSTOP).unwrap();

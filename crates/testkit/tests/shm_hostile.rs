@@ -32,7 +32,8 @@ struct Hand {
 
 /// Memory as titin makes it.
 fn memory(length: usize, seals: SealFlags) -> OwnedFd {
-    let file = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC).unwrap();
+    let file =
+        rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&file, length as u64).unwrap();
     rustix::fs::fcntl_add_seals(&file, seals).unwrap();
     file
@@ -47,7 +48,9 @@ fn sealed(length: usize) -> OwnedFd {
 
 impl Hand {
     fn enter(address: &Address, secret: &Secret) -> Self {
-        let Address::Shm(path) = address else { panic!("{address} is no file") };
+        let Address::Shm(path) = address else {
+            panic!("{address} is no file")
+        };
         let mut socket = UnixStream::connect(path).unwrap();
         let (mut handshake, hello) = Handshake::dial(secret.clone(), Purpose::Data);
         socket.write_all(&hello).unwrap();
@@ -57,7 +60,10 @@ impl Hand {
             socket.read_exact(&mut byte).unwrap();
             let progress = handshake.advance(&byte).unwrap();
             if progress.agreed.is_some() {
-                return Hand { socket, ring: std::fs::File::from(sealed(REGION)) };
+                return Hand {
+                    socket,
+                    ring: std::fs::File::from(sealed(REGION)),
+                };
             }
             if !progress.reply.is_empty() && !std::mem::replace(&mut proved, true) {
                 socket.write_all(&progress.reply).unwrap();
@@ -74,14 +80,24 @@ impl Hand {
         }
         let bytes = header(frame);
         // The other end may have hung up.
-        let _ =
-            rustix::net::sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL);
+        let _ = rustix::net::sendmsg(
+            &self.socket,
+            &[IoSlice::new(&bytes)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        );
     }
 
     /// Shares memory as a friend would.
     fn share(&mut self) {
         let files = [self.ring.try_clone().unwrap().into(), sealed(BELLS)];
-        self.send(&Frame::Share { ring: RING as u64, blocks: BLOCKS as u64 }, &files);
+        self.send(
+            &Frame::Share {
+                ring: RING as u64,
+                blocks: BLOCKS as u64,
+            },
+            &files,
+        );
         self.send(&Frame::Shared, &[]);
         let mut answer = [0; 2 * LINE];
         self.socket.read_exact(&mut answer).unwrap();
@@ -127,7 +143,11 @@ fn head(sequence: u64) -> Head {
 }
 
 fn meta() -> Vec<u8> {
-    Meta { content: Content::Structure, ..Meta::default() }.encode()
+    Meta {
+        content: Content::Structure,
+        ..Meta::default()
+    }
+    .encode()
 }
 
 fn entry(frame: &Frame) -> Vec<u8> {
@@ -135,20 +155,37 @@ fn entry(frame: &Frame) -> Vec<u8> {
 }
 
 fn placed(block: u64, total: u64) -> Vec<u8> {
-    entry(&Frame::Placed { head: head(0), meta: meta().len() as u32, block, total })
+    entry(&Frame::Placed {
+        head: head(0),
+        meta: meta().len() as u32,
+        block,
+        total,
+    })
 }
 
 #[test]
 fn entries_that_do_not_belong_in_a_ring() {
-    assert_verdict("does not belong there", |hand| hand.put(&entry(&Frame::Control { body: 5 })));
-    assert_verdict("does not belong there", |hand| hand.put(&entry(&Frame::Look)));
+    assert_verdict("does not belong there", |hand| {
+        hand.put(&entry(&Frame::Control { body: 5 }))
+    });
+    assert_verdict("does not belong there", |hand| {
+        hand.put(&entry(&Frame::Look))
+    });
     assert_verdict("unknown kind 77", |hand| hand.put(&[77; LINE]));
 }
 
 /// Acknowledgements of a conduit that nobody knows, all round the ring, so that it never ends; but for the last.
 fn all_round(last: &[u8]) -> Vec<u8> {
-    let ack = Ack { received: 0, consumed: 0, bytes: 0, ended: false };
-    let one = header(&Frame::Acknowledge { conduit: ConduitId(9), ack });
+    let ack = Ack {
+        received: 0,
+        consumed: 0,
+        bytes: 0,
+        ended: false,
+    };
+    let one = header(&Frame::Acknowledge {
+        conduit: ConduitId(9),
+        ack,
+    });
     let mut bytes = one.repeat(RING / LINE);
     bytes.truncate(RING - last.len());
     bytes.extend_from_slice(last);
@@ -158,7 +195,9 @@ fn all_round(last: &[u8]) -> Vec<u8> {
 #[test]
 fn a_ring_that_has_no_end_does_not_keep_anybody() {
     // What says that the rest is empty stands where there is no rest.
-    assert_verdict("unknown kind 255", |hand| hand.put(&[255, 0, 0, 0, 0, 0, 0, 0]));
+    assert_verdict("unknown kind 255", |hand| {
+        hand.put(&[255, 0, 0, 0, 0, 0, 0, 0])
+    });
     assert_verdict("unknown kind 77", |hand| {
         let bytes = all_round(&[]);
         hand.put(&bytes);
@@ -169,12 +208,23 @@ fn a_ring_that_has_no_end_does_not_keep_anybody() {
 
 #[test]
 fn frames_that_do_not_come_by_the_socket() {
-    let ack = Ack { received: 0, consumed: 0, bytes: 0, ended: false };
+    let ack = Ack {
+        received: 0,
+        consumed: 0,
+        bytes: 0,
+        ended: false,
+    };
     let conduit = ConduitId(1);
     for frame in [
         Frame::Acknowledge { conduit, ack },
-        Frame::End { conduit, sequence: 0 },
-        Frame::Ask { conduit, sequence: 0 },
+        Frame::End {
+            conduit,
+            sequence: 0,
+        },
+        Frame::Ask {
+            conduit,
+            sequence: 0,
+        },
     ] {
         assert_verdict("belongs in the ring", |hand| hand.send(&frame, &[]));
     }
@@ -183,19 +233,41 @@ fn frames_that_do_not_come_by_the_socket() {
 #[test]
 fn lengths_that_no_ring_has() {
     let meta = meta().len() as u32;
-    let data = |meta, body, total| entry(&Frame::Data { head: head(0), meta, body, total });
-    assert_verdict("lengths that no entry has", |hand| hand.put(&data(meta, 1 << 40, 1 << 40)));
-    assert_verdict("bytes of metadata", |hand| hand.put(&data(u32::MAX - 63, 1, 1)));
-    assert_verdict("lengths that no entry has", |hand| hand.put(&data(1 << 20, 1, 1)));
-    assert_verdict("lengths that no entry has", |hand| hand.put(&data(meta, 1, 1 << 50)));
+    let data = |meta, body, total| {
+        entry(&Frame::Data {
+            head: head(0),
+            meta,
+            body,
+            total,
+        })
+    };
+    assert_verdict("lengths that no entry has", |hand| {
+        hand.put(&data(meta, 1 << 40, 1 << 40))
+    });
+    assert_verdict("bytes of metadata", |hand| {
+        hand.put(&data(u32::MAX - 63, 1, 1))
+    });
+    assert_verdict("lengths that no entry has", |hand| {
+        hand.put(&data(1 << 20, 1, 1))
+    });
+    assert_verdict("lengths that no entry has", |hand| {
+        hand.put(&data(meta, 1, 1 << 50))
+    });
     assert_verdict("lengths that no entry has", |hand| hand.put(&data(1, 0, 0)));
-    assert_verdict("beyond its end", |hand| hand.put(&all_round(&data(meta, 2000, 2000)[..LINE])));
+    assert_verdict("beyond its end", |hand| {
+        hand.put(&all_round(&data(meta, 2000, 2000)[..LINE]))
+    });
 }
 
 #[test]
 fn metadata_that_nobody_has_sent() {
     let same = |_: &mut Hand| {
-        let frame = Frame::Data { head: head(0), meta: 0, body: 0, total: 0 };
+        let frame = Frame::Data {
+            head: head(0),
+            meta: 0,
+            body: 0,
+            total: 0,
+        };
         Header::from(&frame).with_same_meta().encode()
     };
     assert_verdict("there were none", |hand| {
@@ -207,7 +279,14 @@ fn metadata_that_nobody_has_sent() {
 #[test]
 fn payloads_that_are_larger_than_their_block() {
     assert_verdict("bytes in a block of 4096", |hand| {
-        hand.send(&Frame::Segment { first: 0, size: 4096, count: 4 }, &[sealed(4 * 4096)]);
+        hand.send(
+            &Frame::Segment {
+                first: 0,
+                size: 4096,
+                count: 4,
+            },
+            &[sealed(4 * 4096)],
+        );
         hand.put(&placed(2, 4097));
     });
 }
@@ -222,14 +301,24 @@ fn blocks_that_do_not_exist_are_waited_for_and_harm_nobody() {
         .map(|block| {
             let mut hand = Hand::enter(&address, &secret);
             hand.share();
-            hand.send(&Frame::Segment { first: 0, size: 4096, count: 3 }, &[sealed(3 * 4096)]);
+            hand.send(
+                &Frame::Segment {
+                    first: 0,
+                    size: 4096,
+                    count: 3,
+                },
+                &[sealed(3 * 4096)],
+            );
             hand.put(&placed(block, 10));
             hand
         })
         .collect();
     for hand in hands {
         drop(hand);
-        assert_eq!(host.events.lost().to_string(), "the connection was closed by the other end");
+        assert_eq!(
+            host.events.lost().to_string(),
+            "the connection was closed by the other end"
+        );
     }
     assert_eq!(host.exchange.inbox(ConduitId(1)).received(), 0);
 }
@@ -238,15 +327,39 @@ fn blocks_that_do_not_exist_are_waited_for_and_harm_nobody() {
 fn segments_that_are_not_what_they_are_said_to_be() {
     let segment = |first, size, count| Frame::Segment { first, size, count };
     let cases: [(Frame, Vec<OwnedFd>, &str); 9] = [
-        (segment(0, 4096, 4), vec![sealed(4096)], "not as long as was said"),
-        (segment(0, 4096, 4), vec![sealed(1 << 20)], "not as long as was said"),
-        (segment(0, 4096, 4), vec![memory(4 * 4096, SealFlags::empty())], "cut short"),
-        (segment(0, 4096, 4), vec![std::fs::File::open("/dev/null").unwrap().into()], "cannot be mapped"),
-        (segment(0, 4096, 4), vec![UnixStream::pair().unwrap().0.into()], "cannot be mapped"),
+        (
+            segment(0, 4096, 4),
+            vec![sealed(4096)],
+            "not as long as was said",
+        ),
+        (
+            segment(0, 4096, 4),
+            vec![sealed(1 << 20)],
+            "not as long as was said",
+        ),
+        (
+            segment(0, 4096, 4),
+            vec![memory(4 * 4096, SealFlags::empty())],
+            "cut short",
+        ),
+        (
+            segment(0, 4096, 4),
+            vec![std::fs::File::open("/dev/null").unwrap().into()],
+            "cannot be mapped",
+        ),
+        (
+            segment(0, 4096, 4),
+            vec![UnixStream::pair().unwrap().0.into()],
+            "cannot be mapped",
+        ),
         (segment(0, 4096, 4), vec![], "descriptor"),
         (segment(0, 0, 4), vec![sealed(4096)], "4 blocks of 0 bytes"),
         (segment(0, 1 << 63, 4), vec![sealed(4096)], "blocks of"),
-        (segment(BLOCKS as u64, 4096, 1), vec![sealed(4096)], "from number"),
+        (
+            segment(BLOCKS as u64, 4096, 1),
+            vec![sealed(4096)],
+            "from number",
+        ),
     ];
     for (frame, files, expected) in cases {
         assert_verdict(expected, |hand| hand.send(&frame, &files));
@@ -263,7 +376,11 @@ fn filled(byte: u8) -> OwnedFd {
 #[test]
 fn a_block_is_looked_for_in_no_segment_that_had_its_place_before() {
     let (host, hand) = met();
-    let segment = |serial: u64| Frame::Segment { first: serial << 32, size: 4096, count: 1 };
+    let segment = |serial: u64| Frame::Segment {
+        first: serial << 32,
+        size: 4096,
+        count: 1,
+    };
     hand.send(&segment(0), &[filled(1)]);
     hand.put(&placed(1 << 32, 10));
     hand.send(&segment(1), &[filled(2)]);
@@ -274,16 +391,28 @@ fn a_block_is_looked_for_in_no_segment_that_had_its_place_before() {
 #[test]
 fn a_block_goes_back_though_nobody_has_seen_what_it_had() {
     let (_host, hand) = met();
-    let meta = Meta { content: Content::Structure, supersedes: Some(0), ..Meta::default() }.encode();
+    let meta = Meta {
+        content: Content::Structure,
+        supersedes: Some(0),
+        ..Meta::default()
+    }
+    .encode();
     let superseding = |sequence: u64, block: u64| {
-        let frame = Frame::Placed { head: head(sequence), meta: meta.len() as u32, block, total: 10 };
+        let frame = Frame::Placed {
+            head: head(sequence),
+            meta: meta.len() as u32,
+            block,
+            total: 10,
+        };
         [&Header::from(&frame).encode()[..], &meta, &[0; LINE]].concat()
     };
     // All wait for segments that have not come, and each takes the place of the one before.
     hand.put(&[placed(5, 10), superseding(1, u64::MAX), superseding(2, 7)].concat());
     let returned = |block: u64| {
         let mut count = [0; 4];
-        hand.ring.read_exact_at(&mut count, (ENTRIES + RING) as u64 + 4 * block).unwrap();
+        hand.ring
+            .read_exact_at(&mut count, (ENTRIES + RING) as u64 + 4 * block)
+            .unwrap();
         u32::from_le_bytes(count)
     };
     while returned(5) == 0 {
@@ -295,20 +424,52 @@ fn a_block_goes_back_though_nobody_has_seen_what_it_had() {
 #[test]
 fn what_was_taken_back_is_not_seen_and_holds_up_nothing() {
     let (host, hand) = met();
-    let meta = Meta { content: Content::Structure, supersedes: Some(0), ..Meta::default() }.encode();
+    let meta = Meta {
+        content: Content::Structure,
+        supersedes: Some(0),
+        ..Meta::default()
+    }
+    .encode();
     let superseding = |sequence: u64, block: u64, taken: u8| {
-        let frame = Frame::Placed { head: head(sequence), meta: meta.len() as u32, block, total: 10 };
+        let frame = Frame::Placed {
+            head: head(sequence),
+            meta: meta.len() as u32,
+            block,
+            total: 10,
+        };
         [&Header::from(&frame).encode()[..], &meta, &[taken; LINE]].concat()
     };
-    hand.send(&Frame::Segment { first: 0, size: 4096, count: 1 }, &[filled(3)]);
+    hand.send(
+        &Frame::Segment {
+            first: 0,
+            size: 4096,
+            count: 1,
+        },
+        &[filled(3)],
+    );
     // The first and the last were, and the blocks that they had are anywhere.
-    hand.put(&[superseding(0, u64::MAX, 1), superseding(1, 0, 0), superseding(2, 9, 0xff)].concat());
+    hand.put(
+        &[
+            superseding(0, u64::MAX, 1),
+            superseding(1, 0, 0),
+            superseding(2, 9, 0xff),
+        ]
+        .concat(),
+    );
     let inlet = Side::of(&host).inlet(1, InboxOptions::default());
     let message = inlet.receive();
-    assert_eq!((message.head.sequence, &message.body[..]), (1, &[3; 10][..]));
-    let end = header(&Frame::End { conduit: ConduitId(1), sequence: 2 });
+    assert_eq!(
+        (message.head.sequence, &message.body[..]),
+        (1, &[3; 10][..])
+    );
+    let end = header(&Frame::End {
+        conduit: ConduitId(1),
+        sequence: 2,
+    });
     let entries = 3 * (2 * LINE + meta.len());
-    hand.ring.write_all_at(&end, (ENTRIES + entries) as u64).unwrap();
+    hand.ring
+        .write_all_at(&end, (ENTRIES + entries) as u64)
+        .unwrap();
     hand.send(&Frame::Look, &[]);
     inlet.wait(|inbox| inbox.exhausted());
 }
@@ -319,17 +480,35 @@ fn what_comes_by_the_socket_holds_up_its_own_conduit_only() {
     let meta = meta();
     let small = |conduit: u32, sequence: u64| {
         let head = Head::new(ConduitId(conduit), sequence, 0.0, None);
-        entry(&Frame::Data { head, meta: meta.len() as u32, body: 0, total: 0 })
+        entry(&Frame::Data {
+            head,
+            meta: meta.len() as u32,
+            body: 0,
+            total: 0,
+        })
     };
-    let large = header(&Frame::Elsewhere { conduit: ConduitId(1), sequence: 0 });
-    let end = header(&Frame::End { conduit: ConduitId(1), sequence: 2 });
+    let large = header(&Frame::Elsewhere {
+        conduit: ConduitId(1),
+        sequence: 0,
+    });
+    let end = header(&Frame::End {
+        conduit: ConduitId(1),
+        sequence: 2,
+    });
     hand.put(&[&large[..], &small(1, 1), &end, &small(2, 0)].concat());
     let side = Side::of(&host);
     let [held, free] = [1, 2].map(|conduit| side.inlet(conduit, InboxOptions::default()));
     assert_eq!(free.receive().head.sequence, 0);
     assert_eq!((held.inbox.received(), held.inbox.ended()), (0, false));
-    let late = Frame::Data { head: head(0), meta: meta.len() as u32, body: 10, total: 10 };
-    hand.socket.write_all(&[&header(&late)[..], &meta, &[3; 10]].concat()).unwrap();
+    let late = Frame::Data {
+        head: head(0),
+        meta: meta.len() as u32,
+        body: 10,
+        total: 10,
+    };
+    hand.socket
+        .write_all(&[&header(&late)[..], &meta, &[3; 10]].concat())
+        .unwrap();
     assert_eq!(held.receive().body[..], [3; 10]);
     assert_eq!(held.receive().head.sequence, 1);
     held.wait(|inbox| inbox.exhausted());
@@ -342,10 +521,18 @@ fn segments_are_let_go_when_they_are_withdrawn() {
     let is_mapped = |file: &OwnedFd| {
         let inode = rustix::fs::fstat(file).unwrap().st_ino.to_string();
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        maps.lines().any(|line| line.split_whitespace().nth(4) == Some(&inode))
+        maps.lines()
+            .any(|line| line.split_whitespace().nth(4) == Some(&inode))
     };
     let copy = |index: usize| [files[index].try_clone().unwrap()];
-    hand.send(&Frame::Segment { first: 0, size: 4096, count: 1 }, &copy(0));
+    hand.send(
+        &Frame::Segment {
+            first: 0,
+            size: 4096,
+            count: 1,
+        },
+        &copy(0),
+    );
     // What nobody has, or another one, harms nobody.
     hand.send(&Frame::Withdrawn { first: 1 << 32 }, &[]);
     hand.send(&Frame::Withdrawn { first: u64::MAX }, &[]);
@@ -353,13 +540,30 @@ fn segments_are_let_go_when_they_are_withdrawn() {
     let inlet = Side::of(&host).inlet(1, InboxOptions::default());
     let message = inlet.receive();
     hand.send(&Frame::Withdrawn { first: 0 }, &[]);
-    hand.send(&Frame::Segment { first: 5, size: 4096, count: 1 }, &copy(1));
-    let next = Frame::Placed { head: head(1), meta: meta().len() as u32, block: 5, total: 10 };
-    hand.ring.write_all_at(&entry(&next), (ENTRIES + 2 * LINE) as u64).unwrap();
+    hand.send(
+        &Frame::Segment {
+            first: 5,
+            size: 4096,
+            count: 1,
+        },
+        &copy(1),
+    );
+    let next = Frame::Placed {
+        head: head(1),
+        meta: meta().len() as u32,
+        block: 5,
+        total: 10,
+    };
+    hand.ring
+        .write_all_at(&entry(&next), (ENTRIES + 2 * LINE) as u64)
+        .unwrap();
     hand.send(&Frame::Look, &[]);
     assert_eq!(inlet.receive().body[..], [2; 10]);
     assert!(is_mapped(&files[1]));
-    assert!(is_mapped(&files[0]) && message.body[..] == [1; 10], "a view keeps its own");
+    assert!(
+        is_mapped(&files[0]) && message.body[..] == [1; 10],
+        "a view keeps its own"
+    );
     drop(message);
     assert!(!is_mapped(&files[0]));
 }
@@ -369,7 +573,10 @@ fn offers_that_are_none_leave_no_link() {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let address = host.listen_shm();
-    let share = |ring: usize, blocks| Frame::Share { ring: ring as u64, blocks };
+    let share = |ring: usize, blocks| Frame::Share {
+        ring: ring as u64,
+        blocks,
+    };
     let blocks = BLOCKS as u64;
     let unsealed = || memory(REGION, SealFlags::empty());
     let cases: [(Frame, Vec<OwnedFd>); 8] = [
@@ -380,7 +587,10 @@ fn offers_that_are_none_leave_no_link() {
         (share(RING, blocks), vec![sealed(REGION), sealed(LINE)]),
         (share(RING, 1), vec![sealed(REGION), sealed(BELLS)]),
         (share(0, blocks), vec![sealed(REGION), sealed(BELLS)]),
-        (share(usize::MAX, blocks), vec![sealed(REGION), sealed(BELLS)]),
+        (
+            share(usize::MAX, blocks),
+            vec![sealed(REGION), sealed(BELLS)],
+        ),
     ];
     for (frame, files) in cases {
         let mut hand = Hand::enter(&address, &secret);
@@ -401,29 +611,74 @@ fn any_entry() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         (small.clone(), 0..70usize).prop_map(move |(sequence, size)| {
             let size = size as u64;
-            let frame = Frame::Data { head: head(sequence), meta: length, body: size, total: size };
+            let frame = Frame::Data {
+                head: head(sequence),
+                meta: length,
+                body: size,
+                total: size,
+            };
             let padding = vec![7; (size as usize).next_multiple_of(LINE)];
             [entry(&frame), padding].concat()
         }),
         (0..8u64, 0..5000u64).prop_map(|(block, total)| placed(block, total)),
-        small
-            .clone()
-            .prop_map(|sequence| { header(&Frame::Elsewhere { conduit: ConduitId(1), sequence }).to_vec() }),
-        (small.clone(), any::<bool>()).prop_map(|(received, ended)| {
-            let ack = Ack { received, consumed: received, bytes: received, ended };
-            header(&Frame::Acknowledge { conduit: ConduitId(1), ack }).to_vec()
+        small.clone().prop_map(|sequence| {
+            header(&Frame::Elsewhere {
+                conduit: ConduitId(1),
+                sequence,
+            })
+            .to_vec()
         }),
-        small.clone().prop_map(|sequence| header(&Frame::End { conduit: ConduitId(1), sequence }).to_vec()),
-        small.prop_map(|sequence| header(&Frame::Ask { conduit: ConduitId(1), sequence }).to_vec()),
+        (small.clone(), any::<bool>()).prop_map(|(received, ended)| {
+            let ack = Ack {
+                received,
+                consumed: received,
+                bytes: received,
+                ended,
+            };
+            header(&Frame::Acknowledge {
+                conduit: ConduitId(1),
+                ack,
+            })
+            .to_vec()
+        }),
+        small.clone().prop_map(|sequence| header(&Frame::End {
+            conduit: ConduitId(1),
+            sequence
+        })
+        .to_vec()),
+        small.prop_map(|sequence| header(&Frame::Ask {
+            conduit: ConduitId(1),
+            sequence
+        })
+        .to_vec()),
     ]
 }
 
 /// A frame that hands over or withdraws memory, with numbers that are often near to right ones.
 fn any_memory() -> impl Strategy<Value = Frame> {
-    let number = || prop_oneof![0..9u64, Just(BLOCKS as u64 - 1), Just(1 << 32), any::<u64>()];
-    let size = || prop_oneof![Just(0u64), Just(4096), Just(64), Just(1 << 63), any::<u64>()];
+    let number = || {
+        prop_oneof![
+            0..9u64,
+            Just(BLOCKS as u64 - 1),
+            Just(1 << 32),
+            any::<u64>()
+        ]
+    };
+    let size = || {
+        prop_oneof![
+            Just(0u64),
+            Just(4096),
+            Just(64),
+            Just(1 << 63),
+            any::<u64>()
+        ]
+    };
     prop_oneof![
-        (number(), size(), number()).prop_map(|(first, size, count)| Frame::Segment { first, size, count }),
+        (number(), size(), number()).prop_map(|(first, size, count)| Frame::Segment {
+            first,
+            size,
+            count
+        }),
         (size(), number()).prop_map(|(ring, blocks)| Frame::Share { ring, blocks }),
         number().prop_map(|first| Frame::Withdrawn { first }),
     ]

@@ -53,7 +53,13 @@ fn garbage_is_shown_out_and_who_belongs_here_gets_in() {
     friend.dial(&[address], 1);
     friend.events.opened();
     assert_eq!(host.events.opened().tag(), None);
-    assert_eq!((host.events.count(), host.exchange.inbox(ConduitId(1)).received()), (0, 0));
+    assert_eq!(
+        (
+            host.events.count(),
+            host.exchange.inbox(ConduitId(1)).received()
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -62,8 +68,13 @@ fn thousands_of_strangers_do_not_keep_a_friend_out() {
     files.current = files.maximum;
     setrlimit(Resource::Nofile, files).unwrap();
     // Each takes a descriptor here and one at the listener, and there are two crowds.
-    let crowd_size = files.current.map_or(2500, |most| (most as usize / 4 - 20).min(2500));
-    assert!(crowd_size > PLACES, "{crowd_size} are too few: raise the limit of open files (ulimit -n)");
+    let crowd_size = files
+        .current
+        .map_or(2500, |most| (most as usize / 4 - 20).min(2500));
+    assert!(
+        crowd_size > PLACES,
+        "{crowd_size} are too few: raise the limit of open files (ulimit -n)"
+    );
     let secret = Secret::random();
     let host = Host::start(&secret);
     let (address, shared) = (host.listen(), host.listen_shm());
@@ -71,7 +82,10 @@ fn thousands_of_strangers_do_not_keep_a_friend_out() {
     let greeting = Handshake::dial(Secret::random(), Purpose::Data).1;
     let words = |number: usize| [&b""[..], b"TITIN", &greeting[..]][number % 3];
     let mut crowd: Vec<Peer> = (0..crowd_size).map(|_| Peer::connect(&address)).collect();
-    crowd.iter_mut().enumerate().for_each(|(number, peer)| peer.write(words(number)));
+    crowd
+        .iter_mut()
+        .enumerate()
+        .for_each(|(number, peer)| peer.write(words(number)));
     let path = shared.to_string();
     let _neighbours: Vec<UnixStream> = (0..crowd_size)
         .map(|number| {
@@ -98,9 +112,16 @@ fn who_answers_late_or_hangs_up_is_dialled_again() {
     for (hung_up, ignored, streams) in [(5, 0, 1), (0, 1, 1), (2, 1, 4)] {
         let relay = Relay::start_reluctant(host.listen(), hung_up, ignored);
         let dialler = Host::start(&secret);
-        let settings = LinkSettings { streams: Some(streams), ..LinkSettings::default() };
+        let settings = LinkSettings {
+            streams: Some(streams),
+            ..LinkSettings::default()
+        };
         dialler.dial_within(&[relay.address()], 7, settings, patience);
-        assert_eq!(dialler.events.opened().tag(), Some(7), "{hung_up} {ignored} {streams}");
+        assert_eq!(
+            dialler.events.opened().tag(),
+            Some(7),
+            "{hung_up} {ignored} {streams}"
+        );
         host.events.opened();
     }
 }
@@ -111,10 +132,18 @@ fn a_dial_that_comes_to_nothing_in_time_says_what_is_known() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port());
     let patience = Duration::from_millis(40);
-    dialler.dial_within(std::slice::from_ref(&address), 1, LinkSettings::default(), patience);
+    dialler.dial_within(
+        std::slice::from_ref(&address),
+        1,
+        LinkSettings::default(),
+        patience,
+    );
     let why = dialler.events.unreachable(1);
-    let Address::Tcp(_, port) = address else { unreachable!() };
-    let expected = format!("127.0.0.1:{port}: it takes connections, but has not answered; tried for 40ms");
+    let Address::Tcp(_, port) = address else {
+        unreachable!()
+    };
+    let expected =
+        format!("127.0.0.1:{port}: it takes connections, but has not answered; tried for 40ms");
     assert_eq!(why, Lost::Late(expected));
 }
 
@@ -122,11 +151,14 @@ fn a_dial_that_comes_to_nothing_in_time_says_what_is_known() {
 fn memory_is_shared_though_the_queue_of_the_listener_was_full() {
     let secret = Secret::random();
     let host = Host::start(&secret);
-    let Address::Shm(path) = host.listen_shm() else { unreachable!() };
+    let Address::Shm(path) = host.listen_shm() else {
+        unreachable!()
+    };
     let real = format!("{path}.real");
     std::fs::rename(&path, &real).unwrap();
-    let socket =
-        |flags| rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+    let socket = |flags| {
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap()
+    };
     let busy = socket(SocketFlags::CLOEXEC);
     let place = SocketAddrUnix::new(&path).unwrap();
     rustix::net::bind(&busy, &place).unwrap();
@@ -143,14 +175,20 @@ fn memory_is_shared_though_the_queue_of_the_listener_was_full() {
     friend.events.unreachable(2);
     std::fs::rename(&real, &path).unwrap();
     let link = friend.events.opened();
-    assert_eq!((link.carrier().medium(), link.detour()), (Medium::Shm, None));
+    assert_eq!(
+        (link.carrier().medium(), link.detour()),
+        (Medium::Shm, None)
+    );
 }
 
 #[test]
 fn every_address_is_tried() {
     let secret = Secret::random();
-    let (host, foreign, dialler) =
-        (Host::start(&secret), Host::start(&Secret::random()), Host::start(&secret));
+    let (host, foreign, dialler) = (
+        Host::start(&secret),
+        Host::start(&Secret::random()),
+        Host::start(&secret),
+    );
     let refused = closed();
     let (rude, rude_thread) = greeter(b"220 mail.example ESMTP\r\n");
     let (abrupt, abrupt_thread) = greeter(b"");
@@ -171,7 +209,10 @@ fn an_address_at_which_another_process_of_the_run_listens_is_passed_over() {
     meant.reactor.introduce(EndpointId(7));
     let dial = |addresses: &[Address], tag| {
         let (settings, to) = (LinkSettings::default(), Some(EndpointId(7)));
-        dialler.reactor.dial(addresses, Purpose::Data, tag, to, settings, PATIENCE).unwrap();
+        dialler
+            .reactor
+            .dial(addresses, Purpose::Data, tag, to, settings, PATIENCE)
+            .unwrap();
     };
     let there = other.listen();
     for first in [there.clone(), other.listen_shm()] {
@@ -181,7 +222,10 @@ fn an_address_at_which_another_process_of_the_run_listens_is_passed_over() {
     }
     dial(&[there], 2);
     let why = dialler.events.unreachable(2).to_string();
-    assert!(why.contains("another process of the run is at this address"), "{why}");
+    assert!(
+        why.contains("another process of the run is at this address"),
+        "{why}"
+    );
     assert_eq!(other.events.count(), 0);
 }
 
@@ -193,8 +237,13 @@ fn the_verdict_names_every_address() {
     dialler.dial(&addresses, 3);
     let why = dialler.events.unreachable(3).to_string();
     for (address, reason) in addresses.iter().zip(["refused", "not a titin"]) {
-        let Address::Tcp(host, port) = address else { unreachable!() };
-        assert!(why.contains(&format!("{host}:{port}")) && why.contains(reason), "{why}");
+        let Address::Tcp(host, port) = address else {
+            unreachable!()
+        };
+        assert!(
+            why.contains(&format!("{host}:{port}")) && why.contains(reason),
+            "{why}"
+        );
     }
     thread.join().unwrap();
     let none = dialler.reactor.dial(
@@ -213,11 +262,19 @@ fn frames_may_come_right_behind_the_handshake() {
     let secret = Secret::random();
     let host = Host::start(&secret);
     // More than a greeting's buffer takes, and a large message at the end.
-    let bodies: Vec<_> = (0..20).map(|sequence| pattern(sequence, 500 * sequence as usize)).collect();
-    let mut behind: Vec<u8> =
-        bodies.iter().zip(0..).flat_map(|(body, sequence)| message(1, sequence, body, 4000)).collect();
+    let bodies: Vec<_> = (0..20)
+        .map(|sequence| pattern(sequence, 500 * sequence as usize))
+        .collect();
+    let mut behind: Vec<u8> = bodies
+        .iter()
+        .zip(0..)
+        .flat_map(|(body, sequence)| message(1, sequence, body, 4000))
+        .collect();
     behind.extend(message(1, 20, &pattern(20, 300_000), 100_000));
-    behind.extend(header(&Frame::End { conduit: ConduitId(1), sequence: 21 }));
+    behind.extend(header(&Frame::End {
+        conduit: ConduitId(1),
+        sequence: 21,
+    }));
     let peer = Peer::enter(&host.listen(), &secret, &behind, Peer::write);
     let inlet = receive(&host);
     inlet.wait(|inbox| inbox.ended());
@@ -237,7 +294,10 @@ fn bytes_may_come_one_at_a_time() {
     let inlet = receive(&host);
     for (sequence, length) in [(0, 300), (1, 0), (2, 200)] {
         let message = inlet.receive();
-        assert_eq!((message.head.sequence, message.body.len()), (sequence, length));
+        assert_eq!(
+            (message.head.sequence, message.body.len()),
+            (sequence, length)
+        );
         assert!(length == 0 || message.body[..] == pattern(sequence, length));
     }
 }

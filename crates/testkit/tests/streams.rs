@@ -43,7 +43,10 @@ fn a_link_has_as_many_streams_as_are_wished_for() {
     for count in [1, 2, 128, 256] {
         let pair = Pair::streams(count);
         for side in [&pair.left, &pair.right] {
-            assert_eq!((side.carrier.streams(), side.carrier.medium()), (count as usize, Medium::Tcp));
+            assert_eq!(
+                (side.carrier.streams(), side.carrier.medium()),
+                (count as usize, Medium::Tcp)
+            );
         }
         let (outlet, inlet) = pair.conduit(1);
         outlet.send(&pattern(0, 40 << 20));
@@ -60,14 +63,27 @@ fn one_stream_is_chosen_for_a_near_host() {
 fn pieces_may_come_in_any_order_and_before_their_head() {
     let (host, mut peers) = visited(2);
     let inlet = Side::of(&host).inlet(1, InboxOptions::default());
-    let bodies = [pattern(0, 1000), pattern(1, 3), pattern(2, 500), pattern(3, 0)];
+    let bodies = [
+        pattern(0, 1000),
+        pattern(1, 3),
+        pattern(2, 500),
+        pattern(3, 0),
+    ];
     let (head, pieces) = striped(1, 0, &bodies[0], &[0, 1, 600]);
     let (late_head, late) = striped(1, 2, &bodies[2], &[0, 250]);
     peers[2].write(&[&pieces[2][..], &late[1], &pieces[0]].concat());
     peers[1].write(&late[0]);
     // The end and what is small wait behind the large message that was sent before.
-    let end = header(&Frame::End { conduit: ConduitId(1), sequence: 4 });
-    let small = [message(1, 1, &bodies[1], 3), late_head, message(1, 3, &bodies[3], 1)].concat();
+    let end = header(&Frame::End {
+        conduit: ConduitId(1),
+        sequence: 4,
+    });
+    let small = [
+        message(1, 1, &bodies[1], 3),
+        late_head,
+        message(1, 3, &bodies[3], 1),
+    ]
+    .concat();
     peers[0].write(&[&head, &small, &end[..], &message(2, 0, b"passes", 6)].concat());
     Side::of(&host).inlet(2, InboxOptions::default()).receive();
     assert_eq!((inlet.inbox.received(), inlet.inbox.ended()), (0, false));
@@ -91,7 +107,13 @@ fn pieces_may_come_one_byte_at_a_time_and_right_behind_the_handshake() {
     let _one = Peer::enter_further(&address, &secret, key, 2, &pieces[0]);
     let mut other = Peer::enter_further(&address, &secret, key, 1, &pieces[1][..100]);
     other.write_slowly(&pieces[1][100..]);
-    assert!(Side::of(&host).inlet(1, InboxOptions::default()).receive().body[..] == body[..]);
+    assert!(
+        Side::of(&host)
+            .inlet(1, InboxOptions::default())
+            .receive()
+            .body[..]
+            == body[..]
+    );
 }
 
 /// What the link is lost for once these bytes have come on the first stream, or those on the second.
@@ -109,23 +131,53 @@ fn verdict(first: &[u8], second: &[u8]) -> String {
 #[test]
 fn what_does_not_belong_on_a_stream() {
     let (head, pieces) = striped(1, 0, &pattern(0, 1000), &[0, 300]);
-    let streams = header(&Frame::Streams { key: 1, count: 2, pacing: 0, send_buffer: 0, receive_buffer: 0 });
+    let streams = header(&Frame::Streams {
+        key: 1,
+        count: 2,
+        pacing: 0,
+        send_buffer: 0,
+        receive_buffer: 0,
+    });
     let cases = [
-        (pieces[0].clone(), vec![], "does not belong on stream 0 of 3"),
+        (
+            pieces[0].clone(),
+            vec![],
+            "does not belong on stream 0 of 3",
+        ),
         (vec![], head.clone(), "does not belong on stream 2 of 3"),
-        (vec![], header(&Frame::Control { body: 3 }).to_vec(), "does not belong on stream 2"),
+        (
+            vec![],
+            header(&Frame::Control { body: 3 }).to_vec(),
+            "does not belong on stream 2",
+        ),
         (vec![], vec![77; 64], "unknown kind 77"),
         (streams.to_vec(), vec![], "does not belong"),
-        (header(&Frame::Join { key: 1, number: 1 }).to_vec(), vec![], "does not belong"),
+        (
+            header(&Frame::Join { key: 1, number: 1 }).to_vec(),
+            vec![],
+            "does not belong",
+        ),
         ([&head[..], &head].concat(), vec![], "has begun before"),
         (vec![], [&pieces[0][..], &pieces[0]].concat(), "came twice"),
         (
             vec![],
-            [&pieces[1][..], &striped(1, 0, &pattern(0, 999), &[0, 300]).1[0]].concat(),
+            [
+                &pieces[1][..],
+                &striped(1, 0, &pattern(0, 999), &[0, 300]).1[0],
+            ]
+            .concat(),
             "1000 bytes and 999",
         ),
-        (striped(1, 0, &pattern(0, 999), &[0]).0, pieces[1].clone(), "bytes and"),
-        (message(1, 1, b"early", 5), vec![], "number 1 on conduit 1, expected 0"),
+        (
+            striped(1, 0, &pattern(0, 999), &[0]).0,
+            pieces[1].clone(),
+            "bytes and",
+        ),
+        (
+            message(1, 1, b"early", 5),
+            vec![],
+            "number 1 on conduit 1, expected 0",
+        ),
     ];
     for (first, second, expected) in cases {
         let found = verdict(&first, &second);
@@ -136,7 +188,13 @@ fn what_does_not_belong_on_a_stream() {
 #[test]
 fn lengths_that_no_memory_has() {
     for total in [u64::MAX, 1 << 63, 1 << 60] {
-        let piece = Frame::Piece { conduit: ConduitId(1), sequence: 0, body: 10, offset: 5, total };
+        let piece = Frame::Piece {
+            conduit: ConduitId(1),
+            sequence: 0,
+            body: 10,
+            offset: 5,
+            total,
+        };
         assert!(verdict(&[], &header(&piece)).contains("no memory"));
     }
 }
@@ -168,8 +226,22 @@ fn a_stream_that_ends_in_the_middle_of_a_piece_ends_the_link() {
     peers[3].write(&pieces[1][..100]);
     peers[3].0.shutdown(Shutdown::Write).unwrap();
     let why = host.events.lost();
-    assert!(matches!(why, Lost::Stream { number: 3, count: 4, .. }), "{why}");
-    assert!(why.to_string().contains("stream 3 of 4 of the connection broke"), "{why}");
+    assert!(
+        matches!(
+            why,
+            Lost::Stream {
+                number: 3,
+                count: 4,
+                ..
+            }
+        ),
+        "{why}"
+    );
+    assert!(
+        why.to_string()
+            .contains("stream 3 of 4 of the connection broke"),
+        "{why}"
+    );
     assert_eq!(host.exchange.inbox(ConduitId(1)).received(), 0);
     for peer in &mut peers {
         peer.drain();
@@ -184,7 +256,17 @@ fn a_stream_that_ends_between_pieces_ends_the_link() {
     peers[3].write(&pieces[1]);
     peers[3].0.shutdown(Shutdown::Write).unwrap();
     let why = host.events.lost();
-    assert!(matches!(why, Lost::Stream { number: 3, count: 4, .. }), "{why}");
+    assert!(
+        matches!(
+            why,
+            Lost::Stream {
+                number: 3,
+                count: 4,
+                ..
+            }
+        ),
+        "{why}"
+    );
     for peer in &mut peers {
         peer.drain();
     }
@@ -198,15 +280,35 @@ fn a_sender_learns_of_a_stream_that_breaks_behind_its_last_message() {
         let host = Host::start(&secret);
         let mut peers = Peer::enter_streams(&host.listen(), &secret, 2);
         let side = Side::from(host);
-        let outlet = side.outlet(1, InboxOptions { messages: u64::MAX, bytes: u64::MAX });
+        let outlet = side.outlet(
+            1,
+            InboxOptions {
+                messages: u64::MAX,
+                bytes: u64::MAX,
+            },
+        );
         let copied = outlet.send(&pattern(0, length)).copied;
-        assert_eq!(copied > 0, length > 1 << 20, "the system has taken all but {copied} of {length} bytes");
+        assert_eq!(
+            copied > 0,
+            length > 1 << 20,
+            "the system has taken all but {copied} of {length} bytes"
+        );
         // Closed with bytes that were not read, so it is reset.
         peers[2].0.read_exact(&mut [0; 64]).unwrap();
         drop(peers.pop());
         let (host, _) = side.tcp.as_ref().unwrap();
         let why = host.events.lost();
-        assert!(matches!(why, Lost::Stream { number: 2, count: 2, .. }), "{why}");
+        assert!(
+            matches!(
+                why,
+                Lost::Stream {
+                    number: 2,
+                    count: 2,
+                    ..
+                }
+            ),
+            "{why}"
+        );
     }
 }
 
@@ -227,19 +329,31 @@ fn sender(break_one: bool) -> (Lost, Lost) {
     let host = Host::start(&secret);
     let relay = titin_testkit::Relay::start(host.listen());
     let dialler = Host::start(&secret);
-    let streams = LinkSettings { streams: Some(4), ..LinkSettings::default() };
+    let streams = LinkSettings {
+        streams: Some(4),
+        ..LinkSettings::default()
+    };
     dialler.dial_with(&[relay.address()], 0, streams);
     host.events.opened();
     let side = Side::from(dialler);
-    let outlet = side.outlet(1, InboxOptions { messages: u64::MAX, bytes: u64::MAX });
+    let outlet = side.outlet(
+        1,
+        InboxOptions {
+            messages: u64::MAX,
+            bytes: u64::MAX,
+        },
+    );
     if break_one {
         relay.cut(2)
     } else {
         relay.cut_all()
     }
     let bytes = pattern(0, 4 << 20);
-    let why =
-        (0..).find_map(|sequence| outlet.send_numbered(sequence, &[std::io::IoSlice::new(&bytes)]).err());
+    let why = (0..).find_map(|sequence| {
+        outlet
+            .send_numbered(sequence, &[std::io::IoSlice::new(&bytes)])
+            .err()
+    });
     let (dialler, _) = side.tcp.as_ref().unwrap();
     (why.unwrap(), dialler.events.lost())
 }
@@ -266,7 +380,10 @@ fn streams_that_do_not_come_make_no_link() {
     let mut first = Peer::enter_first(&address, &secret, key, 2);
     first.0.read_exact(&mut [0; 64]).unwrap();
     // Numbers and keys that nobody waits for.
-    assert_eq!(Peer::enter_further(&address, &secret, key ^ 1, 1, &[]).drain(), b"");
+    assert_eq!(
+        Peer::enter_further(&address, &secret, key ^ 1, 1, &[]).drain(),
+        b""
+    );
     let mut again = Peer::enter_first(&address, &secret, key, 1);
     let answer = again.drain();
     assert!(answer.len() <= 64, "a key that is taken");
@@ -285,11 +402,24 @@ fn what_says_not_what_it_is_for_is_shown_out() {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let address = host.listen();
-    let (join, look) = (header(&Frame::Join { key: 1, number: 1 }), header(&Frame::Look));
+    let (join, look) = (
+        header(&Frame::Join { key: 1, number: 1 }),
+        header(&Frame::Look),
+    );
     for (first, key) in [(true, look), (false, look), (true, join)] {
         let mut peer = match first {
-            true => Peer::enter_with(titin_wire::handshake::Purpose::Streams, &address, &secret, &key),
-            false => Peer::enter_with(titin_wire::handshake::Purpose::Stream, &address, &secret, &key),
+            true => Peer::enter_with(
+                titin_wire::handshake::Purpose::Streams,
+                &address,
+                &secret,
+                &key,
+            ),
+            false => Peer::enter_with(
+                titin_wire::handshake::Purpose::Stream,
+                &address,
+                &secret,
+                &key,
+            ),
         };
         assert_eq!(peer.drain(), b"");
     }
@@ -303,11 +433,19 @@ fn a_dialler_says_which_stream_did_not_come() {
     let relay = titin_testkit::Relay::start(host.listen());
     relay.admit(2);
     let dialler = Host::start(&secret);
-    let streams = LinkSettings { streams: Some(4), ..LinkSettings::default() };
+    let streams = LinkSettings {
+        streams: Some(4),
+        ..LinkSettings::default()
+    };
     dialler.dial_with(&[relay.address()], 3, streams);
     let why = dialler.events.unreachable(3).to_string();
-    let Address::Tcp(ip, port) = relay.address() else { unreachable!() };
-    assert!(why.contains(&format!("{ip}:{port}")) && why.contains("stream "), "{why}");
+    let Address::Tcp(ip, port) = relay.address() else {
+        unreachable!()
+    };
+    assert!(
+        why.contains(&format!("{ip}:{port}")) && why.contains("stream "),
+        "{why}"
+    );
     assert_eq!(host.events.count(), 0);
 }
 
@@ -315,18 +453,28 @@ fn a_dialler_says_which_stream_did_not_come() {
 fn the_rate_is_kept() {
     for streams in [1, 4] {
         let rate = 40 << 20;
-        let settings = LinkSettings { streams: Some(streams), pacing: Some(rate), ..LinkSettings::default() };
+        let settings = LinkSettings {
+            streams: Some(streams),
+            pacing: Some(rate),
+            ..LinkSettings::default()
+        };
         let pair = Pair::set(settings);
         for (from, to) in [(&pair.left, &pair.right), (&pair.right, &pair.left)] {
-            let (outlet, inlet) =
-                (from.outlet(1, InboxOptions::default()), to.inlet(1, InboxOptions::default()));
+            let (outlet, inlet) = (
+                from.outlet(1, InboxOptions::default()),
+                to.inlet(1, InboxOptions::default()),
+            );
             let bytes = pattern(0, 16 << 20);
             let start = Instant::now();
             outlet.send(&bytes);
             assert!(inlet.receive().body[..] == bytes[..]);
             // What the system lets through at once to begin with is not much.
             let least = Duration::from_secs_f64(0.8 * bytes.len() as f64 / rate as f64);
-            assert!(start.elapsed() >= least, "{:?} by {streams} streams", start.elapsed());
+            assert!(
+                start.elapsed() >= least,
+                "{:?} by {streams} streams",
+                start.elapsed()
+            );
             outlet.end();
             inlet.wait(|inbox| inbox.ended());
             to.exchange.forget(ConduitId(1), true);

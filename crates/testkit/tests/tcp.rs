@@ -38,7 +38,10 @@ fn small_and_control_messages_go_before_the_rest_of_large_ones() {
     let order = Arc::new(Order(Mutex::default()));
     for number in 1..4 {
         let inbox = pair.right.exchange.inbox(ConduitId(number));
-        let options = InboxOptions { messages: 1, ..InboxOptions::default() };
+        let options = InboxOptions {
+            messages: 1,
+            ..InboxOptions::default()
+        };
         inbox.attach(pair.right.bell.clone(), order.clone(), options);
         inbox.discard();
     }
@@ -51,8 +54,13 @@ fn small_and_control_messages_go_before_the_rest_of_large_ones() {
     drop(stall);
     let (right, _) = pair.right.tcp.as_ref().unwrap();
     assert_eq!(right.events.control(), b"control");
-    assert!(!order.0.lock().unwrap().iter().any(|conduit| conduit.0 < 3), "a large message came first");
-    until(&pair.right.bell, None, || (order.0.lock().unwrap().len() == 3).then_some(()));
+    assert!(
+        !order.0.lock().unwrap().iter().any(|conduit| conduit.0 < 3),
+        "a large message came first"
+    );
+    until(&pair.right.bell, None, || {
+        (order.0.lock().unwrap().len() == 3).then_some(())
+    });
     assert_eq!(order.0.lock().unwrap()[0], ConduitId(3));
 }
 
@@ -125,7 +133,11 @@ fn a_sender_is_told_though_it_waits_for_a_stalled_receiver() {
     let bytes = pattern(0, 1 << 20);
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
-            (0..).find_map(|sequence| outlet.send_numbered(sequence, &[std::io::IoSlice::new(&bytes)]).err())
+            (0..).find_map(|sequence| {
+                outlet
+                    .send_numbered(sequence, &[std::io::IoSlice::new(&bytes)])
+                    .err()
+            })
         });
         let (right, right_link) = pair.right.tcp.as_ref().unwrap();
         right_link.close();
@@ -174,13 +186,18 @@ fn one_host_may_have_many_links() {
     let hub = Host::start(&secret);
     let address = hub.listen();
     let hosts: Vec<_> = (0..100).map(|_| Host::start(&secret)).collect();
-    hosts.iter().zip(0..).for_each(|(host, tag)| host.dial(std::slice::from_ref(&address), tag));
+    hosts
+        .iter()
+        .zip(0..)
+        .for_each(|(host, tag)| host.dial(std::slice::from_ref(&address), tag));
     for (host, number) in hosts.iter().zip(0u32..) {
         host.events.opened().tell(&number.to_le_bytes());
     }
     let mut heard: Vec<_> = hosts.iter().map(|_| hub.events.control()).collect();
     heard.sort();
-    let mut said: Vec<_> = (0u32..100).map(|number| number.to_le_bytes().to_vec()).collect();
+    let mut said: Vec<_> = (0u32..100)
+        .map(|number| number.to_le_bytes().to_vec())
+        .collect();
     said.sort();
     assert_eq!(heard, said);
 }

@@ -33,6 +33,8 @@ impl Arrivals {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<u32>> {
-        self.numbers.lock().expect("nothing panics while the list is locked")
+        self.numbers
+            .lock()
+            .expect("nothing panics while the list is locked")
     }
 }

@@ -23,10 +23,17 @@ const POOL_BYTES: usize = 256 << 20;
 const POOL_BUFFERS: usize = 32;
 const POOL_PART: u64 = 16;
 
-static POOL: Mutex<Recycled> = Mutex::new(Recycled { free: Vec::new(), bytes: 0, largest: 0 });
+static POOL: Mutex<Recycled> = Mutex::new(Recycled {
+    free: Vec::new(),
+    bytes: 0,
+    largest: 0,
+});
 
-static LARGEST: LazyLock<usize> =
-    LazyLock::new(|| usize::try_from(host::memory() / POOL_PART).unwrap_or(usize::MAX).max(POOL_BYTES));
+static LARGEST: LazyLock<usize> = LazyLock::new(|| {
+    usize::try_from(host::memory() / POOL_PART)
+        .unwrap_or(usize::MAX)
+        .max(POOL_BYTES)
+});
 
 /// Where the bytes of payloads lie. Zeroed when it is fresh.
 #[derive(Debug)]
@@ -79,12 +86,21 @@ impl Buffer {
     /// The payload that lies in a peer's block.
     pub(crate) fn viewing(view: View) -> Self {
         let length = view.len();
-        Buffer { memory: Memory::Viewed(view), start: 0, length, born: Born::now() }
+        Buffer {
+            memory: Memory::Viewed(view),
+            start: 0,
+            length,
+            born: Born::now(),
+        }
     }
 
     /// The block of ours that it lies in, if it does.
     pub(crate) fn placed(&self) -> Option<&Placed> {
-        if let Memory::Placed(placed) = &self.memory { Some(placed) } else { None }
+        if let Memory::Placed(placed) = &self.memory {
+            Some(placed)
+        } else {
+            None
+        }
     }
 }
 
@@ -126,24 +142,49 @@ impl Filling {
             io::Error::new(io::ErrorKind::OutOfMemory, text)
         };
         let length = usize::try_from(length).map_err(|_| none())?;
-        let wanted = length.checked_add(if length == 0 { 0 } else { ALIGNMENT }).ok_or_else(none)?;
+        let wanted = length
+            .checked_add(if length == 0 { 0 } else { ALIGNMENT })
+            .ok_or_else(none)?;
         let memory = if wanted < POOLED {
             Memory::fresh(wanted)
         } else {
             // A little more than asked for, so that payloads that grow slowly still find their buffer again.
             let roomy = wanted.checked_next_multiple_of((wanted / 8).next_power_of_two().max(4096));
-            let pooled = POOL.lock().expect("the pool's holder cannot panic").take(wanted);
+            let pooled = POOL
+                .lock()
+                .expect("the pool's holder cannot panic")
+                .take(wanted);
             pooled.or_else(|| Memory::fresh(roomy?))
         };
         let memory = memory.ok_or_else(none)?;
-        let start = if length == 0 { 0 } else { memory.as_ptr().align_offset(ALIGNMENT) };
-        Ok(Filling { buffer: Buffer { memory, start, length, born: Born::default() }, filled: 0 })
+        let start = if length == 0 {
+            0
+        } else {
+            memory.as_ptr().align_offset(ALIGNMENT)
+        };
+        Ok(Filling {
+            buffer: Buffer {
+                memory,
+                start,
+                length,
+                born: Born::default(),
+            },
+            filled: 0,
+        })
     }
 
     /// Room for `length` bytes in a block of this pool; `None` if it has none.
     pub(crate) fn placed(pool: &Arc<Pool>, length: usize) -> Option<Self> {
         let memory = Memory::Placed(pool.take(length)?);
-        Some(Filling { buffer: Buffer { memory, start: 0, length, born: Born::now() }, filled: 0 })
+        Some(Filling {
+            buffer: Buffer {
+                memory,
+                start: 0,
+                length,
+                born: Born::now(),
+            },
+            filled: 0,
+        })
     }
 
     /// The part not filled yet. [`Filling::advance`] says how much of it was.
@@ -166,7 +207,11 @@ impl Filling {
     /// Counts bytes that were written at the beginning of [`Filling::rest`].
     pub fn advance(&mut self, bytes: usize) {
         self.filled += bytes;
-        assert!(self.filled <= self.buffer.length, "a buffer of {} bytes was overfilled", self.buffer.length);
+        assert!(
+            self.filled <= self.buffer.length,
+            "a buffer of {} bytes was overfilled",
+            self.buffer.length
+        );
     }
 
     /// Copies bytes to the beginning of the rest.
@@ -249,8 +294,9 @@ struct Recycled {
 impl Recycled {
     fn take(&mut self, length: usize) -> Option<Memory> {
         let fits = |memory: &Memory| memory.len() >= length && memory.len() / 2 <= length;
-        let best =
-            (0..self.free.len()).filter(|i| fits(&self.free[*i])).min_by_key(|i| self.free[*i].len())?;
+        let best = (0..self.free.len())
+            .filter(|i| fits(&self.free[*i]))
+            .min_by_key(|i| self.free[*i].len())?;
         let memory = self.free.remove(best);
         self.bytes -= memory.len();
         Some(memory)
@@ -295,14 +341,21 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_an_error() {
         for length in [u64::MAX, u64::MAX - 64, u64::MAX - 100, 1 << 63] {
-            assert_eq!(Filling::new(length).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+            assert_eq!(
+                Filling::new(length).unwrap_err().kind(),
+                io::ErrorKind::OutOfMemory
+            );
         }
         let error = Filling::new(1 << 60).unwrap_err();
         assert!(error.to_string().contains("1152921504606846976"), "{error}");
     }
 
     fn recycled() -> Recycled {
-        Recycled { free: Vec::new(), bytes: 0, largest: 0 }
+        Recycled {
+            free: Vec::new(),
+            bytes: 0,
+            largest: 0,
+        }
     }
 
     #[test]
@@ -311,7 +364,10 @@ mod tests {
         pool.give(Memory::fresh(1000).unwrap(), POOL_BYTES);
         pool.give(Memory::fresh(1500).unwrap(), POOL_BYTES);
         assert_eq!(pool.take(900).unwrap().len(), 1000);
-        assert!(pool.take(100).is_none(), "far too large a buffer is not wasted on a small message");
+        assert!(
+            pool.take(100).is_none(),
+            "far too large a buffer is not wasted on a small message"
+        );
         assert_eq!(pool.take(1500).unwrap().len(), 1500);
         assert_eq!(pool.bytes, 0);
     }
@@ -320,14 +376,24 @@ mod tests {
     fn sizes_that_nobody_asks_for_any_more_give_way() {
         let mut pool = recycled();
         for size in 0..POOL_BUFFERS {
-            assert!(pool.give(Memory::fresh(POOLED + size).unwrap(), POOL_BYTES).is_empty());
+            assert!(
+                pool.give(Memory::fresh(POOLED + size).unwrap(), POOL_BYTES)
+                    .is_empty()
+            );
         }
         for _ in 0..3 {
             let gone = pool.give(Memory::fresh(64 << 20).unwrap(), POOL_BYTES);
-            assert!(gone.iter().all(|memory| memory.len() < 2 * POOLED), "what has come last stays");
+            assert!(
+                gone.iter().all(|memory| memory.len() < 2 * POOLED),
+                "what has come last stays"
+            );
             assert_eq!(pool.take(64 << 20).unwrap().len(), 64 << 20);
         }
-        assert_eq!(pool.give(Memory::fresh(POOL_BYTES + 1).unwrap(), POOL_BYTES).len(), 1);
+        assert_eq!(
+            pool.give(Memory::fresh(POOL_BYTES + 1).unwrap(), POOL_BYTES)
+                .len(),
+            1
+        );
     }
 
     #[test]
@@ -340,7 +406,11 @@ mod tests {
             [0, 0, 1],
             "two of the largest"
         );
-        assert_eq!(give(&mut pool, LARGE + 1), 1, "it is more than one may have");
+        assert_eq!(
+            give(&mut pool, LARGE + 1),
+            1,
+            "it is more than one may have"
+        );
         // Smaller ones are in use from now on.
         let gone: usize = (0..POOL_BUFFERS).map(|_| give(&mut pool, POOLED)).sum();
         assert_eq!(gone, 2, "the large ones went first");

@@ -119,7 +119,13 @@ impl<'a> Outgoing<'a> {
     /// A message of these parts.
     pub fn new(head: Head, meta: &'a Arc<Meta>, parts: &'a [IoSlice<'a>]) -> Self {
         let length = parts.iter().map(|part| part.len() as u64).sum();
-        Outgoing { head, meta, parts, length, shared: RefCell::default() }
+        Outgoing {
+            head,
+            meta,
+            parts,
+            length,
+            shared: RefCell::default(),
+        }
     }
 
     /// Hands over a copy of the payload that was made before, for another receiver; in place of another one, since it may

@@ -3,7 +3,9 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,7 +28,10 @@ const LEFT: Duration = Duration::from_secs(60);
 pub fn claim(folder: &Path) -> io::Result<File> {
     // Nobody sees the file under its name before it is locked.
     let made = folder.join(DRAFT);
-    let file = OpenOptions::new().write(true).create_new(true).open(&made)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&made)?;
     file.lock_shared()?;
     fs::rename(made, folder.join(LOCK))?;
     Ok(file)
@@ -52,7 +57,10 @@ pub fn enter(folder: &Path, names: &str) -> io::Result<File> {
     if let Ok(file) = join(folder) {
         return Ok(file);
     }
-    folder.parent().into_iter().for_each(|place| sweep(place, names));
+    folder
+        .parent()
+        .into_iter()
+        .for_each(|place| sweep(place, names));
     // Nobody sees it under its name before it is marked.
     let made = folder.with_extension(format!("{:032x}", EndpointId::random().0));
     DirBuilder::new().mode(0o700).create(&made)?;
@@ -98,14 +106,26 @@ fn left_over(folder: &Path) -> io::Result<Option<File>> {
         return Ok(None);
     }
     let is_old = |of: &fs::Metadata| {
-        of.modified().ok().and_then(|then| then.elapsed().ok()).is_some_and(|age| age >= LEFT)
+        of.modified()
+            .ok()
+            .and_then(|then| then.elapsed().ok())
+            .is_some_and(|age| age >= LEFT)
     };
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-    let open = |name| OpenOptions::new().read(true).custom_flags(flags as i32).open(folder.join(name));
+    let open = |name| {
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(flags as i32)
+            .open(folder.join(name))
+    };
     let (file, is_draft) = match open(LOCK) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => match open(DRAFT) {
             // Whoever made or removed it was killed in between.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && is_random(folder) && is_old(&found) => {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && is_random(folder)
+                    && is_old(&found) =>
+            {
                 return File::open(folder).map(Some);
             }
             file => (file?, true),
@@ -137,11 +157,23 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("t-run");
         let claims: Vec<File> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| enter(&folder, "t-").unwrap())).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| enter(&folder, "t-").unwrap()))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "drafts are removed");
-        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o7777, 0o711);
+        assert_eq!(
+            fs::read_dir(place.path()).unwrap().count(),
+            1,
+            "drafts are removed"
+        );
+        assert_eq!(
+            fs::metadata(&folder).unwrap().permissions().mode() & 0o7777,
+            0o711
+        );
         fs::write(folder.join("socket"), "").unwrap();
         for (left, claim) in (0..8).rev().zip(claims) {
             assert!(folder.join("socket").exists());
@@ -159,8 +191,12 @@ mod tests {
             fs::create_dir(&path).unwrap();
             path
         };
-        let (used, left, unmarked, other) =
-            (folder("t-used"), folder("t-left"), folder("t-unmarked"), folder("other"));
+        let (used, left, unmarked, other) = (
+            folder("t-used"),
+            folder("t-left"),
+            folder("t-unmarked"),
+            folder("other"),
+        );
         let claims = [claim(&used).unwrap(), join(&used).unwrap()];
         drop(claim(&left).unwrap());
         drop(claim(&other).unwrap());
@@ -178,7 +214,9 @@ mod tests {
         let [first, second] = claims;
         drop(first);
         sweep(place.path(), "t-");
-        assert!(used.exists() && unmarked.exists() && other.exists() && odd.exists() && !left.exists());
+        assert!(
+            used.exists() && unmarked.exists() && other.exists() && odd.exists() && !left.exists()
+        );
         drop(second);
         sweep(place.path(), "t-");
         assert!(!used.exists() && unmarked.exists() && other.join(LOCK).exists());
@@ -201,19 +239,25 @@ mod tests {
     #[test]
     fn a_folder_whose_maker_or_remover_was_killed_goes_once_it_is_old() {
         let place = tempfile::tempdir().unwrap();
-        let [made, users, draft, person] =
-            ["t-0123456789abcdef", "t-1000-0123456789abcdef", "t-01.0123456789abcdef", "t-data"].map(
-                |name| {
-                    let folder = place.path().join(name);
-                    fs::create_dir(&folder).unwrap();
-                    fs::write(folder.join("socket"), "").unwrap();
-                    folder
-                },
-            );
+        let [made, users, draft, person] = [
+            "t-0123456789abcdef",
+            "t-1000-0123456789abcdef",
+            "t-01.0123456789abcdef",
+            "t-data",
+        ]
+        .map(|name| {
+            let folder = place.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("socket"), "").unwrap();
+            folder
+        });
         sweep(place.path(), "t-");
         assert!(made.exists() && draft.exists(), "somebody may be at work");
         for folder in [&made, &users, &draft, &person] {
-            File::open(folder).unwrap().set_modified(SystemTime::now() - 2 * LEFT).unwrap();
+            File::open(folder)
+                .unwrap()
+                .set_modified(SystemTime::now() - 2 * LEFT)
+                .unwrap();
         }
         sweep(place.path(), "t-");
         assert!(!made.exists() && !users.exists() && !draft.exists() && person.exists());

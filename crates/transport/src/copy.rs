@@ -19,7 +19,11 @@ const LINE: usize = 64;
 /// # Panics
 /// If the two are not of one length.
 pub fn copy(from: &[u8], to: &mut [u8]) {
-    if from.len() < PAST { to.copy_from_slice(from) } else { copy_past_caches(from, to) }
+    if from.len() < PAST {
+        to.copy_from_slice(from)
+    } else {
+        copy_past_caches(from, to)
+    }
 }
 
 /// Copies a piece of something that is large as a whole, as [`copy`] copies what is large in itself.
@@ -50,9 +54,15 @@ fn past_caches(from: &[u8], to: &mut [u8]) {
     while at + LINE <= from.len() {
         // SAFETY: four words of 16 bytes on both sides, those of `to` aligned.
         unsafe {
-            let (source, target) = (source.add(at).cast::<__m128i>(), target.add(at).cast::<__m128i>());
+            let (source, target) = (
+                source.add(at).cast::<__m128i>(),
+                target.add(at).cast::<__m128i>(),
+            );
             let first = (_mm_loadu_si128(source), _mm_loadu_si128(source.add(1)));
-            let second = (_mm_loadu_si128(source.add(2)), _mm_loadu_si128(source.add(3)));
+            let second = (
+                _mm_loadu_si128(source.add(2)),
+                _mm_loadu_si128(source.add(3)),
+            );
             _mm_stream_si128(target, first.0);
             _mm_stream_si128(target.add(1), first.1);
             _mm_stream_si128(target.add(2), second.0);
@@ -77,13 +87,25 @@ mod tests {
     fn every_byte_arrives_wherever_it_lies() {
         let from: Vec<u8> = (0..PAST + 1000).map(|i| (i % 251) as u8).collect();
         let mut to = vec![0; from.len() + 200];
-        for (skip, place, length) in
-            [(0, 0, from.len()), (1, 3, PAST), (7, 64, PAST + 63), (0, 65, PAST - 1), (5, 9, 0)]
-        {
+        for (skip, place, length) in [
+            (0, 0, from.len()),
+            (1, 3, PAST),
+            (7, 64, PAST + 63),
+            (0, 65, PAST - 1),
+            (5, 9, 0),
+        ] {
             to.fill(255);
             copy(&from[skip..skip + length], &mut to[place..place + length]);
-            assert!(to[place..place + length] == from[skip..skip + length], "{skip} {place} {length}");
-            assert!(to[..place].iter().chain(&to[place + length..]).all(|byte| *byte == 255));
+            assert!(
+                to[place..place + length] == from[skip..skip + length],
+                "{skip} {place} {length}"
+            );
+            assert!(
+                to[..place]
+                    .iter()
+                    .chain(&to[place + length..])
+                    .all(|byte| *byte == 255)
+            );
         }
     }
 
@@ -94,8 +116,16 @@ mod tests {
             for (skip, place) in [(0, 0), (1, 3), (7, 64), (64, 65)] {
                 let mut to = vec![255; from.len() + 100];
                 copy_past_caches(&from[skip..skip + length], &mut to[place..place + length]);
-                assert!(to[place..place + length] == from[skip..skip + length], "{skip} {place} {length}");
-                assert!(to[..place].iter().chain(&to[place + length..]).all(|byte| *byte == 255));
+                assert!(
+                    to[place..place + length] == from[skip..skip + length],
+                    "{skip} {place} {length}"
+                );
+                assert!(
+                    to[..place]
+                        .iter()
+                        .chain(&to[place + length..])
+                        .all(|byte| *byte == 255)
+                );
             }
         }
     }

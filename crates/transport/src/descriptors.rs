@@ -48,10 +48,15 @@ impl From<OwnedFd> for Held {
     fn from(descriptor: OwnedFd) -> Self {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let entry = u64::from(serial) << 32 | descriptor.as_raw_fd() as u64;
-        let place = TABLE
-            .iter()
-            .position(|free| free.compare_exchange(FREE, entry, Ordering::AcqRel, Ordering::Relaxed).is_ok());
-        Held { descriptor: Some(descriptor), entry, place }
+        let place = TABLE.iter().position(|free| {
+            free.compare_exchange(FREE, entry, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        });
+        Held {
+            descriptor: Some(descriptor),
+            entry,
+            place,
+        }
     }
 }
 
@@ -59,7 +64,9 @@ impl Deref for Held {
     type Target = OwnedFd;
 
     fn deref(&self) -> &OwnedFd {
-        self.descriptor.as_ref().expect("it is there until it is dropped")
+        self.descriptor
+            .as_ref()
+            .expect("it is there until it is dropped")
     }
 }
 
@@ -71,8 +78,11 @@ impl AsFd for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let (Some(descriptor), Some(place)) = (self.descriptor.take(), self.place) else { return };
-        let noted = TABLE[place].compare_exchange(self.entry, FREE, Ordering::AcqRel, Ordering::Relaxed);
+        let (Some(descriptor), Some(place)) = (self.descriptor.take(), self.place) else {
+            return;
+        };
+        let noted =
+            TABLE[place].compare_exchange(self.entry, FREE, Ordering::AcqRel, Ordering::Relaxed);
         if noted.is_err() {
             // The fork handler has closed it; by now the number may be somebody else's.
             let _ = descriptor.into_raw_fd();

@@ -112,7 +112,11 @@ impl Default for Doorbell {
             }
             None => Words::Own(Box::default()),
         };
-        Doorbell { words, crowded: AtomicBool::new(false), listener: OnceLock::new() }
+        Doorbell {
+            words,
+            crowded: AtomicBool::new(false),
+            listener: OnceLock::new(),
+        }
     }
 }
 
@@ -136,7 +140,9 @@ impl Attention for Spin<'_> {
         // One look at the clock each time: where cores are short, all who wait on them take turns here.
         let now = Instant::now();
         if let Some(offered) = self.offered.take() {
-            self.bell.crowded.store(now - offered > TAKEN, Ordering::Relaxed);
+            self.bell
+                .crowded
+                .store(now - offered > TAKEN, Ordering::Relaxed);
         }
         let (begun, busy) = self.times.get_or_insert((now, now));
         if taken_in > 0 {
@@ -150,7 +156,11 @@ impl Attention for Spin<'_> {
 
     fn looks(&self) -> u32 {
         // Where cores are short, what we wait for comes while the core is another's.
-        if self.bell.crowded.load(Ordering::Relaxed) { 1 } else { LOOKS }
+        if self.bell.crowded.load(Ordering::Relaxed) {
+            1
+        } else {
+            LOOKS
+        }
     }
 }
 
@@ -208,7 +218,11 @@ impl Doorbell {
     /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, come back as rung without a ring.
     /// Before it goes to sleep, what comes by `carriers` is taken in here.
     pub fn wait(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
-        if self.spin(seen, limit, carriers) { Wake::Rung } else { self.sleep(seen, limit, carriers) }
+        if self.spin(seen, limit, carriers) {
+            Wake::Rung
+        } else {
+            self.sleep(seen, limit, carriers)
+        }
     }
 
     /// As [`Doorbell::wait`], for the next message of an inbox, which is empty. It comes by `carrier`, and may be handed
@@ -229,7 +243,11 @@ impl Doorbell {
             carrier.attend(&mut attention);
             rung = self.stay(attention, &[carrier]);
         }
-        Err(if rung { Wake::Rung } else { self.sleep(seen, limit, &[carrier]) })
+        Err(if rung {
+            Wake::Rung
+        } else {
+            self.sleep(seen, limit, &[carrier])
+        })
     }
 
     /// Looks for the next message of an inbox, which is empty, no longer than it takes to ask a clock a few times. It comes
@@ -296,7 +314,11 @@ impl Doorbell {
         let bell = self.bell();
         bell.sleepers.fetch_add(1, Ordering::SeqCst);
         let armed = carriers.iter().all(|carrier| carrier.arm(self));
-        let wake = if armed { bell.rings.wait(seen, limit) } else { Wake::Rung };
+        let wake = if armed {
+            bell.rings.wait(seen, limit)
+        } else {
+            Wake::Rung
+        };
         bell.sleepers.fetch_sub(1, Ordering::SeqCst);
         wake
     }
@@ -320,8 +342,14 @@ mod tests {
     #[test]
     fn time_runs_out() {
         let bell = Doorbell::default();
-        assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1)), &[]), Wake::Timeout);
-        assert_eq!(bell.wait(bell.rings(), Some(Duration::ZERO), &[]), Wake::Timeout);
+        assert_eq!(
+            bell.wait(bell.rings(), Some(Duration::from_millis(1)), &[]),
+            Wake::Timeout
+        );
+        assert_eq!(
+            bell.wait(bell.rings(), Some(Duration::ZERO), &[]),
+            Wake::Timeout
+        );
     }
 
     /// Brings something for others all the time.
@@ -392,7 +420,10 @@ mod tests {
         assert!(!bell.arm(seen, &[]), "it has rung since");
         bell.ring();
         assert_eq!(told.load(Ordering::SeqCst), 2);
-        assert_eq!(bell.wait(bell.rings(), Some(Duration::from_millis(1)), &[]), Wake::Timeout);
+        assert_eq!(
+            bell.wait(bell.rings(), Some(Duration::from_millis(1)), &[]),
+            Wake::Timeout
+        );
     }
 
     #[test]
@@ -409,7 +440,11 @@ mod tests {
             std::thread::yield_now();
         }
         bell.ring();
-        assert!(sleepers.into_iter().all(|sleeper| sleeper.join().unwrap() == Wake::Rung));
+        assert!(
+            sleepers
+                .into_iter()
+                .all(|sleeper| sleeper.join().unwrap() == Wake::Rung)
+        );
     }
 }
 
@@ -435,7 +470,10 @@ mod loom_tests {
     #[test]
     fn loom_no_ring_is_lost() {
         crate::sync::check(|| {
-            let (bell, thing) = (Arc::new(Doorbell::default()), Arc::new(AtomicBool::new(false)));
+            let (bell, thing) = (
+                Arc::new(Doorbell::default()),
+                Arc::new(AtomicBool::new(false)),
+            );
             let ringer = thread::spawn({
                 let (bell, thing) = (bell.clone(), thing.clone());
                 move || {
@@ -451,7 +489,10 @@ mod loom_tests {
     #[test]
     fn loom_every_waiter_is_woken() {
         crate::sync::check(|| {
-            let (bell, thing) = (Arc::new(Doorbell::default()), Arc::new(AtomicBool::new(false)));
+            let (bell, thing) = (
+                Arc::new(Doorbell::default()),
+                Arc::new(AtomicBool::new(false)),
+            );
             let other = thread::spawn({
                 let (bell, thing) = (bell.clone(), thing.clone());
                 move || wait_for(&bell, &thing)
@@ -473,7 +514,10 @@ mod loom_tests {
     #[test]
     fn loom_no_ring_is_lost_on_a_listener() {
         crate::sync::check(|| {
-            let (bell, thing) = (Arc::new(Doorbell::default()), Arc::new(AtomicBool::new(false)));
+            let (bell, thing) = (
+                Arc::new(Doorbell::default()),
+                Arc::new(AtomicBool::new(false)),
+            );
             let told = Arc::new(AtomicBool::new(false));
             bell.listen({
                 let told = told.clone();

@@ -23,7 +23,10 @@ impl Exchange {
     /// An exchange whose process shares at most so many bytes of memory with others, in place of a quarter of the
     /// memory that it may use. Payloads that find no room there go by a socket.
     pub fn with_ceiling(bytes: u64) -> Self {
-        Exchange { pool: Pool::new(usize::try_from(bytes).unwrap_or(usize::MAX)), ..Exchange::default() }
+        Exchange {
+            pool: Pool::new(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            ..Exchange::default()
+        }
     }
 
     /// Why there was no memory for a payload that was to be shared, if there was none since somebody last asked.
@@ -42,7 +45,9 @@ impl Exchange {
     /// # Errors
     /// [`std::io::ErrorKind::OutOfMemory`] if there is none at all.
     pub fn loan(&self, length: u64) -> std::io::Result<Filling> {
-        let placed = usize::try_from(length).ok().and_then(|length| Filling::placed(&self.pool, length));
+        let placed = usize::try_from(length)
+            .ok()
+            .and_then(|length| Filling::placed(&self.pool, length));
         placed.map_or_else(|| Filling::new(length), Ok)
     }
 
@@ -71,12 +76,19 @@ impl Exchange {
 
     /// The window of a conduit, if we send on it.
     pub fn window(&self, conduit: ConduitId) -> Option<Arc<Window>> {
-        self.windows.read().expect("never poisoned").get(&conduit).cloned()
+        self.windows
+            .read()
+            .expect("never poisoned")
+            .get(&conduit)
+            .cloned()
     }
 
     /// Makes a window known, so that acknowledgements find it.
     pub fn open_window(&self, conduit: ConduitId, window: Arc<Window>) {
-        self.windows.write().expect("never poisoned").insert(conduit, window);
+        self.windows
+            .write()
+            .expect("never poisoned")
+            .insert(conduit, window);
     }
 
     /// Forgets all ends. The carriers by which inboxes answer know this exchange, which without that would outlive its process's
@@ -92,14 +104,19 @@ impl Exchange {
     pub fn forget(&self, conduit: ConduitId, receives: bool) {
         if receives {
             let mut inboxes = self.inboxes.write().expect("never poisoned");
-            let Some(inbox) = inboxes.get(&conduit).cloned() else { return };
+            let Some(inbox) = inboxes.get(&conduit).cloned() else {
+                return;
+            };
             if inbox.ended() {
                 inboxes.remove(&conduit);
             }
             drop(inboxes);
             inbox.discard();
         } else {
-            self.windows.write().expect("never poisoned").remove(&conduit);
+            self.windows
+                .write()
+                .expect("never poisoned")
+                .remove(&conduit);
         }
     }
 }
@@ -112,9 +129,16 @@ mod tests {
     #[test]
     fn what_is_cleared_outlives_nobody() {
         let exchange = Arc::new(Exchange::default());
-        let (carrier, options) =
-            (Arc::new(Inproc::new(exchange.clone())), InboxOptions { messages: 1, bytes: 1 });
-        exchange.inbox(ConduitId(1)).attach(Arc::new(Doorbell::default()), carrier, options);
+        let (carrier, options) = (
+            Arc::new(Inproc::new(exchange.clone())),
+            InboxOptions {
+                messages: 1,
+                bytes: 1,
+            },
+        );
+        exchange
+            .inbox(ConduitId(1))
+            .attach(Arc::new(Doorbell::default()), carrier, options);
         let kept = Arc::downgrade(&exchange);
         exchange.clear();
         drop(exchange);

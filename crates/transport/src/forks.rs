@@ -55,7 +55,11 @@ pub fn before() {
     UNDER_WAY.set(Some((begun, write.map_or(-1, OwnedFd::into_raw_fd))));
     let mut seen = lock();
     let free = seen.settle();
-    seen.children.push(Child { begun, ended: u64::MAX, read: read.map(Held::from) });
+    seen.children.push(Child {
+        begun,
+        ended: u64::MAX,
+        read: read.map(Held::from),
+    });
     drop(seen);
     drop(free);
 }
@@ -71,7 +75,10 @@ pub fn after() -> Option<RawFd> {
     // What comes from here on no child has seen.
     let ended = CLOCK.fetch_add(1, Ordering::Relaxed) + 1;
     let mut seen = lock();
-    seen.children.iter_mut().filter(|child| child.begun == begun).for_each(|child| child.ended = ended);
+    seen.children
+        .iter_mut()
+        .filter(|child| child.begun == begun)
+        .for_each(|child| child.ended = ended);
     (write >= 0).then_some(write)
 }
 
@@ -110,7 +117,11 @@ struct Child {
 
 impl<T> Seen<T> {
     const fn new() -> Self {
-        Seen { children: Vec::new(), waiting: Vec::new(), looked: None }
+        Seen {
+            children: Vec::new(),
+            waiting: Vec::new(),
+            looked: None,
+        }
     }
 
     /// Keeps something as long as children see it. Gives what none sees any more.
@@ -118,7 +129,12 @@ impl<T> Seen<T> {
         let looks = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK);
         let mut free = if looks { self.settle() } else { Vec::new() };
         let sees = |child: &&Child| child.ended > born.0;
-        let by: Vec<u64> = self.children.iter().filter(sees).map(|child| child.begun).collect();
+        let by: Vec<u64> = self
+            .children
+            .iter()
+            .filter(sees)
+            .map(|child| child.begun)
+            .collect();
         if by.is_empty() {
             free.push(thing);
         } else {
@@ -130,16 +146,26 @@ impl<T> Seen<T> {
     /// Looks which children have ended. Gives what none sees any more.
     fn settle(&mut self) -> Vec<T> {
         self.looked = Some(Instant::now());
-        self.children.retain(|child| child.read.as_ref().is_none_or(lives));
+        self.children
+            .retain(|child| child.read.as_ref().is_none_or(lives));
         let gone = |begun: &u64| !self.children.iter().any(|child| child.begun == *begun);
-        self.waiting.extract_if(.., |(_, by)| by.iter().all(gone)).map(|(thing, _)| thing).collect()
+        self.waiting
+            .extract_if(.., |(_, by)| by.iter().all(gone))
+            .map(|(thing, _)| thing)
+            .collect()
     }
 }
 
 /// Whether somebody has the other end of a pipe.
 fn lives(read: &Held) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    !matches!(poll(&mut [PollFd::new(read, PollFlags::IN)], Some(&now)), Ok(1..))
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    !matches!(
+        poll(&mut [PollFd::new(read, PollFlags::IN)], Some(&now)),
+        Ok(1..)
+    )
 }
 
 #[cfg(test)]
@@ -149,7 +175,11 @@ mod tests {
     /// A child whose fork took this time, and what it has of it.
     fn fork<T>(seen: &mut Seen<T>, begun: u64, ended: u64) -> OwnedFd {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        seen.children.push(Child { begun, ended, read: Some(read.into()) });
+        seen.children.push(Child {
+            begun,
+            ended,
+            read: Some(read.into()),
+        });
         write
     }
 

@@ -11,29 +11,45 @@ use nix::net::if_::InterfaceFlags;
 pub fn memory() -> u64 {
     let system = rustix::system::sysinfo();
     let total = system.totalram.saturating_mul(system.mem_unit.into());
-    groups().iter().filter_map(|group| limit(group)).fold(total, u64::min)
+    groups()
+        .iter()
+        .filter_map(|group| limit(group))
+        .fold(total, u64::min)
 }
 
 /// The control groups that this process is in, and those around them: of version 2, and of version 1 for processors and memory.
 pub fn groups() -> Vec<PathBuf> {
-    groups_of(&fs::read_to_string("/proc/self/cgroup").unwrap_or_default(), Path::new("/sys/fs/cgroup"))
+    groups_of(
+        &fs::read_to_string("/proc/self/cgroup").unwrap_or_default(),
+        Path::new("/sys/fs/cgroup"),
+    )
 }
 
 fn groups_of(own: &str, mounted: &Path) -> Vec<PathBuf> {
     let mut groups = Vec::new();
     for line in own.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+            continue;
+        };
         let root = match controllers {
             "" => mounted.to_owned(),
-            controllers if controllers.split(',').any(|name| matches!(name, "cpu" | "memory")) => {
+            controllers
+                if controllers
+                    .split(',')
+                    .any(|name| matches!(name, "cpu" | "memory")) =>
+            {
                 mounted.join(controllers)
             }
             _ => continue,
         };
         let inner = root.join(path.trim_start_matches('/'));
-        groups
-            .extend(inner.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf));
+        groups.extend(
+            inner
+                .ancestors()
+                .take_while(|folder| folder.starts_with(&root))
+                .map(Path::to_path_buf),
+        );
     }
     groups
 }
@@ -41,20 +57,39 @@ fn groups_of(own: &str, mounted: &Path) -> Vec<PathBuf> {
 /// The bytes of memory that a control group may use, if it has a limit.
 fn limit(group: &Path) -> Option<u64> {
     // Without a limit version 2 has the word max, and version 1 a number that no host reaches.
-    let read = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse().ok();
+    let read = |file: &str| {
+        fs::read_to_string(group.join(file))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
     read("memory.max").or_else(|| read("memory.limit_in_bytes"))
 }
 
 /// Bytes of memory that are free for this process now, by the host's account and those of its control groups.
 pub fn free_memory() -> u64 {
-    let host = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text)).unwrap_or(0);
-    groups().iter().filter_map(|group| room(group)).fold(host, u64::min)
+    let host = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| available(&text))
+        .unwrap_or(0);
+    groups()
+        .iter()
+        .filter_map(|group| room(group))
+        .fold(host, u64::min)
 }
 
 /// What the host says is available, in bytes.
 fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
 }
 
 /// The bytes of memory that a control group may still take, if it has a limit. Pages of files that it has read and not used since
@@ -63,13 +98,18 @@ fn room(group: &Path) -> Option<u64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
     let used = |file: &str| read(file)?.trim().parse::<u64>().ok();
     let used = used("memory.current").or_else(|| used("memory.usage_in_bytes"))?;
-    let given_up = read("memory.stat").and_then(|stat| unused_files(&stat)).unwrap_or(0);
+    let given_up = read("memory.stat")
+        .and_then(|stat| unused_files(&stat))
+        .unwrap_or(0);
     Some(limit(group)?.saturating_sub(used.saturating_sub(given_up)))
 }
 
 /// What a control group's account says of pages of files that were not used lately, in bytes, with those of the groups below it.
 fn unused_files(stat: &str) -> Option<u64> {
-    let entry = |name: &str| stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    let entry = |name: &str| {
+        stat.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    };
     // Version 1 has those of the group alone under the first name.
     entry("total_inactive_file ").or_else(|| entry("inactive_file "))
 }
@@ -78,10 +118,17 @@ fn unused_files(stat: &str) -> Option<u64> {
 /// other hosts can reach it cannot know.
 pub fn addresses() -> Vec<Ipv4Addr> {
     let connected = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
-    let networks = getifaddrs().into_iter().flatten().filter(|network| network.flags.contains(connected));
+    let networks = getifaddrs()
+        .into_iter()
+        .flatten()
+        .filter(|network| network.flags.contains(connected));
     let addresses = networks.filter_map(|network| Some(network.address?.as_sockaddr_in()?.ip()));
     let found: Vec<Ipv4Addr> = addresses.filter(|address| !address.is_loopback()).collect();
-    if found.is_empty() { vec![Ipv4Addr::LOCALHOST] } else { found }
+    if found.is_empty() {
+        vec![Ipv4Addr::LOCALHOST]
+    } else {
+        found
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -113,17 +160,29 @@ mod tests {
         write("memory/memory.limit_in_bytes", "9223372036854771712\n");
         write("memory/batch/memory.limit_in_bytes", "2000000\n");
         let limits = |own: &str| -> Vec<u64> {
-            groups_of(own, &folder.0).iter().filter_map(|group| limit(group)).collect()
+            groups_of(own, &folder.0)
+                .iter()
+                .filter_map(|group| limit(group))
+                .collect()
         };
         assert_eq!(limits("0::/job/step\n"), [1_000_000]);
         assert_eq!(room(&folder.0.join("job")), Some(1000));
-        write("job/memory.stat", "anon 5\nfile 90000\ninactive_file 80000\nactive_file 10000\n");
+        write(
+            "job/memory.stat",
+            "anon 5\nfile 90000\ninactive_file 80000\nactive_file 10000\n",
+        );
         assert_eq!(room(&folder.0.join("job")), Some(81_000));
         write("memory/batch/memory.usage_in_bytes", "1500000\n");
-        write("memory/batch/memory.stat", "inactive_file 1\ntotal_inactive_file 100000\n");
+        write(
+            "memory/batch/memory.stat",
+            "inactive_file 1\ntotal_inactive_file 100000\n",
+        );
         assert_eq!(room(&folder.0.join("memory/batch")), Some(600_000));
         assert!(limits("0::/\n").is_empty());
-        assert_eq!(limits("5:memory:/batch\n3:devices:/job\n"), [2_000_000, 9_223_372_036_854_771_712]);
+        assert_eq!(
+            limits("5:memory:/batch\n3:devices:/job\n"),
+            [2_000_000, 9_223_372_036_854_771_712]
+        );
         assert!(limits("nonsense").is_empty());
     }
 
@@ -131,14 +190,20 @@ mod tests {
     fn this_host_is_reached_by_its_loopback_if_by_nothing_else() {
         let found = addresses();
         assert!(!found.is_empty());
-        assert!(found.len() == 1 || found.iter().all(|address| !address.is_loopback()), "{found:?}");
+        assert!(
+            found.len() == 1 || found.iter().all(|address| !address.is_loopback()),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn this_host_has_memory_and_some_of_it_is_free() {
         assert!(memory() > 1 << 20);
         assert!((1..memory()).contains(&free_memory()));
-        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   24 kB\n"), Some(24 << 10));
+        assert_eq!(
+            available("MemTotal: 9 kB\nMemAvailable:   24 kB\n"),
+            Some(24 << 10)
+        );
         assert_eq!(available("MemTotal: 9 kB\n"), None);
     }
 }

@@ -40,7 +40,10 @@ pub struct InboxOptions {
 
 impl Default for InboxOptions {
     fn default() -> Self {
-        InboxOptions { messages: 64, bytes: 1 << 30 }
+        InboxOptions {
+            messages: 64,
+            bytes: 1 << 30,
+        }
     }
 }
 
@@ -99,12 +102,20 @@ struct State {
 
 impl Inbox {
     pub(crate) fn new(conduit: ConduitId) -> Self {
-        Inbox { conduit, state: Latch::default(), stirred: AtomicBool::new(false), attached: OnceLock::new() }
+        Inbox {
+            conduit,
+            state: Latch::default(),
+            stirred: AtomicBool::new(false),
+            attached: OnceLock::new(),
+        }
     }
 
     /// Gives the inbox to its instance: where to ring, and by which carrier to answer the sender.
     pub fn attach(&self, bell: Arc<Doorbell>, carrier: Arc<dyn Carrier>, options: InboxOptions) {
-        let _ = self.attached.set(Attached { bell: bell.clone(), carrier });
+        let _ = self.attached.set(Attached {
+            bell: bell.clone(),
+            carrier,
+        });
         let mut state = self.lock();
         state.options = options;
         state.attached = true;
@@ -127,13 +138,19 @@ impl Inbox {
         let (number, expected) = (message.head.sequence, state.ack.received);
         let first = message.meta.supersedes.unwrap_or(number);
         if state.ack.ended || number < expected || (number > expected && first > expected) {
-            let why = format!("number {number} on conduit {}, expected {expected}", self.conduit);
+            let why = format!(
+                "number {number} on conduit {}, expected {expected}",
+                self.conduit
+            );
             return Err(Malformed::new("message", why));
         }
         state.ack.received = number.checked_add(1).ok_or_else(|| {
             Malformed::new(
                 "message",
-                format!("there is no number behind {number} on conduit {}", self.conduit),
+                format!(
+                    "there is no number behind {number} on conduit {}",
+                    self.conduit
+                ),
             )
         })?;
         state.asked = state.asked.filter(|waiting| number < *waiting);
@@ -147,7 +164,8 @@ impl Inbox {
         if state.discards {
             dropped.append(&mut state.supersede(0));
         }
-        self.stirred.store(!state.queue.is_empty(), Ordering::Release);
+        self.stirred
+            .store(!state.queue.is_empty(), Ordering::Release);
         state.enlist();
         let answer = state.answer(false);
         drop(state);
@@ -201,7 +219,10 @@ impl Inbox {
 
     fn pop(&self, mut state: Latched<'_, State>) -> Option<Message> {
         let message = state.queue.pop_front()?;
-        self.stirred.store(state.ack.ended || !state.queue.is_empty(), Ordering::Relaxed);
+        self.stirred.store(
+            state.ack.ended || !state.queue.is_empty(),
+            Ordering::Relaxed,
+        );
         state.ack.consumed = message.head.sequence + 1;
         state.ack.bytes += message.body.len() as u64;
         let answer = state.answer(false);
@@ -214,13 +235,20 @@ impl Inbox {
     /// if something is there.
     pub fn list(&self, arrivals: &Arc<Arrivals>, number: u32) {
         let mut state = self.lock();
-        state.list = Some(List { arrivals: arrivals.clone(), number, on: false });
+        state.list = Some(List {
+            arrivals: arrivals.clone(),
+            number,
+            on: false,
+        });
         state.enlist();
     }
 
     /// Whether a call waits for what the inbox puts on its list.
     pub fn is_waited_for(&self) -> bool {
-        self.lock().list.as_ref().is_some_and(|list| list.arrivals.is_in_use())
+        self.lock()
+            .list
+            .as_ref()
+            .is_some_and(|list| list.arrivals.is_in_use())
     }
 
     /// Takes the oldest message of an inbox that was found on its list. If it has more its number is put there again,
@@ -362,7 +390,9 @@ impl State {
     /// Takes out what waits of the messages from this number on. Nothing counts as consumed while earlier ones wait.
     #[must_use = "they are to be dropped behind the lock"]
     fn supersede(&mut self, first: u64) -> Vec<Message> {
-        let kept = self.queue.partition_point(|message| message.head.sequence < first);
+        let kept = self
+            .queue
+            .partition_point(|message| message.head.sequence < first);
         let out = self.queue.split_off(kept);
         for message in &out {
             self.ack.bytes += message.body.len() as u64;
@@ -394,7 +424,11 @@ mod tests {
 
     fn message(sequence: u64) -> Message {
         let head = Head::new(ConduitId(1), sequence, 0.0, None);
-        Message { head, meta: Arc::default(), body: Arc::default() }
+        Message {
+            head,
+            meta: Arc::default(),
+            body: Arc::default(),
+        }
     }
 
     fn taken(inbox: &Inbox) -> Option<u64> {
@@ -461,11 +495,18 @@ mod loom_tests {
 
     fn message(sequence: u64) -> Message {
         let head = Head::new(ConduitId(1), sequence, 0.0, None);
-        Message { head, meta: Arc::default(), body: Arc::default() }
+        Message {
+            head,
+            meta: Arc::default(),
+            body: Arc::default(),
+        }
     }
 
     fn attached() -> (Arc<Inbox>, Arc<Doorbell>) {
-        let (inbox, bell) = (Arc::new(Inbox::new(ConduitId(1))), Arc::new(Doorbell::default()));
+        let (inbox, bell) = (
+            Arc::new(Inbox::new(ConduitId(1))),
+            Arc::new(Doorbell::default()),
+        );
         inbox.attach(bell.clone(), Arc::new(Silent), InboxOptions::default());
         (inbox, bell)
     }
@@ -492,7 +533,10 @@ mod loom_tests {
 
     #[test]
     fn loom_who_found_no_message_is_woken() {
-        is_woken(|inbox| inbox.deliver(message(0)).unwrap(), |inbox| inbox.take().is_some());
+        is_woken(
+            |inbox| inbox.deliver(message(0)).unwrap(),
+            |inbox| inbox.take().is_some(),
+        );
     }
 
     #[test]

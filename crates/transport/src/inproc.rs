@@ -26,11 +26,24 @@ impl Carrier for Inproc {
     }
 
     fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
-        let copied = if message.copied().is_some() { 0 } else { message.length() };
+        let copied = if message.copied().is_some() {
+            0
+        } else {
+            message.length()
+        };
         let body = message.shared()?;
-        let delivered = Message { head: message.head, meta: message.meta.clone(), body };
-        self.exchange.inbox(message.head.conduit).deliver(delivered)?;
-        Ok(Sent { copied, ..Sent::default() })
+        let delivered = Message {
+            head: message.head,
+            meta: message.meta.clone(),
+            body,
+        };
+        self.exchange
+            .inbox(message.head.conduit)
+            .deliver(delivered)?;
+        Ok(Sent {
+            copied,
+            ..Sent::default()
+        })
     }
 
     fn attend_one(&self, inbox: &Inbox, attention: &mut dyn Attention) -> Option<Message> {

@@ -32,6 +32,8 @@ impl<T> Latch<T> {
 
     /// Waits until nobody else has it.
     pub fn lock(&self) -> Latched<'_, T> {
-        self.0.lock().expect("nothing panics in a scene that goes well")
+        self.0
+            .lock()
+            .expect("nothing panics in a scene that goes well")
     }
 }

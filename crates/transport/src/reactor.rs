@@ -142,13 +142,22 @@ impl Reactor {
             next: AtomicU64::new(WAKE + 1),
             thread: Mutex::default(),
         });
-        epoll::add(&reactor.epoll, &reactor.wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        epoll::add(
+            &reactor.epoll,
+            &reactor.wake,
+            epoll::EventData::new_u64(WAKE),
+            epoll::EventFlags::IN,
+        )?;
         let worker = Worker {
             reactor: reactor.clone(),
-            sinks: Arc::new(Sinks { handler: handler.clone(), exchange }),
+            sinks: Arc::new(Sinks {
+                handler: handler.clone(),
+                exchange,
+            }),
             pending: HashMap::new(),
             // The program needs descriptors, too.
-            places: STRANGER_PLACES.min(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) as usize / 2),
+            places: STRANGER_PLACES
+                .min(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) as usize / 2),
             gatherings: Gatherings::default(),
             links: HashMap::new(),
             listeners: HashMap::new(),
@@ -160,12 +169,17 @@ impl Reactor {
         // The mask is inherited, so the thread never runs a host program's signal handler.
         let mask = nix::sys::signal::SigSet::all();
         let before = mask.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK)?;
-        let thread = std::thread::Builder::new().name("titin".into()).spawn(move || {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.run())) {
-                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-                handler.broken(text.or_else(|| panic.downcast_ref().cloned()).unwrap_or_default());
-            }
-        });
+        let thread = std::thread::Builder::new()
+            .name("titin".into())
+            .spawn(move || {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.run())) {
+                    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                    handler.broken(
+                        text.or_else(|| panic.downcast_ref().cloned())
+                            .unwrap_or_default(),
+                    );
+                }
+            });
         before.thread_set_mask()?;
         *reactor.thread.lock().expect("never poisoned") = Some(thread?);
         Ok(reactor)
@@ -181,9 +195,17 @@ impl Reactor {
     /// # Errors
     /// If the system refuses the socket or the address.
     pub fn listen(&self, ip: IpAddr) -> io::Result<Address> {
-        let family = if ip.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let socket =
-            net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+        let family = if ip.is_ipv4() {
+            AddressFamily::INET
+        } else {
+            AddressFamily::INET6
+        };
+        let socket = net::socket_with(
+            family,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
         net::bind(&socket, &SocketAddr::new(ip, 0))?;
         net::listen(&socket, BACKLOG)?;
         let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
@@ -206,7 +228,11 @@ impl Reactor {
     }
 
     fn take_up(&self, socket: Held, shares: bool) {
-        self.command(Command::Listen(self.next.fetch_add(1, Ordering::Relaxed), socket, shares));
+        self.command(Command::Listen(
+            self.next.fetch_add(1, Ordering::Relaxed),
+            socket,
+            shares,
+        ));
     }
 
     /// Connects to the first of these addresses that answers as a titin of this run, and as the process that is meant if that is known,
@@ -230,7 +256,8 @@ impl Reactor {
         for address in addresses {
             match address {
                 Address::Tcp(host, port) => {
-                    let resolved = std::net::ToSocketAddrs::to_socket_addrs(&(host.as_str(), *port));
+                    let resolved =
+                        std::net::ToSocketAddrs::to_socket_addrs(&(host.as_str(), *port));
                     found.extend(resolved.into_iter().flatten().map(Target::Tcp));
                 }
                 Address::Shm(path) => found.push(Target::Shm(path.clone())),
@@ -239,7 +266,10 @@ impl Reactor {
         }
         if found.is_empty() {
             let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-            return Err(Lost::Unreachable(format!("any of the addresses [{}]", list.join(", "))));
+            return Err(Lost::Unreachable(format!(
+                "any of the addresses [{}]",
+                list.join(", ")
+            )));
         }
         let dialled = Dialled::new(found, purpose, tag, meant, settings, patience);
         self.command(Command::Dial(dialled.into()));
@@ -255,7 +285,9 @@ impl Reactor {
     pub fn stop(&self) {
         self.command(Command::Stop);
         let thread = self.thread.lock().expect("never poisoned").take();
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        if let Some(thread) =
+            thread.filter(|thread| thread.thread().id() != std::thread::current().id())
+        {
             let _ = thread.join();
         }
     }
@@ -308,7 +340,10 @@ impl Worker {
             ) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
-                    return self.sinks.handler.broken(format!("waiting for sockets failed: {error}"));
+                    return self
+                        .sinks
+                        .handler
+                        .broken(format!("waiting for sockets failed: {error}"));
                 }
             }
             for event in &events {
@@ -340,7 +375,14 @@ impl Worker {
             match command {
                 Command::Listen(token, socket, shares) => {
                     self.register(token, &socket, epoll::EventFlags::IN);
-                    self.listeners.insert(token, Listener { socket, shares, admits: true });
+                    self.listeners.insert(
+                        token,
+                        Listener {
+                            socket,
+                            shares,
+                            admits: true,
+                        },
+                    );
                 }
                 Command::Dial(dialled) => self.dial(*dialled),
                 Command::Tick => self.next_tick = Some(Instant::now()),
@@ -351,11 +393,21 @@ impl Worker {
     }
 
     fn register(&self, token: u64, socket: &Held, flags: epoll::EventFlags) {
-        let _ = epoll::add(&self.reactor.epoll, socket, epoll::EventData::new_u64(token), flags);
+        let _ = epoll::add(
+            &self.reactor.epoll,
+            socket,
+            epoll::EventData::new_u64(token),
+            flags,
+        );
     }
 
     fn await_events(&self, token: u64, socket: &Held, flags: epoll::EventFlags) {
-        let _ = epoll::modify(&self.reactor.epoll, socket, epoll::EventData::new_u64(token), flags);
+        let _ = epoll::modify(
+            &self.reactor.epoll,
+            socket,
+            epoll::EventData::new_u64(token),
+            flags,
+        );
     }
 
     /// Takes a socket out, since closing it is not enough: a forked child may still hold it.
@@ -372,7 +424,8 @@ impl Worker {
             Next::Connect(socket, attempt) => {
                 let token = self.token();
                 self.register(token, &socket, epoll::EventFlags::OUT);
-                self.pending.insert(token, Pending::dialled(socket, attempt));
+                self.pending
+                    .insert(token, Pending::dialled(socket, attempt));
             }
             Next::Pause(until, dialled) => self.pauses.push((until, dialled)),
             Next::Fail(tag, why) => self.sinks.handler.unreachable(tag, why),
@@ -388,7 +441,13 @@ impl Worker {
             match net::accept_with(socket, flags) {
                 Ok(socket) => {
                     let shake = Handshake::listen(self.reactor.secret.clone());
-                    let shake = self.reactor.own.get().copied().into_iter().fold(shake, Handshake::of);
+                    let shake = self
+                        .reactor
+                        .own
+                        .get()
+                        .copied()
+                        .into_iter()
+                        .fold(shake, Handshake::of);
                     let pending = Pending::accepted(socket.into(), *shares, shake, STRANGER_TIME);
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::IN);
@@ -414,12 +473,16 @@ impl Worker {
         if self.pending.len() <= most {
             return false;
         }
-        let strangers =
-            self.pending.iter().filter_map(|(token, pending)| Some((pending.standing()?, *token)));
+        let strangers = self
+            .pending
+            .iter()
+            .filter_map(|(token, pending)| Some((pending.standing()?, *token)));
         let mut strangers: Vec<(Standing, u64)> = strangers.collect();
         strangers.sort_unstable();
         let surplus = strangers.len().saturating_sub(most);
-        strangers[..surplus].iter().for_each(|(_, token)| self.give_up(*token, Lost::Closed));
+        strangers[..surplus]
+            .iter()
+            .for_each(|(_, token)| self.give_up(*token, Lost::Closed));
         surplus > 0
     }
 
@@ -431,7 +494,11 @@ impl Worker {
 
     /// Has the listeners taken up again, or left alone while there are no descriptors.
     fn admit(&mut self, wanted: bool) {
-        let flags = if wanted { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+        let flags = if wanted {
+            epoll::EventFlags::IN
+        } else {
+            epoll::EventFlags::empty()
+        };
         for (token, listener) in &mut self.listeners {
             if listener.admits != wanted {
                 listener.admits = wanted;
@@ -443,11 +510,18 @@ impl Worker {
 
     /// Goes on with the handshake of a pending connection.
     fn advance(&mut self, token: u64) {
-        let pending = self.pending.get_mut(&token).expect("only called for those that pend");
+        let pending = self
+            .pending
+            .get_mut(&token)
+            .expect("only called for those that pend");
         match pending.advance(&self.reactor.secret) {
-            Ok(Step::Wait) => self.await_events(token, &self.pending[&token].socket, epoll::EventFlags::IN),
+            Ok(Step::Wait) => {
+                self.await_events(token, &self.pending[&token].socket, epoll::EventFlags::IN)
+            }
             Ok(Step::Agreed(agreement)) => {
-                let Some(pending) = self.pending.remove(&token) else { return };
+                let Some(pending) = self.pending.remove(&token) else {
+                    return;
+                };
                 self.open(token, pending, Vec::new(), agreement);
             }
             Ok(Step::Gather(wish)) => self.gather(token, wish),
@@ -470,8 +544,15 @@ impl Worker {
             }
         };
         self.await_events(token, link.socket(), epoll::EventFlags::IN);
-        link.bundle().inspect(|bundle| self.register(token, bundle, epoll::EventFlags::IN));
-        self.sinks.handler.opened(&link, Agreement { purpose: agreement.purpose.of_link(), ..agreement });
+        link.bundle()
+            .inspect(|bundle| self.register(token, bundle, epoll::EventFlags::IN));
+        self.sinks.handler.opened(
+            &link,
+            Agreement {
+                purpose: agreement.purpose.of_link(),
+                ..agreement
+            },
+        );
         self.links.insert(token, link);
         // Frames may have come in behind the handshake; no further event announces them.
         self.serve(token, epoll::EventFlags::IN);
@@ -479,7 +560,9 @@ impl Worker {
 
     /// Waits for the further streams of a link, which whoever dialled opens.
     fn gather(&mut self, token: u64, wish: Wish) {
-        let Some(first) = self.pending.remove(&token) else { return };
+        let Some(first) = self.pending.remove(&token) else {
+            return;
+        };
         if first.stranger() && self.gatherings.named(wish.key).is_some() {
             return self.unregister(&first.socket);
         }
@@ -507,7 +590,9 @@ impl Worker {
 
     /// Adds a stream to its link.
     fn join(&mut self, token: u64, link: u64, number: u64) {
-        let Some(stream) = self.pending.remove(&token) else { return };
+        let Some(stream) = self.pending.remove(&token) else {
+            return;
+        };
         // From here on the link's bundle watches it.
         self.unregister(&stream.socket);
         match self.gatherings.join(link, number, stream) {
@@ -525,12 +610,20 @@ impl Worker {
 
     /// Gives a link up whose streams do not all come; because of the one with this number, or of the first.
     fn scatter(&mut self, token: u64, stream: Option<u64>, why: Lost) {
-        let Some(gathering) = self.gatherings.take(token) else { return };
+        let Some(gathering) = self.gatherings.take(token) else {
+            return;
+        };
         let joins = |pending: &Pending| pending.joins.is_some_and(|joining| joining.token == token);
-        let tokens: Vec<u64> =
-            self.pending.iter().filter(|(_, pending)| joins(pending)).map(|(token, _)| *token).collect();
+        let tokens: Vec<u64> = self
+            .pending
+            .iter()
+            .filter(|(_, pending)| joins(pending))
+            .map(|(token, _)| *token)
+            .collect();
         for token in tokens {
-            self.pending.remove(&token).inspect(|pending| self.unregister(&pending.socket));
+            self.pending
+                .remove(&token)
+                .inspect(|pending| self.unregister(&pending.socket));
         }
         let (first, _) = gathering.finish();
         self.unregister(&first.socket);
@@ -540,7 +633,9 @@ impl Worker {
     }
 
     fn give_up(&mut self, token: u64, why: Lost) {
-        let Some(pending) = self.pending.remove(&token) else { return };
+        let Some(pending) = self.pending.remove(&token) else {
+            return;
+        };
         self.unregister(&pending.socket);
         if let Some(joining) = pending.joins {
             return self.scatter(joining.token, Some(joining.number), why);
@@ -551,7 +646,9 @@ impl Worker {
     }
 
     fn serve(&mut self, token: u64, flags: epoll::EventFlags) {
-        let Some(link) = self.links.get(&token) else { return };
+        let Some(link) = self.links.get(&token) else {
+            return;
+        };
         if flags.contains(epoll::EventFlags::OUT) {
             link.flush();
         }
@@ -565,7 +662,9 @@ impl Worker {
     }
 
     fn drop_link(&mut self, token: u64, why: Lost) {
-        let Some(link) = self.links.remove(&token) else { return };
+        let Some(link) = self.links.remove(&token) else {
+            return;
+        };
         self.doubts.remove(&token);
         self.unregister(link.socket());
         link.bundle().inspect(|bundle| self.unregister(bundle));
@@ -583,20 +682,33 @@ impl Worker {
     fn expire(&mut self) {
         if !self.doubts.is_empty() {
             let now = Instant::now();
-            let due: Vec<u64> = self.doubts.extract_if(|_, at| *at <= now).map(|(token, _)| token).collect();
-            due.into_iter().for_each(|token| self.serve(token, epoll::EventFlags::IN));
+            let due: Vec<u64> = self
+                .doubts
+                .extract_if(|_, at| *at <= now)
+                .map(|(token, _)| token)
+                .collect();
+            due.into_iter()
+                .for_each(|token| self.serve(token, epoll::EventFlags::IN));
         }
         let idle = self.pending.is_empty() && self.gatherings.is_empty() && self.pauses.is_empty();
         if idle && self.rests.is_none() {
             return;
         }
         let now = Instant::now();
-        let late =
-            |(token, pending): (&u64, &Pending)| (pending.deadline <= now).then(|| (*token, pending.late()));
+        let late = |(token, pending): (&u64, &Pending)| {
+            (pending.deadline <= now).then(|| (*token, pending.late()))
+        };
         let late: Vec<(u64, Lost)> = self.pending.iter().filter_map(late).collect();
-        late.into_iter().for_each(|(token, why)| self.give_up(token, why));
-        self.gatherings.late(now).into_iter().for_each(|token| self.scatter(token, None, Lost::Unanswered));
-        let due: Vec<_> = self.pauses.extract_if(.., |(until, _)| *until <= now).collect();
+        late.into_iter()
+            .for_each(|(token, why)| self.give_up(token, why));
+        self.gatherings
+            .late(now)
+            .into_iter()
+            .for_each(|token| self.scatter(token, None, Lost::Unanswered));
+        let due: Vec<_> = self
+            .pauses
+            .extract_if(.., |(until, _)| *until <= now)
+            .collect();
         due.into_iter().for_each(|(_, dialled)| self.dial(dialled));
         if self.rests.is_some_and(|until| until <= now) {
             self.rests = None;
@@ -606,13 +718,19 @@ impl Worker {
 
     fn tick(&mut self) {
         if self.next_tick.is_some_and(|at| at <= Instant::now()) {
-            self.next_tick = self.sinks.handler.tick().map(|after| Instant::now() + after);
+            self.next_tick = self
+                .sinks
+                .handler
+                .tick()
+                .map(|after| Instant::now() + after);
         }
     }
 
     fn timeout(&self) -> Option<Duration> {
         let deadlines = self.pending.values().map(|pending| pending.deadline);
-        let deadlines = deadlines.chain(self.gatherings.deadlines()).chain(self.doubts.values().copied());
+        let deadlines = deadlines
+            .chain(self.gatherings.deadlines())
+            .chain(self.doubts.values().copied());
         let deadlines = deadlines.chain(self.pauses.iter().map(|(until, _)| *until));
         let next = deadlines.chain(self.next_tick).chain(self.rests).min()?;
         Some(next.saturating_duration_since(Instant::now()))

@@ -100,7 +100,10 @@ impl Offer {
     /// If the system has no memory for it.
     pub(crate) fn new() -> io::Result<Self> {
         let (region, file) = Region::create("titin-ring", length(RING), Writers::All)?;
-        Ok(Offer { region: Arc::new(region), file })
+        Ok(Offer {
+            region: Arc::new(region),
+            file,
+        })
     }
 
     /// What announces it to the peer, and the descriptors that go with it.
@@ -109,7 +112,13 @@ impl Offer {
     /// If this process has no bells.
     pub(crate) fn announcement(&self) -> io::Result<(Frame, [&OwnedFd; 2])> {
         let bells = bells::file().ok_or_else(|| io::Error::other("no memory for the bells"))?;
-        Ok((Frame::Share { ring: RING as u64, blocks: BLOCKS as u64 }, [&self.file, bells]))
+        Ok((
+            Frame::Share {
+                ring: RING as u64,
+                blocks: BLOCKS as u64,
+            },
+            [&self.file, bells],
+        ))
     }
 }
 
@@ -120,16 +129,24 @@ impl Taken {
     /// If it is not what it says, or the system does not map it.
     pub(crate) fn open(ring: u64, blocks: u64, files: &[OwnedFd]) -> io::Result<Self> {
         let [file, bells] = files else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a ring without its descriptors"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a ring without its descriptors",
+            ));
         };
         let capacity = usize::try_from(ring).unwrap_or(0);
         let fits = capacity.is_power_of_two() && (4 * INLINE..=1 << 30).contains(&capacity);
         if !fits || blocks != BLOCKS as u64 {
-            let text = format!("a ring of {ring} bytes with {blocks} blocks: not one of this release");
+            let text =
+                format!("a ring of {ring} bytes with {blocks} blocks: not one of this release");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let region = Arc::new(Region::open(file, length(capacity), Writers::All)?);
-        Ok(Taken { region, bells: PeerBells::open(bells)?, capacity })
+        Ok(Taken {
+            region,
+            bells: PeerBells::open(bells)?,
+            capacity,
+        })
     }
 }
 
@@ -147,7 +164,11 @@ impl Shared {
         sinks: Weak<Sinks>,
         peer: Option<Held>,
     ) -> Arc<Self> {
-        let Taken { region: theirs, bells, capacity } = taken;
+        let Taken {
+            region: theirs,
+            bells,
+            capacity,
+        } = taken;
         let returns = Returns::shared(theirs.clone(), ring::length(capacity), None);
         let inbound = Inbound::new(ring::Consumer::new(theirs.clone(), capacity), returns);
         Arc::new(Shared {
@@ -155,7 +176,10 @@ impl Shared {
             sinks,
             pool,
             bells,
-            outbound: Latch::new(Outbound::new(ring::Producer::new(offer.region.clone(), RING))),
+            outbound: Latch::new(Outbound::new(ring::Producer::new(
+                offer.region.clone(),
+                RING,
+            ))),
             returned: Returns::shared(offer.region, ring::length(RING), peer),
             shown: inbound.shown().clone(),
             inbound: Mutex::new(inbound),
@@ -196,7 +220,9 @@ impl Shared {
         self.knocked.store(true, Ordering::Relaxed);
         let mut inbound = self.inbound.lock().expect(POISONED);
         self.knocked.store(false, Ordering::Relaxed);
-        let mut unmapped = mapped.map(|segment| inbound.add(segment)).unwrap_or_default();
+        let mut unmapped = mapped
+            .map(|segment| inbound.add(segment))
+            .unwrap_or_default();
         match received {
             Received::Message(message) => inbound.elsewhere(message),
             Received::Withdrawn(first) => unmapped.extend(inbound.withdraw(first)),
@@ -214,21 +240,30 @@ impl Shared {
     }
 
     fn waits(&self) -> bool {
-        !self.broken.load(Ordering::Relaxed) && ring::waits(&*self.theirs, self.capacity, &self.shown)
+        !self.broken.load(Ordering::Relaxed)
+            && ring::waits(&*self.theirs, self.capacity, &self.shown)
     }
 
     /// Takes in all that the ring holds; how many entries. The reactor tells of what goes wrong.
     fn take_in(&self, inbound: &mut Inbound) -> usize {
-        let Some(sinks) = self.sinks.upgrade() else { return 0 };
+        let Some(sinks) = self.sinks.upgrade() else {
+            return 0;
+        };
         let mut count = 0;
         self.take_in_to(inbound, |received| {
             count += 1;
-            sinks.deliver(received, || Some(self.link.upgrade()?.id())).map(ControlFlow::Continue)
+            sinks
+                .deliver(received, || Some(self.link.upgrade()?.id()))
+                .map(ControlFlow::Continue)
         });
         count
     }
 
-    fn take_in_to(&self, inbound: &mut Inbound, sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>) {
+    fn take_in_to(
+        &self,
+        inbound: &mut Inbound,
+        sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
+    ) {
         if self.broken.load(Ordering::Relaxed) {
             return;
         }
@@ -345,7 +380,14 @@ impl Carrier for Shared {
     fn arm(&self, bell: &Doorbell) -> bool {
         // A bell that no other process can ring is rung by our reactor.
         let number = bell.number().unwrap_or(REACTOR);
-        ring::fall_asleep(&*self.theirs, if number % 64 == REACTOR { REACTOR } else { number });
+        ring::fall_asleep(
+            &*self.theirs,
+            if number % 64 == REACTOR {
+                REACTOR
+            } else {
+                number
+            },
+        );
         if self.waits() && self.visit() > 0 {
             return false;
         }

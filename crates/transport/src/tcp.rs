@@ -82,7 +82,11 @@ impl Link {
         shared: impl FnOnce(&Weak<Link>) -> Option<Arc<Shared>>,
         detour: Option<String>,
     ) -> Result<Arc<Self>, Lost> {
-        let stripes = if further.is_empty() { None } else { Some(Stripes::new(further)?) };
+        let stripes = if further.is_empty() {
+            None
+        } else {
+            Some(Stripes::new(further)?)
+        };
         let link = Arc::new_cyclic(|this| Link {
             id,
             tag,
@@ -149,7 +153,10 @@ impl Link {
 
     /// Queues a control message. Never blocks.
     pub fn tell(&self, body: &[u8]) {
-        let header = Header::from(&Frame::Control { body: body.len() as u64 }).encode();
+        let header = Header::from(&Frame::Control {
+            body: body.len() as u64,
+        })
+        .encode();
         self.leave(Left::Frame([&header[..], body].concat()));
     }
 
@@ -158,11 +165,15 @@ impl Link {
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.flush();
-        self.stripes.iter().for_each(|stripes| drop(stripes.flush()));
+        self.stripes
+            .iter()
+            .for_each(|stripes| drop(stripes.flush()));
         // Our half only: had we closed the other one too, the next bytes to come in would make the system throw away
         // what it has not delivered of ours.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
-        self.stripes.iter().for_each(|stripes| stripes.shut(rustix::net::Shutdown::Write));
+        self.stripes
+            .iter()
+            .for_each(|stripes| stripes.shut(rustix::net::Shutdown::Write));
     }
 
     /// Whether we closed it ourselves.
@@ -185,7 +196,8 @@ impl Link {
     }
 
     fn leave(&self, left: Left) {
-        self.turns.leave(left, |writer, left| self.pump(writer, left));
+        self.turns
+            .leave(left, |writer, left| self.pump(writer, left));
     }
 
     /// Writes what waits, as far as the socket takes it without waiting. An error shows at the reactor as well.
@@ -227,8 +239,13 @@ impl Link {
 
     /// Has the reactor watch for this, or no longer; false if it has ended.
     fn have_watched(&self, what: epoll::EventFlags, wanted: bool) -> bool {
-        let Some(epoll) = self.epoll.upgrade() else { return false };
-        let mut flags = self.watched.lock().expect("nothing panics while it is locked");
+        let Some(epoll) = self.epoll.upgrade() else {
+            return false;
+        };
+        let mut flags = self
+            .watched
+            .lock()
+            .expect("nothing panics while it is locked");
         flags.set(what, wanted);
         let data = epoll::EventData::new_u64(self.id.0);
         let _ = epoll::modify(&*epoll, &self.socket, data, *flags);
@@ -243,10 +260,15 @@ impl Link {
     /// # Errors
     /// [`Lost`] if nothing more can be read.
     pub(crate) fn read(self: &Arc<Self>) -> Result<Option<Instant>, Lost> {
-        let mut inbound =
-            self.inbound.lock().map_err(|_| Lost::System("reading it has failed".to_owned()))?;
+        let mut inbound = self
+            .inbound
+            .lock()
+            .map_err(|_| Lost::System("reading it has failed".to_owned()))?;
         let outcome = match inbound.pour(self) {
-            Ok(_) => Ok(self.stripes.as_ref().and_then(|stripes| inbound.doubts(stripes))),
+            Ok(_) => Ok(self
+                .stripes
+                .as_ref()
+                .and_then(|stripes| inbound.doubts(stripes))),
             Err(why) => Err(self.fault.get().cloned().unwrap_or(why)),
         };
         match self.shared.as_ref().and_then(|shared| shared.lost()) {
@@ -288,7 +310,11 @@ impl Carrier for Link {
     }
 
     fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
-        match self.stripes.as_ref().filter(|stripes| stripes.takes(message)) {
+        match self
+            .stripes
+            .as_ref()
+            .filter(|stripes| stripes.takes(message))
+        {
             Some(stripes) => self.send_striped(stripes, message),
             None => self.send_by_socket(message),
         }
@@ -307,8 +333,12 @@ impl Carrier for Link {
     }
 
     fn attend(&self, attention: &mut dyn Attention) {
-        let Some(this) = self.this.upgrade() else { return };
-        let Ok(mut inbound) = self.inbound.try_lock() else { return };
+        let Some(this) = self.this.upgrade() else {
+            return;
+        };
+        let Ok(mut inbound) = self.inbound.try_lock() else {
+            return;
+        };
         let _attending = Attending::begin(self);
         loop {
             match inbound.pour(&this) {
@@ -330,11 +360,19 @@ impl Carrier for Link {
     }
 
     fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
-        self.leave(Left::Frame(Header::from(&Frame::Acknowledge { conduit, ack }).encode().to_vec()));
+        self.leave(Left::Frame(
+            Header::from(&Frame::Acknowledge { conduit, ack })
+                .encode()
+                .to_vec(),
+        ));
     }
 
     fn ask(&self, conduit: ConduitId, sequence: u64) {
-        self.leave(Left::Frame(Header::from(&Frame::Ask { conduit, sequence }).encode().to_vec()));
+        self.leave(Left::Frame(
+            Header::from(&Frame::Ask { conduit, sequence })
+                .encode()
+                .to_vec(),
+        ));
     }
 }
 
@@ -352,7 +390,8 @@ impl Link {
                     self.step(&mut writing, writer, left).inspect_err(|_| {
                         // Half of it is out, and nothing may follow that: the other end is to learn so.
                         if writing.begun() {
-                            let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+                            let _ =
+                                rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
                         }
                     })
                 },
@@ -376,10 +415,18 @@ impl Link {
         };
         let meta = message.meta.encode();
         let head = message.head;
-        let frame = Frame::Data { head, meta: meta.len() as u32, body: 0, total: message.length() };
+        let frame = Frame::Data {
+            head,
+            meta: meta.len() as u32,
+            body: 0,
+            total: message.length(),
+        };
         let bytes = [&Header::from(&frame).encode()[..], &meta].concat();
         self.leave(Left::Behind(head.conduit, bytes));
-        Ok(Sent { copied, ..Sent::default() })
+        Ok(Sent {
+            copied,
+            ..Sent::default()
+        })
     }
 
     /// Ends the link because of one of its streams. Gives what to tell.
@@ -387,7 +434,11 @@ impl Link {
         let Failure { stream, why, .. } = failure;
         // If the other end has gone as a whole, nothing is special about this stream.
         let why = match stream.filter(|_| !socket::has_ended(&self.socket)) {
-            Some(number) => Lost::Stream { number, count: stripes.count(), why: why.to_string() },
+            Some(number) => Lost::Stream {
+                number,
+                count: stripes.count(),
+                why: why.to_string(),
+            },
             None => why,
         };
         let why = self.fault.get_or_init(|| why).clone();

@@ -23,8 +23,16 @@ struct Queue<T> {
 
 impl<W, T> Turns<W, T> {
     pub(crate) fn new(work: W) -> Self {
-        let queue = Queue { serving: 0, next: 0, left: Vec::new() };
-        Turns { work: Mutex::new(work), queue: Mutex::new(queue), freed: Condvar::new() }
+        let queue = Queue {
+            serving: 0,
+            next: 0,
+            left: Vec::new(),
+        };
+        Turns {
+            work: Mutex::new(work),
+            queue: Mutex::new(queue),
+            freed: Condvar::new(),
+        }
     }
 
     /// Waits for a turn and does `first`, with what has been left, then `after` as long as more is.
@@ -140,7 +148,9 @@ mod tests {
     #[test]
     fn a_panic_ends_its_turn() {
         let turns: Turns<(), u32> = Turns::new(());
-        let first = catch_unwind(AssertUnwindSafe(|| turns.wait(|_, _| panic!("first"), |_, _| ())));
+        let first = catch_unwind(AssertUnwindSafe(|| {
+            turns.wait(|_, _| panic!("first"), |_, _| ())
+        }));
         assert_eq!(first.unwrap_err().downcast_ref(), Some(&"first"));
         assert!(catch_unwind(AssertUnwindSafe(|| turns.wait(|_, _| (), |_, _| ()))).is_err());
     }
@@ -160,7 +170,9 @@ mod loom_tests {
             let leavers: Vec<_> = (1..3)
                 .map(|item| {
                     let turns = turns.clone();
-                    thread::spawn(move || turns.leave(item, |done: &mut Vec<u32>, left| done.extend(left)))
+                    thread::spawn(move || {
+                        turns.leave(item, |done: &mut Vec<u32>, left| done.extend(left))
+                    })
                 })
                 .collect();
             turns.wait(
@@ -170,7 +182,9 @@ mod loom_tests {
                 },
                 |done, left| done.extend(left),
             );
-            leavers.into_iter().for_each(|leaver| leaver.join().unwrap());
+            leavers
+                .into_iter()
+                .for_each(|leaver| leaver.join().unwrap());
             let mut done = turns.work.lock().unwrap().clone();
             done.sort();
             assert_eq!(done, [0, 1, 2]);

@@ -69,7 +69,10 @@ impl Window {
         if ahead > 0 && full {
             return Room::Full;
         }
-        self.sent_bytes.store(self.sent_bytes.load(Ordering::Relaxed) + length, Ordering::Relaxed);
+        self.sent_bytes.store(
+            self.sent_bytes.load(Ordering::Relaxed) + length,
+            Ordering::Relaxed,
+        );
         Room::Free(self.count())
     }
 
@@ -131,7 +134,10 @@ impl Window {
         let consumed = self.consumed.load(Ordering::Acquire);
         let bytes = self.consumed_bytes.load(Ordering::Acquire);
         let (sent, sent_bytes) = (self.sent(), self.sent_bytes.load(Ordering::Relaxed));
-        (sent.saturating_sub(consumed), sent_bytes.saturating_sub(bytes))
+        (
+            sent.saturating_sub(consumed),
+            sent_bytes.saturating_sub(bytes),
+        )
     }
 
     /// Whether the receiving process holds, or has held, all that was sent, and its end.
@@ -163,7 +169,12 @@ mod tests {
     }
 
     fn ack(received: u64, consumed: u64, bytes: u64) -> Ack {
-        Ack { received, consumed, bytes, ended: false }
+        Ack {
+            received,
+            consumed,
+            bytes,
+            ended: false,
+        }
     }
 
     #[test]
@@ -200,9 +211,18 @@ mod tests {
         let window = window(4, 100);
         assert_eq!(window.claim(1), Room::Free(0));
         assert_eq!((window.finish(), window.finish()), (Some(1), None));
-        assert_eq!((window.claim(1), window.claim_place()), (Room::Closed, None));
-        assert!(!window.closed() && !window.settled(), "the receiver has said nothing");
-        window.acknowledged(Ack { ended: true, ..ack(1, 0, 0) });
+        assert_eq!(
+            (window.claim(1), window.claim_place()),
+            (Room::Closed, None)
+        );
+        assert!(
+            !window.closed() && !window.settled(),
+            "the receiver has said nothing"
+        );
+        window.acknowledged(Ack {
+            ended: true,
+            ..ack(1, 0, 0)
+        });
         assert!(window.settled());
     }
 
@@ -210,17 +230,27 @@ mod tests {
     fn acknowledgements_that_lie_are_ignored() {
         let window = window(4, 10);
         window.claim(1);
-        window.acknowledged(Ack { ended: true, ..ack(2, 2, 2) });
+        window.acknowledged(Ack {
+            ended: true,
+            ..ack(2, 2, 2)
+        });
         assert_eq!((window.ahead(), window.settled()), ((1, 1), false));
         window.acknowledged(ack(1, 0, 0));
         assert!(!window.settled(), "the end is still to come");
-        window.acknowledged(Ack { ended: true, ..ack(1, 0, 0) });
+        window.acknowledged(Ack {
+            ended: true,
+            ..ack(1, 0, 0)
+        });
         assert!(window.settled());
         window.acknowledged(ack(0, 0, 0));
         assert!(window.settled());
         window.acknowledged(ack(1, 1, 1000));
         assert_eq!(window.claim(10), Room::Free(1));
-        assert_eq!(window.claim(1), Room::Full, "more bytes than were sent are not a credit");
+        assert_eq!(
+            window.claim(1),
+            Room::Full,
+            "more bytes than were sent are not a credit"
+        );
     }
 
     #[test]
@@ -230,6 +260,9 @@ mod tests {
         window.claim(10);
         window.acknowledged(ack(2, 2, 20));
         window.acknowledged(ack(2, 1, 10));
-        assert_eq!((window.claim(0), window.claim(100)), (Room::Free(2), Room::Free(3)));
+        assert_eq!(
+            (window.claim(0), window.claim(100)),
+            (Room::Free(2), Room::Free(3))
+        );
     }
 }

@@ -60,8 +60,14 @@ pub fn meeting_place_of(secret: &Secret, user: u32) -> PathBuf {
 }
 
 fn meeting_name(secret: &Secret) -> String {
-    let digest = Sha256::new().chain_update(b"titin meeting place").chain_update(secret.key()).finalize();
-    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::new()
+        .chain_update(b"titin meeting place")
+        .chain_update(secret.key())
+        .finalize();
+    digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// How the names of meeting places begin.
@@ -70,8 +76,11 @@ pub const MEETING_PLACES: &str = "titin-";
 impl Connection {
     /// How long instances may take to join the run. It can be added to a point in time.
     pub fn patience(&self) -> Duration {
-        let patience =
-            if self.patience >= LONGEST.as_secs_f64() { LONGEST.as_secs_f64() } else { self.patience };
+        let patience = if self.patience >= LONGEST.as_secs_f64() {
+            LONGEST.as_secs_f64()
+        } else {
+            self.patience
+        };
         Duration::try_from_secs_f64(patience).unwrap_or(PATIENCE)
     }
 
@@ -85,7 +94,8 @@ impl Connection {
     /// # Errors
     /// [`Malformed`] if it is no JSON of this shape.
     pub fn from_json(text: &str) -> Result<Self, Malformed> {
-        serde_json::from_str(text).map_err(|error| Malformed::new("connection file", error.to_string()))
+        serde_json::from_str(text)
+            .map_err(|error| Malformed::new("connection file", error.to_string()))
     }
 
     /// Reads `TITIN_MANAGER` when it holds addresses instead of a file's name; `None` if it does not.
@@ -96,13 +106,23 @@ impl Connection {
             .map(|address| Address::from(format!("tcp:{address}")))
             .collect();
         let spans_hosts = !addresses.iter().all(is_loopback);
-        Some(Connection { addresses, secret, spans_hosts, patience: usual_patience() })
+        Some(Connection {
+            addresses,
+            secret,
+            spans_hosts,
+            patience: usual_patience(),
+        })
     }
 }
 
 fn is_loopback(address: &Address) -> bool {
-    let Address::Tcp(host, _) = address else { return false };
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    let Address::Tcp(host, _) = address else {
+        return false;
+    };
+    host == "localhost"
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]
@@ -121,29 +141,54 @@ mod tests {
         assert_eq!(Connection::from_json(&text).unwrap(), connection);
         let later = text.replacen('{', "{\"later\": 1,", 1);
         assert_eq!(Connection::from_json(&later).unwrap(), connection);
-        assert!(Connection::from_json("{}").unwrap_err().to_string().contains("addresses"));
+        assert!(
+            Connection::from_json("{}")
+                .unwrap_err()
+                .to_string()
+                .contains("addresses")
+        );
         let earlier = text.replace(",\n  \"patience\": 17.5", "");
-        assert_eq!(Connection::from_json(&earlier).unwrap().patience(), PATIENCE);
+        assert_eq!(
+            Connection::from_json(&earlier).unwrap().patience(),
+            PATIENCE
+        );
     }
 
     #[test]
     fn patience_can_be_added_to_any_point_in_time() {
-        for (patience, expected) in
-            [(17.5, Duration::from_millis(17_500)), (1e18, LONGEST), (1e300, LONGEST), (-1.0, PATIENCE)]
-        {
+        for (patience, expected) in [
+            (17.5, Duration::from_millis(17_500)),
+            (1e18, LONGEST),
+            (1e300, LONGEST),
+            (-1.0, PATIENCE),
+        ] {
             let secret = Secret::random();
-            let connection = Connection { addresses: Vec::new(), secret, spans_hosts: false, patience };
+            let connection = Connection {
+                addresses: Vec::new(),
+                secret,
+                spans_hosts: false,
+                patience,
+            };
             assert_eq!(connection.patience(), expected, "{patience}");
-            assert!(std::time::Instant::now().checked_add(2 * expected).is_some());
+            assert!(
+                std::time::Instant::now()
+                    .checked_add(2 * expected)
+                    .is_some()
+            );
         }
     }
 
     #[test]
     fn addresses_may_stand_in_the_environment() {
-        let found = Connection::from_addresses("tcp:node1:9000,10.0.0.1:9000", Secret::random()).unwrap();
+        let found =
+            Connection::from_addresses("tcp:node1:9000,10.0.0.1:9000", Secret::random()).unwrap();
         assert_eq!(found.addresses[1], Address::Tcp("10.0.0.1".into(), 9000));
         assert!(found.spans_hosts);
-        assert!(!Connection::from_addresses("tcp:127.0.0.1:9000", Secret::random()).unwrap().spans_hosts);
+        assert!(
+            !Connection::from_addresses("tcp:127.0.0.1:9000", Secret::random())
+                .unwrap()
+                .spans_hosts
+        );
         assert!(Connection::from_addresses("/run/connection.json", Secret::random()).is_none());
     }
 }

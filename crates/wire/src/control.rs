@@ -537,7 +537,8 @@ pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
 /// # Errors
 /// [`Malformed`] if the bytes are not one of the expected kind.
 pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Malformed> {
-    rmp_serde::from_slice(bytes).map_err(|error| Malformed::new("control message", error.to_string()))
+    rmp_serde::from_slice(bytes)
+        .map_err(|error| Malformed::new("control message", error.to_string()))
 }
 
 #[cfg(test)]
@@ -553,12 +554,19 @@ mod tests {
             addresses: vec![Address::Tcp("127.0.0.1".into(), 9)],
             pid: 7,
             host: "here".into(),
-            ports: Some(vec![PortDeclaration { name: "out".into(), operator: "o_f".into(), vector: true }]),
+            ports: Some(vec![PortDeclaration {
+                name: "out".into(),
+                operator: "o_f".into(),
+                vector: true,
+            }]),
             language: "python".into(),
             release: "0.1.0".into(),
             ranks: Vec::new(),
         });
-        assert_eq!(decode::<ToManager>(&encode(&registration)).unwrap(), registration);
+        assert_eq!(
+            decode::<ToManager>(&encode(&registration)).unwrap(),
+            registration
+        );
         let alive = ToProgram::Heartbeat {};
         assert_eq!(decode::<ToProgram>(&encode(&alive)).unwrap(), alive);
     }
@@ -567,11 +575,23 @@ mod tests {
     fn fields_of_later_releases_are_skipped_and_missing_ones_take_their_default() {
         #[derive(Serialize)]
         enum Later {
-            Failed { instance: String, text: String, colour: u32 },
+            Failed {
+                instance: String,
+                text: String,
+                colour: u32,
+            },
         }
-        let bytes = encode(&Later::Failed { instance: "a".into(), text: "b".into(), colour: 3 });
-        let failed =
-            ToManager::Failed { instance: "a".into(), text: "b".into(), echo: false, after: Vec::new() };
+        let bytes = encode(&Later::Failed {
+            instance: "a".into(),
+            text: "b".into(),
+            colour: 3,
+        });
+        let failed = ToManager::Failed {
+            instance: "a".into(),
+            text: "b".into(),
+            echo: false,
+            after: Vec::new(),
+        };
         assert_eq!(decode::<ToManager>(&bytes).unwrap(), failed);
     }
 

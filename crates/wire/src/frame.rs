@@ -123,8 +123,21 @@ pub struct Head {
 
 impl Head {
     /// What goes with a message between instances as wholes, without a tag.
-    pub fn new(conduit: ConduitId, sequence: u64, timestamp: f64, next_timestamp: Option<f64>) -> Self {
-        Head { conduit, source: 0, destination: 0, tag: 0, sequence, timestamp, next_timestamp }
+    pub fn new(
+        conduit: ConduitId,
+        sequence: u64,
+        timestamp: f64,
+        next_timestamp: Option<f64>,
+    ) -> Self {
+        Head {
+            conduit,
+            source: 0,
+            destination: 0,
+            tag: 0,
+            sequence,
+            timestamp,
+            next_timestamp,
+        }
     }
 }
 
@@ -276,7 +289,13 @@ impl Header {
         let mut bytes = [0; HEADER];
         bytes[0] = self.kind;
         bytes[1] = self.flags;
-        let words = [self.meta, self.conduit, self.source, self.destination, self.tag];
+        let words = [
+            self.meta,
+            self.conduit,
+            self.source,
+            self.destination,
+            self.tag,
+        ];
         for (index, word) in words.into_iter().enumerate() {
             bytes[4 + 4 * index..8 + 4 * index].copy_from_slice(&word.to_le_bytes());
         }
@@ -293,9 +312,14 @@ impl Header {
     /// [`Malformed`] if fewer than 64 bytes are given.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let Some(bytes) = bytes.first_chunk::<HEADER>() else {
-            return Err(Malformed::new("frame header", format!("{} bytes, expected {HEADER}", bytes.len())));
+            return Err(Malformed::new(
+                "frame header",
+                format!("{} bytes, expected {HEADER}", bytes.len()),
+            ));
         };
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         Ok(Header {
             kind: bytes[0],
@@ -361,15 +385,29 @@ impl Header {
         let wrong = |why: String| Err(Malformed::new("frame header", why));
         let conduit = ConduitId(self.conduit);
         match self.kind {
-            1 if self.meta > MAX_META => {
-                wrong(format!("{} bytes of metadata, at most {MAX_META}", self.meta))
+            1 if self.meta > MAX_META => wrong(format!(
+                "{} bytes of metadata, at most {MAX_META}",
+                self.meta
+            )),
+            1 if self.body > self.total => wrong(format!(
+                "piece of {} bytes in a message of {}",
+                self.body, self.total
+            )),
+            1 => Ok(Frame::Data {
+                head: self.head(),
+                meta: self.meta,
+                body: self.body,
+                total: self.total,
+            }),
+            2 if self.total.checked_add(self.body).is_none() => {
+                wrong("offset beyond 64 bits".to_owned())
             }
-            1 if self.body > self.total => {
-                wrong(format!("piece of {} bytes in a message of {}", self.body, self.total))
-            }
-            1 => Ok(Frame::Data { head: self.head(), meta: self.meta, body: self.body, total: self.total }),
-            2 if self.total.checked_add(self.body).is_none() => wrong("offset beyond 64 bits".to_owned()),
-            2 => Ok(Frame::More { conduit, sequence: self.sequence, body: self.body, offset: self.total }),
+            2 => Ok(Frame::More {
+                conduit,
+                sequence: self.sequence,
+                body: self.body,
+                offset: self.total,
+            }),
             3 => Ok(Frame::Acknowledge {
                 conduit,
                 ack: Ack {
@@ -379,22 +417,46 @@ impl Header {
                     ended: self.flags & FLAG_ENDED != 0,
                 },
             }),
-            4 => Ok(Frame::End { conduit, sequence: self.sequence }),
-            5 if self.body > MAX_CONTROL => wrong(format!("control message of {} bytes", self.body)),
+            4 => Ok(Frame::End {
+                conduit,
+                sequence: self.sequence,
+            }),
+            5 if self.body > MAX_CONTROL => {
+                wrong(format!("control message of {} bytes", self.body))
+            }
             5 => Ok(Frame::Control { body: self.body }),
-            6 => Ok(Frame::Ask { conduit, sequence: self.sequence }),
-            7 if self.meta > MAX_META => {
-                wrong(format!("{} bytes of metadata, at most {MAX_META}", self.meta))
-            }
-            7 => {
-                Ok(Frame::Placed { head: self.head(), meta: self.meta, block: self.body, total: self.total })
-            }
-            8 => Ok(Frame::Elsewhere { conduit, sequence: self.sequence }),
+            6 => Ok(Frame::Ask {
+                conduit,
+                sequence: self.sequence,
+            }),
+            7 if self.meta > MAX_META => wrong(format!(
+                "{} bytes of metadata, at most {MAX_META}",
+                self.meta
+            )),
+            7 => Ok(Frame::Placed {
+                head: self.head(),
+                meta: self.meta,
+                block: self.body,
+                total: self.total,
+            }),
+            8 => Ok(Frame::Elsewhere {
+                conduit,
+                sequence: self.sequence,
+            }),
             9 => Ok(Frame::Look),
-            10 => Ok(Frame::Segment { first: self.sequence, size: self.body, count: self.total }),
-            11 => Ok(Frame::Share { ring: self.sequence, blocks: self.body }),
+            10 => Ok(Frame::Segment {
+                first: self.sequence,
+                size: self.body,
+                count: self.total,
+            }),
+            11 => Ok(Frame::Share {
+                ring: self.sequence,
+                blocks: self.body,
+            }),
             12 => Ok(Frame::Shared),
-            13 if self.body > MAX_STREAMS => wrong(format!("{} streams, at most {MAX_STREAMS}", self.body)),
+            13 if self.body > MAX_STREAMS => {
+                wrong(format!("{} streams, at most {MAX_STREAMS}", self.body))
+            }
             13 => Ok(Frame::Streams {
                 key: self.sequence,
                 count: self.body,
@@ -402,10 +464,23 @@ impl Header {
                 send_buffer: self.stamp,
                 receive_buffer: self.next,
             }),
-            14 if self.body == 0 || self.body > MAX_STREAMS => wrong(format!("stream {}", self.body)),
-            14 => Ok(Frame::Join { key: self.sequence, number: self.body }),
-            15 if self.body == 0 || self.total.checked_add(self.body).is_none_or(|end| end > self.stamp) => {
-                wrong(format!("{} bytes at {} in a message of {}", self.body, self.total, self.stamp))
+            14 if self.body == 0 || self.body > MAX_STREAMS => {
+                wrong(format!("stream {}", self.body))
+            }
+            14 => Ok(Frame::Join {
+                key: self.sequence,
+                number: self.body,
+            }),
+            15 if self.body == 0
+                || self
+                    .total
+                    .checked_add(self.body)
+                    .is_none_or(|end| end > self.stamp) =>
+            {
+                wrong(format!(
+                    "{} bytes at {} in a message of {}",
+                    self.body, self.total, self.stamp
+                ))
             }
             15 => Ok(Frame::Piece {
                 conduit,
@@ -414,7 +489,9 @@ impl Header {
                 offset: self.total,
                 total: self.stamp,
             }),
-            16 => Ok(Frame::Withdrawn { first: self.sequence }),
+            16 => Ok(Frame::Withdrawn {
+                first: self.sequence,
+            }),
             kind => wrong(format!("unknown kind {kind}")),
         }
     }
@@ -437,11 +514,31 @@ impl From<&Frame> for Header {
             next: 0,
         };
         match *frame {
-            Frame::Data { head, meta, body, total } => Header::of_message(1, &head, meta, body, total),
-            Frame::Placed { head, meta, block, total } => Header::of_message(7, &head, meta, block, total),
-            Frame::More { conduit, sequence, body, offset } => {
-                Header { kind: 2, conduit: conduit.0, sequence, body, total: offset, ..empty }
-            }
+            Frame::Data {
+                head,
+                meta,
+                body,
+                total,
+            } => Header::of_message(1, &head, meta, body, total),
+            Frame::Placed {
+                head,
+                meta,
+                block,
+                total,
+            } => Header::of_message(7, &head, meta, block, total),
+            Frame::More {
+                conduit,
+                sequence,
+                body,
+                offset,
+            } => Header {
+                kind: 2,
+                conduit: conduit.0,
+                sequence,
+                body,
+                total: offset,
+                ..empty
+            },
             Frame::Acknowledge { conduit, ack } => Header {
                 kind: 3,
                 flags: flag(ack.ended, FLAG_ENDED),
@@ -451,20 +548,56 @@ impl From<&Frame> for Header {
                 stamp: ack.bytes,
                 ..empty
             },
-            Frame::End { conduit, sequence } => Header { kind: 4, conduit: conduit.0, sequence, ..empty },
-            Frame::Control { body } => Header { kind: 5, body, ..empty },
-            Frame::Ask { conduit, sequence } => Header { kind: 6, conduit: conduit.0, sequence, ..empty },
-            Frame::Elsewhere { conduit, sequence } => {
-                Header { kind: 8, conduit: conduit.0, sequence, ..empty }
-            }
+            Frame::End { conduit, sequence } => Header {
+                kind: 4,
+                conduit: conduit.0,
+                sequence,
+                ..empty
+            },
+            Frame::Control { body } => Header {
+                kind: 5,
+                body,
+                ..empty
+            },
+            Frame::Ask { conduit, sequence } => Header {
+                kind: 6,
+                conduit: conduit.0,
+                sequence,
+                ..empty
+            },
+            Frame::Elsewhere { conduit, sequence } => Header {
+                kind: 8,
+                conduit: conduit.0,
+                sequence,
+                ..empty
+            },
             Frame::Look => Header { kind: 9, ..empty },
-            Frame::Segment { first, size, count } => {
-                Header { kind: 10, sequence: first, body: size, total: count, ..empty }
-            }
-            Frame::Withdrawn { first } => Header { kind: 16, sequence: first, ..empty },
-            Frame::Share { ring, blocks } => Header { kind: 11, sequence: ring, body: blocks, ..empty },
+            Frame::Segment { first, size, count } => Header {
+                kind: 10,
+                sequence: first,
+                body: size,
+                total: count,
+                ..empty
+            },
+            Frame::Withdrawn { first } => Header {
+                kind: 16,
+                sequence: first,
+                ..empty
+            },
+            Frame::Share { ring, blocks } => Header {
+                kind: 11,
+                sequence: ring,
+                body: blocks,
+                ..empty
+            },
             Frame::Shared => Header { kind: 12, ..empty },
-            Frame::Streams { key, count, pacing, send_buffer, receive_buffer } => Header {
+            Frame::Streams {
+                key,
+                count,
+                pacing,
+                send_buffer,
+                receive_buffer,
+            } => Header {
                 kind: 13,
                 sequence: key,
                 body: count,
@@ -473,10 +606,27 @@ impl From<&Frame> for Header {
                 next: receive_buffer,
                 ..empty
             },
-            Frame::Join { key, number } => Header { kind: 14, sequence: key, body: number, ..empty },
-            Frame::Piece { conduit, sequence, body, offset, total } => {
-                Header { kind: 15, conduit: conduit.0, sequence, body, total: offset, stamp: total, ..empty }
-            }
+            Frame::Join { key, number } => Header {
+                kind: 14,
+                sequence: key,
+                body: number,
+                ..empty
+            },
+            Frame::Piece {
+                conduit,
+                sequence,
+                body,
+                offset,
+                total,
+            } => Header {
+                kind: 15,
+                conduit: conduit.0,
+                sequence,
+                body,
+                total: offset,
+                stamp: total,
+                ..empty
+            },
         }
     }
 }
@@ -511,38 +661,98 @@ mod tests {
         let golden = "0101000040000000040302010500000006000000070000000800000000000000\
                       100000000000000000000000000100000000000000\
                       00f83f0000000000000040";
-        let bytes: String = Header::from(&DATA).encode().iter().map(|b| format!("{b:02x}")).collect();
+        let bytes: String = Header::from(&DATA)
+            .encode()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
         assert_eq!(bytes, golden);
     }
 
     #[test]
     fn every_kind_survives() {
         let conduit = ConduitId(9);
-        let Frame::Data { head, .. } = DATA else { unreachable!() };
+        let Frame::Data { head, .. } = DATA else {
+            unreachable!()
+        };
         let frames = [
             DATA,
-            Frame::Data { head, meta: 0, body: 0, total: 0 },
-            Frame::More { conduit, sequence: 1, body: 2, offset: 3 },
+            Frame::Data {
+                head,
+                meta: 0,
+                body: 0,
+                total: 0,
+            },
+            Frame::More {
+                conduit,
+                sequence: 1,
+                body: 2,
+                offset: 3,
+            },
             Frame::Acknowledge {
                 conduit,
-                ack: Ack { received: 4, consumed: 3, bytes: u64::MAX, ended: true },
+                ack: Ack {
+                    received: 4,
+                    consumed: 3,
+                    bytes: u64::MAX,
+                    ended: true,
+                },
             },
-            Frame::End { conduit, sequence: 5 },
+            Frame::End {
+                conduit,
+                sequence: 5,
+            },
             Frame::Control { body: 6 },
-            Frame::Ask { conduit, sequence: 7 },
-            Frame::Placed { head, meta: 64, block: 3, total: 1 << 40 },
-            Frame::Elsewhere { conduit, sequence: 8 },
+            Frame::Ask {
+                conduit,
+                sequence: 7,
+            },
+            Frame::Placed {
+                head,
+                meta: 64,
+                block: 3,
+                total: 1 << 40,
+            },
+            Frame::Elsewhere {
+                conduit,
+                sequence: 8,
+            },
             Frame::Look,
-            Frame::Segment { first: 1, size: 2, count: 3 },
+            Frame::Segment {
+                first: 1,
+                size: 2,
+                count: 3,
+            },
             Frame::Withdrawn { first: 1 << 32 },
             Frame::Share { ring: 4, blocks: 5 },
             Frame::Shared,
-            Frame::Streams { key: 1, count: 2, pacing: 3, send_buffer: 4, receive_buffer: 5 },
-            Frame::Join { key: 1, number: 256 },
-            Frame::Piece { conduit, sequence: 1, body: 2, offset: 3, total: 5 },
+            Frame::Streams {
+                key: 1,
+                count: 2,
+                pacing: 3,
+                send_buffer: 4,
+                receive_buffer: 5,
+            },
+            Frame::Join {
+                key: 1,
+                number: 256,
+            },
+            Frame::Piece {
+                conduit,
+                sequence: 1,
+                body: 2,
+                offset: 3,
+                total: 5,
+            },
         ];
         for frame in frames {
-            assert_eq!(Header::decode(&Header::from(&frame).encode()).unwrap().frame().unwrap(), frame);
+            assert_eq!(
+                Header::decode(&Header::from(&frame).encode())
+                    .unwrap()
+                    .frame()
+                    .unwrap(),
+                frame
+            );
         }
     }
 
@@ -551,20 +761,71 @@ mod tests {
         let mut header = Header::from(&DATA);
         header.body = header.total + 1;
         assert!(header.frame().is_err());
-        assert!(Header { meta: u32::MAX, body: 0, ..header }.frame().is_err());
-        assert!(Header { kind: 2, body: 2, total: u64::MAX, ..header }.frame().is_err());
-        assert!(Header { kind: 77, ..header }.frame().unwrap_err().to_string().contains("unknown kind 77"));
+        assert!(
+            Header {
+                meta: u32::MAX,
+                body: 0,
+                ..header
+            }
+            .frame()
+            .is_err()
+        );
+        assert!(
+            Header {
+                kind: 2,
+                body: 2,
+                total: u64::MAX,
+                ..header
+            }
+            .frame()
+            .is_err()
+        );
+        assert!(
+            Header { kind: 77, ..header }
+                .frame()
+                .unwrap_err()
+                .to_string()
+                .contains("unknown kind 77")
+        );
         assert!(Header::decode(&[0; 63]).is_err());
-        let piece =
-            |body, offset, total| Frame::Piece { conduit: ConduitId(1), sequence: 0, body, offset, total };
-        for wrong in [piece(0, 0, 1), piece(2, 0, 1), piece(1, 1, 1), piece(u64::MAX, 1, u64::MAX)] {
+        let piece = |body, offset, total| Frame::Piece {
+            conduit: ConduitId(1),
+            sequence: 0,
+            body,
+            offset,
+            total,
+        };
+        for wrong in [
+            piece(0, 0, 1),
+            piece(2, 0, 1),
+            piece(1, 1, 1),
+            piece(u64::MAX, 1, u64::MAX),
+        ] {
             assert!(Header::from(&wrong).frame().is_err(), "{wrong:?}");
         }
-        for wrong in [Frame::Join { key: 1, number: 0 }, Frame::Join { key: 1, number: 257 }] {
+        for wrong in [
+            Frame::Join { key: 1, number: 0 },
+            Frame::Join {
+                key: 1,
+                number: 257,
+            },
+        ] {
             assert!(Header::from(&wrong).frame().is_err(), "{wrong:?}");
         }
-        let crowd = Frame::Streams { key: 1, count: 257, pacing: 0, send_buffer: 0, receive_buffer: 0 };
-        assert!(Header::from(&crowd).frame().unwrap_err().to_string().contains("at most 256"));
+        let crowd = Frame::Streams {
+            key: 1,
+            count: 257,
+            pacing: 0,
+            send_buffer: 0,
+            receive_buffer: 0,
+        };
+        assert!(
+            Header::from(&crowd)
+                .frame()
+                .unwrap_err()
+                .to_string()
+                .contains("at most 256")
+        );
     }
 
     proptest! {

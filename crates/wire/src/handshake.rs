@@ -52,7 +52,11 @@ pub enum Purpose {
 impl Purpose {
     /// What the link is for that such a connection is, or belongs to.
     pub fn of_link(self) -> Self {
-        if self == Purpose::Control { self } else { Purpose::Data }
+        if self == Purpose::Control {
+            self
+        } else {
+            Purpose::Data
+        }
     }
 }
 
@@ -163,7 +167,14 @@ impl Handshake {
     }
 
     fn new(secret: Secret, dialler: bool, hello: [u8; HELLO]) -> Self {
-        Handshake { secret, dialler, hello, meant: None, received: Vec::new(), state: State::Hello }
+        Handshake {
+            secret,
+            dialler,
+            hello,
+            meant: None,
+            received: Vec::new(),
+            state: State::Hello,
+        }
     }
 
     /// Takes bytes from the other end.
@@ -171,22 +182,31 @@ impl Handshake {
     /// # Errors
     /// [`Refusal`] if the other end must not be talked to; the link is to be closed.
     pub fn advance(&mut self, bytes: &[u8]) -> Result<Progress, Refusal> {
-        let mut progress = Progress { reply: Vec::new(), agreed: None, used: 0 };
+        let mut progress = Progress {
+            reply: Vec::new(),
+            agreed: None,
+            used: 0,
+        };
         loop {
             let wanted = match &self.state {
                 State::Hello => HELLO,
                 State::Proof { .. } => PROOF,
-                State::Refused(refusal) if progress.used < bytes.len() => return Err(refusal.clone()),
+                State::Refused(refusal) if progress.used < bytes.len() => {
+                    return Err(refusal.clone());
+                }
                 State::Refused(_) | State::Done => return Ok(progress),
             };
             let take = (wanted - self.received.len()).min(bytes.len() - progress.used);
-            self.received.extend_from_slice(&bytes[progress.used..progress.used + take]);
+            self.received
+                .extend_from_slice(&bytes[progress.used..progress.used + take]);
             progress.used += take;
             // A stranger is told apart by its first bytes, before it has sent a whole hello.
             if matches!(self.state, State::Hello) {
                 let seen = self.received.len().min(MAGIC.len());
                 if self.received[..seen] != MAGIC[..seen] {
-                    return Err(Malformed::new("greeting", "it does not begin with titin's mark").into());
+                    return Err(
+                        Malformed::new("greeting", "it does not begin with titin's mark").into(),
+                    );
                 }
             }
             if self.received.len() < wanted {
@@ -210,7 +230,11 @@ impl Handshake {
     fn step(&mut self, message: &[u8], progress: &mut Progress) -> Result<(), Refusal> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Hello => {
-                let purpose = if self.dialler { self.hello[8] } else { message[8] };
+                let purpose = if self.dialler {
+                    self.hello[8]
+                } else {
+                    message[8]
+                };
                 let agreement = match agree(message, purpose) {
                     Ok(agreement) => agreement,
                     Err(refusal @ Refusal::Versions { .. }) if !self.dialler => {
@@ -221,22 +245,40 @@ impl Handshake {
                     Err(refusal) => return Err(refusal),
                 };
                 let there = &message[PROCESS];
-                if self.meant.is_some_and(|meant| there != short(meant) && there != [0; 8]) {
+                if self
+                    .meant
+                    .is_some_and(|meant| there != short(meant) && there != [0; 8])
+                {
                     return Err(Refusal::Elsewhere);
                 }
-                let (first, second) =
-                    if self.dialler { (&self.hello[..], message) } else { (message, &self.hello[..]) };
+                let (first, second) = if self.dialler {
+                    (&self.hello[..], message)
+                } else {
+                    (message, &self.hello[..])
+                };
                 let dialler = proof(&self.secret, b"titin dialler", first, second);
                 let listener = proof(&self.secret, b"titin listener", first, second);
                 self.state = if self.dialler {
                     progress.reply.extend_from_slice(&dialler);
-                    State::Proof { expected: listener, answer: Vec::new(), agreement }
+                    State::Proof {
+                        expected: listener,
+                        answer: Vec::new(),
+                        agreement,
+                    }
                 } else {
                     progress.reply.extend_from_slice(&self.hello);
-                    State::Proof { expected: dialler, answer: listener.to_vec(), agreement }
+                    State::Proof {
+                        expected: dialler,
+                        answer: listener.to_vec(),
+                        agreement,
+                    }
                 };
             }
-            State::Proof { expected, answer, agreement } => {
+            State::Proof {
+                expected,
+                answer,
+                agreement,
+            } => {
                 if !same(&expected, message) {
                     if self.dialler {
                         return Err(Refusal::Secret);
@@ -258,7 +300,12 @@ fn hello(purpose: Purpose) -> [u8; HELLO] {
     let mut bytes = [0; HELLO];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8] = purpose as u8;
-    let versions = [CONTROL_VERSIONS.0, CONTROL_VERSIONS.1, DATA_VERSIONS.0, DATA_VERSIONS.1];
+    let versions = [
+        CONTROL_VERSIONS.0,
+        CONTROL_VERSIONS.1,
+        DATA_VERSIONS.0,
+        DATA_VERSIONS.1,
+    ];
     for (index, version) in versions.into_iter().enumerate() {
         bytes[16 + 2 * index..18 + 2 * index].copy_from_slice(&version.to_le_bytes());
     }
@@ -282,7 +329,9 @@ fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
     let common = |what, ours: (u16, u16), theirs: (u16, u16)| {
         let highest = ours.1.min(theirs.1);
         let shared = highest >= ours.0.max(theirs.0);
-        shared.then_some(highest).ok_or(Refusal::Versions { what, ours, theirs })
+        shared
+            .then_some(highest)
+            .ok_or(Refusal::Versions { what, ours, theirs })
     };
     Ok(Agreement {
         purpose,
@@ -292,7 +341,8 @@ fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
 }
 
 fn proof(secret: &Secret, role: &[u8], first: &[u8], second: &[u8]) -> [u8; PROOF] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.key()).expect("HMAC takes keys of any length");
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(secret.key()).expect("HMAC takes keys of any length");
     mac.update(role);
     mac.update(first);
     mac.update(second);
@@ -302,7 +352,11 @@ fn proof(secret: &Secret, role: &[u8], first: &[u8], second: &[u8]) -> [u8; PROO
 /// Compares in constant time.
 fn same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len()
-        && left.iter().zip(right).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+        && left
+            .iter()
+            .zip(right)
+            .fold(0, |difference, (a, b)| difference | (a ^ b))
+            == 0
 }
 
 #[cfg(test)]
@@ -340,13 +394,19 @@ mod tests {
 
     #[test]
     fn another_secret_is_refused() {
-        assert_eq!(play(Secret::random(), Secret::random(), 1000), Err(Refusal::Secret));
+        assert_eq!(
+            play(Secret::random(), Secret::random(), 1000),
+            Err(Refusal::Secret)
+        );
     }
 
     #[test]
     fn a_stranger_is_known_by_its_first_bytes() {
         let mut listener = Handshake::listen(Secret::random());
-        assert!(matches!(listener.advance(b"GET"), Err(Refusal::Stranger(_))));
+        assert!(matches!(
+            listener.advance(b"GET"),
+            Err(Refusal::Stranger(_))
+        ));
     }
 
     #[test]
@@ -365,9 +425,21 @@ mod tests {
         hello[16..20].copy_from_slice(&[9, 0, 12, 0]);
         let mut listener = Handshake::listen(Secret::random());
         let mut reply = listener.advance(&hello).unwrap().reply;
-        assert!(matches!(listener.advance(b"?"), Err(Refusal::Versions { theirs: (9, 12), .. })));
+        assert!(matches!(
+            listener.advance(b"?"),
+            Err(Refusal::Versions {
+                theirs: (9, 12),
+                ..
+            })
+        ));
         reply[16..20].copy_from_slice(&[9, 0, 12, 0]);
-        assert!(matches!(dialler.advance(&reply), Err(Refusal::Versions { theirs: (9, 12), .. })));
+        assert!(matches!(
+            dialler.advance(&reply),
+            Err(Refusal::Versions {
+                theirs: (9, 12),
+                ..
+            })
+        ));
     }
 
     #[test]
@@ -376,8 +448,13 @@ mod tests {
         let mut listener = Handshake::listen(Secret::random());
         let greeting = listener.advance(&hello).unwrap().reply;
         assert!(listener.is_greeted());
-        let progress = listener.advance(&dialler.advance(&greeting).unwrap().reply).unwrap();
-        assert_eq!((progress.agreed, listener.is_greeted(), listener.is_done()), (None, false, false));
+        let progress = listener
+            .advance(&dialler.advance(&greeting).unwrap().reply)
+            .unwrap();
+        assert_eq!(
+            (progress.agreed, listener.is_greeted(), listener.is_done()),
+            (None, false, false)
+        );
         assert_eq!(dialler.advance(&progress.reply), Err(Refusal::Secret));
         assert_eq!(listener.advance(b"?"), Err(Refusal::Secret));
     }
@@ -390,7 +467,9 @@ mod tests {
             let (dialler, hello) = Handshake::dial(secret.clone(), Purpose::Data);
             let listener = Handshake::listen(secret.clone());
             let mut listener = own.into_iter().fold(listener, Handshake::of);
-            dialler.to(Some(meant)).advance(&listener.advance(&hello).unwrap().reply)
+            dialler
+                .to(Some(meant))
+                .advance(&listener.advance(&hello).unwrap().reply)
         };
         assert!(answer(Some(meant)).is_ok());
         assert!(answer(None).is_ok(), "it does not say");
@@ -402,7 +481,10 @@ mod tests {
         let secret = Secret::random();
         let (mut dialler, hello) = Handshake::dial(secret.clone(), Purpose::Control);
         let mut listener = Handshake::listen(secret);
-        let proof = dialler.advance(&listener.advance(&hello).unwrap().reply).unwrap().reply;
+        let proof = dialler
+            .advance(&listener.advance(&hello).unwrap().reply)
+            .unwrap()
+            .reply;
         let progress = listener.advance(&[&proof[..], b"frames"].concat()).unwrap();
         assert_eq!(progress.used, proof.len());
         assert!(progress.agreed.is_some());

@@ -161,9 +161,18 @@ mod tests {
 
     #[test]
     fn addresses_keep_what_they_do_not_know() {
-        assert_eq!(Address::from("tcp:node1:90".to_owned()), Address::Tcp("node1".into(), 90));
-        assert_eq!(Address::from("shm:/dev/shm/a".to_owned()).to_string(), "shm:/dev/shm/a");
+        assert_eq!(
+            Address::from("tcp:node1:90".to_owned()),
+            Address::Tcp("node1".into(), 90)
+        );
+        assert_eq!(
+            Address::from("shm:/dev/shm/a".to_owned()).to_string(),
+            "shm:/dev/shm/a"
+        );
         assert_eq!(Address::from("ucx:abcd".to_owned()).to_string(), "ucx:abcd");
-        assert_eq!(Address::from("tcp:node1:nine".to_owned()), Address::Other("tcp:node1:nine".into()));
+        assert_eq!(
+            Address::from("tcp:node1:nine".to_owned()),
+            Address::Other("tcp:node1:nine".into())
+        );
     }
 }

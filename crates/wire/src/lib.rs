@@ -48,7 +48,10 @@ pub struct Malformed {
 impl Malformed {
     /// What was being read, and what is wrong with it.
     pub fn new(what: &'static str, why: impl Into<String>) -> Self {
-        Malformed { what, why: why.into() }
+        Malformed {
+            what,
+            why: why.into(),
+        }
     }
 }
 

@@ -30,7 +30,11 @@ impl LinkSettings {
 
     /// Whether the sockets get other settings than the usual ones.
     pub fn is_of_sockets(&self) -> bool {
-        !LinkSettings { streams: None, ..*self }.is_empty()
+        !LinkSettings {
+            streams: None,
+            ..*self
+        }
+        .is_empty()
     }
 
     /// What tells the other end, for a link of this key that is to have so many further streams.
@@ -49,7 +53,12 @@ impl LinkSettings {
     pub fn told(pacing: u64, send_buffer: u64, receive_buffer: u64) -> Self {
         let [pacing, send_buffer, receive_buffer] =
             [pacing, send_buffer, receive_buffer].map(|number| (number > 0).then_some(number));
-        LinkSettings { streams: None, pacing, send_buffer, receive_buffer }
+        LinkSettings {
+            streams: None,
+            pacing,
+            send_buffer,
+            receive_buffer,
+        }
     }
 }
 
@@ -59,15 +68,34 @@ mod tests {
 
     #[test]
     fn what_is_told_is_understood() {
-        let sockets =
-            LinkSettings { streams: None, pacing: Some(1), send_buffer: None, receive_buffer: Some(3) };
-        let Frame::Streams { key: 7, count: 2, pacing, send_buffer, receive_buffer } = sockets.frame(7, 2)
+        let sockets = LinkSettings {
+            streams: None,
+            pacing: Some(1),
+            send_buffer: None,
+            receive_buffer: Some(3),
+        };
+        let Frame::Streams {
+            key: 7,
+            count: 2,
+            pacing,
+            send_buffer,
+            receive_buffer,
+        } = sockets.frame(7, 2)
         else {
             panic!("another frame");
         };
-        assert_eq!(LinkSettings::told(pacing, send_buffer, receive_buffer), sockets);
+        assert_eq!(
+            LinkSettings::told(pacing, send_buffer, receive_buffer),
+            sockets
+        );
         assert!(sockets.is_of_sockets());
-        let streams = LinkSettings { streams: Some(2), ..LinkSettings::default() };
-        assert_eq!((streams.is_of_sockets(), streams.is_empty()), (false, false));
+        let streams = LinkSettings {
+            streams: Some(2),
+            ..LinkSettings::default()
+        };
+        assert_eq!(
+            (streams.is_of_sockets(), streams.is_empty()),
+            (false, false)
+        );
     }
 }

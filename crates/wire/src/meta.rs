@@ -107,14 +107,18 @@ impl Dtype {
             Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => {
                 Some(-(1 << (bits - 1))..=(1 << (bits - 1)) - 1)
             }
-            Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => Some(0..=(1 << bits) - 1),
+            Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => {
+                Some(0..=(1 << bits) - 1)
+            }
             _ => None,
         }
     }
 
     /// A whole number as an element: the first [`Dtype::size`] of these bytes. `None` if its elements cannot be that number.
     pub fn whole(self, number: i128) -> Option<[u8; 16]> {
-        self.whole_range()?.contains(&number).then(|| number.to_le_bytes())
+        self.whole_range()?
+            .contains(&number)
+            .then(|| number.to_le_bytes())
     }
 
     /// The type with this number, if there is one.
@@ -174,13 +178,19 @@ impl Form<'_> {
     pub fn is(&self, layout: &Layout) -> bool {
         // Shapes are short: to compare them here takes less than a call.
         let shape = || self.shape.iter().eq(layout.shape.iter());
-        self.dtype == layout.dtype && self.order == layout.order && shape() && *self.names == layout.names
+        self.dtype == layout.dtype
+            && self.order == layout.order
+            && shape()
+            && *self.names == layout.names
     }
 
     /// Number of elements, or `None` if it passes 64 bits.
     #[inline(always)]
     pub fn elements(&self) -> Option<u64> {
-        let product = self.shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent));
+        let product = self
+            .shape
+            .iter()
+            .try_fold(1u64, |product, extent| product.checked_mul(*extent));
         // An array without elements may have any other extents.
         product.or_else(|| self.shape.contains(&0).then_some(0))
     }
@@ -196,7 +206,9 @@ impl Form<'_> {
     #[cold]
     fn is_ordinary(&self) -> bool {
         let mut others = self.shape.iter().filter(|extent| **extent > 0);
-        let bytes = others.try_fold(self.dtype.size() as u64, |bytes, extent| bytes.checked_mul(*extent));
+        let bytes = others.try_fold(self.dtype.size() as u64, |bytes, extent| {
+            bytes.checked_mul(*extent)
+        });
         bytes.is_some_and(|bytes| i64::try_from(bytes).is_ok())
     }
 
@@ -217,7 +229,10 @@ impl Form<'_> {
             }
             // As names in structures: C would take two names for one.
             if name.contains('\0') {
-                return Err(Malformed::new("index names", format!("{name:?} has a character 0 in it")));
+                return Err(Malformed::new(
+                    "index names",
+                    format!("{name:?} has a character 0 in it"),
+                ));
             }
         }
         Ok(())
@@ -225,21 +240,39 @@ impl Form<'_> {
 
     /// The same with parts of its own.
     pub fn to_layout(&self) -> Layout {
-        Layout { names: self.names.to_vec(), ..Layout::new(self.dtype, self.order, self.shape) }
+        Layout {
+            names: self.names.to_vec(),
+            ..Layout::new(self.dtype, self.order, self.shape)
+        }
     }
 }
 
 impl<'a> From<&'a Layout> for Form<'a> {
     fn from(layout: &'a Layout) -> Self {
-        let Layout { dtype, order, shape, names } = layout;
-        Form { dtype: *dtype, order: *order, shape, names }
+        let Layout {
+            dtype,
+            order,
+            shape,
+            names,
+        } = layout;
+        Form {
+            dtype: *dtype,
+            order: *order,
+            shape,
+            names,
+        }
     }
 }
 
 impl Layout {
     /// An array without index names.
     pub fn new(dtype: Dtype, order: Order, shape: impl AsRef<[u64]>) -> Self {
-        Layout { dtype, order, shape: Shape::from_slice(shape.as_ref()), names: Vec::new() }
+        Layout {
+            dtype,
+            order,
+            shape: Shape::from_slice(shape.as_ref()),
+            names: Vec::new(),
+        }
     }
 
     /// Number of elements, or `None` if it passes 64 bits.
@@ -265,7 +298,9 @@ impl Layout {
             0,
             0,
         ]);
-        self.shape.iter().for_each(|extent| out.extend_from_slice(&extent.to_le_bytes()));
+        self.shape
+            .iter()
+            .for_each(|extent| out.extend_from_slice(&extent.to_le_bytes()));
     }
 
     /// Appends the index names.
@@ -279,9 +314,11 @@ impl Layout {
     /// Reads what [`Layout::write`] wrote; returns the layout and the bytes after it.
     pub(crate) fn read(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let wrong = |why: String| Malformed::new("array layout", why);
-        let (fixed, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| wrong("too short".into()))?;
-        let dtype =
-            Dtype::from_number(fixed[0]).ok_or_else(|| wrong(format!("unknown dtype {}", fixed[0])))?;
+        let (fixed, rest) = bytes
+            .split_first_chunk::<8>()
+            .ok_or_else(|| wrong("too short".into()))?;
+        let dtype = Dtype::from_number(fixed[0])
+            .ok_or_else(|| wrong(format!("unknown dtype {}", fixed[0])))?;
         let order = match fixed[1] {
             0 => Order::C,
             1 => Order::Fortran,
@@ -298,10 +335,19 @@ impl Layout {
             return Err(wrong(format!("rank {rank}")));
         }
         let (extents, rest) = rest.split_at(8 * rank);
-        let shape =
-            extents.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
-        let layout = Layout { dtype, order, shape, names: Vec::new() };
-        layout.bytes().ok_or_else(|| wrong("extents beyond 64 bits".into()))?;
+        let shape = extents
+            .chunks_exact(8)
+            .map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes")))
+            .collect();
+        let layout = Layout {
+            dtype,
+            order,
+            shape,
+            names: Vec::new(),
+        };
+        layout
+            .bytes()
+            .ok_or_else(|| wrong("extents beyond 64 bits".into()))?;
         Ok((layout, rest))
     }
 
@@ -313,7 +359,8 @@ impl Layout {
             let (length, rest) = bytes.split_first_chunk::<2>().ok_or_else(wrong)?;
             let length = usize::from(u16::from_le_bytes(*length));
             let (name, rest) = rest.split_at_checked(length).ok_or_else(wrong)?;
-            self.names.push(std::str::from_utf8(name).map_err(|_| wrong())?.to_owned());
+            self.names
+                .push(std::str::from_utf8(name).map_err(|_| wrong())?.to_owned());
             bytes = rest;
         }
         Form::from(&*self).check_names()
@@ -402,7 +449,9 @@ impl Meta {
             });
         }
         if self.overlay != 0 {
-            field(&mut out, OVERLAY, |out| out.extend_from_slice(&self.overlay.to_le_bytes()));
+            field(&mut out, OVERLAY, |out| {
+                out.extend_from_slice(&self.overlay.to_le_bytes())
+            });
         }
         if let Some(definition) = &self.definition {
             field(&mut out, DEFINITION, |out| {
@@ -419,12 +468,16 @@ impl Meta {
         for (key, steps) in [(ITERATION, &self.iteration), (OVER, &self.over)] {
             if let Some(steps) = steps {
                 field(&mut out, key, |out| {
-                    steps.iter().for_each(|n| out.extend_from_slice(&n.to_le_bytes()))
+                    steps
+                        .iter()
+                        .for_each(|n| out.extend_from_slice(&n.to_le_bytes()))
                 });
             }
         }
         if let Some(first) = self.supersedes {
-            field(&mut out, SUPERSEDES, |out| out.extend_from_slice(&first.to_le_bytes()));
+            field(&mut out, SUPERSEDES, |out| {
+                out.extend_from_slice(&first.to_le_bytes())
+            });
         }
         if self.field {
             field(&mut out, FIELD, |_| ());
@@ -445,10 +498,20 @@ impl Meta {
                 LAYOUT => meta.content = Content::Array(Layout::read(value)?.0),
                 NAMES => match &mut meta.content {
                     Content::Array(layout) => layout.read_names(value)?,
-                    _ => return Err(Malformed::new("index names", "they do not follow an array's layout")),
+                    _ => {
+                        return Err(Malformed::new(
+                            "index names",
+                            "they do not follow an array's layout",
+                        ));
+                    }
                 },
                 STRUCTURE if value.first() == Some(&1) => meta.content = Content::Structure,
-                STRUCTURE => return Err(Malformed::new("structure", "unknown version of its encoding")),
+                STRUCTURE => {
+                    return Err(Malformed::new(
+                        "structure",
+                        "unknown version of its encoding",
+                    ));
+                }
                 SLOT => {
                     let (slot, slots) = (word(value, 0)?, word(value, 4)?);
                     if slot >= slots || slots > MAX_SLOTS {
@@ -465,7 +528,12 @@ impl Meta {
                     let length = u64::from_le_bytes(value[1..9].try_into().expect("eight bytes"));
                     meta.codings.push((Codec::Zstd, length));
                 }
-                CODING => return Err(Malformed::new("coding", "a codec that this release does not know")),
+                CODING => {
+                    return Err(Malformed::new(
+                        "coding",
+                        "a codec that this release does not know",
+                    ));
+                }
                 ITERATION => meta.iteration = Some(steps(value)?),
                 OVER => meta.over = Some(steps(value)?),
                 FIELD => meta.field = true,
@@ -477,7 +545,10 @@ impl Meta {
             }
         }
         if meta.codings.len() > 4 {
-            return Err(Malformed::new("coding", "more than four codecs on one payload"));
+            return Err(Malformed::new(
+                "coding",
+                "more than four codecs on one payload",
+            ));
         }
         meta.check(total)?;
         Ok(meta)
@@ -492,9 +563,16 @@ impl Meta {
         match &self.content {
             Content::Array(layout) if layout.bytes() != Some(plain) => Err(Malformed::new(
                 "array layout",
-                format!("an array of {:?} {} in {plain} bytes", layout.shape, layout.dtype.name()),
+                format!(
+                    "an array of {:?} {} in {plain} bytes",
+                    layout.shape,
+                    layout.dtype.name()
+                ),
             )),
-            Content::Nil if plain != 0 => Err(Malformed::new("metadata", "a payload that nothing describes")),
+            Content::Nil if plain != 0 => Err(Malformed::new(
+                "metadata",
+                "a payload that nothing describes",
+            )),
             _ => Ok(()),
         }
     }
@@ -512,27 +590,40 @@ fn field(out: &mut Vec<u8>, key: u16, write: impl FnOnce(&mut Vec<u8>)) {
 type Field<'a> = (u16, &'a [u8], &'a [u8]);
 
 fn next_field(bytes: &[u8]) -> Result<Option<Field<'_>>, Malformed> {
-    let Some((head, rest)) = bytes.split_first_chunk::<8>() else { return Ok(None) };
+    let Some((head, rest)) = bytes.split_first_chunk::<8>() else {
+        return Ok(None);
+    };
     let key = u16::from_le_bytes([head[0], head[1]]);
     if key == 0 {
         return Ok(None);
     }
     let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
-    let (value, rest) = rest
-        .split_at_checked(length)
-        .ok_or_else(|| Malformed::new("metadata", format!("field {key} of {length} bytes passes the end")))?;
+    let (value, rest) = rest.split_at_checked(length).ok_or_else(|| {
+        Malformed::new(
+            "metadata",
+            format!("field {key} of {length} bytes passes the end"),
+        )
+    })?;
     Ok(Some((key, value, rest)))
 }
 
 fn steps(bytes: &[u8]) -> Result<Vec<u32>, Malformed> {
     if !bytes.len().is_multiple_of(4) || bytes.len() > 4 * MAX_DEPTH {
-        return Err(Malformed::new("iteration", format!("{} bytes", bytes.len())));
+        return Err(Malformed::new(
+            "iteration",
+            format!("{} bytes", bytes.len()),
+        ));
     }
-    Ok(bytes.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().expect("four bytes"))).collect())
+    Ok(bytes
+        .chunks_exact(4)
+        .map(|b| u32::from_le_bytes(b.try_into().expect("four bytes")))
+        .collect())
 }
 
 fn word(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
-    let bytes = bytes.get(at..at + 4).ok_or_else(|| Malformed::new("metadata", "a field is too short"))?;
+    let bytes = bytes
+        .get(at..at + 4)
+        .ok_or_else(|| Malformed::new("metadata", "a field is too short"))?;
     Ok(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
 }
 
@@ -577,7 +668,12 @@ mod tests {
             )*};
         }
         check!(Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64);
-        for dtype in [Dtype::Bool, Dtype::Float16, Dtype::Float64, Dtype::Complex128] {
+        for dtype in [
+            Dtype::Bool,
+            Dtype::Float16,
+            Dtype::Float64,
+            Dtype::Complex128,
+        ] {
             assert_eq!((dtype.whole_range(), dtype.whole(1)), (None, None));
         }
     }
@@ -593,15 +689,19 @@ mod tests {
     #[test]
     fn unknown_fields_are_skipped() {
         let mut bytes = Vec::new();
-        field(&mut bytes, 999, |out| out.extend_from_slice(b"from a later release"));
+        field(&mut bytes, 999, |out| {
+            out.extend_from_slice(b"from a later release")
+        });
         bytes.extend_from_slice(&example().encode());
         assert_eq!(Meta::decode(&bytes, 17).unwrap(), example());
     }
 
     #[test]
     fn an_array_must_fill_its_payload() {
-        let meta =
-            Meta { content: Content::Array(Layout::new(Dtype::Int32, Order::C, [3])), ..Meta::default() };
+        let meta = Meta {
+            content: Content::Array(Layout::new(Dtype::Int32, Order::C, [3])),
+            ..Meta::default()
+        };
         assert!(Meta::decode(&meta.encode(), 12).is_ok());
         let error = Meta::decode(&meta.encode(), 13).unwrap_err().to_string();
         assert!(error.contains("int32") && error.contains("13"), "{error}");
@@ -624,8 +724,10 @@ mod tests {
             (Dtype::Int32, [u64::MAX, 0]),
         ] {
             assert_eq!(bytes(dtype, &shape), None, "{shape:?}");
-            let meta =
-                Meta { content: Content::Array(Layout::new(dtype, Order::C, shape)), ..Meta::default() };
+            let meta = Meta {
+                content: Content::Array(Layout::new(dtype, Order::C, shape)),
+                ..Meta::default()
+            };
             assert!(Meta::decode(&meta.encode(), 0).is_err());
         }
         assert_eq!(bytes(Dtype::Int8, &[1 << 32, 1 << 32, 0]), None);

@@ -146,7 +146,10 @@ pub fn children(rank: u32, ranks: u32) -> std::ops::Range<u32> {
 
 /// The numbers of the conduits between a rank and its parent, down and up. `first` is that of rank 0, which has none.
 pub fn conduits(first: ConduitId, rank: u32) -> (ConduitId, ConduitId) {
-    (ConduitId(first.0 + 2 * rank), ConduitId(first.0 + 2 * rank + 1))
+    (
+        ConduitId(first.0 + 2 * rank),
+        ConduitId(first.0 + 2 * rank + 1),
+    )
 }
 
 /// How many numbers the conduits between so many ranks take.

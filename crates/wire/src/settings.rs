@@ -17,7 +17,8 @@ pub fn encode_overlay(overlay: &Overlay) -> Vec<u8> {
 /// # Errors
 /// [`Malformed`] if the bytes are no MessagePack map of settings.
 pub fn decode_overlay(bytes: &[u8]) -> Result<Overlay, Malformed> {
-    rmp_serde::from_slice(bytes).map_err(|error| Malformed::new("settings overlay", error.to_string()))
+    rmp_serde::from_slice(bytes)
+        .map_err(|error| Malformed::new("settings overlay", error.to_string()))
 }
 
 #[cfg(test)]
@@ -35,8 +36,11 @@ mod tests {
             Setting::Floats(vec![1.0, 2.5]),
             Setting::Table(vec![vec![1.0], vec![2.0, 3.0]]),
         ];
-        let overlay: Overlay =
-            settings.into_iter().enumerate().map(|(index, value)| (format!("s{index}"), value)).collect();
+        let overlay: Overlay = settings
+            .into_iter()
+            .enumerate()
+            .map(|(index, value)| (format!("s{index}"), value))
+            .collect();
         assert_eq!(decode_overlay(&encode_overlay(&overlay)).unwrap(), overlay);
         assert!(decode_overlay(&[0xc1]).is_err());
     }

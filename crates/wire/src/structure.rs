@@ -59,7 +59,10 @@ pub struct Encoded<'a> {
 impl Encoded<'_> {
     /// A copy in one piece.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.parts.iter().flat_map(|part| part.as_ref().iter().copied()).collect()
+        self.parts
+            .iter()
+            .flat_map(|part| part.as_ref().iter().copied())
+            .collect()
     }
 }
 
@@ -98,7 +101,10 @@ pub fn encode<'a, B: AsRef<[u8]> + 'a>(root: &'a Value<B>) -> Result<Encoded<'a>
     head.extend_from_slice(&tree);
     let Some(last) = segments.last() else {
         let length = head.len() as u64;
-        return Ok(Encoded { parts: vec![Part::Owned(head)], length });
+        return Ok(Encoded {
+            parts: vec![Part::Owned(head)],
+            length,
+        });
     };
     let length = last.0 + last.1.len() as u64;
     head.resize(base as usize, 0);
@@ -119,10 +125,14 @@ pub fn encode<'a, B: AsRef<[u8]> + 'a>(root: &'a Value<B>) -> Result<Encoded<'a>
 /// # Errors
 /// [`Malformed`] if it does not follow the format, nests too deep, or points outside the payload.
 pub fn decode(payload: &[u8]) -> Result<Value<Range<usize>>, Malformed> {
-    let (length, rest) = payload.split_first_chunk::<8>().ok_or_else(|| wrong("no length of the tree"))?;
-    let length =
-        usize::try_from(u64::from_le_bytes(*length)).map_err(|_| wrong("tree beyond the payload"))?;
-    let mut tree = rest.get(..length).ok_or_else(|| wrong("tree beyond the payload"))?;
+    let (length, rest) = payload
+        .split_first_chunk::<8>()
+        .ok_or_else(|| wrong("no length of the tree"))?;
+    let length = usize::try_from(u64::from_le_bytes(*length))
+        .map_err(|_| wrong("tree beyond the payload"))?;
+    let mut tree = rest
+        .get(..length)
+        .ok_or_else(|| wrong("tree beyond the payload"))?;
     let value = read_value(&mut tree, payload.len(), 0)?;
     if !tree.is_empty() {
         return Err(wrong("bytes after the tree"));
@@ -158,9 +168,12 @@ fn write_value<'a, B: AsRef<[u8]>>(
     if depth > MAX_DEPTH {
         return Err(wrong(format!("nested more than {MAX_DEPTH} deep")));
     }
-    let counted = |length: usize| u32::try_from(length).map_err(|_| wrong("more than 2^32 entries"));
+    let counted =
+        |length: usize| u32::try_from(length).map_err(|_| wrong("more than 2^32 entries"));
     let place = |segments: &mut Segments<'a>, bytes: &'a [u8]| {
-        let end = segments.last().map_or(base, |(offset, bytes)| offset + bytes.len() as u64);
+        let end = segments
+            .last()
+            .map_or(base, |(offset, bytes)| offset + bytes.len() as u64);
         let offset = end.next_multiple_of(ALIGNMENT as u64);
         segments.push((offset, bytes));
         offset
@@ -185,7 +198,11 @@ fn write_value<'a, B: AsRef<[u8]>>(
         Value::Array(layout, bytes) => {
             let bytes = bytes.as_ref();
             if layout.bytes() != Some(bytes.len() as u64) {
-                return Err(wrong(format!("an array of {:?} in {} bytes", layout.shape, bytes.len())));
+                return Err(wrong(format!(
+                    "an array of {:?} in {} bytes",
+                    layout.shape,
+                    bytes.len()
+                )));
             }
             Form::from(layout).check_names()?;
             let offset = place(segments, bytes);
@@ -214,7 +231,11 @@ fn write_value<'a, B: AsRef<[u8]>>(
     Ok(())
 }
 
-fn read_value(tree: &mut &[u8], payload: usize, depth: usize) -> Result<Value<Range<usize>>, Malformed> {
+fn read_value(
+    tree: &mut &[u8],
+    payload: usize,
+    depth: usize,
+) -> Result<Value<Range<usize>>, Malformed> {
     use rmp::decode as d;
     if depth > MAX_DEPTH {
         return Err(wrong(format!("nested more than {MAX_DEPTH} deep")));
@@ -236,7 +257,9 @@ fn read_value(tree: &mut &[u8], payload: usize, depth: usize) -> Result<Value<Ra
         }
         Marker::F32 => Value::Float(d::read_f32(tree).map_err(|_| ended())?.into()),
         Marker::F64 => Value::Float(d::read_f64(tree).map_err(|_| ended())?),
-        Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => Value::Text(read_text(tree)?),
+        Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => {
+            Value::Text(read_text(tree)?)
+        }
         Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => {
             let count = d::read_array_len(tree).map_err(|_| ended())? as usize;
             let mut values = Vec::with_capacity(count.min(AHEAD));
@@ -261,9 +284,13 @@ fn read_value(tree: &mut &[u8], payload: usize, depth: usize) -> Result<Value<Ra
 
 fn read_text(tree: &mut &[u8]) -> Result<String, Malformed> {
     let length = rmp::decode::read_str_len(tree).map_err(|_| wrong("expected text"))? as usize;
-    let (text, rest) = tree.split_at_checked(length).ok_or_else(|| wrong("text beyond the tree"))?;
+    let (text, rest) = tree
+        .split_at_checked(length)
+        .ok_or_else(|| wrong("text beyond the tree"))?;
     *tree = rest;
-    std::str::from_utf8(text).map(str::to_owned).map_err(|_| wrong("text that is not UTF-8"))
+    std::str::from_utf8(text)
+        .map(str::to_owned)
+        .map_err(|_| wrong("text that is not UTF-8"))
 }
 
 /// Names go through C as text that ends with a NUL: one inside would make two names the same.
@@ -276,10 +303,13 @@ fn check_name(name: &str) -> Result<(), Malformed> {
 
 fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>, Malformed> {
     let ext = rmp::decode::read_ext_meta(tree).map_err(|_| wrong("an unknown kind of value"))?;
-    let (data, rest) =
-        tree.split_at_checked(ext.size as usize).ok_or_else(|| wrong("the tree ends early"))?;
+    let (data, rest) = tree
+        .split_at_checked(ext.size as usize)
+        .ok_or_else(|| wrong("the tree ends early"))?;
     *tree = rest;
-    let (offset, data) = data.split_first_chunk::<8>().ok_or_else(|| wrong("a segment without an offset"))?;
+    let (offset, data) = data
+        .split_first_chunk::<8>()
+        .ok_or_else(|| wrong("a segment without an offset"))?;
     let span = |length: u64| {
         let start = usize::try_from(u64::from_le_bytes(*offset)).ok()?;
         let end = start.checked_add(usize::try_from(length).ok()?)?;
@@ -297,8 +327,12 @@ fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>,
             Ok(Value::Array(layout, span))
         }
         BYTES => {
-            let length = data.first_chunk::<8>().ok_or_else(|| wrong("bytes without a length"))?;
-            Ok(Value::Bytes(span(u64::from_le_bytes(*length)).ok_or_else(outside)?))
+            let length = data
+                .first_chunk::<8>()
+                .ok_or_else(|| wrong("bytes without a length"))?;
+            Ok(Value::Bytes(
+                span(u64::from_le_bytes(*length)).ok_or_else(outside)?,
+            ))
         }
         kind => Err(wrong(format!("unknown extension type {kind}"))),
     }
@@ -330,10 +364,15 @@ mod tests {
                 assert_eq!(span.start % ALIGNMENT, 0);
                 Value::Array(layout, payload[span].to_vec())
             }
-            Value::List(values) => Value::List(values.into_iter().map(|v| resolve(v, payload)).collect()),
-            Value::Map(entries) => {
-                Value::Map(entries.into_iter().map(|(name, v)| (name, resolve(v, payload))).collect())
+            Value::List(values) => {
+                Value::List(values.into_iter().map(|v| resolve(v, payload)).collect())
             }
+            Value::Map(entries) => Value::Map(
+                entries
+                    .into_iter()
+                    .map(|(name, v)| (name, resolve(v, payload)))
+                    .collect(),
+            ),
         }
     }
 
@@ -391,7 +430,8 @@ mod tests {
 
     #[test]
     fn nesting_and_lying_counts_are_bounded() {
-        let deep = (0..MAX_DEPTH + 1).fold(Value::Nil, |inner, _| Value::<Vec<u8>>::List(vec![inner]));
+        let deep =
+            (0..MAX_DEPTH + 1).fold(Value::Nil, |inner, _| Value::<Vec<u8>>::List(vec![inner]));
         assert!(encode(&deep).is_err());
         let mut bytes = 1000u64.to_le_bytes().to_vec();
         bytes.extend(std::iter::repeat_n(0x91, 1000));

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use titin_array::{
-    Bytes, Decomposition, Dims, Entries, Error, Exchange, Halo, Local, Order, Parts, Region, Register, Role,
-    Run, Schedule, Side, Spread, Wants,
+    Bytes, Decomposition, Dims, Entries, Error, Exchange, Halo, Local, Order, Parts, Region,
+    Register, Role, Run, Schedule, Side, Spread, Wants,
 };
 
 /// One side of a case, with what only its ranks know.
@@ -24,7 +24,14 @@ impl End {
 
     pub fn local(&self, rank: u32) -> Local {
         let parts = &self.parts[rank as usize];
-        Local::dense(&self.side.decomposition, rank, parts, Some(&self.halo), self.order).unwrap()
+        Local::dense(
+            &self.side.decomposition,
+            rank,
+            parts,
+            Some(&self.halo),
+            self.order,
+        )
+        .unwrap()
     }
 
     /// Each element that a rank holds, and where it lies: found element by element, as a user would say it.
@@ -33,7 +40,9 @@ impl End {
         let (shape, mut elements, mut begin) = (decomposition.shape(), Vec::new(), 0);
         let mut hold = |axes: &[Vec<u64>]| {
             let owned = Dims::from_fn(axes.len(), |dim| axes[dim].len() as u64);
-            let memory = Dims::from_fn(axes.len(), |dim| owned[dim] + self.halo[dim].0 + self.halo[dim].1);
+            let memory = Dims::from_fn(axes.len(), |dim| {
+                owned[dim] + self.halo[dim].0 + self.halo[dim].1
+            });
             for number in 0..owned.volume() {
                 let at = Order::C.point(number, &owned);
                 let point = Dims::from_fn(axes.len(), |dim| axes[dim][at[dim] as usize]);
@@ -77,26 +86,42 @@ fn sent<T: Bytes + PartialEq + std::fmt::Debug>(value: T) -> T {
 }
 
 /// The schedules of all ranks of both sides, as they make them: alone, or by way of a directory over `ranks` ranks.
-pub fn schedules(from: &End, to: &End, ranks: u32) -> Result<(Vec<Schedule>, Vec<Schedule>), Error> {
+pub fn schedules(
+    from: &End,
+    to: &End,
+    ranks: u32,
+) -> Result<(Vec<Schedule>, Vec<Schedule>), Error> {
     let exchange = Exchange::new(sent(from.side.clone()), sent(to.side.clone()))?;
     if exchange.is_regular() {
-        let all =
-            |role, count| (0..count).map(|rank| exchange.schedule(role, rank)).collect::<Result<_, _>>();
-        return Ok((all(Role::Sender, from.ranks())?, all(Role::Receiver, to.ranks())?));
+        let all = |role, count| {
+            (0..count)
+                .map(|rank| exchange.schedule(role, rank))
+                .collect::<Result<_, _>>()
+        };
+        return Ok((
+            all(Role::Sender, from.ranks())?,
+            all(Role::Receiver, to.ranks())?,
+        ));
     }
     let map = exchange.map(ranks);
     let mut answers = vec![Vec::new(); to.ranks() as usize];
     if exchange.needs_directory() {
-        let mut registers: Vec<_> = (0..ranks).map(|_| Register::new(exchange.clone())).collect();
+        let mut registers: Vec<_> = (0..ranks)
+            .map(|_| Register::new(exchange.clone()))
+            .collect();
         for rank in 0..from.ranks() {
             for (at, entries) in exchange.entries(rank, &from.parts[rank as usize], &map)? {
                 registers[at as usize].enter(rank, &sent::<Entries>(entries))?;
             }
         }
-        let directories = registers.into_iter().map(Register::directory).collect::<Result<Vec<_>, _>>()?;
+        let directories = registers
+            .into_iter()
+            .map(Register::directory)
+            .collect::<Result<Vec<_>, _>>()?;
         for rank in 0..to.ranks() {
             for (at, query) in exchange.queries(rank, &to.parts[rank as usize], &map)? {
-                answers[rank as usize].push(sent(directories[at as usize].answer(rank, &sent(query))?));
+                answers[rank as usize]
+                    .push(sent(directories[at as usize].answer(rank, &sent(query))?));
             }
         }
     }
@@ -110,7 +135,8 @@ pub fn schedules(from: &End, to: &End, ranks: u32) -> Result<(Vec<Schedule>, Vec
         receiving.push(schedule);
     }
     let sending = wanted.iter().enumerate();
-    let sending = sending.map(|(rank, wants)| exchange.sending(rank as u32, &from.parts[rank], wants));
+    let sending =
+        sending.map(|(rank, wants)| exchange.sending(rank as u32, &from.parts[rank], wants));
     Ok((sending.collect::<Result<_, _>>()?, receiving))
 }
 
@@ -119,7 +145,10 @@ pub struct Random(pub u64);
 
 impl Random {
     pub fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (self.0 >> 33) % most.max(1)
     }
 
@@ -187,20 +216,26 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
             }
             ranks += random.below(2) as u32;
             parts = vec![Parts::Rule; ranks as usize];
-            let spreads: Vec<_> = (0..dims).map(|dim| spread(shape[dim], grid[dim], &mut random)).collect();
+            let spreads: Vec<_> = (0..dims)
+                .map(|dim| spread(shape[dim], grid[dim], &mut random))
+                .collect();
             Decomposition::regular(&shape, &grid, &spreads, own, ranks)
         }
         1 => {
             let (mut boxes, mut lists) = (Vec::new(), vec![Vec::new(); ranks as usize]);
             divide(&mut random, Region::whole(&shape).unwrap(), 4, &mut boxes);
             random.shuffle(&mut boxes);
-            boxes.into_iter().for_each(|region| lists[random.below(u64::from(ranks)) as usize].push(region));
+            boxes
+                .into_iter()
+                .for_each(|region| lists[random.below(u64::from(ranks)) as usize].push(region));
             parts = lists.into_iter().map(Parts::Boxes).collect();
             Decomposition::boxes(&shape, ranks)
         }
         _ => {
-            let (mut numbers, mut lists) =
-                ((0..shape.volume()).collect::<Vec<_>>(), vec![Vec::new(); ranks as usize]);
+            let (mut numbers, mut lists) = (
+                (0..shape.volume()).collect::<Vec<_>>(),
+                vec![Vec::new(); ranks as usize],
+            );
             // Some stay in runs, some do not.
             let ordered = random.below(numbers.len() as u64 + 1) as usize;
             random.shuffle(&mut numbers[ordered..]);
@@ -217,13 +252,27 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
     };
     let width = |random: &mut Random| if kind == 2 { 0 } else { random.below(3) };
     let halo = Halo::from_fn(dims, |_| (width(&mut random), width(&mut random)));
-    let side = Side::new(decomposition.unwrap()).region(Region::new(&lower, &upper).unwrap()).order(numbers);
-    End { side, parts, halo, order: memory }
+    let side = Side::new(decomposition.unwrap())
+        .region(Region::new(&lower, &upper).unwrap())
+        .order(numbers);
+    End {
+        side,
+        parts,
+        halo,
+        order: memory,
+    }
 }
 
 /// Two sides that couple as many elements, in up to `most_dims` dimensions of up to `most` each.
-pub fn pairs(most_dims: usize, most: u64, most_ranks: u32) -> impl Strategy<Value = (End, End, u32)> {
-    pairs_of(proptest::collection::vec(1..=most, 1..=most_dims), most_ranks)
+pub fn pairs(
+    most_dims: usize,
+    most: u64,
+    most_ranks: u32,
+) -> impl Strategy<Value = (End, End, u32)> {
+    pairs_of(
+        proptest::collection::vec(1..=most, 1..=most_dims),
+        most_ranks,
+    )
 }
 
 /// The same of given extents.
@@ -233,7 +282,11 @@ pub fn pairs_of(
 ) -> impl Strategy<Value = (End, End, u32)> {
     (domain, 0..3u8, 0..3u8, any::<u64>(), any::<u64>(), 1..6u32).prop_map(
         move |(domain, from, to, one, other, directory)| {
-            (end(&domain, from, one, most_ranks), end(&domain, to, other, most_ranks), directory)
+            (
+                end(&domain, from, one, most_ranks),
+                end(&domain, to, other, most_ranks),
+                directory,
+            )
         },
     )
 }

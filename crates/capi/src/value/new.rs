@@ -13,7 +13,9 @@ use crate::input;
 use crate::text::Text;
 
 fn boxed(body: impl FnOnce() -> Result<Node>) -> *mut Value {
-    value(std::ptr::null_mut(), || Ok(Box::into_raw(Box::new(Value(body()?)))))
+    value(std::ptr::null_mut(), || {
+        Ok(Box::into_raw(Box::new(Value(body()?))))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -52,8 +54,8 @@ unsafe extern "C" fn titin_new_text(text: *const c_char, length: i64) -> *mut Va
         }
         // SAFETY: as the caller promises.
         let bytes = unsafe { bytes(text.cast(), length) }?;
-        let text =
-            std::str::from_utf8(bytes).map_err(|error| usage(format!("text that is not UTF-8: {error}")))?;
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| usage(format!("text that is not UTF-8: {error}")))?;
         Ok(Node::Text(Text::new(text)))
     })
 }
@@ -61,7 +63,11 @@ unsafe extern "C" fn titin_new_text(text: *const c_char, length: i64) -> *mut Va
 /// # Safety
 /// `data` points to `length` bytes; if they are borrowed, for as long as the value lives.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_new_bytes(data: *const c_void, length: i64, borrow: c_int) -> *mut Value {
+unsafe extern "C" fn titin_new_bytes(
+    data: *const c_void,
+    length: i64,
+    borrow: c_int,
+) -> *mut Value {
     boxed(|| {
         // SAFETY: as the caller promises.
         let bytes = unsafe { bytes(data.cast(), length) }?;
@@ -70,7 +76,10 @@ unsafe extern "C" fn titin_new_bytes(data: *const c_void, length: i64, borrow: c
         }
         let mut filling = filling(bytes.len() as u64)?;
         filling.push(bytes);
-        Ok(Node::Bytes(Data::Shared(Arc::new(filling.finish()), 0..bytes.len())))
+        Ok(Node::Bytes(Data::Shared(
+            Arc::new(filling.finish()),
+            0..bytes.len(),
+        )))
     })
 }
 
@@ -88,11 +97,25 @@ unsafe extern "C" fn titin_new_array(
     borrow: c_int,
 ) -> *mut Value {
     boxed(|| {
-        let arguments = Arguments { dtype, rank, extents, strides, order, names, data };
+        let arguments = Arguments {
+            dtype,
+            rank,
+            extents,
+            strides,
+            order,
+            names,
+            data,
+        };
         // SAFETY: as the caller promises.
         let mut described = unsafe { arguments.read() }?;
         // SAFETY: as the caller promises.
-        let data = unsafe { if borrow != 0 { described.elements() } else { described.copied() } }?;
+        let data = unsafe {
+            if borrow != 0 {
+                described.elements()
+            } else {
+                described.copied()
+            }
+        }?;
         Ok(Node::Array(Array::new(described.form().to_layout(), data)))
     })
 }
@@ -110,7 +133,9 @@ extern "C" fn titin_new_map() -> *mut Value {
 /// Refuses a value that is to become an item of itself.
 fn not_itself(value: *mut Value, item: *mut Value) -> Result<()> {
     match !value.is_null() && std::ptr::eq(value, item) {
-        true => Err(usage("a value cannot be an item of itself; make another one for that")),
+        true => Err(usage(
+            "a value cannot be an item of itself; make another one for that",
+        )),
         false => Ok(()),
     }
 }
@@ -135,7 +160,11 @@ unsafe extern "C" fn titin_list_append(list: *mut Value, item: *mut Value) -> c_
 /// # Safety
 /// `map` and `item` are NULL or values, `item` is in no other tree, and `name` is NULL or ends with a NUL.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_map_set(map: *mut Value, name: *const c_char, item: *mut Value) -> c_int {
+unsafe extern "C" fn titin_map_set(
+    map: *mut Value,
+    name: *const c_char,
+    item: *mut Value,
+) -> c_int {
     status(|| {
         not_itself(map, item)?;
         // SAFETY: as the caller promises; the item is ours from here on.
@@ -178,7 +207,9 @@ unsafe fn own(value: *mut Value) -> Result<Box<Value>> {
     let value = unsafe { Box::from_raw(value) };
     // Deeper ones could not be sent, and freeing them might not end well.
     if value.depth() >= MAX_DEPTH {
-        return Err(usage(format!("values can be nested {MAX_DEPTH} deep, no deeper")));
+        return Err(usage(format!(
+            "values can be nested {MAX_DEPTH} deep, no deeper"
+        )));
     }
     Ok(value)
 }

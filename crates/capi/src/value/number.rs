@@ -43,7 +43,9 @@ impl Number {
 
     /// What there is to say of a whole number that this type of real ones could only have rounded.
     pub(crate) fn rounded(self, dtype: Dtype) -> Option<String> {
-        let Number::Whole(number) = self else { return None };
+        let Number::Whole(number) = self else {
+            return None;
+        };
         let nearest = match dtype {
             Dtype::Float32 => f64::from(number as f32),
             Dtype::Float64 => number as f64,
@@ -123,7 +125,9 @@ mod tests {
             let real = matches!(dtype, Dtype::Float32 | Dtype::Float64);
             let back = one.as_deref().and_then(|bytes| read(dtype, bytes));
             match dtype {
-                Dtype::Bool | Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => assert_eq!(one, None),
+                Dtype::Bool | Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => {
+                    assert_eq!(one, None)
+                }
                 _ if real => assert_eq!(back, Some(Number::Real(1.0))),
                 _ => assert_eq!(back, Some(Number::Whole(1))),
             }
@@ -132,7 +136,11 @@ mod tests {
         assert_eq!(Number::Whole(-1).element(Dtype::UInt64), None);
         assert_eq!(Number::Real(1.5).element(Dtype::Int32), None);
         assert_eq!(Number::Real(1e300).element(Dtype::Float32), None);
-        assert!(Number::Real(f64::INFINITY).element(Dtype::Float32).is_some());
+        assert!(
+            Number::Real(f64::INFINITY)
+                .element(Dtype::Float32)
+                .is_some()
+        );
         assert_eq!(Number::Bool(true).element(Dtype::Float64), None);
         assert_eq!(Number::Bool(true).element(Dtype::Bool), Some(vec![1]));
     }
@@ -163,10 +171,25 @@ mod tests {
             (i128::from(u64::MAX), false, false),
             (1 << 63, true, true),
         ] {
-            assert_eq!(Number::Whole(number).rounded(Dtype::Float32).is_none(), single, "{number}");
-            assert_eq!(Number::Whole(number).rounded(Dtype::Float64).is_none(), double, "{number}");
+            assert_eq!(
+                Number::Whole(number).rounded(Dtype::Float32).is_none(),
+                single,
+                "{number}"
+            );
+            assert_eq!(
+                Number::Whole(number).rounded(Dtype::Float64).is_none(),
+                double,
+                "{number}"
+            );
         }
-        assert_eq!(Number::Real(0.1).rounded(Dtype::Float32), None, "real numbers are, as everywhere");
-        assert_eq!(Number::Whole(i128::from(u64::MAX)).rounded(Dtype::UInt64), None);
+        assert_eq!(
+            Number::Real(0.1).rounded(Dtype::Float32),
+            None,
+            "real numbers are, as everywhere"
+        );
+        assert_eq!(
+            Number::Whole(i128::from(u64::MAX)).rounded(Dtype::UInt64),
+            None
+        );
     }
 }

@@ -17,7 +17,8 @@ static EMPTY: [u64; 8] = [0; 8];
 /// `node` is NULL or a value that lives as long as the result is used.
 unsafe fn at<'a>(node: *const Value) -> Result<&'a Value> {
     // SAFETY: as the caller promises.
-    unsafe { node.as_ref() }.ok_or_else(|| null("value", "a titin_new_ or titin_message_value call"))
+    unsafe { node.as_ref() }
+        .ok_or_else(|| null("value", "a titin_new_ or titin_message_value call"))
 }
 
 /// # Safety
@@ -38,7 +39,11 @@ fn whole<T: TryFrom<i128>>(node: &Value, dtype: Dtype) -> Result<T> {
 }
 
 pub(crate) fn pointer(bytes: &[u8]) -> *const c_void {
-    if bytes.is_empty() { EMPTY.as_ptr().cast() } else { bytes.as_ptr().cast() }
+    if bytes.is_empty() {
+        EMPTY.as_ptr().cast()
+    } else {
+        bytes.as_ptr().cast()
+    }
 }
 
 /// # Safety
@@ -120,10 +125,15 @@ unsafe extern "C" fn titin_value_text(node: *const Value, length: *mut i64) -> *
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
         let (node, mut length) = unsafe { (at(node), length.as_mut()) };
-        length.as_deref_mut().into_iter().for_each(|length| *length = 0);
+        length
+            .as_deref_mut()
+            .into_iter()
+            .for_each(|length| *length = 0);
         match node? {
             Value(Node::Text(text)) => {
-                length.into_iter().for_each(|length| *length = text.as_str().len() as i64);
+                length
+                    .into_iter()
+                    .for_each(|length| *length = text.as_str().len() as i64);
                 Ok(text.as_ptr())
             }
             other => Err(other.mismatch("text")),
@@ -138,10 +148,15 @@ unsafe extern "C" fn titin_value_bytes(node: *const Value, length: *mut i64) -> 
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
         let (node, mut length) = unsafe { (at(node), length.as_mut()) };
-        length.as_deref_mut().into_iter().for_each(|length| *length = 0);
+        length
+            .as_deref_mut()
+            .into_iter()
+            .for_each(|length| *length = 0);
         match node? {
             Value(Node::Bytes(bytes)) => {
-                length.into_iter().for_each(|length| *length = bytes.as_ref().len() as i64);
+                length
+                    .into_iter()
+                    .for_each(|length| *length = bytes.as_ref().len() as i64);
                 Ok(pointer(bytes.as_ref()))
             }
             other => Err(other.mismatch("bytes")),
@@ -171,7 +186,9 @@ unsafe extern "C" fn titin_value_item(node: *const Value, index: i64) -> *const 
         let place = usize::try_from(index).ok();
         let found = match &node.0 {
             Node::List(items) => place.and_then(|place| items.get(place)),
-            Node::Map(entries) => place.and_then(|place| entries.get(place)).map(|(_, item)| item),
+            Node::Map(entries) => place
+                .and_then(|place| entries.get(place))
+                .map(|(_, item)| item),
             _ => return Err(node.mismatch("a list or map")),
         };
         found
@@ -187,8 +204,12 @@ unsafe extern "C" fn titin_value_name(node: *const Value, index: i64) -> *const 
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
         let node = unsafe { at(node) }?;
-        let Node::Map(entries) = &node.0 else { return Err(node.mismatch("a map")) };
-        let found = usize::try_from(index).ok().and_then(|place| entries.get(place));
+        let Node::Map(entries) = &node.0 else {
+            return Err(node.mismatch("a map"));
+        };
+        let found = usize::try_from(index)
+            .ok()
+            .and_then(|place| entries.get(place));
         found
             .map(|(name, _)| name.as_ptr())
             .ok_or_else(|| usage(format!("no entry {index} in {}", node.what())))
@@ -202,7 +223,9 @@ unsafe extern "C" fn titin_value_find(node: *const Value, name: *const c_char) -
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
         let (node, name) = unsafe { (at(node)?, input::text(name, "name of a map's entry")?) };
-        let Node::Map(entries) = &node.0 else { return Err(node.mismatch("a map")) };
+        let Node::Map(entries) = &node.0 else {
+            return Err(node.mismatch("a map"));
+        };
         let found = entries.iter().find(|(known, _)| known.as_str() == name);
         Ok(found.map_or(std::ptr::null(), |(_, item)| &raw const **item))
     })
@@ -253,8 +276,12 @@ unsafe extern "C" fn titin_value_order(node: *const Value) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_index_name(node: *const Value, dimension: c_int) -> *const c_char {
     // SAFETY: as the caller promises.
-    let names = unsafe { array(node) }.map(|array| &array.names[..]).unwrap_or_default();
-    let name = usize::try_from(dimension).ok().and_then(|index| names.get(index));
+    let names = unsafe { array(node) }
+        .map(|array| &array.names[..])
+        .unwrap_or_default();
+    let name = usize::try_from(dimension)
+        .ok()
+        .and_then(|index| names.get(index));
     name.map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
@@ -273,14 +300,18 @@ unsafe extern "C" fn titin_value_array(
         let node = unsafe { at(node) }?;
         let mismatch = || match node.number() {
             None => expected.mismatch(&node.what(), OTHERWISE),
-            Some(number) => expected.mismatch(&node.what(), &format!("read it with {}", number.getter())),
+            Some(number) => {
+                expected.mismatch(&node.what(), &format!("read it with {}", number.getter()))
+            }
         };
         let array = node.array().ok_or_else(mismatch)?;
         expected.check(&array.layout)?;
         Ok((&array.layout, pointer(array.data.as_ref())))
     };
     // SAFETY: as the caller promises.
-    value(std::ptr::null(), || unsafe { look((dtype, rank, extents, order), found) })
+    value(std::ptr::null(), || unsafe {
+        look((dtype, rank, extents, order), found)
+    })
 }
 
 /// # Safety
@@ -296,7 +327,9 @@ unsafe extern "C" fn titin_value_raw_data(node: *const Value) -> *const c_void {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_elements(node: *const Value) -> i64 {
     // SAFETY: as the caller promises.
-    unsafe { array(node) }.and_then(|array| array.layout.elements()).unwrap_or(0) as i64
+    unsafe { array(node) }
+        .and_then(|array| array.layout.elements())
+        .unwrap_or(0) as i64
 }
 
 /// # Safety
@@ -304,5 +337,7 @@ unsafe extern "C" fn titin_value_elements(node: *const Value) -> i64 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_nbytes(node: *const Value) -> i64 {
     // SAFETY: as the caller promises.
-    unsafe { array(node) }.and_then(|array| array.layout.bytes()).unwrap_or(0) as i64
+    unsafe { array(node) }
+        .and_then(|array| array.layout.bytes())
+        .unwrap_or(0) as i64
 }

@@ -15,7 +15,9 @@ use crate::draw;
 use crate::listen::own_address;
 use crate::speed::{self, Effort, Ended, Peer, SIZES, Scratch, Speed};
 use crate::table::{Column, bytes, percent, seconds, table};
-use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, WARNING, complain, count, harmless, print, warn};
+use crate::terminal::{
+    self, BOLD, FAINT, GOOD, PLACE, WARNING, complain, count, harmless, print, warn,
+};
 
 /// The exit code of a benchmark that the user ended.
 const INTERRUPTED: u8 = 130;
@@ -86,7 +88,10 @@ impl Bench {
             Ok(scratch) => scratch,
             Err(text) => return complain(&text),
         };
-        let (load, cores) = (load(), std::thread::available_parallelism().map_or(1, usize::from));
+        let (load, cores) = (
+            load(),
+            std::thread::available_parallelism().map_or(1, usize::from),
+        );
         let bar = bar(peers.len() * SIZES.len());
         let mut media = Vec::new();
         let mut worst = ExitCode::SUCCESS;
@@ -102,7 +107,15 @@ impl Bench {
                 return ExitCode::from(INTERRUPTED);
             }
             let time = Duration::from_secs_f64(self.seconds / SIZES.len() as f64);
-            match speed::measure(peer, &scratch, &Effort { time, progress: &progress }, &invite) {
+            match speed::measure(
+                peer,
+                &scratch,
+                &Effort {
+                    time,
+                    progress: &progress,
+                },
+                &invite,
+            ) {
                 Ok(speed) => media.push(speed),
                 Err(Ended::Interrupted) => {
                     bar.finish_and_clear();
@@ -115,11 +128,20 @@ impl Bench {
             }
         }
         bar.finish_and_clear();
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
         if media.is_empty() {
             return worst;
         }
-        match self.tell(&Found { host, release: env!("CARGO_PKG_VERSION"), load, cores, media }) {
+        match self.tell(&Found {
+            host,
+            release: env!("CARGO_PKG_VERSION"),
+            load,
+            cores,
+            media,
+        }) {
             Ok(()) => worst,
             Err(code) => code,
         }
@@ -131,8 +153,9 @@ impl Bench {
             draw::write(path, &picture).map_err(|text| complain(&text))?;
         }
         if self.json {
-            let text = serde_json::to_string_pretty(found)
-                .map_err(|error| complain(&format!("the figures cannot be written as JSON: {error}")))?;
+            let text = serde_json::to_string_pretty(found).map_err(|error| {
+                complain(&format!("the figures cannot be written as JSON: {error}"))
+            })?;
             return print(&(text + "\n"));
         }
         print(&text(found, terminal::width()))
@@ -155,13 +178,22 @@ fn join(options: Options) -> titin_runtime::Result<()> {
 /// Is the other host.
 fn connect(address: &str) -> ExitCode {
     let lines = "paste both lines that `titin bench --listen` prints on the first host";
-    if !address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) {
+    if !address
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+    {
         return complain(&format!("--connect {address} is no HOST:PORT: {lines}"));
     }
     if std::env::var_os("TITIN_SECRET").is_none() {
-        return complain(&format!("TITIN_SECRET is not set, which lets this host in: {lines}"));
+        return complain(&format!(
+            "TITIN_SECRET is not set, which lets this host in: {lines}"
+        ));
     }
-    match join(Options::default().manager(format!("tcp:{address}")).instance("there")) {
+    match join(
+        Options::default()
+            .manager(format!("tcp:{address}"))
+            .instance("there"),
+    ) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // What the runtime says of the environment is for programs of a run.
@@ -218,16 +250,27 @@ fn text(found: &Found, width: Option<usize>) -> String {
             let cells = found.media.iter().flat_map(|speed| {
                 let figure = speed.sizes.iter().find(|figure| figure.bytes == *size);
                 let time = figure.map_or_else(String::new, |figure| seconds(figure.seconds));
-                let rate = figure.filter(|_| *size > 0).map(|figure| bytes(figure.bandwidth() as u64));
+                let rate = figure
+                    .filter(|_| *size > 0)
+                    .map(|figure| bytes(figure.bandwidth() as u64));
                 // Few times have none.
                 let spread = figure.filter(|figure| figure.trips > 3);
                 let spread = spread.map_or_else(String::new, |figure| percent(figure.spread, 1.0));
-                [Some(time), spreads.then_some(spread), Some(rate.unwrap_or_default())].into_iter().flatten()
+                [
+                    Some(time),
+                    spreads.then_some(spread),
+                    Some(rate.unwrap_or_default()),
+                ]
+                .into_iter()
+                .flatten()
             });
             std::iter::once(named(*size)).chain(cells).collect()
         })
         .collect();
-    let mut out = format!("{BOLD}{}{BOLD:#}: the time of a message, one way\n\n", harmless(&found.host));
+    let mut out = format!(
+        "{BOLD}{}{BOLD:#}: the time of a message, one way\n\n",
+        harmless(&found.host)
+    );
     out += &table(&columns, &rows, width);
     out.push('\n');
     for speed in &found.media {
@@ -251,7 +294,10 @@ fn text(found: &Found, width: Option<usize>) -> String {
 /// How many programs want to compute, on average over the last minute; 0 where the system does not tell.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
+    text.split_whitespace()
+        .next()
+        .and_then(|load| load.parse().ok())
+        .unwrap_or(0.0)
 }
 
 /// Where a medium serves.
@@ -270,20 +316,51 @@ mod tests {
 
     #[test]
     fn a_medium_that_was_too_slow_for_large_messages_leaves_cells_empty() {
-        let figure = |bytes, seconds| Figure { bytes, seconds, spread: 0.02, trips: 30 };
-        let full = SIZES.iter().map(|size| figure(*size, 1e-6 + *size as f64 * 1e-9)).collect();
+        let figure = |bytes, seconds| Figure {
+            bytes,
+            seconds,
+            spread: 0.02,
+            trips: 30,
+        };
+        let full = SIZES
+            .iter()
+            .map(|size| figure(*size, 1e-6 + *size as f64 * 1e-9))
+            .collect();
         let slow = vec![figure(0, 2e-3), figure(1 << 10, 0.25)];
-        let speed = |medium, sizes: Vec<Figure>| Speed { medium, latency: 1e-6, bandwidth: 1e9, sizes };
+        let speed = |medium, sizes: Vec<Figure>| Speed {
+            medium,
+            latency: 1e-6,
+            bandwidth: 1e9,
+            sizes,
+        };
         let media = vec![speed("inproc", full), speed("tcp", slow)];
-        let mut found = Found { host: "h".into(), release: "0", load: 0.5, cores: 2, media };
+        let mut found = Found {
+            host: "h".into(),
+            release: "0",
+            load: 0.5,
+            cores: 2,
+            media,
+        };
         let plain = |found: &Found| anstream::adapter::strip_str(&text(found, None)).to_string();
         assert!(!plain(&found).contains("busy"));
         found.load = 2.5;
         assert!(plain(&found).contains("busy: a load of 2.5 on 2 cores"));
         let plain = plain(&found);
-        let row = |name: &str| plain.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
-        assert!(row("1 KiB ").ends_with("250 ms  2 %     4.10 kB"), "{plain}");
+        let row = |name: &str| {
+            plain
+                .lines()
+                .find(|line| line.starts_with(name))
+                .unwrap()
+                .to_owned()
+        };
+        assert!(
+            row("1 KiB ").ends_with("250 ms  2 %     4.10 kB"),
+            "{plain}"
+        );
         assert_eq!(row("64 MiB").split_whitespace().count(), 8, "{plain}");
-        assert!(plain.contains("between instances in one process"), "{plain}");
+        assert!(
+            plain.contains("between instances in one process"),
+            "{plain}"
+        );
     }
 }

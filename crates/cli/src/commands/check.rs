@@ -33,7 +33,11 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(&self) -> ExitCode {
-        let start = if self.by_hand { Start::ByHand } else { Start::Programs };
+        let start = if self.by_hand {
+            Start::ByHand
+        } else {
+            Start::Programs
+        };
         let (report, network) = match self.sources.load(start, self.strict) {
             Ok(description) => network(description, self.sources.model.as_deref(), self.by_hand),
             Err(report) => (report, None),
@@ -41,7 +45,9 @@ impl Check {
         let told = if self.json {
             match serde_json::to_string_pretty(&report) {
                 Ok(text) => text + "\n",
-                Err(error) => return complain(&format!("the problems cannot be written as JSON: {error}")),
+                Err(error) => {
+                    return complain(&format!("the problems cannot be written as JSON: {error}"));
+                }
             }
         } else {
             text(&report, network.as_ref(), terminal::width())
@@ -49,18 +55,32 @@ impl Check {
         if let Err(code) = print(&told) {
             return code;
         }
-        if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
+        if report.is_ok() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(REFUSED)
+        }
     }
 }
 
 /// What flattening finds comes after the warnings, not in their place.
-fn network(mut description: Description, model: Option<&str>, by_hand: bool) -> (Report, Option<Network>) {
+fn network(
+    mut description: Description,
+    model: Option<&str>,
+    by_hand: bool,
+) -> (Report, Option<Network>) {
     let mut made = description.network(model);
     if let Ok(network) = made.as_mut()
         && !by_hand
     {
         let titin = std::env::current_exe().unwrap_or_default();
-        look_for_python(network, &folders(&description), &Choices::default(), &environment(), &titin);
+        look_for_python(
+            network,
+            &folders(&description),
+            &Choices::default(),
+            &environment(),
+            &titin,
+        );
         for (program, why) in not_here(network, &folders(&description), &environment(), &titin) {
             description.warn_not_here(&program, why);
         }
@@ -90,10 +110,16 @@ pub(crate) fn text(report: &Report, network: Option<&Network>, width: Option<usi
         found.push(format!("{ERROR}{}{ERROR:#}", count(errors as u64, "error")));
     }
     if warnings > 0 {
-        found.push(format!("{WARNING}{}{WARNING:#}", count(warnings as u64, "warning")));
+        found.push(format!(
+            "{WARNING}{}{WARNING:#}",
+            count(warnings as u64, "warning")
+        ));
     }
     if report.left_out > 0 {
-        found.push(format!("{} more that are left out here", count(report.left_out as u64, "problem")));
+        found.push(format!(
+            "{} more that are left out here",
+            count(report.left_out as u64, "problem")
+        ));
     }
     match network {
         Some(network) if errors == 0 => {
@@ -104,8 +130,11 @@ pub(crate) fn text(report: &Report, network: Option<&Network>, width: Option<usi
                 count(network.instance_count().into(), "instance"),
                 count(network.conduit_count().into(), "conduit"),
             );
-            let end =
-                if found.is_empty() { format!("{GOOD}nothing wrong{GOOD:#}") } else { found.join(", ") };
+            let end = if found.is_empty() {
+                format!("{GOOD}nothing wrong{GOOD:#}")
+            } else {
+                found.join(", ")
+            };
             let _ = writeln!(out, "{size}; {end}");
         }
         _ => {
@@ -127,12 +156,22 @@ fn write_problem(out: &mut String, problem: &Problem, sources: &mut Excerpts, wi
         Severity::Error => (ERROR, "error"),
         Severity::Warning => (WARNING, "warning"),
     };
-    let _ = writeln!(out, "{style}{word}{style:#}: {BOLD}{}{BOLD:#}", harmless(&problem.what));
+    let _ = writeln!(
+        out,
+        "{style}{word}{style:#}: {BOLD}{}{BOLD:#}",
+        harmless(&problem.what)
+    );
     if let Some(excerpt) = sources.around(problem, width) {
-        let (number, blank) = (excerpt.line.to_string(), " ".repeat(excerpt.line.to_string().len()));
+        let (number, blank) = (
+            excerpt.line.to_string(),
+            " ".repeat(excerpt.line.to_string().len()),
+        );
         let _ = writeln!(out, "  {FAINT}{number} |{FAINT:#} {}", excerpt.text);
-        let _ =
-            writeln!(out, "  {FAINT}{blank} |{FAINT:#} {}{style}{}{style:#}", excerpt.indent, excerpt.marks);
+        let _ = writeln!(
+            out,
+            "  {FAINT}{blank} |{FAINT:#} {}{style}{}{style:#}",
+            excerpt.indent, excerpt.marks
+        );
     }
     for line in harmless(&problem.why).lines() {
         let _ = writeln!(out, "  {line}");
@@ -162,7 +201,11 @@ impl Excerpts {
     fn around(&mut self, problem: &Problem, width: usize) -> Option<Excerpt> {
         let (file, line, column) = (problem.file.as_ref()?, problem.line?, problem.column?);
         let lines = self.files.entry(file.clone()).or_insert_with(|| {
-            std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
+            std::fs::read_to_string(file)
+                .unwrap_or_default()
+                .lines()
+                .map(str::to_owned)
+                .collect()
         });
         let text = lines.get((line as usize).checked_sub(1)?)?;
         Some(cut(text, line, (column as usize).checked_sub(1)?, width))
@@ -174,17 +217,32 @@ fn cut(text: &str, line: u32, column: usize, width: usize) -> Excerpt {
     let column = column.min(letters.len());
     // The frame to the left of the text takes the number and five more.
     let room = width.saturating_sub(line.to_string().len() + 5).max(20);
-    let first = if letters.len() <= room { 0 } else { (column + room / 3).saturating_sub(room) };
+    let first = if letters.len() <= room {
+        0
+    } else {
+        (column + room / 3).saturating_sub(room)
+    };
     let last = letters.len().min(first + room);
     let shown: String = letters[first..last].iter().collect();
-    let marked = word_length(&letters[column..]).min(last.saturating_sub(column)).max(1);
-    Excerpt { line, text: shown, indent: " ".repeat(column - first), marks: "^".repeat(marked) }
+    let marked = word_length(&letters[column..])
+        .min(last.saturating_sub(column))
+        .max(1);
+    Excerpt {
+        line,
+        text: shown,
+        indent: " ".repeat(column - first),
+        marks: "^".repeat(marked),
+    }
 }
 
 /// The length of the YAML key or value that begins here.
 fn word_length(letters: &[char]) -> usize {
     if let Some(quote @ ('"' | '\'')) = letters.first() {
-        return letters.iter().skip(1).position(|c| c == quote).map_or(letters.len(), |end| end + 2);
+        return letters
+            .iter()
+            .skip(1)
+            .position(|c| c == quote)
+            .map_or(letters.len(), |end| end + 2);
     }
     let ends = |i: usize| {
         let next_blank = letters.get(i + 1).is_none_or(|c| c.is_whitespace());
@@ -194,7 +252,9 @@ fn word_length(letters: &[char]) -> usize {
             c => c.is_whitespace(),
         }
     };
-    (0..letters.len()).find(|i| ends(*i)).unwrap_or(letters.len())
+    (0..letters.len())
+        .find(|i| ends(*i))
+        .unwrap_or(letters.len())
 }
 
 #[cfg(test)]
@@ -204,7 +264,10 @@ mod tests {
     #[test]
     fn the_word_that_is_meant_is_marked() {
         let excerpt = cut("    cunduits: {a.b: c.d}", 7, 4, 80);
-        assert_eq!((excerpt.indent.len(), excerpt.marks.as_str()), (4, "^^^^^^^^"));
+        assert_eq!(
+            (excerpt.indent.len(), excerpt.marks.as_str()),
+            (4, "^^^^^^^^")
+        );
         let excerpt = cut("  x: 'two words' # and more", 7, 5, 80);
         assert_eq!(excerpt.marks.len(), "'two words'".len());
         let excerpt = cut("  a.b: c.d:e, f", 7, 7, 80);

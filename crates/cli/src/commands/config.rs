@@ -79,12 +79,27 @@ impl Config {
         let flags = [
             (self.cflags, option("-I", &prefix.join("include"))),
             (self.fortran, fortran(prefix)),
-            (self.fortran_mpi || self.fortran_mpi_f08, quoted(&prefix.join("fortran/titin_mpi.f90"))),
-            (self.fortran_mpi_f08, quoted(&prefix.join("fortran/titin_mpi_f08.f90"))),
-            (self.fortran_coarray, quoted(&prefix.join("fortran/titin_coarray.f90"))),
+            (
+                self.fortran_mpi || self.fortran_mpi_f08,
+                quoted(&prefix.join("fortran/titin_mpi.f90")),
+            ),
+            (
+                self.fortran_mpi_f08,
+                quoted(&prefix.join("fortran/titin_mpi_f08.f90")),
+            ),
+            (
+                self.fortran_coarray,
+                quoted(&prefix.join("fortran/titin_coarray.f90")),
+            ),
             (self.fortran_ga, arrays(prefix)),
-            (self.libs && !self.archive, format!("{} {rpath} -ltitin", option("-L", &lib))),
-            (self.archive, format!("{} {SYSTEM_LIBRARIES}", quoted(&lib.join("libtitin.a")))),
+            (
+                self.libs && !self.archive,
+                format!("{} {rpath} -ltitin", option("-L", &lib)),
+            ),
+            (
+                self.archive,
+                format!("{} {SYSTEM_LIBRARIES}", quoted(&lib.join("libtitin.a"))),
+            ),
         ];
         let folders = [
             (self.prefix, prefix.to_path_buf()),
@@ -93,16 +108,22 @@ impl Config {
             (self.cmake_dir, lib.join("cmake/titin")),
             (self.pkg_config_dir, lib.join("pkgconfig")),
         ];
-        let flags: Vec<String> =
-            flags.into_iter().filter_map(|(wanted, text)| wanted.then_some(text)).collect();
-        let folders: Vec<PathBuf> =
-            folders.into_iter().filter_map(|(wanted, path)| wanted.then_some(path)).collect();
+        let flags: Vec<String> = flags
+            .into_iter()
+            .filter_map(|(wanted, text)| wanted.then_some(text))
+            .collect();
+        let folders: Vec<PathBuf> = folders
+            .into_iter()
+            .filter_map(|(wanted, path)| wanted.then_some(path))
+            .collect();
         match (&flags[..], &folders[..]) {
             // Asked for alone it is what `"$(titin config --prefix)"` stands for.
             ([], [alone]) => alone.display().to_string(),
-            _ => {
-                flags.into_iter().chain(folders.iter().map(|path| quoted(path))).collect::<Vec<_>>().join(" ")
-            }
+            _ => flags
+                .into_iter()
+                .chain(folders.iter().map(|path| quoted(path)))
+                .collect::<Vec<_>>()
+                .join(" "),
         }
     }
 }
@@ -110,7 +131,10 @@ impl Config {
 /// The directory that holds `include`, `lib` and `fortran`.
 pub(super) fn prefix() -> Result<PathBuf, String> {
     let executable = std::env::current_exe().unwrap_or_default();
-    find(&executable, std::env::var_os("TITIN_PREFIX").map(PathBuf::from))
+    find(
+        &executable,
+        std::env::var_os("TITIN_PREFIX").map(PathBuf::from),
+    )
 }
 
 /// The directory that holds `include`, `lib` and `fortran`, seen from the command: in a Python environment the package
@@ -119,7 +143,10 @@ fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
     if let Some(given) = given {
         return match given.join(HEADER).is_file() {
             true => Ok(given),
-            false => Err(format!("TITIN_PREFIX is {}, where there is no {HEADER}", given.display())),
+            false => Err(format!(
+                "TITIN_PREFIX is {}, where there is no {HEADER}",
+                given.display()
+            )),
         };
     }
     let mut places = Vec::new();
@@ -135,7 +162,12 @@ fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
         places.push(prefix.join("titin"));
         places.push(prefix.to_path_buf());
     }
-    places.extend(executable.ancestors().skip(2).map(|folder| folder.join("bindings/python/titin")));
+    places.extend(
+        executable
+            .ancestors()
+            .skip(2)
+            .map(|folder| folder.join("bindings/python/titin")),
+    );
     places.into_iter().find(|place| place.join(HEADER).is_file()).ok_or_else(|| {
         format!(
             "the header files and libraries that belong to {} were not found beside it; install titin with pip, or set \
@@ -149,8 +181,14 @@ fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
 fn listing(folder: &Path, begins: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let version = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.rsplit('.').next().and_then(|minor| minor.parse::<u32>().ok())
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        name.rsplit('.')
+            .next()
+            .and_then(|minor| minor.parse::<u32>().ok())
     };
     let mut found: Vec<_> = entries
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(begins))
@@ -164,13 +202,24 @@ fn listing(folder: &Path, begins: &str) -> Vec<PathBuf> {
 fn fortran(prefix: &Path) -> String {
     let folder = prefix.join("fortran");
     let names = std::fs::read_to_string(folder.join("sources.txt")).unwrap_or_default();
-    names.split_whitespace().map(|name| quoted(&folder.join(name))).collect::<Vec<_>>().join(" ")
+    names
+        .split_whitespace()
+        .map(|name| quoted(&folder.join(name)))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The module for Global Arrays, and the few lines of C below it.
 fn arrays(prefix: &Path) -> String {
-    let below = [option("-I", &prefix.join("include")), quoted(&prefix.join("fortran/titin_ga.c"))];
-    format!("{} {}", below.join(" "), quoted(&prefix.join("fortran/titin_ga.f90")))
+    let below = [
+        option("-I", &prefix.join("include")),
+        quoted(&prefix.join("fortran/titin_ga.c")),
+    ];
+    format!(
+        "{} {}",
+        below.join(" "),
+        quoted(&prefix.join("fortran/titin_ga.f90"))
+    )
 }
 
 fn option(flag: &str, path: &Path) -> String {
@@ -237,7 +286,10 @@ mod tests {
             <Command as clap::Parser>::parse_from(words).config
         };
         let prefix = Path::new("/opt/it's $5");
-        assert_eq!(config("--cflags").answer(prefix), r"'-I/opt/it'\''s $5/include'");
+        assert_eq!(
+            config("--cflags").answer(prefix),
+            r"'-I/opt/it'\''s $5/include'"
+        );
         assert_eq!(config("--prefix").answer(prefix), "/opt/it's $5");
         assert_eq!(
             config("--fortran-coarray --fortran-ga").answer(Path::new("/opt/titin")),
@@ -255,8 +307,15 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let prefix = installed(root.path(), "a b");
         std::fs::create_dir_all(prefix.join("fortran")).unwrap();
-        std::fs::write(prefix.join("fortran/sources.txt"), "titin_c.f90\ntitin.f90\n").unwrap();
+        std::fs::write(
+            prefix.join("fortran/sources.txt"),
+            "titin_c.f90\ntitin.f90\n",
+        )
+        .unwrap();
         let folder = prefix.join("fortran").display().to_string();
-        assert_eq!(fortran(&prefix), format!("'{folder}/titin_c.f90' '{folder}/titin.f90'"));
+        assert_eq!(
+            fortran(&prefix),
+            format!("'{folder}/titin_c.f90' '{folder}/titin.f90'")
+        );
     }
 }

@@ -31,7 +31,8 @@ impl Host {
             Language::Python => {
                 let active = std::env::var_os("VIRTUAL_ENV");
                 let titin = std::env::current_exe().ok();
-                let mut python = Command::new(python(active.as_deref().map(Path::new), titin.as_deref()));
+                let mut python =
+                    Command::new(python(active.as_deref().map(Path::new), titin.as_deref()));
                 python.args(["-m", "titin.host"]);
                 python
             }
@@ -42,6 +43,9 @@ impl Host {
         };
         // It stays this process, which the guard has started.
         let error = command.arg(&self.file).exec();
-        complain(&format!("cannot start {}: {error}", command.get_program().display()))
+        complain(&format!(
+            "cannot start {}: {error}",
+            command.get_program().display()
+        ))
     }
 }

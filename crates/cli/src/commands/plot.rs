@@ -48,7 +48,10 @@ impl Plot {
             };
         }
         // Nothing is started, so the programs may be described elsewhere.
-        let picture = self.sources.load(Start::ByHand, false).and_then(|description| self.draw(&description));
+        let picture = self
+            .sources
+            .load(Start::ByHand, false)
+            .and_then(|description| self.draw(&description));
         match picture {
             Ok(Ok(picture)) => self.put(&picture),
             Ok(Err(text)) => complain(&text),
@@ -57,8 +60,14 @@ impl Plot {
     }
 
     fn put(&self, picture: &str) -> ExitCode {
-        let Some(path) = &self.output else { return answer(picture) };
-        let fits = if self.json { Ok(()) } else { draw::check_ending(path) };
+        let Some(path) = &self.output else {
+            return answer(picture);
+        };
+        let fits = if self.json {
+            Ok(())
+        } else {
+            draw::check_ending(path)
+        };
         match fits.and_then(|()| draw::write(path, picture)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(text) => complain(&text),
@@ -66,17 +75,23 @@ impl Plot {
     }
 
     fn draw_schedule(&self) -> Result<String, ExitCode> {
-        let fields = self
-            .fields()?
-            .into_iter()
-            .map(|Alike { coupling, more }| Ok(Drawn { schedule: coupling.schedule()?, coupling, more }));
-        let fields: Vec<Drawn> = fields.collect::<Result<_, String>>().map_err(|text| complain(&text))?;
+        let fields = self.fields()?.into_iter().map(|Alike { coupling, more }| {
+            Ok(Drawn {
+                schedule: coupling.schedule()?,
+                coupling,
+                more,
+            })
+        });
+        let fields: Vec<Drawn> = fields
+            .collect::<Result<_, String>>()
+            .map_err(|text| complain(&text))?;
         if !self.json {
             return Ok(draw::schedule::draw(&fields));
         }
         let told = |field: &Drawn| Told::of(&field.coupling, field.schedule.as_ref(), field.more);
         let told: Vec<Told> = fields.iter().map(told).collect();
-        let text = serde_json::to_string_pretty(&told).map_err(|error| complain(&error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&told).map_err(|error| complain(&error.to_string()))?;
         Ok(text + "\n")
     }
 
@@ -90,7 +105,8 @@ impl Plot {
                     run.display()
                 )));
             }
-            return schedule::run::couplings(run, self.field.as_deref()).map_err(|text| complain(&text));
+            return schedule::run::couplings(run, self.field.as_deref())
+                .map_err(|text| complain(&text));
         }
         if self.field.is_some() {
             return Err(complain(

@@ -218,20 +218,29 @@ fn detours(conduits: &[&Conduit]) -> String {
 fn shortages(conduits: &[&Conduit]) -> String {
     let mut senders: BTreeMap<&str, Vec<&Conduit>> = BTreeMap::new();
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket > 0) {
-        let sender = conduit.from.rsplit_once('.').map_or(&*conduit.from, |(sender, _)| sender);
+        let sender = conduit
+            .from
+            .rsplit_once('.')
+            .map_or(&*conduit.from, |(sender, _)| sender);
         senders.entry(sender).or_default().push(conduit);
     }
     let line = |(sender, conduits): (&&str, &Vec<&Conduit>)| {
-        let sum = |count: fn(&Conduit) -> i64| conduits.iter().map(|conduit| count(conduit)).sum::<i64>();
-        let (short, all) = (sum(|conduit| conduit.by_socket), sum(|conduit| conduit.messages));
+        let sum =
+            |count: fn(&Conduit) -> i64| conduits.iter().map(|conduit| count(conduit)).sum::<i64>();
+        let (short, all) = (
+            sum(|conduit| conduit.by_socket),
+            sum(|conduit| conduit.messages),
+        );
         let why = conduits[0].detour.clone().unwrap_or_else(|| {
             format!(
                 "no shared memory was left for them: arrays that receivers keep, or loans, held all that there may be. \
                  TITIN_SHARED_MEMORY in the environment of {sender} sets how much that is"
             )
         });
-        let text =
-            format!("{}: {short} of {all} messages went by a socket, copied, since {why}", ends(conduits));
+        let text = format!(
+            "{}: {short} of {all} messages went by a socket, copied, since {why}",
+            ends(conduits)
+        );
         format!("{FAINT}{}{FAINT:#}\n", harmless(&text))
     };
     senders.iter().map(line).collect()
@@ -255,7 +264,13 @@ fn regions(profile: &Profile, most: usize, width: Option<usize>) -> String {
         Column::figure("uses"),
         Column::spare("per use"),
     ];
-    let total = |name: &str| profile.instances.iter().find(|i| i.name == name).map_or(0.0, |i| i.total);
+    let total = |name: &str| {
+        profile
+            .instances
+            .iter()
+            .find(|i| i.name == name)
+            .map_or(0.0, |i| i.total)
+    };
     let (rows, more) = first(&profile.regions, most, "regions", |region: &Region| {
         vec![
             region.instance.clone(),

@@ -73,17 +73,39 @@ struct Common {
 
 impl Run {
     pub(crate) fn run(self) -> ExitCode {
-        let Run { common, hosted, by_hand } = self;
-        let start = Start::Except { hosted: hosted.clone(), by_hand: by_hand.clone() };
+        let Run {
+            common,
+            hosted,
+            by_hand,
+        } = self;
+        let start = Start::Except {
+            hosted: hosted.clone(),
+            by_hand: by_hand.clone(),
+        };
         let trace = common.trace;
-        common.run(start, &Choices { hosted, by_hand, serve_only: false, trace })
+        common.run(
+            start,
+            &Choices {
+                hosted,
+                by_hand,
+                serve_only: false,
+                trace,
+            },
+        )
     }
 }
 
 impl Manager {
     pub(crate) fn run(self) -> ExitCode {
         let trace = self.common.trace;
-        self.common.run(Start::ByHand, &Choices { serve_only: true, trace, ..Choices::default() })
+        self.common.run(
+            Start::ByHand,
+            &Choices {
+                serve_only: true,
+                trace,
+                ..Choices::default()
+            },
+        )
     }
 }
 
@@ -103,7 +125,9 @@ impl Common {
             }
         };
         let complain = |text: &str| match self.json {
-            true => refused(&serde_json::json!({"problems": [{"severity": "error", "what": text}]})),
+            true => {
+                refused(&serde_json::json!({"problems": [{"severity": "error", "what": text}]}))
+            }
             false => complain(text),
         };
         if !description.warnings.problems.is_empty() {
@@ -114,7 +138,9 @@ impl Common {
         let configuration = anchored(description, &folders).to_ymmsl();
         let titin = match std::env::current_exe() {
             Ok(path) => path,
-            Err(error) => return complain(&format!("cannot find this command's own file: {error}")),
+            Err(error) => {
+                return complain(&format!("cannot find this command's own file: {error}"));
+            }
         };
         look_for_python(&mut network, &folders, choices, &environment(), &titin);
         let plan = match compile(&network, &folders, choices) {
@@ -127,7 +153,9 @@ impl Common {
             Err(text) => return complain(&text),
         };
         let host = (!choices.hosted.is_empty())
-            .then(|| rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()))
+            .then(|| {
+                rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
+            })
             .flatten();
         let setup = Setup {
             asked,
@@ -169,10 +197,16 @@ impl Common {
                         return code;
                     }
                 }
-                Err(error) => return complain(&format!("the end cannot be written as JSON: {error}")),
+                Err(error) => {
+                    return complain(&format!("the end cannot be written as JSON: {error}"));
+                }
             }
         } else if ending.outcome == "done" {
-            let messages: u64 = ending.instances.iter().map(|instance| instance.messages).sum();
+            let messages: u64 = ending
+                .instances
+                .iter()
+                .map(|instance| instance.messages)
+                .sum();
             // The run has gone well, whoever hears of it.
             let _ = print(&format!(
                 "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {}; {}\n",
@@ -193,7 +227,9 @@ impl Common {
 /// Why nothing was started, for whoever reads JSON; on one line, as all that comes before the end.
 fn refused(why: &impl serde::Serialize) -> ExitCode {
     match serde_json::to_string(why) {
-        Ok(text) => print(&(text + "\n")).err().unwrap_or(ExitCode::from(terminal::REFUSED)),
+        Ok(text) => print(&(text + "\n"))
+            .err()
+            .unwrap_or(ExitCode::from(terminal::REFUSED)),
         Err(error) => complain(&format!("the problems cannot be written as JSON: {error}")),
     }
 }
@@ -206,7 +242,9 @@ pub(crate) fn signals() -> Result<Signals, String> {
 
 /// Whether one has come by which the user ends a command.
 pub(crate) fn ended(signals: &mut Signals) -> bool {
-    signals.pending().any(|signal| !matches!(signal, SIGTSTP | SIGXFSZ))
+    signals
+        .pending()
+        .any(|signal| !matches!(signal, SIGTSTP | SIGXFSZ))
 }
 
 /// Hands Ctrl-C and requests to end to a run, and Ctrl-Z, until this goes.
@@ -228,7 +266,9 @@ impl Forwarding {
                 }
             }
         };
-        std::thread::Builder::new().name("signals".into()).spawn(listen)?;
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(listen)?;
         Ok(Forwarding(handle))
     }
 }

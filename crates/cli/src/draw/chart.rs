@@ -31,15 +31,31 @@ const SET: usize = 4;
 
 /// A stacked bar for each instance.
 pub(crate) fn bars(profile: &Profile) -> String {
-    let longest = profile.instances.iter().map(|instance| instance.total).fold(0.0, f64::max);
+    let longest = profile
+        .instances
+        .iter()
+        .map(|instance| instance.total)
+        .fold(0.0, f64::max);
     let mut chart = Chart::new(profile, longest, "where the time went");
-    let receives = profile.instances.iter().any(|instance| instance.receiving > 0.0);
+    let receives = profile
+        .instances
+        .iter()
+        .any(|instance| instance.receiving > 0.0);
     chart.draw_legend(|kind| kind < RECEIVE || kind == RECEIVE && receives);
     for (row, instance) in profile.instances.iter().enumerate() {
-        let shares = [instance.compute, instance.waiting, instance.sending, instance.receiving];
+        let shares = [
+            instance.compute,
+            instance.waiting,
+            instance.sending,
+            instance.receiving,
+        ];
         let mut from = 0.0;
         chart.open_row(row, &instance.name);
-        for (kind, share) in shares.into_iter().enumerate().filter(|(_, share)| *share > 0.0) {
+        for (kind, share) in shares
+            .into_iter()
+            .enumerate()
+            .filter(|(_, share)| *share > 0.0)
+        {
             let title = format!("{} {}", KINDS[kind].1, table::seconds(share));
             chart.stretch(row, kind, chart.at(from), chart.at(from + share), &title);
             from += share;
@@ -51,14 +67,23 @@ pub(crate) fn bars(profile: &Profile) -> String {
 
 /// A row of coloured stretches for each instance, from the first event to the last.
 pub(crate) fn timeline(database: &Database, profile: &Profile) -> Result<String, String> {
-    let rows: HashMap<i64, usize> =
-        profile.instances.iter().enumerate().map(|(row, i)| (i.oid, row)).collect();
-    let begins = |start: i64, stop: i64, span: &mut (i64, i64)| *span = (span.0.min(start), span.1.max(stop));
+    let rows: HashMap<i64, usize> = profile
+        .instances
+        .iter()
+        .enumerate()
+        .map(|(row, i)| (i.oid, row))
+        .collect();
+    let begins = |start: i64, stop: i64, span: &mut (i64, i64)| {
+        *span = (span.0.min(start), span.1.max(stop))
+    };
     let nothing = (i64::MAX, i64::MIN);
     let mut spans = vec![nothing; rows.len()];
     for (span, instance) in spans.iter_mut().zip(&profile.instances) {
         if instance.total > 0.0 {
-            *span = ((instance.start * 1e9) as i64, ((instance.start + instance.total) * 1e9) as i64);
+            *span = (
+                (instance.start * 1e9) as i64,
+                ((instance.start + instance.total) * 1e9) as i64,
+            );
         }
     }
     database.events(|event| {
@@ -66,7 +91,9 @@ pub(crate) fn timeline(database: &Database, profile: &Profile) -> Result<String,
             begins(event.start, event.stop, &mut spans[*row]);
         }
     })?;
-    let whole = spans.iter().fold(nothing, |whole, span| (whole.0.min(span.0), whole.1.max(span.1)));
+    let whole = spans.iter().fold(nothing, |whole, span| {
+        (whole.0.min(span.0), whole.1.max(span.1))
+    });
     let length = (whole.1.saturating_sub(whole.0)).max(1);
     let mut chart = Chart::new(profile, length as f64 * 1e-9, "timeline");
     let pixels = chart.width as usize;
@@ -74,13 +101,20 @@ pub(crate) fn timeline(database: &Database, profile: &Profile) -> Result<String,
     let mut shares = vec![[0.0f64; KINDS.len()]; pixels * rows.len()];
     let scale = pixels as f64 / length as f64;
     let mut add = |row: usize, kind: usize, start: i64, stop: i64| {
-        let (from, to) = ((start - whole.0) as f64 * scale, (stop - whole.0) as f64 * scale);
+        let (from, to) = (
+            (start - whole.0) as f64 * scale,
+            (stop - whole.0) as f64 * scale,
+        );
         for pixel in (from as usize)..=(to as usize).min(pixels - 1) {
             let share = (to.min(pixel as f64 + 1.0) - from.max(pixel as f64)).max(0.0);
             shares[row * pixels + pixel][kind] += share;
         }
     };
-    for (row, span) in spans.iter().enumerate().filter(|(_, span)| span.0 <= span.1) {
+    for (row, span) in spans
+        .iter()
+        .enumerate()
+        .filter(|(_, span)| span.0 <= span.1)
+    {
         add(row, COMPUTE, span.0, span.1);
     }
     database.events(|event| {
@@ -117,8 +151,9 @@ pub(crate) fn timeline(database: &Database, profile: &Profile) -> Result<String,
 fn seen(shares: &[f64; KINDS.len()]) -> Option<usize> {
     let others: f64 = shares[1..].iter().sum();
     let compute = shares[COMPUTE] - others;
-    let best =
-        (1..KINDS.len()).max_by(|a, b| shares[*a].total_cmp(&shares[*b])).filter(|kind| shares[*kind] > 0.0);
+    let best = (1..KINDS.len())
+        .max_by(|a, b| shares[*a].total_cmp(&shares[*b]))
+        .filter(|kind| shares[*kind] > 0.0);
     match best {
         Some(kind) if shares[kind] >= compute => Some(kind),
         _ => (shares[COMPUTE] > 0.0).then_some(COMPUTE),
@@ -137,16 +172,30 @@ struct Chart {
 
 impl Chart {
     fn new(profile: &Profile, longest: f64, what: &str) -> Chart {
-        let names =
-            profile.instances.iter().map(|instance| text_width(&instance.name, 11, SMALL)).max().unwrap_or(0);
+        let names = profile
+            .instances
+            .iter()
+            .map(|instance| text_width(&instance.name, 11, SMALL))
+            .max()
+            .unwrap_or(0);
         let left = BORDER + names.min(NAMES) + 10;
         let height = TOP + profile.instances.len() as i32 * ROW + 40;
         let model = profile.run.as_ref().map_or("run", |run| run.model.as_str());
         let title = format!("{model}: {what} of {} instances", profile.instances.len());
         let longest = if longest > 0.0 { longest } else { 1.0 };
         let mut svg = Svg::new(WIDTH, height, &title, &style());
-        svg.text("title", (BORDER, 32), Anchor::Start, format!("{model}: {what}"));
-        let mut chart = Chart { svg, left, width: WIDTH - left - BORDER - 20, longest };
+        svg.text(
+            "title",
+            (BORDER, 32),
+            Anchor::Start,
+            format!("{model}: {what}"),
+        );
+        let mut chart = Chart {
+            svg,
+            left,
+            width: WIDTH - left - BORDER - 20,
+            longest,
+        };
         chart.draw_axis(height - 40);
         chart
     }
@@ -171,10 +220,18 @@ impl Chart {
     fn draw_axis(&mut self, bottom: i32) {
         let step = step(self.longest);
         self.svg.group("axis", &[], "");
-        for mark in (0..).map(|n| f64::from(n) * step).take_while(|mark| *mark <= self.longest * 1.0001) {
+        for mark in (0..)
+            .map(|n| f64::from(n) * step)
+            .take_while(|mark| *mark <= self.longest * 1.0001)
+        {
             let x = self.left + self.at(mark);
             self.svg.path("grid", &format!("M{x} {}V{bottom}", TOP - 6));
-            self.svg.text("mark faint", (x, bottom + 18), Anchor::Middle, table::seconds(mark));
+            self.svg.text(
+                "mark faint",
+                (x, bottom + 18),
+                Anchor::Middle,
+                table::seconds(mark),
+            );
         }
         self.svg.end();
     }
@@ -182,7 +239,12 @@ impl Chart {
     fn open_row(&mut self, row: usize, name: &str) {
         let y = TOP + row as i32 * ROW;
         self.svg.group("instance", &[("name", name)], name);
-        self.svg.text("", (self.left - 10, y + 12), Anchor::End, shorten(name, NAMES, 11));
+        self.svg.text(
+            "",
+            (self.left - 10, y + 12),
+            Anchor::End,
+            shorten(name, NAMES, 11),
+        );
     }
 
     fn stretch(&mut self, row: usize, kind: usize, from: i32, to: i32, title: &str) {
@@ -202,7 +264,11 @@ impl Chart {
 /// From mark to mark: a round number, four to nine of them.
 fn step(longest: f64) -> f64 {
     let decade = 10f64.powf((longest / 4.0).log10().floor());
-    [5.0, 2.0, 1.0].into_iter().map(|n| n * decade).find(|step| longest / step >= 4.0).unwrap_or(decade)
+    [5.0, 2.0, 1.0]
+        .into_iter()
+        .map(|n| n * decade)
+        .find(|step| longest / step >= 4.0)
+        .unwrap_or(decade)
 }
 
 fn style() -> Style {

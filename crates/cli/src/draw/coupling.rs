@@ -24,10 +24,16 @@ const LEGEND_LINE: i32 = 24;
 pub(crate) fn draw(description: &Description, model: &Model) -> String {
     let graph = graph::of(description, model);
     let layout = lay_out(&graph);
-    let summary = [&model.description, &description.description].into_iter().find(|text| !text.is_empty());
-    let summary = summary.and_then(|text| text.trim().lines().next()).unwrap_or_default();
+    let summary = [&model.description, &description.description]
+        .into_iter()
+        .find(|text| !text.is_empty());
+    let summary = summary
+        .and_then(|text| text.trim().lines().next())
+        .unwrap_or_default();
     let heading = text_width(&model.name, 16, BOLD);
-    let width = (layout.width + 2 * BORDER).max(640).max(heading + 2 * BORDER);
+    let width = (layout.width + 2 * BORDER)
+        .max(640)
+        .max(heading + 2 * BORDER);
     let legend = Legend::of(&graph);
     let rows = legend.rows(width - 2 * BORDER);
     let top = if summary.is_empty() { 48 } else { 68 };
@@ -38,7 +44,12 @@ pub(crate) fn draw(description: &Description, model: &Model) -> String {
     let mut svg = Svg::new(width, height, &title, &style());
     svg.text("title", (BORDER, 32), Anchor::Start, &model.name);
     if !summary.is_empty() {
-        svg.text("faint summary", (BORDER, 52), Anchor::Start, shorten(summary, width - 2 * BORDER, 12));
+        svg.text(
+            "faint summary",
+            (BORDER, 52),
+            Anchor::Start,
+            shorten(summary, width - 2 * BORDER, 12),
+        );
     }
     let left = (width - layout.width) / 2;
     if !graph.outer.is_empty() {
@@ -53,7 +64,11 @@ pub(crate) fn draw(description: &Description, model: &Model) -> String {
 fn spoken(graph: &Graph) -> String {
     let names: Vec<&str> = graph.boxes.iter().map(|part| part.name.as_str()).collect();
     let conduits: usize = graph.nets.iter().map(|net| net.to.len()).sum();
-    format!("a coupling graph of {} and {}", listing(&names), count(conduits as u64, "conduit"))
+    format!(
+        "a coupling graph of {} and {}",
+        listing(&names),
+        count(conduits as u64, "conduit")
+    )
 }
 
 fn listing(names: &[&str]) -> String {
@@ -68,12 +83,24 @@ fn listing(names: &[&str]) -> String {
 fn draw_graph(svg: &mut Svg, graph: &Graph, layout: &Layout, at: (i32, i32), prefix: &str) {
     for (net, wire) in graph.nets.iter().zip(&layout.wires) {
         let from = pin_name(graph, prefix, net.from);
-        let to: Vec<String> = net.to.iter().map(|receiver| pin_name(graph, prefix, receiver.pin)).collect();
-        let kind = if net.each_step { "conduit each-step" } else { "conduit once" };
+        let to: Vec<String> = net
+            .to
+            .iter()
+            .map(|receiver| pin_name(graph, prefix, receiver.pin))
+            .collect();
+        let kind = if net.each_step {
+            "conduit each-step"
+        } else {
+            "conduit once"
+        };
         let mut title = String::new();
         for (receiver, to) in net.to.iter().zip(&to) {
             let line = if title.is_empty() { "" } else { "\n" };
-            let filters: String = receiver.filters.iter().map(|filter| format!("{filter} ")).collect();
+            let filters: String = receiver
+                .filters
+                .iter()
+                .map(|filter| format!("{filter} "))
+                .collect();
             let _ = write!(title, "{line}{from}: {filters}{to}");
         }
         svg.group(kind, &[("from", &from), ("to", &to.join(" "))], &title);
@@ -84,8 +111,19 @@ fn draw_graph(svg: &mut Svg, graph: &Graph, layout: &Layout, at: (i32, i32), pre
         draw_part(svg, part, placed, (at.0 + placed.x, at.1 + placed.y));
     }
     for (port, (side, y)) in graph.outer.iter().zip(&layout.outer) {
-        let x = if *side == Side::Left { at.0 } else { at.0 + layout.width };
-        draw_port(svg, port, "outer port", &full(prefix, &port.name), *side, (x, at.1 + y));
+        let x = if *side == Side::Left {
+            at.0
+        } else {
+            at.0 + layout.width
+        };
+        draw_port(
+            svg,
+            port,
+            "outer port",
+            &full(prefix, &port.name),
+            *side,
+            (x, at.1 + y),
+        );
     }
 }
 
@@ -96,16 +134,28 @@ fn full(prefix: &str, name: &str) -> String {
 
 fn draw_part(svg: &mut Svg, part: &Part, placed: &Placed, (x, y): (i32, i32)) {
     let size = (placed.width, placed.height);
-    let class = if part.inner.is_some() { "component model" } else { "component" };
+    let class = if part.inner.is_some() {
+        "component model"
+    } else {
+        "component"
+    };
     let mut title = part.path.clone();
-    for line in [&part.description, &part.implementation].into_iter().filter(|line| !line.is_empty()) {
+    for line in [&part.description, &part.implementation]
+        .into_iter()
+        .filter(|line| !line.is_empty())
+    {
         let _ = write!(title, "\n{}", line.trim());
     }
     svg.group(class, &[("name", &part.path)], &title);
     for behind in (1..=stack(part)).rev() {
         svg.rect("box behind", (x + 3 * behind, y + 3 * behind), size, 6);
     }
-    svg.rect(if part.inner.is_some() { "frame" } else { "box" }, (x, y), size, 6);
+    svg.rect(
+        if part.inner.is_some() { "frame" } else { "box" },
+        (x, y),
+        size,
+        6,
+    );
     let name = match part.multiplicity.as_str() {
         "" => part.name.clone(),
         several => format!("{} {several}", part.name),
@@ -122,13 +172,27 @@ fn draw_part(svg: &mut Svg, part: &Part, placed: &Placed, (x, y): (i32, i32)) {
         draw_graph(svg, graph, layout, (x, y + HEADER), &part.path);
     }
     for (port, (side, below)) in part.ports.iter().zip(&placed.ports) {
-        let x = if *side == Side::Left { x } else { x + placed.width };
+        let x = if *side == Side::Left {
+            x
+        } else {
+            x + placed.width
+        };
         let inner = part.inner.as_ref().and_then(|graph| {
-            graph.outer.iter().find(|p| p.name.trim_end_matches("[]") == port.name.trim_end_matches("[]"))
+            graph
+                .outer
+                .iter()
+                .find(|p| p.name.trim_end_matches("[]") == port.name.trim_end_matches("[]"))
         });
         // A frame's port was drawn with the model's own.
         if inner.is_none() {
-            draw_port(svg, port, "port", &full(&part.path, &port.name), *side, (x, y + below));
+            draw_port(
+                svg,
+                port,
+                "port",
+                &full(&part.path, &port.name),
+                *side,
+                (x, y + below),
+            );
         }
     }
     svg.end();
@@ -137,21 +201,38 @@ fn draw_part(svg: &mut Svg, part: &Part, placed: &Placed, (x, y): (i32, i32)) {
 fn draw_port(svg: &mut Svg, port: &Port, kind: &str, path: &str, side: Side, (x, y): (i32, i32)) {
     let absent = if port.connected { "" } else { " absent" };
     let class = format!("{kind} {}{absent}", port.operator.key());
-    let state = if port.connected { "" } else { ", not connected" };
-    svg.group(&class, &[("name", path)], &format!("{path} ({}{state})", port.operator));
+    let state = if port.connected {
+        ""
+    } else {
+        ", not connected"
+    };
+    svg.group(
+        &class,
+        &[("name", path)],
+        &format!("{path} ({}{state})", port.operator),
+    );
     symbol(svg, port.operator, (x, y));
-    let (x, anchor) = if side == Side::Left { (x + INSET, Anchor::Start) } else { (x - INSET, Anchor::End) };
+    let (x, anchor) = if side == Side::Left {
+        (x + INSET, Anchor::Start)
+    } else {
+        (x - INSET, Anchor::End)
+    };
     svg.text("", (x, y + 4), anchor, &port.name);
     svg.end();
 }
 
 /// The symbol of the multiscale modelling language for a port of this operator.
 fn symbol(svg: &mut Svg, operator: Operator, (x, y): (i32, i32)) {
-    let class = if operator.sends() { "symbol filled" } else { "symbol open" };
+    let class = if operator.sends() {
+        "symbol filled"
+    } else {
+        "symbol open"
+    };
     match operator {
-        Operator::OI | Operator::S => {
-            svg.line(&format!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{}\"/>", SYMBOL - 1))
-        }
+        Operator::OI | Operator::S => svg.line(&format!(
+            "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{}\"/>",
+            SYMBOL - 1
+        )),
         Operator::FInit | Operator::OF => {
             let r = SYMBOL;
             svg.path(class, &format!("M{} {y}l{r} -{r}l{r} {r}l-{r} {r}z", x - r));
@@ -161,16 +242,25 @@ fn symbol(svg: &mut Svg, operator: Operator, (x, y): (i32, i32)) {
 
 fn draw_wire(svg: &mut Svg, wire: &Wire, (dx, dy): (i32, i32)) {
     let shift = |(x, y): (i32, i32)| (x + dx, y + dy);
-    let data: String =
-        wire.lines.iter().map(|line| rounded(&line.iter().copied().map(shift).collect::<Vec<_>>())).collect();
+    let data: String = wire
+        .lines
+        .iter()
+        .map(|line| rounded(&line.iter().copied().map(shift).collect::<Vec<_>>()))
+        .collect();
     svg.path("line", &data);
     for fork in &wire.forks {
         let (x, y) = shift(*fork);
-        svg.line(&format!("<circle class=\"tip\" cx=\"{x}\" cy=\"{y}\" r=\"3\"/>"));
+        svg.line(&format!(
+            "<circle class=\"tip\" cx=\"{x}\" cy=\"{y}\" r=\"3\"/>"
+        ));
     }
     for (x, y, from_left) in &wire.arrows {
         let (x, y) = shift((*x, *y));
-        let (tip, back) = if *from_left { (x - SYMBOL, -7) } else { (x + SYMBOL, 7) };
+        let (tip, back) = if *from_left {
+            (x - SYMBOL, -7)
+        } else {
+            (x + SYMBOL, 7)
+        };
         svg.path("tip", &format!("M{tip} {y}l{back} -3.5v7z"));
     }
     for (x, y, width, text) in &wire.tags {
@@ -183,7 +273,9 @@ fn draw_wire(svg: &mut Svg, wire: &Wire, (dx, dy): (i32, i32)) {
 /// A line of horizontal and vertical pieces, its corners rounded.
 fn rounded(points: &[(i32, i32)]) -> String {
     let mut data = String::new();
-    let Some((first, rest)) = points.split_first() else { return data };
+    let Some((first, rest)) = points.split_first() else {
+        return data;
+    };
     let _ = write!(data, "M{} {}", first.0, first.1);
     let mut before = *first;
     for (i, corner) in rest.iter().enumerate() {
@@ -192,13 +284,19 @@ fn rounded(points: &[(i32, i32)]) -> String {
             break;
         };
         let length = |a: (i32, i32), b: (i32, i32)| (a.0 - b.0).abs() + (a.1 - b.1).abs();
-        let bend = BEND.min(length(before, *corner) / 2).min(length(*corner, *after) / 2);
+        let bend = BEND
+            .min(length(before, *corner) / 2)
+            .min(length(*corner, *after) / 2);
         let towards = |to: (i32, i32)| {
             let step = |from: i32, to: i32| from + (to - from).signum() * bend;
             (step(corner.0, to.0), step(corner.1, to.1))
         };
         let (enter, leave) = (towards(before), towards(*after));
-        let _ = write!(data, "L{} {}Q{} {} {} {}", enter.0, enter.1, corner.0, corner.1, leave.0, leave.1);
+        let _ = write!(
+            data,
+            "L{} {}Q{} {} {} {}",
+            enter.0, enter.1, corner.0, corner.1, leave.0, leave.1
+        );
         before = *corner;
     }
     data
@@ -236,7 +334,10 @@ impl Legend {
         let mut seen = Seen::default();
         seen.look(graph);
         let mut entries = vec![
-            (Sign::Port(Operator::FInit, true), "F_INIT: receives at the start"),
+            (
+                Sign::Port(Operator::FInit, true),
+                "F_INIT: receives at the start",
+            ),
             (Sign::Port(Operator::OI, true), "O_I: sends in each step"),
             (Sign::Port(Operator::S, true), "S: receives in each step"),
             (Sign::Port(Operator::OF, true), "O_F: sends at the end"),
@@ -244,15 +345,21 @@ impl Legend {
         if seen.absent {
             entries.push((Sign::Port(Operator::FInit, false), "not connected"));
         }
-        let lines =
-            [(seen.each_step, Sign::EachStep, "in each step"), (seen.once, Sign::Once, "once per use")];
+        let lines = [
+            (seen.each_step, Sign::EachStep, "in each step"),
+            (seen.once, Sign::Once, "once per use"),
+        ];
         let shapes = [
             (seen.filter, Sign::Filter, "filter"),
             (seen.several, Sign::Several, "several instances"),
             (seen.frame, Sign::Frame, "a model as a component"),
         ];
         entries.extend(
-            lines.into_iter().chain(shapes).filter(|(seen, ..)| *seen).map(|(_, sign, text)| (sign, text)),
+            lines
+                .into_iter()
+                .chain(shapes)
+                .filter(|(seen, ..)| *seen)
+                .map(|(_, sign, text)| (sign, text)),
         );
         Legend { entries }
     }
@@ -315,7 +422,11 @@ fn draw_legend(svg: &mut Svg, rows: &[Vec<(i32, Sign, &'static str)>], top: i32)
                     svg.end();
                 }
                 Sign::EachStep | Sign::Once => {
-                    let class = if matches!(sign, Sign::EachStep) { "each-step" } else { "once" };
+                    let class = if matches!(sign, Sign::EachStep) {
+                        "each-step"
+                    } else {
+                        "once"
+                    };
                     svg.group(class, &[], "");
                     svg.path("line", &format!("M{x} {y}H{}", x + 22));
                     svg.path("tip", &format!("M{} {y}l-7 -3.5v7z", x + 24));
@@ -337,9 +448,17 @@ fn draw_legend(svg: &mut Svg, rows: &[Vec<(i32, Sign, &'static str)>], top: i32)
 fn style() -> Style {
     let mut style = Style::new();
     style.add(".summary", "font-size:12px", &[]);
-    style.add(".name", &format!("font-size:{NAME_TEXT}px;font-weight:600"), &[]);
+    style.add(
+        ".name",
+        &format!("font-size:{NAME_TEXT}px;font-weight:600"),
+        &[],
+    );
     style.add(".box", "", &[("fill", Ink::Paper), ("stroke", Ink::Edge)]);
-    style.add(".frame", "stroke-dasharray:5 3", &[("fill", Ink::Ground), ("stroke", Ink::Edge)]);
+    style.add(
+        ".frame",
+        "stroke-dasharray:5 3",
+        &[("fill", Ink::Ground), ("stroke", Ink::Edge)],
+    );
     style.add(".symbol", "stroke-width:1.5", &[("stroke", Ink::Text)]);
     style.add(".filled", "", &[("fill", Ink::Text)]);
     style.add(".open", "", &[("fill", Ink::Ground)]);

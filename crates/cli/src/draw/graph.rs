@@ -62,7 +62,11 @@ pub(crate) enum Pin {
 
 /// The graph of a model and of the models within.
 pub(crate) fn of(description: &Description, model: &Model) -> Graph {
-    Maker { description, chain: Vec::new() }.graph(model, "")
+    Maker {
+        description,
+        chain: Vec::new(),
+    }
+    .graph(model, "")
 }
 
 struct Maker<'d> {
@@ -85,19 +89,26 @@ impl<'d> Maker<'d> {
             boxes.push(self.part(component, implementation, path));
         }
         self.chain.pop();
-        let mut graph = Graph { boxes, outer: ports(&model.ports), nets: Vec::new() };
+        let mut graph = Graph {
+            boxes,
+            outer: ports(&model.ports),
+            nets: Vec::new(),
+        };
         let mut by_sender: IndexMap<Pin, Net> = IndexMap::new();
         for conduit in &model.conduits {
             let from = pin(&mut graph, &numbers, &conduit.sender, true);
             let to = pin(&mut graph, &numbers, &conduit.receiver, false);
-            let (Some(from), Some(to)) = (from, to) else { continue };
+            let (Some(from), Some(to)) = (from, to) else {
+                continue;
+            };
             let depth = |end: &End| {
                 end.component
                     .as_ref()
                     .and_then(|name| model.components.get(name))
                     .map(|c| c.multiplicity.len())
             };
-            if let (Some(sender), Some(receiver)) = (depth(&conduit.sender), depth(&conduit.receiver))
+            if let (Some(sender), Some(receiver)) =
+                (depth(&conduit.sender), depth(&conduit.receiver))
                 && sender != receiver
             {
                 let vector = port(&mut graph, if sender < receiver { from } else { to });
@@ -110,14 +121,23 @@ impl<'d> Maker<'d> {
             }
             let each_step = matches!(port(&mut graph, from).operator, Operator::OI | Operator::S);
             let filters = conduit.filters.iter().map(ToString::to_string).collect();
-            let net = by_sender.entry(from).or_insert_with(|| Net { from, to: Vec::new(), each_step });
+            let net = by_sender.entry(from).or_insert_with(|| Net {
+                from,
+                to: Vec::new(),
+                each_step,
+            });
             net.to.push(Receiver { pin: to, filters });
         }
         graph.nets = by_sender.into_values().collect();
         graph
     }
 
-    fn part(&mut self, component: &'d Component, implementation: Option<&'d Name>, path: &str) -> Part {
+    fn part(
+        &mut self,
+        component: &'d Component,
+        implementation: Option<&'d Name>,
+        path: &str,
+    ) -> Part {
         let dot = if path.is_empty() { "" } else { "." };
         let own_path = format!("{path}{dot}{}", component.name);
         let before: Vec<String> = self.chain.iter().map(|(_, path)| path.clone()).collect();
@@ -134,7 +154,11 @@ impl<'d> Maker<'d> {
             name: component.name.to_string(),
             path: own_path,
             implementation: implementation.map(ToString::to_string).unwrap_or_default(),
-            multiplicity: component.multiplicity.iter().map(|size| format!("[{size}]")).collect(),
+            multiplicity: component
+                .multiplicity
+                .iter()
+                .map(|size| format!("[{size}]"))
+                .collect(),
             description: component.description.clone(),
             ports: ports(&component.ports),
             inner,
@@ -167,10 +191,16 @@ fn pin(graph: &mut Graph, numbers: &IndexMap<Name, usize>, end: &End, sends: boo
         }
         None => (None, &mut graph.outer),
     };
-    let known = ports.iter().position(|port| port.name.trim_end_matches("[]") == end.port.as_str());
+    let known = ports
+        .iter()
+        .position(|port| port.name.trim_end_matches("[]") == end.port.as_str());
     let port = known.unwrap_or_else(|| {
         let operator = if sends { Operator::OF } else { Operator::FInit };
-        ports.push(Port { name: end.port.to_string(), operator, connected: true });
+        ports.push(Port {
+            name: end.port.to_string(),
+            operator,
+            connected: true,
+        });
         ports.len() - 1
     });
     Some(part.map_or(Pin::Outer(port), |part| Pin::Box { part, port }))

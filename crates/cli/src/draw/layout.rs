@@ -48,7 +48,11 @@ pub(crate) enum Side {
 
 impl Side {
     fn across(self) -> Side {
-        if self == Side::Left { Side::Right } else { Side::Left }
+        if self == Side::Left {
+            Side::Right
+        } else {
+            Side::Left
+        }
     }
 }
 
@@ -96,7 +100,13 @@ pub(crate) fn lay_out(graph: &Graph) -> Layout {
     let outer: Vec<Side> = graph
         .outer
         .iter()
-        .map(|port| if port.operator.receives() { Side::Left } else { Side::Right })
+        .map(|port| {
+            if port.operator.receives() {
+                Side::Left
+            } else {
+                Side::Right
+            }
+        })
         .collect();
     within(graph, &outer, 0)
 }
@@ -111,7 +121,11 @@ fn within(graph: &Graph, outer: &[Side], least: i32) -> Layout {
         .zip(&sides)
         .map(|(part, sides)| {
             let inner = part.inner.as_ref()?;
-            Some(within(inner, &outer_sides(part, inner, sides), header_width(part)))
+            Some(within(
+                inner,
+                &outer_sides(part, inner, sides),
+                header_width(part),
+            ))
         })
         .collect();
     let mut sheet = sheet::sheet(graph, &columns, &sides, outer);
@@ -119,17 +133,27 @@ fn within(graph: &Graph, outer: &[Side], least: i32) -> Layout {
     for (item, layout) in inner.iter().enumerate() {
         if let Some(layout) = layout {
             let heights = outer_heights(&graph.boxes[item], layout);
-            sheet.faces[item].iter_mut().for_each(|face| face.sort_by_key(|port| heights[*port]));
+            sheet.faces[item]
+                .iter_mut()
+                .for_each(|face| face.sort_by_key(|port| heights[*port]));
         }
     }
     order::order(&mut sheet, &fixed);
-    Drawing { graph, sides: &sides, sheet: &sheet }.finish(inner, least)
+    Drawing {
+        graph,
+        sides: &sides,
+        sheet: &sheet,
+    }
+    .finish(inner, least)
 }
 
 /// The inner model's own ports are on the side where the component has the port of that name.
 fn outer_sides(part: &Part, inner: &Graph, sides: &[Side]) -> Vec<Side> {
     let side = |port: &super::graph::Port| {
-        let of_part = part.ports.iter().position(|p| bare(&p.name) == bare(&port.name));
+        let of_part = part
+            .ports
+            .iter()
+            .position(|p| bare(&p.name) == bare(&port.name));
         match of_part {
             Some(of_part) => sides[of_part],
             None if port.operator.receives() => Side::Left,
@@ -143,10 +167,16 @@ fn outer_sides(part: &Part, inner: &Graph, sides: &[Side]) -> Vec<Side> {
 fn outer_heights(part: &Part, layout: &Layout) -> Vec<i32> {
     let inner = part.inner.as_ref();
     let own = |port: &super::graph::Port| {
-        let number = inner?.outer.iter().position(|p| bare(&p.name) == bare(&port.name))?;
+        let number = inner?
+            .outer
+            .iter()
+            .position(|p| bare(&p.name) == bare(&port.name))?;
         Some(HEADER + layout.outer[number].1)
     };
-    part.ports.iter().map(|port| own(port).unwrap_or(HEADER / 2)).collect()
+    part.ports
+        .iter()
+        .map(|port| own(port).unwrap_or(HEADER / 2))
+        .collect()
 }
 
 fn bare(name: &str) -> &str {
@@ -163,11 +193,17 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     fn finish(&self, mut inner: Vec<Option<Layout>>, least: i32) -> Layout {
         let sheet = self.sheet;
-        let mut boxes: Vec<Placed> =
-            (0..self.graph.boxes.len()).map(|number| self.measure(number, inner[number].take())).collect();
-        sheet.columns.iter().for_each(|column| self.even_out(column, &mut boxes));
+        let mut boxes: Vec<Placed> = (0..self.graph.boxes.len())
+            .map(|number| self.measure(number, inner[number].take()))
+            .collect();
+        sheet
+            .columns
+            .iter()
+            .for_each(|column| self.even_out(column, &mut boxes));
         let item_height = |item: usize| match sheet.items[item] {
-            Item::Box(number) => boxes[number].height + GRID * stack(&self.graph.boxes[number]).min(1),
+            Item::Box(number) => {
+                boxes[number].height + GRID * stack(&self.graph.boxes[number]).min(1)
+            }
             Item::Outer(_) => PITCH,
             Item::Lane(_) => 0,
         };
@@ -176,7 +212,13 @@ impl Drawing<'_> {
             Item::Outer(_) => PITCH / 2,
             Item::Lane(_) => 0,
         };
-        let tops = place::place(sheet, &Heights { item: &item_height, port: &port_height });
+        let tops = place::place(
+            sheet,
+            &Heights {
+                item: &item_height,
+                port: &port_height,
+            },
+        );
         let level = |stop: &Stop| PADDING / 2 + tops[stop.item] + port_height(stop.item, stop.port);
 
         let mut wires: Vec<Wire> = self.graph.nets.iter().map(|_| Wire::default()).collect();
@@ -184,7 +226,11 @@ impl Drawing<'_> {
         let mut height = 0;
         // Where each item ends towards the left and the right channel.
         let mut edges = vec![(0, 0); sheet.items.len()];
-        let widths: Vec<i32> = sheet.columns.iter().map(|column| self.column_width(column, &boxes)).collect();
+        let widths: Vec<i32> = sheet
+            .columns
+            .iter()
+            .map(|column| self.column_width(column, &boxes))
+            .collect();
         let mut lefts = Vec::new();
         let mut channels = Vec::new();
         for (column, width) in widths.iter().enumerate() {
@@ -192,8 +238,9 @@ impl Drawing<'_> {
             for item in &sheet.columns[column] {
                 edges[*item] = match sheet.items[*item] {
                     Item::Box(number) => {
-                        let left =
-                            x + (width - boxes[number].width - 3 * stack(&self.graph.boxes[number])) / 2;
+                        let left = x
+                            + (width - boxes[number].width - 3 * stack(&self.graph.boxes[number]))
+                                / 2;
                         (left, left + boxes[number].width)
                     }
                     Item::Outer(port) => (x, x + self.outer_width(port)),
@@ -224,16 +271,28 @@ impl Drawing<'_> {
                     boxes[number].y = PADDING / 2 + tops[item];
                 }
                 Item::Outer(port) => {
-                    let side = if edges[item].0 == 0 { Side::Left } else { Side::Right };
+                    let side = if edges[item].0 == 0 {
+                        Side::Left
+                    } else {
+                        Side::Right
+                    };
                     outer[port] = (side, PADDING / 2 + tops[item] + PITCH / 2);
                 }
                 Item::Lane(net) => {
                     let y = PADDING / 2 + tops[item];
-                    wires[net].lines.push(vec![(edges[item].0, y), (edges[item].1, y)]);
+                    wires[net]
+                        .lines
+                        .push(vec![(edges[item].0, y), (edges[item].1, y)]);
                 }
             }
         }
-        Layout { width: x, height: height + PADDING, boxes, outer, wires }
+        Layout {
+            width: x,
+            height: height + PADDING,
+            boxes,
+            outer,
+            wires,
+        }
     }
 
     /// The size of a box, and where its ports are on it.
@@ -243,7 +302,14 @@ impl Drawing<'_> {
             let heights = outer_heights(part, &layout);
             let ports = self.sides[number].iter().copied().zip(heights).collect();
             let (width, height) = (layout.width, layout.height + HEADER);
-            return Placed { x: 0, y: 0, width, height, ports, inner: Some(layout) };
+            return Placed {
+                x: 0,
+                y: 0,
+                width,
+                height,
+                ports,
+                inner: Some(layout),
+            };
         }
         let faces = &self.sheet.faces[number];
         let label = |side: usize| {
@@ -254,26 +320,55 @@ impl Drawing<'_> {
                 .unwrap_or(0)
         };
         let rows = faces[0].len().max(faces[1].len()) as i32;
-        let between = if faces.iter().all(|face| !face.is_empty()) { 20 } else { 0 };
-        let width = header_width(part).max(label(0) + label(1) + between + 2 * INSET).max(90);
-        let height = if rows == 0 { HEADER } else { HEADER + rows * PITCH };
+        let between = if faces.iter().all(|face| !face.is_empty()) {
+            20
+        } else {
+            0
+        };
+        let width = header_width(part)
+            .max(label(0) + label(1) + between + 2 * INSET)
+            .max(90);
+        let height = if rows == 0 {
+            HEADER
+        } else {
+            HEADER + rows * PITCH
+        };
         let mut ports = vec![(Side::Left, 0); part.ports.len()];
         for side in [Side::Left, Side::Right] {
             for (row, port) in faces[side as usize].iter().enumerate() {
                 ports[*port] = (side, HEADER + PITCH / 2 + row as i32 * PITCH);
             }
         }
-        Placed { x: 0, y: 0, width, height, ports, inner: None }
+        Placed {
+            x: 0,
+            y: 0,
+            width,
+            height,
+            ports,
+            inner: None,
+        }
     }
 
     /// Boxes of a column that have nearly the same width get the same.
     fn even_out(&self, column: &[usize], boxes: &mut [Placed]) {
         const NEARLY: i32 = 50;
-        let number =
-            |item: &usize| if let Item::Box(number) = self.sheet.items[*item] { Some(number) } else { None };
-        let numbers: Vec<usize> =
-            column.iter().filter_map(number).filter(|number| boxes[*number].inner.is_none()).collect();
-        let widest = numbers.iter().map(|number| boxes[*number].width).max().unwrap_or(0);
+        let number = |item: &usize| {
+            if let Item::Box(number) = self.sheet.items[*item] {
+                Some(number)
+            } else {
+                None
+            }
+        };
+        let numbers: Vec<usize> = column
+            .iter()
+            .filter_map(number)
+            .filter(|number| boxes[*number].inner.is_none())
+            .collect();
+        let widest = numbers
+            .iter()
+            .map(|number| boxes[*number].width)
+            .max()
+            .unwrap_or(0);
         for number in numbers {
             if widest - boxes[number].width <= NEARLY {
                 boxes[number].width = widest;
@@ -296,19 +391,30 @@ impl Drawing<'_> {
     }
 
     fn tags(&self, bus: &Bus, stop: &Stop) -> &[String] {
-        stop.receiver.map_or(&[], |receiver| &self.graph.nets[bus.net].to[receiver].filters)
+        stop.receiver.map_or(&[], |receiver| {
+            &self.graph.nets[bus.net].to[receiver].filters
+        })
     }
 
     /// Room for tags at both sides and for tracks in the middle.
     fn channel(&self, buses: &[Bus], level: &dyn Fn(&Stop) -> i32, x: i32) -> Channel {
         let ends: Vec<Ends> = buses
             .iter()
-            .map(|bus| bus.stops.each_ref().map(|stops| stops.iter().map(level).collect()))
+            .map(|bus| {
+                bus.stops
+                    .each_ref()
+                    .map(|stops| stops.iter().map(level).collect())
+            })
             .collect();
         let (trunks, tracks) = route::trunks(&ends);
         let tags = |side: usize| {
-            let stops = buses.iter().flat_map(|bus| bus.stops[side].iter().map(move |stop| (bus, stop)));
-            stops.map(|(bus, stop)| tags_width(self.tags(bus, stop))).max().unwrap_or(0)
+            let stops = buses
+                .iter()
+                .flat_map(|bus| bus.stops[side].iter().map(move |stop| (bus, stop)));
+            stops
+                .map(|(bus, stop)| tags_width(self.tags(bus, stop)))
+                .max()
+                .unwrap_or(0)
         };
         let (left, right) = (tags(0), tags(1));
         let tracks_from = x + MARGIN + left;
@@ -316,7 +422,11 @@ impl Drawing<'_> {
             true => PADDING,
             false => 2 * MARGIN + left + right + (tracks as i32 - 1).max(0) * TRACK,
         };
-        Channel { trunks, tracks_from, width: width.max(if buses.is_empty() { 0 } else { 48 }) }
+        Channel {
+            trunks,
+            tracks_from,
+            width: width.max(if buses.is_empty() { 0 } else { 48 }),
+        }
     }
 
     fn draw_channel(
@@ -327,26 +437,39 @@ impl Drawing<'_> {
         edges: &[(i32, i32)],
         wires: &mut [Wire],
     ) {
-        let edge = |stop: &Stop, side: usize| if side == 0 { edges[stop.item].1 } else { edges[stop.item].0 };
+        let edge = |stop: &Stop, side: usize| {
+            if side == 0 {
+                edges[stop.item].1
+            } else {
+                edges[stop.item].0
+            }
+        };
         for (i, bus) in buses.iter().enumerate() {
             let wire = &mut wires[bus.net];
             for (side, stop) in both(bus) {
                 self.end_wire(bus, stop, (edge(stop, side), level(stop)), side, wire);
             }
-            let trunks: Vec<&Trunk> = channel.trunks.iter().filter(|trunk| trunk.bus == i).collect();
+            let trunks: Vec<&Trunk> = channel
+                .trunks
+                .iter()
+                .filter(|trunk| trunk.bus == i)
+                .collect();
             let track = |trunk: &Trunk| channel.tracks_from + trunk.track as i32 * TRACK;
             if trunks.is_empty() {
-                let mut line: Vec<(i32, i32)> =
-                    both(bus).map(|(side, stop)| (edge(stop, side), level(stop))).collect();
+                let mut line: Vec<(i32, i32)> = both(bus)
+                    .map(|(side, stop)| (edge(stop, side), level(stop)))
+                    .collect();
                 line.sort_unstable();
                 wire.lines.push(line);
             }
             for trunk in &trunks {
                 let own = both(bus).filter(|(side, _)| !trunk.ends[*side].is_empty());
-                let mut ends: Vec<(i32, i32)> =
-                    own.map(|(side, stop)| (edge(stop, side), level(stop))).collect();
+                let mut ends: Vec<(i32, i32)> = own
+                    .map(|(side, stop)| (edge(stop, side), level(stop)))
+                    .collect();
                 // Two trunks of a bus meet halfway.
-                let between = trunks.iter().map(|trunk| track(trunk)).sum::<i32>() / trunks.len() as i32;
+                let between =
+                    trunks.iter().map(|trunk| track(trunk)).sum::<i32>() / trunks.len() as i32;
                 ends.extend(trunk.joint.map(|joint| (between, joint)));
                 wire.draw_trunk(track(trunk), &ends);
             }
@@ -361,10 +484,17 @@ impl Drawing<'_> {
         let from_left = side == 1;
         wire.arrows.push((x, y, from_left));
         let tags = self.tags(bus, stop);
-        let mut at = if from_left { x - MARGIN + TAG_GAP - tags_width(tags) } else { x + MARGIN - TAG_GAP };
+        let mut at = if from_left {
+            x - MARGIN + TAG_GAP - tags_width(tags)
+        } else {
+            x + MARGIN - TAG_GAP
+        };
         // Messages pass the filters in the order of the description.
-        let ordered: Vec<&String> =
-            if from_left { tags.iter().collect() } else { tags.iter().rev().collect() };
+        let ordered: Vec<&String> = if from_left {
+            tags.iter().collect()
+        } else {
+            tags.iter().rev().collect()
+        };
         for tag in ordered {
             let width = tag_width(tag);
             wire.tags.push((at, y, width, tag.clone()));
@@ -414,7 +544,11 @@ pub(crate) fn stack(part: &Part) -> i32 {
 
 /// Room for the name and the program.
 fn header_width(part: &Part) -> i32 {
-    let title = text_width(&format!("{} {}", part.name, part.multiplicity), NAME_TEXT, BOLD);
+    let title = text_width(
+        &format!("{} {}", part.name, part.multiplicity),
+        NAME_TEXT,
+        BOLD,
+    );
     title.max(text_width(&part.implementation, SMALL_TEXT, SMALL)) + 2 * INSET
 }
 
@@ -434,7 +568,11 @@ fn tags_width(tags: &[String]) -> i32 {
 pub(crate) fn pin_name(graph: &Graph, prefix: &str, pin: Pin) -> String {
     match pin {
         Pin::Box { part, port } => {
-            format!("{}.{}", graph.boxes[part].path, bare(&graph.boxes[part].ports[port].name))
+            format!(
+                "{}.{}",
+                graph.boxes[part].path,
+                bare(&graph.boxes[part].ports[port].name)
+            )
         }
         Pin::Outer(port) => {
             let dot = if prefix.is_empty() { "" } else { "." };

@@ -31,15 +31,23 @@ const HUES: [(Ink, &str); 6] = [
 
 /// Draws the map, or says why there is nothing to draw.
 pub(crate) fn draw(network: &Network) -> Result<String, String> {
-    let scales =
-        |component: &NetworkComponent| network.extras.scales.get(&component.path).and_then(Reach::of);
+    let scales = |component: &NetworkComponent| {
+        network
+            .extras
+            .scales
+            .get(&component.path)
+            .and_then(Reach::of)
+    };
     let reaches: Vec<Option<Reach>> = network.components.iter().map(scales).collect();
     if reaches.iter().all(Option::is_none) {
         return Err(format!(
             "model \"{}\" cannot be drawn on a map of scales: no component has a time scale; give them, for instance\n\
              titin:\n  scales:\n    {}: {{dt: 1 s, total: 1 h, dx: 1 mm, extent: 10 cm}}",
             network.model,
-            network.components.first().map_or("macro", |component| component.path.as_str())
+            network
+                .components
+                .first()
+                .map_or("macro", |component| component.path.as_str())
         ));
     }
     let map = Map::new(network, &reaches);
@@ -57,14 +65,24 @@ impl Reach {
     /// `None` without a time scale.
     fn of(scales: &Scales) -> Option<Reach> {
         let positive = |value: f64| (value > 0.0 && value.is_finite()).then_some(value);
-        let times = [scales.dt, scales.total].into_iter().flatten().filter_map(|q| positive(q.value_si));
-        let lengths = scales.dx.iter().chain(&scales.extent).filter_map(|q| positive(q.value_si));
+        let times = [scales.dt, scales.total]
+            .into_iter()
+            .flatten()
+            .filter_map(|q| positive(q.value_si));
+        let lengths = scales
+            .dx
+            .iter()
+            .chain(&scales.extent)
+            .filter_map(|q| positive(q.value_si));
         let span = |values: &mut dyn Iterator<Item = f64>| {
             values.fold(None, |span: Option<(f64, f64)>, v| {
                 Some(span.map_or((v, v), |(low, high)| (low.min(v), high.max(v))))
             })
         };
-        Some(Reach { time: span(&mut times.into_iter())?, space: span(&mut lengths.into_iter()) })
+        Some(Reach {
+            time: span(&mut times.into_iter())?,
+            space: span(&mut lengths.into_iter()),
+        })
     }
 }
 
@@ -83,7 +101,11 @@ impl Axis {
         });
         let (low, high) = if low > high { (-3.0, 0.0) } else { (low, high) };
         let room = (3.0 - (high - low)).max(1.2) / 2.0;
-        Axis { from: low - room, to: high + room, pixels: pixels.into() }
+        Axis {
+            from: low - room,
+            to: high + room,
+            pixels: pixels.into(),
+        }
     }
 
     fn at(&self, value: f64) -> f64 {
@@ -234,7 +256,9 @@ impl Area {
         let (cx, cy) = self.centre();
         let (dx, dy) = (x - cx, y - cy);
         let share = |d: f64, half: f64| if d == 0.0 { f64::MAX } else { half / d.abs() };
-        let t = share(dx, self.width / 2.0).min(share(dy, self.height / 2.0)).min(1.0);
+        let t = share(dx, self.width / 2.0)
+            .min(share(dy, self.height / 2.0))
+            .min(1.0);
         (cx + t * dx, cy + t * dy)
     }
 }
@@ -248,7 +272,9 @@ struct Group {
 impl Group {
     fn label(&self) -> String {
         match self.names.as_slice() {
-            [a, b, c, rest @ ..] if rest.len() > 1 => format!("{a}, {b}, {c} and {} more", rest.len()),
+            [a, b, c, rest @ ..] if rest.len() > 1 => {
+                format!("{a}, {b}, {c} and {} more", rest.len())
+            }
             names => names.join(", "),
         }
     }
@@ -273,20 +299,37 @@ impl<'a> Map<'a> {
         let spatial = known().any(|reach| reach.space.is_some());
         let time = Axis::new(known().map(|reach| reach.time), WIDTH);
         let space = Axis::new(known().filter_map(|reach| reach.space), HEIGHT);
-        let mut map = Map { network, time, space, groups: Vec::new(), of: Vec::new(), rows: 0, spatial };
+        let mut map = Map {
+            network,
+            time,
+            space,
+            groups: Vec::new(),
+            of: Vec::new(),
+            rows: 0,
+            spatial,
+        };
         let mut distinct: Vec<Reach> = Vec::new();
         for (reach, component) in reaches.iter().zip(&network.components) {
             let Some(reach) = reach else {
                 map.of.push(None);
                 continue;
             };
-            let number = distinct.iter().position(|other| other == reach).unwrap_or_else(|| {
-                distinct.push(*reach);
-                map.add(reach);
-                distinct.len() - 1
-            });
-            let several: String = component.multiplicity.iter().map(|size| format!("[{size}]")).collect();
-            map.groups[number].names.push(format!("{}{several}", component.path));
+            let number = distinct
+                .iter()
+                .position(|other| other == reach)
+                .unwrap_or_else(|| {
+                    distinct.push(*reach);
+                    map.add(reach);
+                    distinct.len() - 1
+                });
+            let several: String = component
+                .multiplicity
+                .iter()
+                .map(|size| format!("[{size}]"))
+                .collect();
+            map.groups[number]
+                .names
+                .push(format!("{}{several}", component.path));
             map.of.push(Some(number));
         }
         map
@@ -297,27 +340,53 @@ impl<'a> Map<'a> {
         let area = match reach.space {
             Some((low, high)) => {
                 let y = self.space.pixels - self.space.at(high);
-                Area { x, y, width: right - x, height: self.space.at(high) - self.space.at(low) }.grown(LEAST)
+                Area {
+                    x,
+                    y,
+                    width: right - x,
+                    height: self.space.at(high) - self.space.at(low),
+                }
+                .grown(LEAST)
             }
             None => {
                 let y = self.strip() + f64::from(self.rows * ROW) + 5.0;
                 self.rows += 1;
-                let area = Area { x, y, width: right - x, height: f64::from(ROW - 10) };
-                Area { height: area.height, y: area.y, ..area.grown(LEAST) }
+                let area = Area {
+                    x,
+                    y,
+                    width: right - x,
+                    height: f64::from(ROW - 10),
+                };
+                Area {
+                    height: area.height,
+                    y: area.y,
+                    ..area.grown(LEAST)
+                }
             }
         };
-        self.groups.push(Group { names: Vec::new(), area });
+        self.groups.push(Group {
+            names: Vec::new(),
+            area,
+        });
     }
 
     /// Where the strip begins.
     fn strip(&self) -> f64 {
-        if self.spatial { f64::from(HEIGHT) + 10.0 } else { 0.0 }
+        if self.spatial {
+            f64::from(HEIGHT) + 10.0
+        } else {
+            0.0
+        }
     }
 
     /// The bottom of map and strip.
     fn bottom(&self) -> i32 {
         let map = if self.spatial { HEIGHT } else { 0 };
-        map + if self.rows > 0 { self.rows * ROW + if self.spatial { 10 } else { 0 } } else { 0 }
+        map + if self.rows > 0 {
+            self.rows * ROW + if self.spatial { 10 } else { 0 }
+        } else {
+            0
+        }
     }
 
     fn draw(&self) -> String {
@@ -331,7 +400,11 @@ impl<'a> Map<'a> {
             .collect();
         let width = LEFT + WIDTH + RIGHT;
         let height = TOP + self.bottom() + 64 + if unknown.is_empty() { 0 } else { 22 };
-        let title = format!("{}: scale separation map of {}", self.network.model, self.spoken());
+        let title = format!(
+            "{}: scale separation map of {}",
+            self.network.model,
+            self.spoken()
+        );
         let mut svg = Svg::new(width, height, &title, &style());
         svg.text("title", (LEFT, 34), Anchor::Start, &self.network.model);
         self.draw_axes(&mut svg);
@@ -345,10 +418,23 @@ impl<'a> Map<'a> {
                 &[("name", &group.names.join(" "))],
                 &group.names.join(", "),
             );
-            let Area { x, y, width, height } = group.area;
+            let Area {
+                x,
+                y,
+                width,
+                height,
+            } = group.area;
             let corner = (LEFT + x.round() as i32, TOP + y.round() as i32);
-            svg.rect("area", corner, (width.round() as i32, height.round() as i32), 3);
-            let baseline = (LEFT + label.x.round() as i32, TOP + label.bottom().round() as i32 - 4);
+            svg.rect(
+                "area",
+                corner,
+                (width.round() as i32, height.round() as i32),
+                3,
+            );
+            let baseline = (
+                LEFT + label.x.round() as i32,
+                TOP + label.bottom().round() as i32 - 4,
+            );
             svg.text("name", baseline, Anchor::Start, label_text);
             svg.end();
         }
@@ -365,7 +451,11 @@ impl<'a> Map<'a> {
     }
 
     fn spoken(&self) -> String {
-        self.groups.iter().map(Group::label).collect::<Vec<_>>().join(", ")
+        self.groups
+            .iter()
+            .map(Group::label)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     fn draw_axes(&self, svg: &mut Svg) {
@@ -376,7 +466,12 @@ impl<'a> Map<'a> {
             svg.path("grid", &format!("M{x} {TOP}V{}", TOP + bottom));
             svg.text("mark", (x, TOP + bottom + 18), Anchor::Middle, text);
         }
-        svg.text("axis", (LEFT + WIDTH / 2, TOP + bottom + 42), Anchor::Middle, "time: from step to total");
+        svg.text(
+            "axis",
+            (LEFT + WIDTH / 2, TOP + bottom + 42),
+            Anchor::Middle,
+            "time: from step to total",
+        );
         if self.spatial {
             for (at, text) in self.space.marks(&LENGTHS, &PARTS_OF_LENGTHS, 34.0) {
                 let y = TOP + HEIGHT - at.round() as i32;
@@ -393,7 +488,12 @@ impl<'a> Map<'a> {
         if self.rows > 0 {
             let y = TOP + self.strip() as i32;
             svg.rect("plot", (LEFT, y), (WIDTH, self.rows * ROW), 0);
-            svg.text("mark", (LEFT - 8, y + ROW / 2 + 4), Anchor::End, "time only");
+            svg.text(
+                "mark",
+                (LEFT - 8, y + ROW / 2 + 4),
+                Anchor::End,
+                "time only",
+            );
         }
         svg.end();
     }
@@ -402,8 +502,10 @@ impl<'a> Map<'a> {
     fn draw_couplings(&self, svg: &mut Svg) {
         let mut pairs: BTreeMap<(usize, usize), (bool, bool)> = BTreeMap::new();
         for bundle in &self.network.bundles {
-            let (Some(from), Some(to)) = (self.of[bundle.sender.index()], self.of[bundle.receiver.index()])
-            else {
+            let (Some(from), Some(to)) = (
+                self.of[bundle.sender.index()],
+                self.of[bundle.receiver.index()],
+            ) else {
                 continue;
             };
             if from < to {
@@ -414,10 +516,19 @@ impl<'a> Map<'a> {
         }
         for ((a, b), (at_a, at_b)) in pairs {
             let names = |group: usize| self.groups[group].names.join(" ");
-            svg.group("coupling", &[("between", &names(a)), ("and", &names(b))], "");
+            svg.group(
+                "coupling",
+                &[("between", &names(a)), ("and", &names(b))],
+                "",
+            );
             let (start, bend, end) = connection(&self.groups[a].area, &self.groups[b].area);
-            let show = |(x, y): (f64, f64)| format!("{:.1} {:.1}", f64::from(LEFT) + x, f64::from(TOP) + y);
-            svg.path("line", &format!("M{}Q{} {}", show(start), show(bend), show(end)));
+            let show = |(x, y): (f64, f64)| {
+                format!("{:.1} {:.1}", f64::from(LEFT) + x, f64::from(TOP) + y)
+            };
+            svg.path(
+                "line",
+                &format!("M{}Q{} {}", show(start), show(bend), show(end)),
+            );
             for (arrow, tip, from) in [(at_a, start, bend), (at_b, end, bend)] {
                 if arrow {
                     svg.path("tip", &arrow_head(tip, from, &show));
@@ -435,13 +546,21 @@ impl<'a> Map<'a> {
             let area = &group.area;
             let inside = width + 8.0 <= area.width && height <= area.height;
             let mut candidates = Vec::new();
-            let at = |x: f64, y: f64| Area { x, y, width, height };
+            let at = |x: f64, y: f64| Area {
+                x,
+                y,
+                width,
+                height,
+            };
             if inside {
                 candidates.extend([
                     at(area.x + 5.0, area.y + 1.0),
                     at(area.right() - width - 3.0, area.bottom() - height - 1.0),
                     at(area.x + 5.0, area.bottom() - height - 1.0),
-                    at(area.x + (area.width - width) / 2.0, area.y + (area.height - height) / 2.0),
+                    at(
+                        area.x + (area.width - width) / 2.0,
+                        area.y + (area.height - height) / 2.0,
+                    ),
                 ]);
             }
             candidates.extend([
@@ -451,7 +570,9 @@ impl<'a> Map<'a> {
                 at(area.x, area.bottom() + 1.0),
             ]);
             // Down the side, line by line.
-            candidates.extend((1..40).map(|line| at(area.x, area.bottom() + 1.0 + f64::from(line) * height)));
+            candidates.extend(
+                (1..40).map(|line| at(area.x, area.bottom() + 1.0 + f64::from(line) * height)),
+            );
             let in_view = |label: &Area| {
                 label.x >= 0.0
                     && label.right() <= f64::from(WIDTH)
@@ -460,16 +581,27 @@ impl<'a> Map<'a> {
             };
             let cost = |label: &Area| {
                 let names: f64 = placed.iter().map(|other| other.common(label)).sum();
-                let others = self.groups.iter().enumerate().filter(|(other, _)| *other != number);
+                let others = self
+                    .groups
+                    .iter()
+                    .enumerate()
+                    .filter(|(other, _)| *other != number);
                 let areas: f64 = others
                     .map(|(_, other)| {
                         // Text upon a larger rectangle is legible; across its edge it is less so.
-                        if other.area.contains(label) { 0.0 } else { other.area.common(label) }
+                        if other.area.contains(label) {
+                            0.0
+                        } else {
+                            other.area.common(label)
+                        }
                     })
                     .sum();
                 10.0 * names + areas + if in_view(label) { 0.0 } else { 1e6 }
             };
-            let best = candidates.iter().copied().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+            let best = candidates
+                .iter()
+                .copied()
+                .min_by(|a, b| cost(a).total_cmp(&cost(b)));
             placed.push(best.unwrap_or_else(|| at(area.x, area.y)));
         }
         placed
@@ -493,8 +625,11 @@ fn connection(a: &Area, b: &Area) -> (Point, Point, Point) {
         let (from, to) = (a.centre(), b.centre());
         let at = middle(start, end);
         let sideways = a.x.max(b.x) >= a.right().min(b.right()) - 1.0;
-        let (dx, dy) =
-            if sideways { ((to.0 - from.0).signum(), 0.0) } else { (0.0, (to.1 - from.1).signum()) };
+        let (dx, dy) = if sideways {
+            ((to.0 - from.0).signum(), 0.0)
+        } else {
+            (0.0, (to.1 - from.1).signum())
+        };
         let end_at = |way: f64| (at.0 + way * dx * SHORT / 2.0, at.1 + way * dy * SHORT / 2.0);
         return (end_at(-1.0), at, end_at(1.0));
     }
@@ -503,9 +638,17 @@ fn connection(a: &Area, b: &Area) -> (Point, Point, Point) {
         let (cx, cy) = inner.centre();
         let ways = [
             (inner.x - outer.x, (outer.x, cy), (inner.x, cy)),
-            (outer.right() - inner.right(), (outer.right(), cy), (inner.right(), cy)),
+            (
+                outer.right() - inner.right(),
+                (outer.right(), cy),
+                (inner.right(), cy),
+            ),
             (inner.y - outer.y, (cx, outer.y), (cx, inner.y)),
-            (outer.bottom() - inner.bottom(), (cx, outer.bottom()), (cx, inner.bottom())),
+            (
+                outer.bottom() - inner.bottom(),
+                (cx, outer.bottom()),
+                (cx, inner.bottom()),
+            ),
         ];
         let widest = ways.into_iter().max_by(|p, q| p.0.total_cmp(&q.0));
         if let Some((room, from, to)) = widest.filter(|_| outer.contains(inner))
@@ -518,7 +661,11 @@ fn connection(a: &Area, b: &Area) -> (Point, Point, Point) {
     // They overlap: an arc around, on the right.
     let (start, end) = ((a.right(), a.centre().1), (b.right(), b.centre().1));
     let bend = (a.right().max(b.right()) + 40.0, middle(start, end).1);
-    let apart = if (start.1 - end.1).abs() < 12.0 { 8.0 } else { 0.0 };
+    let apart = if (start.1 - end.1).abs() < 12.0 {
+        8.0
+    } else {
+        0.0
+    };
     ((start.0, start.1 - apart), bend, (end.0, end.1 + apart))
 }
 
@@ -527,7 +674,12 @@ fn arrow_head((x, y): Point, from: Point, show: &dyn Fn(Point) -> String) -> Str
     let length = dx.hypot(dy).max(1e-9);
     let (ux, uy) = (dx / length * 8.0, dy / length * 8.0);
     let corner = |side: f64| (x - ux - side * uy * 0.45, y - uy + side * ux * 0.45);
-    format!("M{}L{}L{}z", show((x, y)), show(corner(1.0)), show(corner(-1.0)))
+    format!(
+        "M{}L{}L{}z",
+        show((x, y)),
+        show(corner(1.0)),
+        show(corner(-1.0))
+    )
 }
 
 fn style() -> Style {
@@ -539,9 +691,17 @@ fn style() -> Style {
     style.add(".name", &format!("font-size:{TEXT}px;font-weight:600"), &[]);
     style.add(".area", "fill-opacity:.16;stroke-width:1.5", &[]);
     for (ink, name) in HUES {
-        style.add(&format!(".{name} .area"), "", &[("fill", ink), ("stroke", ink)]);
+        style.add(
+            &format!(".{name} .area"),
+            "",
+            &[("fill", ink), ("stroke", ink)],
+        );
     }
-    style.add(".coupling .line", "fill:none;stroke-width:1.5", &[("stroke", Ink::Edge)]);
+    style.add(
+        ".coupling .line",
+        "fill:none;stroke-width:1.5",
+        &[("stroke", Ink::Edge)],
+    );
     style.add(".coupling .tip", "", &[("fill", Ink::Edge)]);
     style
 }
@@ -551,7 +711,12 @@ mod tests {
     use super::*;
 
     fn area(x: f64, y: f64, width: f64, height: f64) -> Area {
-        Area { x, y, width, height }
+        Area {
+            x,
+            y,
+            width,
+            height,
+        }
     }
 
     fn length((start, _, end): (Point, Point, Point)) -> f64 {
@@ -580,8 +745,11 @@ mod tests {
     #[test]
     fn axes_are_marked_in_units_that_people_use() {
         let axis = Axis::new([(1.0, DAY), (60.0, YEAR)].into_iter(), 600);
-        let marks: Vec<String> =
-            axis.marks(&TIMES, &PARTS_OF_TIMES, 54.0).into_iter().map(|mark| mark.1).collect();
+        let marks: Vec<String> = axis
+            .marks(&TIMES, &PARTS_OF_TIMES, 54.0)
+            .into_iter()
+            .map(|mark| mark.1)
+            .collect();
         for mark in ["1 s", "1 min", "1 h", "1 d", "1 yr"] {
             assert!(marks.iter().any(|m| m == mark), "{mark} in {marks:?}");
         }

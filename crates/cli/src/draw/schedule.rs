@@ -23,7 +23,14 @@ const HEAD: i32 = 56;
 /// Arrays are drawn for so many ranks of a side; the table alone for more.
 const MOST_RANKS: u32 = 64;
 /// Ranks take these in turn, and then again, fainter.
-const HUES: [Ink; 6] = [Ink::Blue, Ink::Orange, Ink::Green, Ink::Purple, Ink::Sky, Ink::Yellow];
+const HUES: [Ink; 6] = [
+    Ink::Blue,
+    Ink::Orange,
+    Ink::Green,
+    Ink::Purple,
+    Ink::Sky,
+    Ink::Yellow,
+];
 const STRENGTHS: [&str; 3] = [".58", ".34", ".17"];
 
 /// A field that is drawn.
@@ -44,7 +51,12 @@ pub(crate) fn draw(fields: &[Drawn]) -> String {
     let sections: Vec<Section> = fields.iter().map(Section::of).collect();
     let height = 60 + sections.iter().map(|section| section.height).sum::<i32>();
     let mut svg = Svg::new(WIDTH, height, &spoken(&title, fields), &style());
-    svg.text("title", (BORDER, 32), Anchor::Start, shorten(&title, WIDTH - 2 * BORDER, 18));
+    svg.text(
+        "title",
+        (BORDER, 32),
+        Anchor::Start,
+        shorten(&title, WIDTH - 2 * BORDER, 18),
+    );
     let mut y = 48;
     for section in &sections {
         section.draw(&mut svg, y);
@@ -56,7 +68,10 @@ pub(crate) fn draw(fields: &[Drawn]) -> String {
 /// For those who cannot see it.
 fn spoken(title: &str, fields: &[Drawn]) -> String {
     let lines = fields.iter().map(|field| {
-        let sums = field.schedule.as_ref().map(|schedule| sums(&field.coupling, schedule));
+        let sums = field
+            .schedule
+            .as_ref()
+            .map(|schedule| sums(&field.coupling, schedule));
         heading(field) + &sums.map_or_else(String::new, |sums| format!(", {sums}"))
     });
     format!("{title}: {}", lines.collect::<Vec<_>>().join("; "))
@@ -64,20 +79,42 @@ fn spoken(title: &str, fields: &[Drawn]) -> String {
 
 /// `macro.out to micro.in`, `4 ranks to 2 ranks`.
 fn heading(field: &Drawn) -> String {
-    let name = |end: &End| end.port.clone().unwrap_or_else(|| count(end.ranks().into(), "rank"));
-    let more = if field.more > 0 { format!(", and {} more alike", field.more) } else { String::new() };
-    format!("{} to {}{more}", name(&field.coupling.from), name(&field.coupling.to))
+    let name = |end: &End| {
+        end.port
+            .clone()
+            .unwrap_or_else(|| count(end.ranks().into(), "rank"))
+    };
+    let more = if field.more > 0 {
+        format!(", and {} more alike", field.more)
+    } else {
+        String::new()
+    };
+    format!(
+        "{} to {}{more}",
+        name(&field.coupling.from),
+        name(&field.coupling.to)
+    )
 }
 
 /// How many messages and bytes, and how many partners a rank has.
 fn sums(coupling: &Coupling, schedule: &Schedule) -> String {
     let range = |(least, most): (u32, u32)| {
-        if least == most { most.to_string() } else { format!("{least} to {most}") }
+        if least == most {
+            most.to_string()
+        } else {
+            format!("{least} to {most}")
+        }
     };
     let (from, to) = (coupling.from.ranks(), coupling.to.ranks());
-    let (sends, receives) =
-        (schedule.partners(from, |message| message.from), schedule.partners(to, |message| message.to));
-    let arrays = if coupling.arrays > 1 { format!(" in {} arrays", coupling.arrays) } else { String::new() };
+    let (sends, receives) = (
+        schedule.partners(from, |message| message.from),
+        schedule.partners(to, |message| message.to),
+    );
+    let arrays = if coupling.arrays > 1 {
+        format!(" in {} arrays", coupling.arrays)
+    } else {
+        String::new()
+    };
     format!(
         "{} with {}{arrays} in all; a rank sends to {} and receives from {}",
         count(schedule.messages.len() as u64, "message"),
@@ -98,12 +135,22 @@ struct Section<'a> {
 
 impl Section<'_> {
     fn of(field: &Drawn) -> Section<'_> {
-        let Drawn { coupling, schedule, .. } = field;
+        let Drawn {
+            coupling, schedule, ..
+        } = field;
         let few = coupling.from.ranks().max(coupling.to.ranks()) <= MOST_RANKS;
-        let arrays = if few { array::Pair::of(coupling, WIDTH - 2 * BORDER) } else { None };
-        let table =
-            schedule.as_ref().map(|schedule| table::Table::of(coupling, schedule, WIDTH - 2 * BORDER));
-        let mut notes: Vec<String> = schedule.iter().map(|schedule| sums(coupling, schedule)).collect();
+        let arrays = if few {
+            array::Pair::of(coupling, WIDTH - 2 * BORDER)
+        } else {
+            None
+        };
+        let table = schedule
+            .as_ref()
+            .map(|schedule| table::Table::of(coupling, schedule, WIDTH - 2 * BORDER));
+        let mut notes: Vec<String> = schedule
+            .iter()
+            .map(|schedule| sums(coupling, schedule))
+            .collect();
         notes.extend(coupling.pattern.as_ref().and_then(pattern));
         if field.more > 0 {
             notes.push(format!(
@@ -124,7 +171,13 @@ impl Section<'_> {
             + arrays.as_ref().map_or(0, |arrays| arrays.height + GAP)
             + notes.len() as i32 * LINE
             + table.as_ref().map_or(0, |table| table.height + GAP);
-        Section { field, arrays, table, notes, height }
+        Section {
+            field,
+            arrays,
+            table,
+            notes,
+            height,
+        }
     }
 
     fn draw(&self, svg: &mut Svg, top: i32) {
@@ -132,14 +185,26 @@ impl Section<'_> {
         svg.group("field", &[("field", &heading(self.field))], "");
         let mut y = top + 16;
         let half = WIDTH / 2 + 16;
-        for (x, end, who) in [(BORDER, &coupling.from, "sender"), (half, &coupling.to, "receiver")] {
+        for (x, end, who) in [
+            (BORDER, &coupling.from, "sender"),
+            (half, &coupling.to, "receiver"),
+        ] {
             let name = end.port.clone().unwrap_or_else(|| who.into());
             let ranks = count(end.ranks().into(), "rank");
-            let name = shorten(&name, WIDTH / 2 - BORDER - 40 - text_width(&ranks, 13, BOLD), 15);
+            let name = shorten(
+                &name,
+                WIDTH / 2 - BORDER - 40 - text_width(&ranks, 13, BOLD),
+                15,
+            );
             svg.text("name", (x, y), Anchor::Start, format!("{name}: {ranks}"));
             let shape = end.side.decomposition.shape();
             let text = format!("{shape}, {}", end.spread());
-            svg.text("faint", (x, y + LINE), Anchor::Start, shorten(&text, WIDTH / 2 - BORDER - 20, 11));
+            svg.text(
+                "faint",
+                (x, y + LINE),
+                Anchor::Start,
+                shorten(&text, WIDTH / 2 - BORDER - 20, 11),
+            );
         }
         y = top + HEAD;
         if let Some(arrays) = &self.arrays {
@@ -160,8 +225,11 @@ impl Section<'_> {
 /// What the description says of when the field goes, if that is not whenever it is sent.
 fn pattern(pattern: &Pattern) -> Option<String> {
     let steps = |steps: &Steps| {
-        let every =
-            if steps.every > 1 { format!("every {} steps", steps.every) } else { "every step".into() };
+        let every = if steps.every > 1 {
+            format!("every {} steps", steps.every)
+        } else {
+            "every step".into()
+        };
         match (steps.from, steps.until) {
             (1, None) => every,
             (from, None) => format!("{every} from {from} on"),
@@ -191,21 +259,45 @@ fn colour(rank: u32) -> String {
 fn style() -> Style {
     let mut style = Style::new();
     style.add(".name", "font-size:13px;font-weight:600", &[]);
-    style.add(".array", "", &[("fill", Ink::Paper), ("stroke", Ink::Absent)]);
+    style.add(
+        ".array",
+        "",
+        &[("fill", Ink::Paper), ("stroke", Ink::Absent)],
+    );
     style.add(".piece", "stroke-width:1", &[("stroke", Ink::Ground)]);
-    style.add(".part", "fill:none;stroke-width:1.5", &[("stroke", Ink::Edge)]);
-    style.add(".region", "fill:none;stroke-width:2", &[("stroke", Ink::Text)]);
-    style.add(".halo", "fill:none;stroke-width:1.5;stroke-dasharray:4 3", &[("stroke", Ink::Edge)]);
+    style.add(
+        ".part",
+        "fill:none;stroke-width:1.5",
+        &[("stroke", Ink::Edge)],
+    );
+    style.add(
+        ".region",
+        "fill:none;stroke-width:2",
+        &[("stroke", Ink::Text)],
+    );
+    style.add(
+        ".halo",
+        "fill:none;stroke-width:1.5;stroke-dasharray:4 3",
+        &[("stroke", Ink::Edge)],
+    );
     style.add(".rank", "font-weight:600", &[]);
     style.add(".cell", "", &[("fill", Ink::Blue)]);
     style.add(".none", "", &[("fill", Ink::Paper)]);
     for (step, strength) in table::SHADES.iter().enumerate() {
-        style.add(&format!(".s{step}"), &format!("fill-opacity:{strength}"), &[]);
+        style.add(
+            &format!(".s{step}"),
+            &format!("fill-opacity:{strength}"),
+            &[],
+        );
     }
     for (number, strength) in STRENGTHS.iter().enumerate() {
         for (hue, ink) in HUES.into_iter().enumerate() {
             let rank = number * HUES.len() + hue;
-            style.add(&format!(".r{rank}"), &format!("fill-opacity:{strength}"), &[("fill", ink)]);
+            style.add(
+                &format!(".r{rank}"),
+                &format!("fill-opacity:{strength}"),
+                &[("fill", ink)],
+            );
             style.add(&format!(".h{rank}"), "", &[("stroke", ink)]);
         }
     }

@@ -13,7 +13,11 @@ const RIGHT: i32 = 84;
 const BOTTOM: i32 = 44;
 
 /// The media's colours, by their names.
-const HUES: [(&str, Ink); 3] = [("inproc", Ink::Green), ("shm", Ink::Blue), ("tcp", Ink::Orange)];
+const HUES: [(&str, Ink); 3] = [
+    ("inproc", Ink::Green),
+    ("shm", Ink::Blue),
+    ("tcp", Ink::Orange),
+];
 
 /// An empty message has no place on a logarithmic axis; it stands to the left of the others.
 const EMPTY: f64 = 256.0;
@@ -21,23 +25,49 @@ const EMPTY: f64 = 256.0;
 /// Draws the lines of all media of a host.
 pub(crate) fn draw(host: &str, media: &[Speed]) -> String {
     let mut style = Style::new();
-    style.add(".grid", "stroke-width:1;fill:none;opacity:.35", &[("stroke", Ink::Absent)]);
+    style.add(
+        ".grid",
+        "stroke-width:1;fill:none;opacity:.35",
+        &[("stroke", Ink::Absent)],
+    );
     for (medium, ink) in HUES {
-        style.add(&format!(".{medium}"), "stroke-width:2;fill:none", &[("stroke", ink)]);
-        style.add(&format!(".{medium}-name"), "font-size:12px;font-weight:600", &[("fill", ink)]);
+        style.add(
+            &format!(".{medium}"),
+            "stroke-width:2;fill:none",
+            &[("stroke", ink)],
+        );
+        style.add(
+            &format!(".{medium}-name"),
+            "font-size:12px;font-weight:600",
+            &[("fill", ink)],
+        );
     }
     let mut svg = Svg::new(WIDTH, HEIGHT, "the time of a message by its size", &style);
-    svg.text("title", (20, 30), Anchor::Start, format!("{host}: the time of a message, one way"));
+    svg.text(
+        "title",
+        (20, 30),
+        Anchor::Start,
+        format!("{host}: the time of a message, one way"),
+    );
     let points = || media.iter().flat_map(|speed| &speed.sizes);
-    let least = points().map(|figure| figure.seconds).fold(f64::INFINITY, f64::min);
+    let least = points()
+        .map(|figure| figure.seconds)
+        .fold(f64::INFINITY, f64::min);
     let most = points().map(|figure| figure.seconds).fold(0.0, f64::max);
     if points().next().is_none() {
         return svg.finish();
     }
-    let largest = points().map(|figure| figure.bytes).max().unwrap_or(0).max(1 << 10) as f64;
+    let largest = points()
+        .map(|figure| figure.bytes)
+        .max()
+        .unwrap_or(0)
+        .max(1 << 10) as f64;
     let axes = Axes {
         size: (EMPTY.log2(), largest.log2()),
-        time: (least.log10().floor(), most.log10().ceil().max(least.log10().floor() + 1.0)),
+        time: (
+            least.log10().floor(),
+            most.log10().ceil().max(least.log10().floor() + 1.0),
+        ),
     };
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     for power in axes.time.0 as i32..=axes.time.1 as i32 {
@@ -57,8 +87,9 @@ pub(crate) fn draw(host: &str, media: &[Speed]) -> String {
     let mut taken: Vec<i32> = Vec::new();
     for speed in media {
         svg.group("medium", &[("medium", speed.medium)], "");
-        let place =
-            |figure: &crate::speed::Figure| format!("{} {}", axes.x(figure.bytes), axes.y(figure.seconds));
+        let place = |figure: &crate::speed::Figure| {
+            format!("{} {}", axes.x(figure.bytes), axes.y(figure.seconds))
+        };
         let line: Vec<String> = speed.sizes.iter().map(place).collect();
         svg.path(speed.medium, &format!("M{}", line.join("L")));
         if let Some(last) = speed.sizes.last() {
@@ -84,7 +115,10 @@ fn tick(time: f64) -> String {
     let text = seconds(time * 1.000_001);
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
-            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+            format!(
+                "{} {unit}",
+                number.trim_end_matches('0').trim_end_matches('.')
+            )
         }
         _ => text,
     }
@@ -116,20 +150,41 @@ mod tests {
 
     #[test]
     fn ticks_are_short() {
-        assert_eq!([1e-7, 1e-6, 1e-5, 1e-3, 1.0].map(tick), ["100 ns", "1 µs", "10 µs", "1 ms", "1 s"]);
+        assert_eq!(
+            [1e-7, 1e-6, 1e-5, 1e-3, 1.0].map(tick),
+            ["100 ns", "1 µs", "10 µs", "1 ms", "1 s"]
+        );
     }
 
     #[test]
     fn every_medium_has_a_line_within_the_picture() {
         let sizes = vec![
-            Figure { bytes: 0, seconds: 3e-6, spread: 0.0, trips: 1 },
-            Figure { bytes: 1 << 26, seconds: 7e-3, spread: 0.0, trips: 1 },
+            Figure {
+                bytes: 0,
+                seconds: 3e-6,
+                spread: 0.0,
+                trips: 1,
+            },
+            Figure {
+                bytes: 1 << 26,
+                seconds: 7e-3,
+                spread: 0.0,
+                trips: 1,
+            },
         ];
-        let speed = |medium| Speed { medium, latency: 3e-6, bandwidth: 9e9, sizes: sizes.clone() };
+        let speed = |medium| Speed {
+            medium,
+            latency: 3e-6,
+            bandwidth: 9e9,
+            sizes: sizes.clone(),
+        };
         let text = draw("h<1>", &[speed("inproc"), speed("tcp")]);
         assert!(text.contains("h&lt;1&gt;"), "{text}");
         for medium in ["inproc", "tcp"] {
-            assert!(text.contains(&format!("<path class=\"{medium}\" d=\"M{LEFT} ")), "{text}");
+            assert!(
+                text.contains(&format!("<path class=\"{medium}\" d=\"M{LEFT} ")),
+                "{text}"
+            );
         }
         // Their ends meet, their names do not.
         let height = |medium: &str| {

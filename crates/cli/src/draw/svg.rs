@@ -19,23 +19,36 @@ pub(crate) struct Svg {
 impl Svg {
     /// `rules` are pairs of selector and properties; a selector may come twice, first for light and then for dark surroundings.
     pub(crate) fn new(width: i32, height: i32, title: &str, style: &Style) -> Svg {
-        let mut svg = Svg { text: String::new(), open: Vec::new() };
+        let mut svg = Svg {
+            text: String::new(),
+            open: Vec::new(),
+        };
         let _ = writeln!(
             svg.text,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"title\">"
         );
         svg.open.push("svg");
         svg.line(&format!("<title id=\"title\">{}</title>", escape(title)));
-        let _ = writeln!(svg.text, "<style>\ntext{{font-family:{FONTS};font-size:11px}}");
+        let _ = writeln!(
+            svg.text,
+            "<style>\ntext{{font-family:{FONTS};font-size:11px}}"
+        );
         svg.text.push_str(&style.light);
-        let _ = writeln!(svg.text, "@media (prefers-color-scheme:dark){{\n{}}}\n</style>", style.dark);
-        svg.line(&format!("<rect class=\"ground\" width=\"{width}\" height=\"{height}\"/>"));
+        let _ = writeln!(
+            svg.text,
+            "@media (prefers-color-scheme:dark){{\n{}}}\n</style>",
+            style.dark
+        );
+        svg.line(&format!(
+            "<rect class=\"ground\" width=\"{width}\" height=\"{height}\"/>"
+        ));
         svg
     }
 
     /// A line of markup, as it is.
     pub(crate) fn line(&mut self, markup: &str) {
-        self.text.push_str(&"  ".repeat(self.open.len().saturating_sub(1)));
+        self.text
+            .push_str(&"  ".repeat(self.open.len().saturating_sub(1)));
         self.text.push_str(markup);
         self.text.push('\n');
     }
@@ -60,8 +73,18 @@ impl Svg {
         }
     }
 
-    pub(crate) fn rect(&mut self, class: &str, (x, y): (i32, i32), (width, height): (i32, i32), round: i32) {
-        let round = if round > 0 { format!(" rx=\"{round}\"") } else { String::new() };
+    pub(crate) fn rect(
+        &mut self,
+        class: &str,
+        (x, y): (i32, i32),
+        (width, height): (i32, i32),
+        round: i32,
+    ) {
+        let round = if round > 0 {
+            format!(" rx=\"{round}\"")
+        } else {
+            String::new()
+        };
         self.line(&format!(
             "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{round}/>"
         ));
@@ -72,14 +95,22 @@ impl Svg {
     }
 
     /// Text whose baseline begins, is centred or ends here.
-    pub(crate) fn text(&mut self, class: &str, (x, y): (i32, i32), anchor: Anchor, text: impl Display) {
+    pub(crate) fn text(
+        &mut self,
+        class: &str,
+        (x, y): (i32, i32),
+        anchor: Anchor,
+        text: impl Display,
+    ) {
         let anchor = match anchor {
             Anchor::Start => "",
             Anchor::Middle => " text-anchor=\"middle\"",
             Anchor::End => " text-anchor=\"end\"",
         };
         let text = escape(&text.to_string());
-        self.line(&format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>"));
+        self.line(&format!(
+            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>"
+        ));
     }
 
     /// The whole text.
@@ -180,10 +211,22 @@ impl Style {
     /// A rule: properties that never change, and those that take a colour.
     pub(crate) fn add(&mut self, selector: &str, fixed: &str, colours: &[(&str, Ink)]) {
         let list = |colour: fn(Ink) -> &'static str| {
-            colours.iter().map(|(name, ink)| format!("{name}:{}", colour(*ink))).collect::<Vec<_>>().join(";")
+            colours
+                .iter()
+                .map(|(name, ink)| format!("{name}:{}", colour(*ink)))
+                .collect::<Vec<_>>()
+                .join(";")
         };
-        let join = if fixed.is_empty() || colours.is_empty() { "" } else { ";" };
-        let _ = writeln!(self.light, "{selector}{{{fixed}{join}{}}}", list(Ink::light));
+        let join = if fixed.is_empty() || colours.is_empty() {
+            ""
+        } else {
+            ";"
+        };
+        let _ = writeln!(
+            self.light,
+            "{selector}{{{fixed}{join}{}}}",
+            list(Ink::light)
+        );
         if !colours.is_empty() {
             let _ = writeln!(self.dark, "{selector}{{{}}}", list(Ink::dark));
         }
@@ -245,7 +288,11 @@ mod tests {
     fn every_colour_has_a_dark_twin() {
         let mut style = Style::new();
         style.add(".x", "stroke-width:2", &[("fill", Ink::Blue)]);
-        assert!(style.light.contains(".x{stroke-width:2;fill:#0a62b8}"), "{}", style.light);
+        assert!(
+            style.light.contains(".x{stroke-width:2;fill:#0a62b8}"),
+            "{}",
+            style.light
+        );
         assert!(style.dark.contains(".x{fill:#58a6ff}"), "{}", style.dark);
     }
 

@@ -11,9 +11,15 @@ pub(crate) fn coupling(given: &Exchange) -> Result<Coupling, String> {
     // Who says nothing of the extents has those that the other side couples.
     let shape = |own: &exchange::Side, other: &exchange::Side| {
         let coupled = || {
-            other.region.as_ref().map(|region| region.iter().map(|(lower, upper)| upper - lower).collect())
+            other
+                .region
+                .as_ref()
+                .map(|region| region.iter().map(|(lower, upper)| upper - lower).collect())
         };
-        own.shape.clone().or_else(coupled).or_else(|| other.shape.clone())
+        own.shape
+            .clone()
+            .or_else(coupled)
+            .or_else(|| other.shape.clone())
     };
     let ends = [("from", from, to), ("to", to, from)].map(|(key, own, other)| {
         let missing = || {
@@ -25,7 +31,13 @@ pub(crate) fn coupling(given: &Exchange) -> Result<Coupling, String> {
     });
     let [from, to] = ends;
     let bytes = given.dtypes.iter().map(|dtype| dtype.size() as u64).sum();
-    Ok(Coupling { from: from?, to: to?, bytes, arrays: given.dtypes.len(), pattern: None })
+    Ok(Coupling {
+        from: from?,
+        to: to?,
+        bytes,
+        arrays: given.dtypes.len(),
+        pattern: None,
+    })
 }
 
 fn end(given: &exchange::Side, shape: &[u64]) -> Result<End, String> {
@@ -35,24 +47,44 @@ fn end(given: &exchange::Side, shape: &[u64]) -> Result<End, String> {
     let mut parts = None;
     let decomposition = match &given.owned {
         Owned::Whole => Decomposition::serial(shape),
-        Owned::Grid { processes, spread, fortran } => {
-            let spreads =
-                each(spread, dims, "ways to spread")?.unwrap_or_else(|| vec![exchange::Spread::Even; dims]);
+        Owned::Grid {
+            processes,
+            spread,
+            fortran,
+        } => {
+            let spreads = each(spread, dims, "ways to spread")?
+                .unwrap_or_else(|| vec![exchange::Spread::Even; dims]);
             let spreads: Vec<Spread> = spreads.iter().map(rule).collect();
-            let ranks = processes.iter().try_fold(1u32, |product, count| product.checked_mul(*count));
+            let ranks = processes
+                .iter()
+                .try_fold(1u32, |product, count| product.checked_mul(*count));
             let ranks = ranks.ok_or("its grid has more than 2³² processes; give fewer")?;
             Decomposition::regular(shape, processes, &spreads, order(*fortran), ranks)
         }
         Owned::Boxes(ranks) => {
-            let boxes =
-                |rank: &Vec<Vec<Bounds>>| rank.iter().map(|bounds| region(bounds)).collect::<Result<_, _>>();
-            let each: Result<Vec<_>, _> = ranks.iter().map(|rank| boxes(rank).map(Parts::Boxes)).collect();
+            let boxes = |rank: &Vec<Vec<Bounds>>| {
+                rank.iter()
+                    .map(|bounds| region(bounds))
+                    .collect::<Result<_, _>>()
+            };
+            let each: Result<Vec<_>, _> = ranks
+                .iter()
+                .map(|rank| boxes(rank).map(Parts::Boxes))
+                .collect();
             parts = Some(each.map_err(wrong)?);
             Decomposition::boxes(shape, ranks.len() as u32)
         }
         Owned::Indices(ranks) => {
-            let runs = |(lower, upper): &Bounds| Run { first: *lower, length: upper - lower };
-            parts = Some(ranks.iter().map(|rank| Parts::Indices(rank.iter().map(runs).collect())).collect());
+            let runs = |(lower, upper): &Bounds| Run {
+                first: *lower,
+                length: upper - lower,
+            };
+            parts = Some(
+                ranks
+                    .iter()
+                    .map(|rank| Parts::Indices(rank.iter().map(runs).collect()))
+                    .collect(),
+            );
             Decomposition::indices(shape, ranks.len() as u32)
         }
     };
@@ -65,7 +97,12 @@ fn end(given: &exchange::Side, shape: &[u64]) -> Result<End, String> {
         side = side.region(region(bounds).map_err(wrong)?);
     }
     let halo = each(&given.halo, dims, "halo widths")?.unwrap_or_default();
-    Ok(End { port: None, side, parts, halo })
+    Ok(End {
+        port: None,
+        side,
+        parts,
+        halo,
+    })
 }
 
 /// One for all dimensions becomes one for each; `None` if there is none.

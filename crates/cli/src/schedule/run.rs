@@ -25,7 +25,10 @@ pub(crate) struct Alike {
 pub(crate) fn is_run(path: &Path) -> bool {
     let mut head = [0; 6];
     path.is_dir()
-        || File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"SQLite"
+        || File::open(path)
+            .and_then(|mut file| file.read_exact(&mut head))
+            .is_ok()
+            && head == *b"SQLite"
 }
 
 /// All fields of a run, or those with this port at one end.
@@ -47,11 +50,20 @@ pub(crate) fn couplings(run: &Path, port: Option<&str>) -> Result<Vec<Alike>, St
     for field in fields.iter().filter(wanted) {
         let components = (component(&field.from), component(&field.to));
         let place = places
-            .entry((components, &field.sender, &field.receiver, &field.sizes, format!("{:?}", field.pattern)))
+            .entry((
+                components,
+                &field.sender,
+                &field.receiver,
+                &field.sizes,
+                format!("{:?}", field.pattern),
+            ))
             .or_insert(found.len());
         match found.get_mut(*place) {
             Some(alike) => alike.more += 1,
-            None => found.push(Alike { coupling: coupling(field)?, more: 0 }),
+            None => found.push(Alike {
+                coupling: coupling(field)?,
+                more: 0,
+            }),
         }
     }
     if found.len() > MOST_FIELDS {
@@ -62,13 +74,15 @@ pub(crate) fn couplings(run: &Path, port: Option<&str>) -> Result<Vec<Alike>, St
         ));
     }
     if let Some(port) = port.filter(|_| found.is_empty()) {
-        let mut ports: Vec<String> =
-            fields.iter().flat_map(|field| [without_index(&field.from), without_index(&field.to)]).collect();
+        let mut ports: Vec<String> = fields
+            .iter()
+            .flat_map(|field| [without_index(&field.from), without_index(&field.to)])
+            .collect();
         ports.sort_unstable();
         ports.dedup();
         let names = || ports.iter().map(String::as_str);
-        let hint =
-            nearest(port, names()).map_or_else(String::new, |name| format!("; did you mean \"{name}\"?"));
+        let hint = nearest(port, names())
+            .map_or_else(String::new, |name| format!("; did you mean \"{name}\"?"));
         return Err(format!(
             "no field goes by a port \"{port}\" of {}: there are {}{hint}",
             run.display(),
@@ -86,12 +100,25 @@ fn coupling(field: &Field) -> Result<Coupling, String> {
         if let Some((lower, upper)) = share.and_then(|share| share.region.as_ref()) {
             side = side.region(Region::new(lower, upper).map_err(wrong)?);
         }
-        Ok(End { port: Some(port.clone()), side, parts: None, halo: Vec::new() })
+        Ok(End {
+            port: Some(port.clone()),
+            side,
+            parts: None,
+            halo: Vec::new(),
+        })
     };
     let pattern = field.pattern.as_ref();
     Ok(Coupling {
-        from: end(&field.from, &field.sender, pattern.map(|pattern| &pattern.sender))?,
-        to: end(&field.to, &field.receiver, pattern.map(|pattern| &pattern.receiver))?,
+        from: end(
+            &field.from,
+            &field.sender,
+            pattern.map(|pattern| &pattern.sender),
+        )?,
+        to: end(
+            &field.to,
+            &field.receiver,
+            pattern.map(|pattern| &pattern.receiver),
+        )?,
         bytes: field.sizes.iter().sum(),
         arrays: field.sizes.len(),
         pattern: field.pattern.clone(),
@@ -101,7 +128,8 @@ fn coupling(field: &Field) -> Result<Coupling, String> {
 /// `micro` of `micro[3].out`.
 fn component(end: &str) -> String {
     let name = without_index(end);
-    name.rsplit_once('.').map_or(name.clone(), |(component, _)| component.to_owned())
+    name.rsplit_once('.')
+        .map_or(name.clone(), |(component, _)| component.to_owned())
 }
 
 /// `micro.out` of `micro[3].out`.
@@ -122,7 +150,13 @@ mod tests {
 
     #[test]
     fn ports_are_named_without_the_index_of_their_instance() {
-        assert_eq!(["a.out", "a[3].out", "b.c[1][20].in"].map(without_index), ["a.out", "a.out", "b.c.in"]);
-        assert_eq!(["a.out", "a[3].out", "b.c[1][20].in"].map(component), ["a", "a", "b.c"]);
+        assert_eq!(
+            ["a.out", "a[3].out", "b.c[1][20].in"].map(without_index),
+            ["a.out", "a.out", "b.c.in"]
+        );
+        assert_eq!(
+            ["a.out", "a[3].out", "b.c[1][20].in"].map(component),
+            ["a", "a", "b.c"]
+        );
     }
 }

@@ -30,7 +30,13 @@ impl<'a> Side<'a> {
         instance.reuse()?;
         let (incoming, outgoing) = (instance.port("in")?, instance.port("out")?);
         let array = vec![0; *SIZES.last().expect("there are sizes") as usize];
-        Ok(Side { instance, incoming, outgoing, array, moment: 0.0 })
+        Ok(Side {
+            instance,
+            incoming,
+            outgoing,
+            array,
+            moment: 0.0,
+        })
     }
 
     fn rewrite(&mut self, bytes: u64) {
@@ -46,12 +52,15 @@ impl<'a> Side<'a> {
     }
 
     fn pass(&self, payload: &Payload<'_>) -> Result<()> {
-        self.instance.send(self.outgoing, None, payload, self.moment, None, None)
+        self.instance
+            .send(self.outgoing, None, payload, self.moment, None, None)
     }
 
     /// Takes what comes; its size, or `None` if that was all.
     fn take(&self) -> Result<Option<u64>> {
-        let message = self.instance.receive(self.incoming, None, Patience::Forever)?;
+        let message = self
+            .instance
+            .receive(self.incoming, None, Patience::Forever)?;
         Ok((*message.content() != Content::Nil).then_some(message.bytes().len() as u64))
     }
 }
@@ -103,7 +112,12 @@ fn size(side: &mut Side<'_>, bytes: u64, effort: &Effort<'_>) -> Result<Figure> 
         }
     }
     let (seconds, spread) = middle(&mut times);
-    Ok(Figure { bytes, seconds, spread, trips: times.len() as u64 * u64::from(at_once) })
+    Ok(Figure {
+        bytes,
+        seconds,
+        spread,
+        trips: times.len() as u64 * u64::from(at_once),
+    })
 }
 
 /// The median, and how far the middle half of the times lies around it on average, as a part of it.

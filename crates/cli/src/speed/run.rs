@@ -53,7 +53,9 @@ pub(crate) fn measure(
     let _forwarding = Forwarding::begin(signals, interrupter.clone())
         .map_err(|error| Ended::Failed(format!("cannot listen to signals: {error}")))?;
     let join = |name: &str| {
-        let options = Options::default().manager(connection.to_string_lossy()).instance(name);
+        let options = Options::default()
+            .manager(connection.to_string_lossy())
+            .instance(name);
         Instance::open(options.language("Rust").ports(PORTS)?)
     };
     let first = || {
@@ -84,8 +86,8 @@ pub(crate) fn measure(
         }
         (found, ending)
     });
-    let found =
-        found.map_err(|_| Ended::Failed("internal error: a side of the benchmark panicked".into()))?;
+    let found = found
+        .map_err(|_| Ended::Failed("internal error: a side of the benchmark panicked".into()))?;
     told(peer, &ending, found)
 }
 
@@ -101,18 +103,29 @@ fn told(
             .as_ref()
             .is_some_and(|story| story.page(false).contains("an error of the benchmark")) =>
         {
-            Err(Ended::Failed(found.err().map_or_else(|| "it was interrupted".into(), |error| error.text)))
+            Err(Ended::Failed(found.err().map_or_else(
+                || "it was interrupted".into(),
+                |error| error.text,
+            )))
         }
         _ if ending.outcome == "interrupted" => Err(Ended::Interrupted),
         Err(error) if ending.story.is_none() => Err(Ended::Failed(error.text)),
-        _ => Err(Ended::Failed(ending.story.as_ref().map_or_else(String::new, why))),
+        _ => Err(Ended::Failed(
+            ending.story.as_ref().map_or_else(String::new, why),
+        )),
     }
 }
 
 /// Why the run has failed. The page of a run names files, which are gone with this one's folder.
 fn why(story: &Story) -> String {
-    let printed = story.output.iter().flat_map(|(_, lines)| lines).map(|line| format!("\n  | {line}"));
-    std::iter::once(story.cause.clone()).chain(printed).collect()
+    let printed = story
+        .output
+        .iter()
+        .flat_map(|(_, lines)| lines)
+        .map(|line| format!("\n  | {line}"));
+    std::iter::once(story.cause.clone())
+        .chain(printed)
+        .collect()
 }
 
 /// Opens the run.
@@ -130,12 +143,26 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
         Peer::Here(_) => {}
         Peer::Elsewhere(_) => by_hand.push(THERE.to_owned()),
     }
-    let start = Start::Except { hosted: hosted.clone(), by_hand: by_hand.clone() };
+    let start = Start::Except {
+        hosted: hosted.clone(),
+        by_hand: by_hand.clone(),
+    };
     let refused = |report: titin_model::Report| Ended::Failed(report.to_string());
-    let description = load(&[file], &LoadOptions { start, ..LoadOptions::default() }).map_err(refused)?;
+    let description = load(
+        &[file],
+        &LoadOptions {
+            start,
+            ..LoadOptions::default()
+        },
+    )
+    .map_err(refused)?;
     let network = description.network(None).map_err(refused)?;
     let folders = folders(&description);
-    let choices = Choices { hosted, by_hand, ..Choices::default() };
+    let choices = Choices {
+        hosted,
+        by_hand,
+        ..Choices::default()
+    };
     let plan = compile(&network, &folders, &choices).map_err(Ended::Failed)?;
     let reach = match peer {
         Peer::Here(_) => None,
@@ -192,11 +219,13 @@ resources:
 fn invitation(connection: &Path) -> Result<(String, String), String> {
     let wrong = |why: String| format!("{}: {why}", connection.display());
     let text = fs::read_to_string(connection).map_err(|error| wrong(error.to_string()))?;
-    let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let found: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     match (found["addresses"][0].as_str(), found["secret"].as_str()) {
-        (Some(address), Some(secret)) => {
-            Ok((address.trim_start_matches("tcp:").to_owned(), secret.to_owned()))
-        }
+        (Some(address), Some(secret)) => Ok((
+            address.trim_start_matches("tcp:").to_owned(),
+            secret.to_owned(),
+        )),
         _ => Err(wrong("it lacks an address or the secret".to_owned())),
     }
 }
@@ -232,14 +261,22 @@ impl Scratch {
         claim::sweep(&place, SCRATCH);
         let wrong = |error: io::Error| {
             let place = place.display();
-            format!("cannot make a folder in {place}: {error}; set TMPDIR to a place that you may write to")
+            format!(
+                "cannot make a folder in {place}: {error}; set TMPDIR to a place that you may write to"
+            )
         };
         let mut tried = 0;
         loop {
             let path = place.join(format!("{SCRATCH}{}-{tried}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return claim::claim(&path).map(|_claim| Scratch { path, _claim }).map_err(wrong),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => tried += 1,
+                Ok(()) => {
+                    return claim::claim(&path)
+                        .map(|_claim| Scratch { path, _claim })
+                        .map_err(wrong);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => {
+                    tried += 1
+                }
                 Err(error) => return Err(wrong(error)),
             }
         }

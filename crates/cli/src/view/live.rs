@@ -69,7 +69,13 @@ impl View for Live {
         let count = plan.instances.len();
         let room = rows().unwrap_or(24).saturating_sub(7).max(1);
         let shown = if count <= room { count } else { room - 1 };
-        self.width = plan.instances.iter().map(|planned| planned.name.len()).max().unwrap_or(0).min(30);
+        self.width = plan
+            .instances
+            .iter()
+            .map(|planned| planned.name.len())
+            .max()
+            .unwrap_or(0)
+            .min(30);
         let style = |template: &str| {
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
         };
@@ -102,7 +108,10 @@ impl View for Live {
         let counts: Vec<(u64, u64)> = standings
             .iter()
             .map(|standing| {
-                standing.position.as_ref().map_or((0, 0), |position| (position.messages, position.bytes))
+                standing
+                    .position
+                    .as_ref()
+                    .map_or((0, 0), |position| (position.messages, position.bytes))
             })
             .collect();
         let rate = |at: usize| {
@@ -110,7 +119,8 @@ impl View for Live {
             let seconds = elapsed.saturating_sub(*then).as_secs_f64();
             let (now, before) = (counts.get(at)?, before.get(at)?);
             (seconds > 0.0).then(|| {
-                let per_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+                let per_second =
+                    |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
                 (per_second(now.0, before.0), per_second(now.1, before.1))
             })
         };
@@ -120,7 +130,11 @@ impl View for Live {
             order.sort_by_key(|&at| matches!(standings[at].phase, Phase::Done));
         }
         for (line, &at) in self.lines.iter().zip(&order) {
-            let name = format!("{:<width$}", harmless(&standings[at].name), width = self.width);
+            let name = format!(
+                "{:<width$}",
+                harmless(&standings[at].name),
+                width = self.width
+            );
             if line.prefix() != name {
                 line.set_prefix(name);
             }
@@ -128,19 +142,32 @@ impl View for Live {
         }
         if let Some(rest) = &self.rest {
             let hidden = &order[self.lines.len().min(order.len())..];
-            let done = hidden.iter().filter(|&&at| standings[at].phase == Phase::Done).count();
-            rest.set_message(format!("{FAINT}and {} more, {done} of them done{FAINT:#}", hidden.len()));
+            let done = hidden
+                .iter()
+                .filter(|&&at| standings[at].phase == Phase::Done)
+                .count();
+            rest.set_message(format!(
+                "{FAINT}and {} more, {done} of them done{FAINT:#}",
+                hidden.len()
+            ));
         }
         if self.counts.len() == LOOKS {
             self.counts.pop_front();
         }
         self.counts.push_back((elapsed, counts));
-        let left = standings.iter().zip(&mut self.begun).filter_map(|(standing, begun)| {
-            let part = part(standing).filter(|_| !matches!(standing.phase, Phase::Done | Phase::Failed))?;
-            let (since, before) = *begun.get_or_insert((elapsed, part));
-            left(elapsed.saturating_sub(since), before, part)
-        });
-        let left = left.max().map(|left| format!(", about {} left", clock(left))).unwrap_or_default();
+        let left = standings
+            .iter()
+            .zip(&mut self.begun)
+            .filter_map(|(standing, begun)| {
+                let part = part(standing)
+                    .filter(|_| !matches!(standing.phase, Phase::Done | Phase::Failed))?;
+                let (since, before) = *begun.get_or_insert((elapsed, part));
+                left(elapsed.saturating_sub(since), before, part)
+            });
+        let left = left
+            .max()
+            .map(|left| format!(", about {} left", clock(left)))
+            .unwrap_or_default();
         if let Some(line) = &self.clock {
             line.set_message(format!("{FAINT}{} elapsed{left}{FAINT:#}", clock(elapsed)));
         }
@@ -168,16 +195,26 @@ fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
         Phase::Starting | Phase::Awaited => format!("{FAINT}{word:<8}{FAINT:#}"),
         Phase::Running | Phase::Waiting => format!("{word:<8}"),
     };
-    let simulated = standing.position.as_ref().and_then(|position| position.simulated);
+    let simulated = standing
+        .position
+        .as_ref()
+        .and_then(|position| position.simulated);
     if let Some(time) = simulated {
         text.push_str(&format!(" t = {:<10}", short(time)));
     }
     if let Some(part) = part(standing) {
         // The last message may have been a step before the end.
-        text.push_str(&bar(if standing.phase == Phase::Done { 1.0 } else { part }));
+        text.push_str(&bar(if standing.phase == Phase::Done {
+            1.0
+        } else {
+            part
+        }));
     }
     // Also where none have come for a while: a figure that comes and goes cannot be read.
-    let counted = standing.position.as_ref().is_some_and(|position| position.messages > 0);
+    let counted = standing
+        .position
+        .as_ref()
+        .is_some_and(|position| position.messages > 0);
     if let Some((messages, bytes)) = rate
         && !matches!(standing.phase, Phase::Done | Phase::Failed)
         && counted
@@ -200,7 +237,9 @@ fn part(standing: &Standing) -> Option<f64> {
 /// What is left of the way if it goes on as it went `since` the part of it that was done `before`.
 fn left(since: Duration, before: f64, part: f64) -> Option<Duration> {
     let seconds = since.as_secs_f64() * (1.0 - part) / (part - before);
-    (part > before && part < 1.0).then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
+    (part > before && part < 1.0)
+        .then(|| Duration::try_from_secs_f64(seconds).ok())
+        .flatten()
 }
 
 /// A time as people tell it: `12 s`, `3 min 05 s`, `2 h 10 min`, `4 d 07 h`.
@@ -217,12 +256,20 @@ fn clock(time: Duration) -> String {
 /// A number with six digits at most.
 fn short(number: f64) -> String {
     const DIGITS: i32 = 6;
-    let size = if number == 0.0 { 0 } else { number.abs().log10().floor() as i32 };
+    let size = if number == 0.0 {
+        0
+    } else {
+        number.abs().log10().floor() as i32
+    };
     if !(-4..DIGITS).contains(&size) {
         return format!("{number:.4e}");
     }
     let text = format!("{number:.*}", (DIGITS - 1 - size) as usize);
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
+    };
     text.to_owned()
 }
 
@@ -230,7 +277,12 @@ fn bar(part: f64) -> String {
     const WIDTH: usize = 20;
     let part = part.clamp(0.0, 1.0);
     let full = (part * WIDTH as f64) as usize;
-    format!(" {}{FAINT}{}{FAINT:#} {:3.0} %", "━".repeat(full), "─".repeat(WIDTH - full), part * 100.0)
+    format!(
+        " {}{FAINT}{}{FAINT:#} {:3.0} %",
+        "━".repeat(full),
+        "─".repeat(WIDTH - full),
+        part * 100.0
+    )
 }
 
 #[cfg(test)]
@@ -254,7 +306,10 @@ mod tests {
             end: Some(10.0),
         };
         let text = strip_str(&message(&standing, Some((1234.0, 5_600_000.0)))).to_string();
-        assert_eq!(text, "running  t = 2.5        ━━━━━───────────────  25 % 1234 messages/s, 5.60 MB/s");
+        assert_eq!(
+            text,
+            "running  t = 2.5        ━━━━━───────────────  25 % 1234 messages/s, 5.60 MB/s"
+        );
         standing.phase = Phase::Done;
         let text = strip_str(&message(&standing, Some((0.0, 0.0)))).to_string();
         assert_eq!(text, "done     t = 2.5        ━━━━━━━━━━━━━━━━━━━━ 100 %");
@@ -272,10 +327,19 @@ mod tests {
             bytes: 80,
             end: None,
         };
-        let mut standing =
-            Standing { name: "macro".into(), phase: Phase::Running, position: Some(position), end: None };
-        let shown = |standing: &Standing| strip_str(&message(standing, Some((0.0, 0.0)))).to_string();
-        assert!(shown(&standing).contains("0 messages/s"), "{}", shown(&standing));
+        let mut standing = Standing {
+            name: "macro".into(),
+            phase: Phase::Running,
+            position: Some(position),
+            end: None,
+        };
+        let shown =
+            |standing: &Standing| strip_str(&message(standing, Some((0.0, 0.0)))).to_string();
+        assert!(
+            shown(&standing).contains("0 messages/s"),
+            "{}",
+            shown(&standing)
+        );
         standing.position = None;
         assert!(!shown(&standing).contains("messages/s"));
     }
@@ -290,14 +354,38 @@ mod tests {
         assert_eq!(left(seconds(10), 0.0, 1.0), None);
         assert_eq!(left(seconds(10), 0.0, f64::MIN_POSITIVE), None);
         let told = [0, 59, 185, 7800, 370_800].map(|s| clock(seconds(s)));
-        assert_eq!(told, ["0 s", "59 s", "3 min 05 s", "2 h 10 min", "4 d 07 h"]);
+        assert_eq!(
+            told,
+            ["0 s", "59 s", "3 min 05 s", "2 h 10 min", "4 d 07 h"]
+        );
     }
 
     #[test]
     fn simulated_time_is_short_whatever_its_size() {
-        let shown = [0.0, 2880.0, 0.1 + 0.2, -1.25, 123_456.7, 999_999.9, 1e-4, 1e-5, 2.5e9, f64::INFINITY];
-        let texts =
-            ["0", "2880", "0.3", "-1.25", "123457", "1000000", "0.0001", "1.0000e-5", "2.5000e9", "inf"];
+        let shown = [
+            0.0,
+            2880.0,
+            0.1 + 0.2,
+            -1.25,
+            123_456.7,
+            999_999.9,
+            1e-4,
+            1e-5,
+            2.5e9,
+            f64::INFINITY,
+        ];
+        let texts = [
+            "0",
+            "2880",
+            "0.3",
+            "-1.25",
+            "123457",
+            "1000000",
+            "0.0001",
+            "1.0000e-5",
+            "2.5000e9",
+            "inf",
+        ];
         assert_eq!(shown.map(short), texts);
     }
 }

@@ -17,7 +17,9 @@ pub(crate) struct Plain {
 
 impl Plain {
     pub(crate) fn new(verbose: bool) -> Self {
-        Plain { least: if verbose { Level::Debug } else { Level::Info } }
+        Plain {
+            least: if verbose { Level::Debug } else { Level::Info },
+        }
     }
 }
 

@@ -20,9 +20,18 @@ impl Drop for Running {
 /// `titin bench`, with all that it makes for itself in this folder.
 fn bench(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_titin"));
-    command.arg("bench").args(arguments).current_dir(folder).env("TMPDIR", folder);
-    command.env_remove("TITIN_SECRET").env_remove("CLICOLOR_FORCE");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg("bench")
+        .args(arguments)
+        .current_dir(folder)
+        .env("TMPDIR", folder);
+    command
+        .env_remove("TITIN_SECRET")
+        .env_remove("CLICOLOR_FORCE");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -32,8 +41,11 @@ fn listening(folder: &Path, arguments: &[&str]) -> (Running, String, String) {
 }
 
 fn listening_for(seconds: &str, folder: &Path, arguments: &[&str]) -> (Running, String, String) {
-    let command =
-        bench(folder, &[&["--listen", "127.0.0.1", "--seconds", seconds], arguments].concat()).spawn();
+    let command = bench(
+        folder,
+        &[&["--listen", "127.0.0.1", "--seconds", seconds], arguments].concat(),
+    )
+    .spawn();
     let mut running = Running(command.expect("titin starts"));
     let mut told = BufReader::new(running.0.stderr.take().expect("it is piped"));
     let (mut address, mut secret) = (None, None);
@@ -48,7 +60,11 @@ fn listening_for(seconds: &str, folder: &Path, arguments: &[&str]) -> (Running, 
         }
     }
     running.0.stderr = Some(told.into_inner());
-    (running, address.expect("an address is printed"), secret.expect("a secret is printed"))
+    (
+        running,
+        address.expect("an address is printed"),
+        secret.expect("a secret is printed"),
+    )
 }
 
 fn is_empty(folder: &Path) -> bool {
@@ -58,37 +74,73 @@ fn is_empty(folder: &Path) -> bool {
 #[test]
 fn every_medium_is_measured_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
-    let done = bench(folder.path(), &["--seconds", "0.05", "--json"]).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let done = bench(folder.path(), &["--seconds", "0.05", "--json"])
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
     let found: Value = serde_json::from_slice(&done.stdout).unwrap();
-    let media: Vec<&str> =
-        found["media"].as_array().unwrap().iter().map(|m| m["medium"].as_str().unwrap()).collect();
-    assert!(media.first() == Some(&"inproc") && media.last() == Some(&"tcp"), "{media:?}");
+    let media: Vec<&str> = found["media"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["medium"].as_str().unwrap())
+        .collect();
+    assert!(
+        media.first() == Some(&"inproc") && media.last() == Some(&"tcp"),
+        "{media:?}"
+    );
     for medium in found["media"].as_array().unwrap() {
         let sizes = medium["sizes"].as_array().unwrap();
         assert_eq!(sizes[0]["bytes"], 0, "{medium}");
         assert!(sizes.len() > 3, "however slow the machine is: {medium}");
         assert!(
-            sizes.windows(2).all(|pair| pair[0]["bytes"].as_u64() < pair[1]["bytes"].as_u64()),
+            sizes
+                .windows(2)
+                .all(|pair| pair[0]["bytes"].as_u64() < pair[1]["bytes"].as_u64()),
             "{medium}"
         );
-        assert!(sizes.iter().all(|size| size["seconds"].as_f64() > Some(0.0)), "{medium}");
+        assert!(
+            sizes
+                .iter()
+                .all(|size| size["seconds"].as_f64() > Some(0.0)),
+            "{medium}"
+        );
         assert!(
             medium["latency"].as_f64() > Some(0.0) && medium["bandwidth"].as_f64() > Some(0.0),
             "{medium}"
         );
     }
-    assert!(is_empty(folder.path()), "it leaves nothing where temporary files go");
+    assert!(
+        is_empty(folder.path()),
+        "it leaves nothing where temporary files go"
+    );
 }
 
 #[test]
 fn two_hosts_are_measured_with_the_secret_that_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let (mut first, address, secret) = listening(folder.path(), &["--plot", "speed.svg"]);
-    let second = bench(folder.path(), &["--connect", &address]).env("TITIN_SECRET", secret).output().unwrap();
-    assert!(second.status.success(), "{}", String::from_utf8_lossy(&second.stderr));
+    let second = bench(folder.path(), &["--connect", &address])
+        .env("TITIN_SECRET", secret)
+        .output()
+        .unwrap();
+    assert!(
+        second.status.success(),
+        "{}",
+        String::from_utf8_lossy(&second.stderr)
+    );
     let mut table = String::new();
-    first.0.stdout.take().unwrap().read_to_string(&mut table).unwrap();
+    first
+        .0
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut table)
+        .unwrap();
     assert!(first.0.wait().unwrap().success(), "{table}");
     let heading = table.lines().nth(2).unwrap_or_default();
     assert_eq!(
@@ -96,7 +148,10 @@ fn two_hosts_are_measured_with_the_secret_that_is_printed() {
         ["message", "tcp", "±", "per", "second"],
         "{table}"
     );
-    assert!(table.contains("\n0 B ") && table.contains("\ntcp  "), "{table}");
+    assert!(
+        table.contains("\n0 B ") && table.contains("\ntcp  "),
+        "{table}"
+    );
     let picture = std::fs::read_to_string(folder.path().join("speed.svg")).unwrap();
     assert!(picture.contains("<path class=\"tcp\""), "{picture}");
 }
@@ -111,24 +166,49 @@ fn the_wait_for_the_other_host_is_no_message() {
         assert!(first.0.try_wait().unwrap().is_none());
         std::thread::yield_now();
     }
-    let second = bench(folder.path(), &["--connect", &address]).env("TITIN_SECRET", secret).output().unwrap();
-    assert!(second.status.success(), "{}", String::from_utf8_lossy(&second.stderr));
+    let second = bench(folder.path(), &["--connect", &address])
+        .env("TITIN_SECRET", secret)
+        .output()
+        .unwrap();
+    assert!(
+        second.status.success(),
+        "{}",
+        String::from_utf8_lossy(&second.stderr)
+    );
     let mut found = String::new();
-    first.0.stdout.take().unwrap().read_to_string(&mut found).unwrap();
+    first
+        .0
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut found)
+        .unwrap();
     let found: Value = serde_json::from_str(&found).unwrap();
     let none = &found["media"][0]["sizes"][0];
     assert_eq!(none["bytes"], 0, "{found}");
-    assert!(none["seconds"].as_f64() < Some(0.005), "the wait was taken for the time of fifty: {found}");
+    assert!(
+        none["seconds"].as_f64() < Some(0.005),
+        "the wait was taken for the time of fifty: {found}"
+    );
 }
 
 #[test]
 fn the_report_of_another_host_that_was_lost_names_no_folder_that_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let (mut first, address, secret) = listening_for("600", folder.path(), &[]);
-    let second = bench(folder.path(), &["--connect", &address]).env("TITIN_SECRET", secret).spawn().unwrap();
+    let second = bench(folder.path(), &["--connect", &address])
+        .env("TITIN_SECRET", secret)
+        .spawn()
+        .unwrap();
     let mut second = Running(second);
     let log = || {
-        let run = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path().join("tcp/run");
+        let run = std::fs::read_dir(folder.path())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path()
+            .join("tcp/run");
         std::fs::read_to_string(run.join("titin_manager.log")).unwrap_or_default()
     };
     while !log().contains("there") || !log().contains("joined") {
@@ -137,19 +217,37 @@ fn the_report_of_another_host_that_was_lost_names_no_folder_that_is_gone() {
     }
     second.0.kill().unwrap();
     let mut told = String::new();
-    first.0.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    first
+        .0
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
     let mut said = String::new();
-    first.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    first
+        .0
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
     assert_eq!(first.0.wait().unwrap().code(), Some(2), "{told}{said}");
     assert!(said.contains("tcp cannot be measured: there "), "{said}");
-    assert!(!said.contains("titin-bench-") && !said.contains("Files:"), "{said}");
+    assert!(
+        !said.contains("titin-bench-") && !said.contains("Files:"),
+        "{said}"
+    );
 }
 
 #[test]
 fn who_does_not_know_the_secret_is_not_let_in() {
     let folder = tempfile::tempdir().unwrap();
     let (mut first, address, secret) = listening(folder.path(), &[]);
-    let wrong = secret.chars().map(|c| if c == '0' { '1' } else { '0' }).collect::<String>();
+    let wrong = secret
+        .chars()
+        .map(|c| if c == '0' { '1' } else { '0' })
+        .collect::<String>();
     for secret in [None, Some(wrong)] {
         let mut command = bench(folder.path(), &["--connect", &address]);
         if let Some(secret) = &secret {
@@ -162,12 +260,26 @@ fn who_does_not_know_the_secret_is_not_let_in() {
         assert!(!text.contains("MANAGER"), "{text}");
     }
     for (address, secret, wanted) in [
-        (&*address, "", "TITIN_SECRET: malformed secret: expected 64 hexadecimal digits"),
-        ("127.0.0.1", &*secret, "--connect 127.0.0.1 is no HOST:PORT: paste both lines"),
-        ("127.0.0.1:1", &*secret, "refused (os error 111); is `titin bench --listen` still waiting there"),
+        (
+            &*address,
+            "",
+            "TITIN_SECRET: malformed secret: expected 64 hexadecimal digits",
+        ),
+        (
+            "127.0.0.1",
+            &*secret,
+            "--connect 127.0.0.1 is no HOST:PORT: paste both lines",
+        ),
+        (
+            "127.0.0.1:1",
+            &*secret,
+            "refused (os error 111); is `titin bench --listen` still waiting there",
+        ),
     ] {
-        let done =
-            bench(folder.path(), &["--connect", address]).env("TITIN_SECRET", secret).output().unwrap();
+        let done = bench(folder.path(), &["--connect", address])
+            .env("TITIN_SECRET", secret)
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&done.stderr).into_owned();
         assert_eq!(done.status.code(), Some(2), "{text}");
         assert!(text.contains(wanted) && !text.contains("MANAGER"), "{text}");
@@ -177,7 +289,10 @@ fn who_does_not_know_the_secret_is_not_let_in() {
     let pid = rustix::process::Pid::from_child(&first.0);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(first.0.wait().unwrap().code(), Some(130));
-    assert!(is_empty(folder.path()), "it leaves nothing where temporary files go");
+    assert!(
+        is_empty(folder.path()),
+        "it leaves nothing where temporary files go"
+    );
 }
 
 #[test]
@@ -186,7 +301,11 @@ fn an_address_that_cannot_be_connected_to_is_refused() {
     for address in ["0.0.0.0", "no.such.host.invalid"] {
         let done = titin(folder.path(), &["bench", "--listen", address]);
         assert_eq!(done.code, Some(2), "{}", done.err);
-        assert!(done.err.contains(address) && done.err.contains("give a name or an address"), "{}", done.err);
+        assert!(
+            done.err.contains(address) && done.err.contains("give a name or an address"),
+            "{}",
+            done.err
+        );
     }
     for seconds in ["0", "-1", "nan"] {
         let done = titin(folder.path(), &["bench", &format!("--seconds={seconds}")]);
@@ -198,23 +317,39 @@ fn an_address_that_cannot_be_connected_to_is_refused() {
 #[test]
 fn a_place_for_files_that_is_not_there_is_named_once() {
     let folder = tempfile::tempdir().unwrap();
-    let done = bench(folder.path(), &["--seconds", "0.05"]).env("TMPDIR", "/no/such/place").output().unwrap();
+    let done = bench(folder.path(), &["--seconds", "0.05"])
+        .env("TMPDIR", "/no/such/place")
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(2), "{text}");
-    assert!(text.matches("/no/such/place").count() == 1 && text.contains("set TMPDIR"), "{text}");
+    assert!(
+        text.matches("/no/such/place").count() == 1 && text.contains("set TMPDIR"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_medium_that_has_been_measured_answers_to_no_signals_any_more() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running(bench(folder.path(), &["--seconds", "0.5"]).spawn().expect("titin starts"));
+    let running = Running(
+        bench(folder.path(), &["--seconds", "0.5"])
+            .spawn()
+            .expect("titin starts"),
+    );
     let tasks = format!("/proc/{}/task", running.0.id());
-    let scratch = folder.path().join(format!("titin-bench-{}-0", running.0.id()));
+    let scratch = folder
+        .path()
+        .join(format!("titin-bench-{}-0", running.0.id()));
     while !scratch.join("tcp/run/connection.json").exists() {
         std::thread::yield_now();
     }
-    let names = std::fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path().join("comm"));
-    let names: Vec<String> = names.filter_map(|name| std::fs::read_to_string(name).ok()).collect();
+    let names = std::fs::read_dir(tasks)
+        .unwrap()
+        .map(|task| task.unwrap().path().join("comm"));
+    let names: Vec<String> = names
+        .filter_map(|name| std::fs::read_to_string(name).ok())
+        .collect();
     let listening = names.iter().filter(|name| *name == "signals\n").count();
     assert!(listening <= 1, "{names:?}");
 }
@@ -240,9 +375,19 @@ fn what_one_has_left_goes_with_the_next() {
     std::fs::write(left.join("lock"), "").unwrap();
     let (mut running, ..) = listening(folder.path(), &[]);
     assert!(!left.exists());
-    let done = bench(folder.path(), &["--seconds", "0.05"]).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "what is in use stays");
+    let done = bench(folder.path(), &["--seconds", "0.05"])
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "what is in use stays"
+    );
     let pid = rustix::process::Pid::from_child(&running.0);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     running.0.wait().unwrap();
@@ -254,13 +399,20 @@ fn a_run_that_cannot_be_made_is_an_error() {
     use std::os::unix::ffi::OsStrExt as _;
     let folder = tempfile::tempdir().unwrap();
     // The other side would have to be started under a name that no description can hold.
-    let command = folder.path().join(std::ffi::OsStr::from_bytes(b"titin-\xff"));
+    let command = folder
+        .path()
+        .join(std::ffi::OsStr::from_bytes(b"titin-\xff"));
     std::fs::copy(env!("CARGO_BIN_EXE_titin"), &command).unwrap();
-    let done =
-        Command::new(&command).args(["bench", "--seconds", "0.05"]).current_dir(folder.path()).output();
+    let done = Command::new(&command)
+        .args(["bench", "--seconds", "0.05"])
+        .current_dir(folder.path())
+        .output();
     let done = done.unwrap();
     let text = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(2), "{text}");
-    assert!(text.contains("shm cannot be measured") && text.contains("tcp cannot be measured"), "{text}");
+    assert!(
+        text.contains("shm cannot be measured") && text.contains("tcp cannot be measured"),
+        "{text}"
+    );
     assert!(!done.stdout.is_empty(), "what could be measured is shown");
 }

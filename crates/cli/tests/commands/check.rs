@@ -26,13 +26,43 @@ fn every_problem_is_told_with_its_place_its_line_and_a_caret() {
     let folder = folder(WRONG);
     let done = titin(folder.path(), &["check", "model.ymmsl"]);
     assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
-    assert!(done.out.contains("model.ymmsl:13:5: error: "), "{}", done.out);
-    assert!(done.out.contains("  13 |     cunduits: {}\n     |     ^^^^^^^^\n"), "{}", done.out);
-    assert!(done.out.contains("did you mean \"conduits\"?"), "{}", done.out);
-    assert!(done.out.contains("model.ymmsl:15:7: error: component \"macro\" has no port"), "{}", done.out);
-    assert!(done.out.contains("did you mean \"state_out\"?"), "{}", done.out);
-    assert!(done.out.lines().last().unwrap().ends_with("errors"), "{}", done.out);
-    assert!(!done.out.contains('\x1b'), "no colours in a pipe: {:?}", done.out);
+    assert!(
+        done.out.contains("model.ymmsl:13:5: error: "),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out
+            .contains("  13 |     cunduits: {}\n     |     ^^^^^^^^\n"),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out.contains("did you mean \"conduits\"?"),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out
+            .contains("model.ymmsl:15:7: error: component \"macro\" has no port"),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out.contains("did you mean \"state_out\"?"),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out.lines().last().unwrap().ends_with("errors"),
+        "{}",
+        done.out
+    );
+    assert!(
+        !done.out.contains('\x1b'),
+        "no colours in a pipe: {:?}",
+        done.out
+    );
 }
 
 #[test]
@@ -42,7 +72,10 @@ fn problems_are_told_to_machines_too() {
     assert_eq!(done.code, Some(2));
     let report: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
     let problems = report["problems"].as_array().unwrap();
-    let typo = problems.iter().find(|p| p["code"] == "unknown-key").unwrap();
+    let typo = problems
+        .iter()
+        .find(|p| p["code"] == "unknown-key")
+        .unwrap();
     assert_eq!(
         (&typo["file"], &typo["line"], &typo["column"]),
         (&"model.ymmsl".into(), &13.into(), &5.into())
@@ -52,16 +85,28 @@ fn problems_are_told_to_machines_too() {
 
 #[test]
 fn an_answer_that_cannot_be_written_is_no_success() {
-    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
-    for words in
-        [&["check", "model.ymmsl"][..], &["check", "--json", "model.ymmsl"], &["plot", "model.ymmsl"]]
-    {
+    let full = || {
+        std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap()
+    };
+    for words in [
+        &["check", "model.ymmsl"][..],
+        &["check", "--json", "model.ymmsl"],
+        &["plot", "model.ymmsl"],
+    ] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_titin"));
-        command.args(words).current_dir(root().join("examples/reaction-diffusion"));
+        command
+            .args(words)
+            .current_dir(root().join("examples/reaction-diffusion"));
         let done = command.stdout(full()).output().expect("the command starts");
         let told = String::from_utf8(done.stderr).unwrap();
         assert_eq!(done.status.code(), Some(2), "{words:?}: {told}");
-        assert!(told.contains("cannot write to standard output: No space left"), "{words:?}: {told}");
+        assert!(
+            told.contains("cannot write to standard output: No space left"),
+            "{words:?}: {told}"
+        );
     }
 }
 
@@ -80,10 +125,19 @@ fn what_is_too_much_to_be_told_is_counted_in_the_sum() {
 #[test]
 fn a_good_description_is_summed_up() {
     let example = root().join("examples/reaction-diffusion");
-    let files = ["check", "model.ymmsl", "python/macro.ymmsl", "python/micro.ymmsl", "scales.ymmsl"];
+    let files = [
+        "check",
+        "model.ymmsl",
+        "python/macro.ymmsl",
+        "python/micro.ymmsl",
+        "scales.ymmsl",
+    ];
     let done = titin(&example, &files);
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
-    assert_eq!(done.out, "reaction_diffusion: 3 components, 3 instances, 3 conduits; nothing wrong\n");
+    assert_eq!(
+        done.out,
+        "reaction_diffusion: 3 components, 3 instances, 3 conduits; nothing wrong\n"
+    );
 }
 
 #[test]
@@ -94,12 +148,18 @@ fn a_program_that_is_not_on_this_host_is_a_warning_with_where_it_was_looked_for(
     let done = titin(folder.path(), &["check", "model.ymmsl"]);
     assert_eq!(done.code, Some(0), "{}", done.out);
     assert!(
-        done.out.contains("model.ymmsl:7:3: warning: program \"p\" cannot be started on this host"),
+        done.out
+            .contains("model.ymmsl:7:3: warning: program \"p\" cannot be started on this host"),
         "{}",
         done.out
     );
     let place = folder.path().canonicalize().unwrap();
-    assert!(done.out.contains(&format!("{}/solver does not exist", place.display())), "{}", done.out);
+    assert!(
+        done.out
+            .contains(&format!("{}/solver does not exist", place.display())),
+        "{}",
+        done.out
+    );
     let done = titin(folder.path(), &["check", "--by-hand", "model.ymmsl"]);
     assert!(done.out.contains("nothing wrong"), "{}", done.out);
 }
@@ -127,7 +187,10 @@ programs:
   p: {executable: ./p}
 ";
     let folder = folder(exchange);
-    assert_eq!(titin(folder.path(), &["check", "model.ymmsl"]).code, Some(0));
+    assert_eq!(
+        titin(folder.path(), &["check", "model.ymmsl"]).code,
+        Some(0)
+    );
     let done = titin(folder.path(), &["check", "--strict", "model.ymmsl"]);
     assert_eq!(done.code, Some(2), "{}", done.out);
     assert!(done.out.contains("matching_timelines"), "{}", done.out);
@@ -138,7 +201,12 @@ fn a_file_that_is_not_there_is_named() {
     let folder = folder("");
     let done = titin(folder.path(), &["check", "nowhere.ymmsl"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.out.contains("nowhere.ymmsl: error: the file cannot be read"), "{}", done.out);
+    assert!(
+        done.out
+            .contains("nowhere.ymmsl: error: the file cannot be read"),
+        "{}",
+        done.out
+    );
 }
 
 #[test]
@@ -162,12 +230,21 @@ checkpoints: {at_end: true}
 resume: {a: no-such-file.pack}
 ",
     );
-    for words in [&["check", "model.ymmsl"][..], &["run", "model.ymmsl", "--run-dir", "run"]] {
+    for words in [
+        &["check", "model.ymmsl"][..],
+        &["run", "model.ymmsl", "--run-dir", "run"],
+    ] {
         let done = titin(folder.path(), words);
         assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
         let told = done.out + &done.err;
-        assert!(told.contains("cannot be resumed") && told.contains("begin anew"), "{told}");
-        assert!(told.contains("\"checkpoints\" has no effect") && told.contains("\"m.a\""), "{told}");
+        assert!(
+            told.contains("cannot be resumed") && told.contains("begin anew"),
+            "{told}"
+        );
+        assert!(
+            told.contains("\"checkpoints\" has no effect") && told.contains("\"m.a\""),
+            "{told}"
+        );
     }
     assert!(!folder.path().join("run").exists());
 }

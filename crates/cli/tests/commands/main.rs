@@ -31,7 +31,11 @@ fn titin(directory: &Path, arguments: &[&str]) -> Done {
         .output()
         .expect("the command starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Done { code: done.status.code(), out: text(done.stdout), err: text(done.stderr) }
+    Done {
+        code: done.status.code(),
+        out: text(done.stdout),
+        err: text(done.stderr),
+    }
 }
 
 /// A directory with a file `model.ymmsl`.

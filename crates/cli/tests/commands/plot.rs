@@ -43,11 +43,29 @@ pub(crate) fn shapes(svg: &str) -> Vec<Shape> {
         } else if line.starts_with("</g>") {
             open.pop().expect("a group is open");
         } else if let Some(element) = line.strip_prefix('<').filter(|rest| !rest.starts_with('/')) {
-            let element = element.split([' ', '>']).next().unwrap_or_default().to_owned();
-            let text =
-                line.split('>').nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default().to_owned();
-            let within = open.iter().map(|(_, name)| name.clone()).filter(|name| !name.is_empty()).collect();
-            shapes.push(Shape { element, class, within, line: line.to_owned(), text });
+            let element = element
+                .split([' ', '>'])
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            let text = line
+                .split('>')
+                .nth(1)
+                .and_then(|rest| rest.split('<').next())
+                .unwrap_or_default()
+                .to_owned();
+            let within = open
+                .iter()
+                .map(|(_, name)| name.clone())
+                .filter(|name| !name.is_empty())
+                .collect();
+            shapes.push(Shape {
+                element,
+                class,
+                within,
+                line: line.to_owned(),
+                text,
+            });
         }
     }
     assert!(open.is_empty(), "groups left open: {open:?}");
@@ -68,24 +86,40 @@ pub(crate) fn plot(directory: &Path, arguments: &[&str]) -> String {
     let boxes: Vec<&Shape> = shapes
         .iter()
         .filter(|s| {
-            s.element == "rect" && ["box", "frame"].contains(&s.class.as_str()) && !s.within.is_empty()
+            s.element == "rect"
+                && ["box", "frame"].contains(&s.class.as_str())
+                && !s.within.is_empty()
         })
         .collect();
     for (i, a) in boxes.iter().enumerate() {
         for b in &boxes[..i] {
             let nested = a.within.starts_with(&b.within) || b.within.starts_with(&a.within);
-            assert!(nested || apart(a.area(), b.area()), "{:?} lies on {:?}", a.within, b.within);
+            assert!(
+                nested || apart(a.area(), b.area()),
+                "{:?} lies on {:?}",
+                a.within,
+                b.within
+            );
         }
     }
-    let tags: Vec<&Shape> =
-        shapes.iter().filter(|s| s.class == "tag" && s.within.len() + boxes.len() > 0).collect();
+    let tags: Vec<&Shape> = shapes
+        .iter()
+        .filter(|s| s.class == "tag" && s.within.len() + boxes.len() > 0)
+        .collect();
     for tag in &tags {
         for leaf in boxes.iter().filter(|b| b.class == "box") {
-            assert!(apart(tag.area(), leaf.area()), "a filter lies on {:?}", leaf.within);
+            assert!(
+                apart(tag.area(), leaf.area()),
+                "a filter lies on {:?}",
+                leaf.within
+            );
         }
     }
-    let texts: Vec<([f64; 4], &str)> =
-        shapes.iter().filter(|s| s.element == "text").map(|s| (text_area(s), s.text.as_str())).collect();
+    let texts: Vec<([f64; 4], &str)> = shapes
+        .iter()
+        .filter(|s| s.element == "text")
+        .map(|s| (text_area(s), s.text.as_str()))
+        .collect();
     for (i, (a, name)) in texts.iter().enumerate() {
         for (b, other) in &texts[..i] {
             assert!(apart(*a, *b), "\"{name}\" lies on \"{other}\"");
@@ -112,7 +146,11 @@ fn text_area(shape: &Shape) -> [f64; 4] {
 }
 
 fn names<'a>(shapes: &'a [Shape], class: &str) -> Vec<&'a str> {
-    shapes.iter().filter(|s| s.class == class).filter_map(|s| Some(s.within.last()?.as_str())).collect()
+    shapes
+        .iter()
+        .filter(|s| s.class == class)
+        .filter_map(|s| Some(s.within.last()?.as_str()))
+        .collect()
 }
 
 #[test]
@@ -137,26 +175,44 @@ fn components_ports_and_conduits_of_an_example_are_drawn() {
             .find(|s| s.class.starts_with("symbol") && s.within.last().is_some_and(|n| n == port))
             .unwrap()
     };
-    assert_eq!(symbol("macro.state_out").element, "circle", "O_I is a circle");
+    assert_eq!(
+        symbol("macro.state_out").element,
+        "circle",
+        "O_I is a circle"
+    );
     assert_eq!(symbol("macro.state_in").element, "circle", "S is a circle");
-    assert_eq!(symbol("micro.initial_state").element, "path", "F_INIT is a diamond");
-    assert_eq!(symbol("micro.final_state").element, "path", "O_F is a diamond");
+    assert_eq!(
+        symbol("micro.initial_state").element,
+        "path",
+        "F_INIT is a diamond"
+    );
+    assert_eq!(
+        symbol("micro.final_state").element,
+        "path",
+        "O_F is a diamond"
+    );
     assert!(svg.contains(
         "<g class=\"conduit each-step\" data-from=\"macro.state_out\" data-to=\"micro.initial_state\">"
     ));
-    assert!(
-        svg.contains("<g class=\"conduit once\" data-from=\"micro.final_state\" data-to=\"macro.state_in\">")
-    );
+    assert!(svg.contains(
+        "<g class=\"conduit once\" data-from=\"micro.final_state\" data-to=\"macro.state_in\">"
+    ));
     assert!(svg.contains("<title id=\"title\">reaction_diffusion: a coupling graph of the components macro, micro and result and 3 conduits</title>"));
     assert!(svg.contains("prefers-color-scheme:dark"));
-    assert!(!svg.contains("href") && !svg.contains("url("), "the picture needs nothing else");
+    assert!(
+        !svg.contains("href") && !svg.contains("url("),
+        "the picture needs nothing else"
+    );
 }
 
 #[test]
 fn every_example_is_drawn_without_overlaps_and_always_the_same() {
     let examples = root().join("examples");
     let four = ["cavity/four.ymmsl", "cavity/cavity.ymmsl"];
-    let ensemble = ["ensemble/ensemble.ymmsl", "reaction-diffusion/c/micro.ymmsl"];
+    let ensemble = [
+        "ensemble/ensemble.ymmsl",
+        "reaction-diffusion/c/micro.ymmsl",
+    ];
     for files in [
         &four[..],
         &["drainage/split.ymmsl", "drainage/drainage.ymmsl"],
@@ -167,7 +223,10 @@ fn every_example_is_drawn_without_overlaps_and_always_the_same() {
     }
     let svg = plot(&examples, &ensemble);
     assert!(svg.contains(">micro [10]<"), "{svg}");
-    assert!(svg.contains(">states_out[]<"), "a port with a slot for each");
+    assert!(
+        svg.contains(">states_out[]<"),
+        "a port with a slot for each"
+    );
 }
 
 const FILTERS: &str = "\
@@ -192,18 +251,42 @@ fn filters_stand_before_the_receiver_and_ports_without_a_conduit_are_faint() {
     let folder = folder(FILTERS);
     let svg = plot(folder.path(), &["model.ymmsl"]);
     let shapes = shapes(&svg);
-    let mut filters: Vec<&str> =
-        shapes.iter().filter(|s| s.class == "filter").map(|s| s.text.as_str()).collect();
+    let mut filters: Vec<&str> = shapes
+        .iter()
+        .filter(|s| s.class == "filter")
+        .map(|s| s.text.as_str())
+        .collect();
     filters.sort_unstable();
-    assert_eq!(filters, ["astype(float32)", "last", "repeat", "scale(2.0, 0.5)", "zstd(3)"]);
-    assert!(svg.contains("<g class=\"port o_f absent\" data-name=\"macro.never\">"), "{svg}");
+    assert_eq!(
+        filters,
+        [
+            "astype(float32)",
+            "last",
+            "repeat",
+            "scale(2.0, 0.5)",
+            "zstd(3)"
+        ]
+    );
+    assert!(
+        svg.contains("<g class=\"port o_f absent\" data-name=\"macro.never\">"),
+        "{svg}"
+    );
     assert!(
         svg.contains("data-from=\"macro.probe\" data-to=\"other.probe last.state\""),
         "one sender, two receivers"
     );
     assert!(svg.contains("<circle class=\"tip\""), "a multicast forks");
-    let at = |text: &str| shapes.iter().find(|s| s.class == "filter" && s.text == text).unwrap().number("x");
-    assert!(at("zstd(3)") < at("astype(float32)"), "in the order in which messages pass");
+    let at = |text: &str| {
+        shapes
+            .iter()
+            .find(|s| s.class == "filter" && s.text == text)
+            .unwrap()
+            .number("x")
+    };
+    assert!(
+        at("zstd(3)") < at("astype(float32)"),
+        "in the order in which messages pass"
+    );
 }
 
 const NESTED: &str = "\
@@ -233,17 +316,33 @@ fn a_model_inside_a_model_is_a_frame_with_its_ports() {
     assert_eq!(names(&shapes, "frame"), ["cell"]);
     assert_eq!(names(&shapes, "box"), ["macro", "cell.a", "cell.b"]);
     let find = |name: &str, class: &str| {
-        shapes.iter().find(|s| s.class == class && s.within.last().is_some_and(|n| n == name)).unwrap().area()
+        shapes
+            .iter()
+            .find(|s| s.class == class && s.within.last().is_some_and(|n| n == name))
+            .unwrap()
+            .area()
     };
     let (frame, inner) = (find("cell", "frame"), find("cell.a", "box"));
-    assert!(frame[0] < inner[0] && frame[1] < inner[1] && frame[2] > inner[2] && frame[3] > inner[3]);
+    assert!(
+        frame[0] < inner[0] && frame[1] < inner[1] && frame[2] > inner[2] && frame[3] > inner[3]
+    );
     assert!(svg.contains("data-from=\"cell.start\" data-to=\"cell.a.start\""));
     assert!(svg.contains(">cell [4][3]<"));
-    assert!(svg.contains(">other<") && !svg.contains(">q<"), "the custom implementation is named");
-    assert_eq!(svg.matches("data-name=\"cell.start\"").count(), 1, "a port of a frame is drawn once");
+    assert!(
+        svg.contains(">other<") && !svg.contains(">q<"),
+        "the custom implementation is named"
+    );
+    assert_eq!(
+        svg.matches("data-name=\"cell.start\"").count(),
+        1,
+        "a port of a frame is drawn once"
+    );
 
     let alone = plot(folder.path(), &["model.ymmsl", "-m", "inner"]);
-    assert!(alone.contains("<g class=\"outer port f_init\" data-name=\"start\">"), "{alone}");
+    assert!(
+        alone.contains("<g class=\"outer port f_init\" data-name=\"start\">"),
+        "{alone}"
+    );
 }
 
 #[test]
@@ -251,13 +350,30 @@ fn the_map_of_scales_has_rectangles_from_step_to_total() {
     let example = root().join("examples/reaction-diffusion");
     let svg = plot(&example, &["--scales", "model.ymmsl", "scales.ymmsl"]);
     let shapes = shapes(&svg);
-    let area = |name: &str| shapes.iter().find(|s| s.class == "area" && s.within == [name]).unwrap().area();
+    let area = |name: &str| {
+        shapes
+            .iter()
+            .find(|s| s.class == "area" && s.within == [name])
+            .unwrap()
+            .area()
+    };
     let (macro_area, micro) = (area("macro"), area("micro"));
-    assert!((micro[2] - macro_area[0]).abs() <= 1.0, "the micro model's total is the macro model's step");
+    assert!(
+        (micro[2] - macro_area[0]).abs() <= 1.0,
+        "the micro model's total is the macro model's step"
+    );
     assert!(macro_area[1] < micro[1], "the macro model is larger");
-    let mark = |text: &str| shapes.iter().find(|s| s.class == "mark" && s.text == text).unwrap();
+    let mark = |text: &str| {
+        shapes
+            .iter()
+            .find(|s| s.class == "mark" && s.text == text)
+            .unwrap()
+    };
     let hour = mark("1 h").number("x");
-    assert!(macro_area[0] < hour && hour < macro_area[2], "6 min to 40 h");
+    assert!(
+        macro_area[0] < hour && hour < macro_area[2],
+        "6 min to 40 h"
+    );
     assert!(mark("1 cm").number("y") > macro_area[1]);
     assert!(svg.contains("<g class=\"coupling\" data-between=\"macro\" data-and=\"micro\">"));
     assert!(svg.contains("without scales: result"));
@@ -268,25 +384,46 @@ fn a_map_without_scales_is_refused_with_an_example() {
     let folder = folder(FILTERS);
     let done = titin(folder.path(), &["plot", "--scales", "model.ymmsl"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("macro: {dt: 1 s, total: 1 h"), "{}", done.err);
+    assert!(
+        done.err.contains("macro: {dt: 1 s, total: 1 h"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]
 fn the_picture_goes_to_a_file_or_the_reason_is_told() {
     let folder = folder(FILTERS);
     let done = titin(folder.path(), &["plot", "model.ymmsl", "-o", "m.svg"]);
-    assert_eq!((done.code, done.out.as_str()), (Some(0), ""), "{}", done.err);
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (Some(0), ""),
+        "{}",
+        done.err
+    );
     let svg = std::fs::read_to_string(folder.path().join("m.svg")).unwrap();
     assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
 
-    let done = titin(folder.path(), &["plot", "model.ymmsl", "-o", "no/such/folder.svg"]);
+    let done = titin(
+        folder.path(),
+        &["plot", "model.ymmsl", "-o", "no/such/folder.svg"],
+    );
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("no/such/folder.svg cannot be written"), "{}", done.err);
+    assert!(
+        done.err.contains("no/such/folder.svg cannot be written"),
+        "{}",
+        done.err
+    );
 
     let wrong = crate::folder(&FILTERS.replace("macro.out:", "macro.oot:"));
     let done = titin(wrong.path(), &["plot", "model.ymmsl"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("did you mean \"out\"?"), "{}{}", done.out, done.err);
+    assert!(
+        done.err.contains("did you mean \"out\"?"),
+        "{}{}",
+        done.out,
+        done.err
+    );
 }
 
 #[test]
@@ -301,15 +438,27 @@ fn names_with_markup_stay_names() {
 #[test]
 fn the_pictures_in_the_docs_are_what_the_command_draws() {
     let example = root().join("examples/reaction-diffusion");
-    let graph = ["plot", "model.ymmsl", "python/macro.ymmsl", "fortran/micro.ymmsl"];
+    let graph = [
+        "plot",
+        "model.ymmsl",
+        "python/macro.ymmsl",
+        "fortran/micro.ymmsl",
+    ];
     let map = ["plot", "--scales", "model.ymmsl", "scales.ymmsl"];
-    for (name, words) in [("reaction-diffusion", &graph[..]), ("reaction-diffusion-scales", &map)] {
-        let kept = std::fs::read_to_string(root().join(format!("docs/pictures/{name}.svg"))).unwrap();
+    for (name, words) in [
+        ("reaction-diffusion", &graph[..]),
+        ("reaction-diffusion-scales", &map),
+    ] {
+        let kept =
+            std::fs::read_to_string(root().join(format!("docs/pictures/{name}.svg"))).unwrap();
         let words_again = format!(
             "in examples/reaction-diffusion: titin {} -o ../../docs/pictures/{name}.svg",
             words.join(" ")
         );
-        assert!(titin(&example, words).out == kept, "the picture is out of date; {words_again}");
+        assert!(
+            titin(&example, words).out == kept,
+            "the picture is out of date; {words_again}"
+        );
     }
 }
 
@@ -318,36 +467,61 @@ fn what_nobody_could_read_is_not_drawn() {
     let components: String = (0..2001)
         .map(|n| format!("      c{n}: {{description: d, ports: {{}}, implementation: p}}\n"))
         .collect();
-    let folder = folder(&format!("ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n{components}"));
+    let folder = folder(&format!(
+        "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n{components}"
+    ));
     let done = titin(folder.path(), &["plot", "model.ymmsl"]);
     assert_eq!(done.code, Some(2), "{}", done.err);
-    assert!(done.err.contains("2001 components") && done.err.contains("-m"), "{}", done.err);
+    assert!(
+        done.err.contains("2001 components") && done.err.contains("-m"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]
 fn a_picture_is_not_written_under_a_name_that_says_it_is_something_else() {
-    let folder =
-        folder("ymmsl_version: v0.2\nmodels: {m: {components: {a: {implementation: titin.sink}}}}\n");
-    let commands =
-        [&["plot", "model.ymmsl", "-o"][..], &["profile", "nowhere", "--plot"], &["bench", "--plot"]];
+    let folder = folder(
+        "ymmsl_version: v0.2\nmodels: {m: {components: {a: {implementation: titin.sink}}}}\n",
+    );
+    let commands = [
+        &["plot", "model.ymmsl", "-o"][..],
+        &["profile", "nowhere", "--plot"],
+        &["bench", "--plot"],
+    ];
     for command in commands {
         for name in ["x.pdf", "x.PNG", "x.svg.txt"] {
             let done = titin(folder.path(), &[command, &[name]].concat());
             assert_eq!(done.code, Some(2), "{}", done.out);
             let told = done.err.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(told.contains(&format!("{name} would be no .")), "{told}");
-            assert!(told.contains("titin draws SVG") && told.contains("rsvg-convert"), "{told}");
+            assert!(
+                told.contains("titin draws SVG") && told.contains("rsvg-convert"),
+                "{told}"
+            );
             assert!(!folder.path().join(name).exists());
         }
     }
     for name in ["x.svg", "x.SVG", "x"] {
         let done = titin(folder.path(), &["plot", "model.ymmsl", "-o", name]);
         assert_eq!(done.code, Some(0), "{}", done.err);
-        assert!(std::fs::read_to_string(folder.path().join(name)).unwrap().starts_with("<svg"));
+        assert!(
+            std::fs::read_to_string(folder.path().join(name))
+                .unwrap()
+                .starts_with("<svg")
+        );
     }
     let done = titin(
         folder.path(),
-        &["plot", "--schedule", "--json", "-o", "x.json", "from: {shape: [8], grid: [2]}", "to: {grid: [4]}"],
+        &[
+            "plot",
+            "--schedule",
+            "--json",
+            "-o",
+            "x.json",
+            "from: {shape: [8], grid: [2]}",
+            "to: {grid: [4]}",
+        ],
     );
     assert_eq!(done.code, Some(0), "{}", done.err);
 }

@@ -69,7 +69,9 @@ INSERT INTO port_operators VALUES (4, 'O_F');
 fn run_directory(statements: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();
-    statements.iter().for_each(|text| database.execute_batch(text).unwrap());
+    statements
+        .iter()
+        .for_each(|text| database.execute_batch(text).unwrap());
     folder
 }
 
@@ -81,23 +83,37 @@ fn profile(folder: &Path, arguments: &[&str]) -> String {
 
 /// The words of the line that begins with this one.
 fn line<'a>(text: &'a str, name: &str) -> &'a str {
-    text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in {text}"))
+    text.lines()
+        .find(|line| line.starts_with(name))
+        .unwrap_or_else(|| panic!("{name} in {text}"))
 }
 
 #[test]
 fn a_table_says_where_the_time_of_each_instance_went() {
     let folder = run_directory(&[MUSCLE3, TITIN]);
     let text = profile(folder.path(), &[]);
-    assert!(text.starts_with("demo on here, 4.50 s from start to end: done\n"), "{text}");
+    assert!(
+        text.starts_with("demo on here, 4.50 s from start to end: done\n"),
+        "{text}"
+    );
     let words: Vec<&str> = line(&text, "macro ").split_whitespace().collect();
     let expected = "macro 4.00 s 3.00 s 75 % 250 ms 6 % 750 ms 19 % 500 ms";
     assert_eq!(words.join(" "), expected);
-    let conduit = line(&text, "macro.out[0]").split_whitespace().collect::<Vec<_>>().join(" ");
+    let conduit = line(&text, "macro.out[0]")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     assert_eq!(
         conduit,
         "macro.out[0] micro[0].in tcp, 8 streams 10 64.0 MB 1.25 s 500 ms 1.00 kB 128, raised 2×"
     );
-    let region = text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let region = text
+        .lines()
+        .last()
+        .unwrap()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     assert_eq!(region, "macro solve 2.00 s 50 % 20 100 ms");
     assert!(!text.contains('\x1b'), "plain in a pipe");
 }
@@ -106,13 +122,22 @@ fn a_table_says_where_the_time_of_each_instance_went() {
 fn the_same_figures_are_there_for_machines() {
     let folder = run_directory(&[MUSCLE3, TITIN]);
     let json: Value = serde_json::from_str(&profile(folder.path(), &["--json"])).unwrap();
-    assert_eq!((&json["run"]["model"], &json["traced"]), (&"demo".into(), &false.into()));
+    assert_eq!(
+        (&json["run"]["model"], &json["traced"]),
+        (&"demo".into(), &false.into())
+    );
     let own = &json["instances"][0];
-    assert_eq!((&own["name"], &own["compute"], &own["blocked"]), (&"macro".into(), &3.0.into(), &0.5.into()));
+    assert_eq!(
+        (&own["name"], &own["compute"], &own["blocked"]),
+        (&"macro".into(), &3.0.into(), &0.5.into())
+    );
     assert_eq!(own["cores"], serde_json::json!([2, 3]));
     // An estimate that cannot be is cut to what is left.
     assert_eq!(
-        (&json["instances"][1]["sending"], &json["instances"][1]["compute"]),
+        (
+            &json["instances"][1]["sending"],
+            &json["instances"][1]["compute"]
+        ),
         (&2.25.into(), &0.0.into())
     );
     assert_eq!(
@@ -124,7 +149,10 @@ fn the_same_figures_are_there_for_machines() {
     let folder = run_directory(&[MUSCLE3, TITIN, "UPDATE totals SET waiting = 900.0"]);
     let json: Value = serde_json::from_str(&profile(folder.path(), &["--json"])).unwrap();
     assert_eq!(
-        (&json["instances"][1]["waiting"], &json["instances"][1]["compute"]),
+        (
+            &json["instances"][1]["waiting"],
+            &json["instances"][1]["compute"]
+        ),
         (&3.5.into(), &0.0.into())
     );
 }
@@ -139,7 +167,10 @@ fn messages_that_had_to_leave_shared_memory_are_told_with_what_to_do() {
     database.execute_batch(count).unwrap();
     let text = profile(folder.path(), &[]);
     let told = line(&text, "macro.out[0] to micro[0].in: ");
-    assert!(told.contains(": 3 of 10 messages went by a socket, copied, since no shared memory"), "{told}");
+    assert!(
+        told.contains(": 3 of 10 messages went by a socket, copied, since no shared memory"),
+        "{told}"
+    );
     assert!(
         told.ends_with("TITIN_SHARED_MEMORY in the environment of macro sets how much that is"),
         "{told}"
@@ -153,8 +184,16 @@ fn messages_that_had_to_leave_shared_memory_are_told_with_what_to_do() {
     database.execute_batch(&off).unwrap();
     let text = profile(folder.path(), &[]);
     let told = line(&text, "macro.out[0] to micro[0].in: ");
-    assert!(told.ends_with(&format!(": 3 of 10 messages went by a socket, copied, since {why}")), "{told}");
-    assert!(!text.contains("no shared memory was left") && text.matches(why).count() == 1, "{text}");
+    assert!(
+        told.ends_with(&format!(
+            ": 3 of 10 messages went by a socket, copied, since {why}"
+        )),
+        "{told}"
+    );
+    assert!(
+        !text.contains("no shared memory was left") && text.matches(why).count() == 1,
+        "{text}"
+    );
 }
 
 #[test]
@@ -162,14 +201,23 @@ fn long_tables_are_cut_and_say_so() {
     let folder = run_directory(&[MUSCLE3, TITIN]);
     let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();
     for n in 0..60 {
-        let row = format!("INSERT INTO conduits VALUES ({}, 1, 'many', {n}, 2, 'in{n}', NULL, 64, 0)", n + 2);
+        let row = format!(
+            "INSERT INTO conduits VALUES ({}, 1, 'many', {n}, 2, 'in{n}', NULL, 64, 0)",
+            n + 2
+        );
         database.execute_batch(&row).unwrap();
     }
     let text = profile(folder.path(), &[]);
-    assert!(text.contains("and 22 more conduits; --all shows them"), "{text}");
+    assert!(
+        text.contains("and 22 more conduits; --all shows them"),
+        "{text}"
+    );
     assert!(text.contains("macro.out[0]"), "the busiest are shown");
     let all = profile(folder.path(), &["--all"]);
-    assert!(!all.contains("more conduits") && all.contains("in59"), "{all}");
+    assert!(
+        !all.contains("more conduits") && all.contains("in59"),
+        "{all}"
+    );
 }
 
 #[test]
@@ -179,7 +227,12 @@ fn a_timeline_links_the_send_and_the_receive_of_a_message() {
     let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
     let timeline: Value = serde_json::from_str(&text).unwrap();
     let events = timeline["traceEvents"].as_array().unwrap();
-    let find = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
+    let find = |phase: &str| {
+        events
+            .iter()
+            .filter(|event| event["ph"] == phase)
+            .collect::<Vec<_>>()
+    };
     let tracks: Vec<&str> = events
         .iter()
         .filter(|e| e["name"] == "thread_name")
@@ -189,14 +242,24 @@ fn a_timeline_links_the_send_and_the_receive_of_a_message() {
 
     let slices = find("X");
     assert_eq!(slices.len(), 5);
-    let send = slices.iter().find(|slice| slice["name"] == "send out[0]").unwrap();
+    let send = slices
+        .iter()
+        .find(|slice| slice["name"] == "send out[0]")
+        .unwrap();
     assert_eq!(
         (send["ts"].as_f64(), send["dur"].as_f64()),
         (Some(1e6), Some(5e5)),
         "microseconds since the first event"
     );
-    assert_eq!((&send["args"]["bytes"], &send["args"]["timestamp"]), (&800.into(), &0.5.into()));
-    assert!(slices.iter().any(|slice| slice["name"] == "solve" && slice["cat"] == "region"));
+    assert_eq!(
+        (&send["args"]["bytes"], &send["args"]["timestamp"]),
+        (&800.into(), &0.5.into())
+    );
+    assert!(
+        slices
+            .iter()
+            .any(|slice| slice["name"] == "solve" && slice["cat"] == "region")
+    );
 
     // The message that was received has an arrow; the one that was not has none.
     let (starts, ends) = (find("s"), find("f"));
@@ -204,14 +267,18 @@ fn a_timeline_links_the_send_and_the_receive_of_a_message() {
     assert_eq!(starts[0]["id"], ends[0]["id"]);
     assert_eq!((&starts[0]["tid"], &ends[0]["tid"]), (&1.into(), &2.into()));
     assert_eq!(starts[0]["ts"], send["ts"]);
-    let receive = slices.iter().find(|slice| slice["name"] == "receive in").unwrap();
+    let receive = slices
+        .iter()
+        .find(|slice| slice["name"] == "receive in")
+        .unwrap();
     assert_eq!(ends[0]["ts"], receive["ts"]);
     assert!(receive["dur"].as_f64() > Some(0.0), "a slice to point at");
 }
 
 #[test]
 fn a_timeline_says_from_where_on_nothing_is_known_of_an_instance_that_was_killed() {
-    let killed = "DELETE FROM totals WHERE instance_oid = 2; INSERT INTO instances VALUES (3, 'late')";
+    let killed =
+        "DELETE FROM totals WHERE instance_oid = 2; INSERT INTO instances VALUES (3, 'late')";
     let folder = run_directory(&[MUSCLE3, TITIN, TRACE, killed]);
     assert_eq!(profile(folder.path(), &["--timeline", "out.json"]), "");
     let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
@@ -220,18 +287,38 @@ fn a_timeline_says_from_where_on_nothing_is_known_of_an_instance_that_was_killed
     let tracks: Vec<(i64, &str)> = events
         .iter()
         .filter(|e| e["name"] == "thread_name")
-        .map(|e| (e["tid"].as_i64().unwrap(), e["args"]["name"].as_str().unwrap()))
+        .map(|e| {
+            (
+                e["tid"].as_i64().unwrap(),
+                e["args"]["name"].as_str().unwrap(),
+            )
+        })
         .collect();
-    let unknown = [(2, "micro[0] (its end is not known)"), (3, "late (its end is not known)")];
+    let unknown = [
+        (2, "micro[0] (its end is not known)"),
+        (3, "late (its end is not known)"),
+    ];
     assert_eq!(tracks, [&[(1, "macro")][..], &unknown].concat());
     let marks: Vec<_> = events.iter().filter(|event| event["ph"] == "i").collect();
-    let ends = events.iter().filter(|event| event["ph"] == "X" && event["tid"] == 2);
-    let last = ends.map(|e| e["ts"].as_f64().unwrap() + e["dur"].as_f64().unwrap()).fold(0.0, f64::max);
+    let ends = events
+        .iter()
+        .filter(|event| event["ph"] == "X" && event["tid"] == 2);
+    let last = ends
+        .map(|e| e["ts"].as_f64().unwrap() + e["dur"].as_f64().unwrap())
+        .fold(0.0, f64::max);
     assert_eq!(marks.len(), 2, "{marks:?}");
     assert_eq!(marks[0]["tid"], 2);
     // A row that takes no time is drawn as one of a nanosecond.
-    assert!((marks[0]["ts"].as_f64().unwrap() - last).abs() <= 0.0011, "{marks:?} {last}");
-    assert!(marks[1]["name"].as_str().unwrap().starts_with("nothing is known from here on: it was killed"));
+    assert!(
+        (marks[0]["ts"].as_f64().unwrap() - last).abs() <= 0.0011,
+        "{marks:?} {last}"
+    );
+    assert!(
+        marks[1]["name"]
+            .as_str()
+            .unwrap()
+            .starts_with("nothing is known from here on: it was killed")
+    );
 }
 
 #[test]
@@ -250,14 +337,24 @@ fn picture(folder: &Path) -> String {
 
 /// Class and width of each bar of an instance.
 fn stretches(svg: &str, instance: &str) -> Vec<(String, i32)> {
-    let from = svg.find(&format!("data-name=\"{instance}\"")).expect("the instance is drawn");
+    let from = svg
+        .find(&format!("data-name=\"{instance}\""))
+        .expect("the instance is drawn");
     let row = svg[from..].split("<g class=\"instance\"").next().unwrap();
     let value = |line: &str, name: &str| {
-        line.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next()).map(str::to_owned)
+        line.split(&format!(" {name}=\""))
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .map(str::to_owned)
     };
     row.lines()
         .filter(|line| line.contains("<rect"))
-        .map(|line| (value(line, "class").unwrap(), value(line, "width").unwrap().parse().unwrap()))
+        .map(|line| {
+            (
+                value(line, "class").unwrap(),
+                value(line, "width").unwrap().parse().unwrap(),
+            )
+        })
         .collect()
 }
 
@@ -277,10 +374,17 @@ fn bars_are_as_long_as_their_times() {
 fn a_traced_run_is_drawn_as_a_timeline() {
     let folder = run_directory(&[MUSCLE3, TITIN, TRACE]);
     let svg = picture(folder.path());
-    let stretches =
-        |instance: &str| stretches(&svg, instance).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>();
+    let stretches = |instance: &str| {
+        stretches(&svg, instance)
+            .into_iter()
+            .map(|(kind, _)| kind)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(stretches("macro"), ["compute", "send", "compute"]);
-    assert_eq!(stretches("micro[0]"), ["wait", "compute", "send", "compute"]);
+    assert_eq!(
+        stretches("micro[0]"),
+        ["wait", "compute", "send", "compute"]
+    );
 }
 
 #[test]
@@ -292,8 +396,14 @@ fn a_profile_of_muscle3_is_read_too() {
             .map(|key| json["instances"][i][key].as_f64().unwrap())
     };
     // From being connected to shutting down.
-    for (i, expected) in [[3.9, 0.0, 0.0, 0.25, 3.65], [2.0, 1.5, 0.5, 0.0, 0.0]].into_iter().enumerate() {
-        let near = times(i).iter().zip(expected).all(|(time, expected)| (time - expected).abs() < 1e-9);
+    for (i, expected) in [[3.9, 0.0, 0.0, 0.25, 3.65], [2.0, 1.5, 0.5, 0.0, 0.0]]
+        .into_iter()
+        .enumerate()
+    {
+        let near = times(i)
+            .iter()
+            .zip(expected)
+            .all(|(time, expected)| (time - expected).abs() < 1e-9);
         assert!(near, "{:?} and {expected:?}", times(i));
     }
     assert!(json["run"].is_null() && json["traced"] == true);
@@ -303,8 +413,12 @@ fn a_profile_of_muscle3_is_read_too() {
     let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
     let timeline: Value = serde_json::from_str(&text).unwrap();
     // Its tables do not say where a message goes, so there are tracks and no arrows.
-    let phases: Vec<&str> =
-        timeline["traceEvents"].as_array().unwrap().iter().filter_map(|e| e["ph"].as_str()).collect();
+    let phases: Vec<&str> = timeline["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|e| e["ph"].as_str())
+        .collect();
     assert_eq!(phases.iter().filter(|phase| **phase == "X").count(), 7);
     assert!(!phases.contains(&"s"));
     assert!(picture(folder.path()).contains("data-name=\"micro[0]\""));
@@ -326,7 +440,10 @@ fn what_is_no_profile_is_refused_with_the_reason() {
     )
     .unwrap();
     assert!(refused("text").contains("cannot be read as a profile"));
-    Connection::open(folder.path().join("other")).unwrap().execute_batch("CREATE TABLE x (y)").unwrap();
+    Connection::open(folder.path().join("other"))
+        .unwrap()
+        .execute_batch("CREATE TABLE x (y)")
+        .unwrap();
     assert!(refused("other").contains("not a profile of titin or MUSCLE3"));
     let future = run_directory(&[MUSCLE3, TITIN, "UPDATE titin_format SET major_version = 9"]);
     let done = titin(future.path(), &["profile", "."]);
@@ -342,7 +459,9 @@ fn plotted(folder: &Path, run: &str) -> PathBuf {
 
 /// The program of the tests of `titin run`.
 fn actor() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_titin")).with_file_name("examples").join("actor")
+    Path::new(env!("CARGO_BIN_EXE_titin"))
+        .with_file_name("examples")
+        .join("actor")
 }
 
 #[test]
@@ -358,7 +477,10 @@ fn a_real_run_has_a_profile_that_adds_up() {
         program("micro")
     ));
     for (directory, words) in [("plain", &["run"][..]), ("traced", &["run", "--trace"])] {
-        let done = titin(folder.path(), &[words, &["model.ymmsl", "--run-dir", directory]].concat());
+        let done = titin(
+            folder.path(),
+            &[words, &["model.ymmsl", "--run-dir", directory]].concat(),
+        );
         assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
         let done = titin(folder.path(), &["profile", directory, "--json"]);
         assert_eq!(done.code, Some(0), "{}", done.err);
@@ -368,27 +490,50 @@ fn a_real_run_has_a_profile_that_adds_up() {
             let [total, compute, waiting, sending, blocked] =
                 ["total", "compute", "waiting", "sending", "blocked"]
                     .map(|key| instance[key].as_f64().unwrap());
-            assert!((compute + waiting + sending - total).abs() < 1e-6, "{instance}");
+            assert!(
+                (compute + waiting + sending - total).abs() < 1e-6,
+                "{instance}"
+            );
             assert!(total > 0.0 && blocked <= sending, "{instance}");
         }
         for conduit in json["conduits"].as_array().unwrap() {
-            assert_eq!((&conduit["messages"], &conduit["medium"]), (&6.into(), &"shm".into()), "{conduit}");
+            assert_eq!(
+                (&conduit["messages"], &conduit["medium"]),
+                (&6.into(), &"shm".into()),
+                "{conduit}"
+            );
         }
     }
-    let done = titin(folder.path(), &["profile", "traced", "--timeline", "out.json"]);
+    let done = titin(
+        folder.path(),
+        &["profile", "traced", "--timeline", "out.json"],
+    );
     assert_eq!(done.code, Some(0), "{}", done.err);
     let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
     let timeline: Value = serde_json::from_str(&text).unwrap();
     let ends = |phase: &str| -> BTreeMap<String, f64> {
-        let events = timeline["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == phase);
-        events.map(|end| (end["id"].to_string(), end["ts"].as_f64().unwrap())).collect()
+        let events = timeline["traceEvents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|event| event["ph"] == phase);
+        events
+            .map(|end| (end["id"].to_string(), end["ts"].as_f64().unwrap()))
+            .collect()
     };
     let (sent, received) = (ends("s"), ends("f"));
-    assert_eq!((sent.len(), received.len()), (12, 12), "an arrow for each message");
+    assert_eq!(
+        (sent.len(), received.len()),
+        (12, 12),
+        "an arrow for each message"
+    );
     assert!(
         sent.iter().all(|(message, at)| *at <= received[message]),
         "no message arrives before it is sent"
     );
     let svg = std::fs::read_to_string(plotted(folder.path(), "traced")).unwrap();
-    assert!(svg.contains(">join and leave<") == svg.contains("class=\"set\""), "the legend has what is seen");
+    assert!(
+        svg.contains(">join and leave<") == svg.contains("class=\"set\""),
+        "the legend has what is seen"
+    );
 }

@@ -76,7 +76,9 @@ fn play(role: &str, at: &dyn Fn(&str)) -> Result<()> {
         _ => {
             instance.log(20, "off we go");
             let (output, input) = (instance.port("out")?, instance.port("back")?);
-            let step = instance.find_setting("dt").map_or(Ok(1.0), |_| instance.setting("dt")?.as_f64())?;
+            let step = instance
+                .find_setting("dt")
+                .map_or(Ok(1.0), |_| instance.setting("dt")?.as_f64())?;
             while instance.reuse()? {
                 for number in 0..STEPS {
                     let time = f64::from(number) * step;
@@ -115,13 +117,20 @@ fn misbehave(what: &str) {
         // A child of its own session, which outlives it.
         "fork" => {
             let shell = "setsid sleep 1000 & echo $! > child.pid";
-            let status = Command::new("sh").args(["-c", shell]).status().expect("a shell starts");
+            let status = Command::new("sh")
+                .args(["-c", shell])
+                .status()
+                .expect("a shell starts");
             assert!(status.success());
         }
         // A child that begins another and ends, again and again, as daemons do; for a while only, lest tests leak.
         "chain" => {
-            std::fs::write("chain.sh", "[ $1 -gt 0 ] && sh \"$0\" $(($1 - 1)) &\n").expect("a file");
-            let status = Command::new("sh").args(["chain.sh", "20000"]).status().expect("a shell starts");
+            std::fs::write("chain.sh", "[ $1 -gt 0 ] && sh \"$0\" $(($1 - 1)) &\n")
+                .expect("a file");
+            let status = Command::new("sh")
+                .args(["chain.sh", "20000"])
+                .status()
+                .expect("a shell starts");
             assert!(status.success());
         }
         "chainwait" => {
@@ -138,7 +147,9 @@ fn misbehave(what: &str) {
 
 fn signal(name: &str) {
     let own = std::process::id().to_string();
-    let _ = Command::new("kill").args([&format!("-{name}"), &own]).status();
+    let _ = Command::new("kill")
+        .args([&format!("-{name}"), &own])
+        .status();
 }
 
 fn hang() -> ! {

@@ -11,20 +11,31 @@ fn every_death_in_the_middle_is_named_first_and_its_peer_second() {
         ("middle:forkkill", "macro was ended by SIGKILL"),
         ("middle:abort", "macro was ended by SIGABRT"),
         ("middle:exit3", "macro ended with exit code 3"),
-        ("middle:exit0", "macro ended with exit code 0, but without closing its instance"),
+        (
+            "middle:exit0",
+            "macro ended with exit code 0, but without closing its instance",
+        ),
         ("middle:panic", "macro reported an error: "),
     ] {
         let stage = Stage::pair(&format!("macro, '{fault}'"), "micro", "");
         let done = stage.run();
         done.assert_failed(told);
         assert!(
-            done.err.contains("Affected: micro: the run has failed because of macro"),
+            done.err
+                .contains("Affected: micro: the run has failed because of macro"),
             "{fault}: {}",
             done.err
         );
-        assert!(done.err.contains("| about to: ") || fault.ends_with("panic"), "{}", done.err);
+        assert!(
+            done.err.contains("| about to: ") || fault.ends_with("panic"),
+            "{}",
+            done.err
+        );
         let stderr = fs::read_to_string(stage.instance("micro", "stderr.txt")).unwrap();
-        assert!(stderr.contains("macro"), "{fault}: the peer's own error names the culprit: {stderr}");
+        assert!(
+            stderr.contains("macro"),
+            "{fault}: the peer's own error names the culprit: {stderr}"
+        );
     }
 }
 
@@ -37,30 +48,54 @@ fn who_leaves_in_the_middle_of_a_use_is_named_first_and_not_who_waits_for_it() {
             "micro left its peers waiting: a use has ended in which nothing was sent on O_F port",
         );
         assert!(done.err.contains("Affected: macro: "), "{}", done.err);
-        assert!(!done.err.contains("of its log:"), "the warning is told once: {}", done.err);
+        assert!(
+            !done.err.contains("of its log:"),
+            "the warning is told once: {}",
+            done.err
+        );
     }
 }
 
 #[test]
 fn a_death_before_joining_or_after_the_coupling_is_told_as_such() {
     for (fault, told) in [
-        ("before:exit0", "micro ended with exit code 0 before it had joined the run"),
+        (
+            "before:exit0",
+            "micro ended with exit code 0 before it had joined the run",
+        ),
         ("before:kill", "micro was ended by SIGKILL"),
         ("before:abort", "micro was ended by SIGABRT"),
-        ("after:exit3", "micro ended with exit code 3 after it had finished its coupling"),
+        (
+            "after:exit3",
+            "micro ended with exit code 3 after it had finished its coupling",
+        ),
     ] {
-        Stage::pair("macro", &format!("micro, '{fault}'"), "").run().assert_failed(told);
+        Stage::pair("macro", &format!("micro, '{fault}'"), "")
+            .run()
+            .assert_failed(told);
     }
 }
 
 #[test]
 fn a_program_that_cannot_be_started_is_explained() {
-    let stage =
-        Stage::programs("{executable: ./missing}", "{executable: sh, args: [-c, 'exec sleep 1000']}", "");
+    let stage = Stage::programs(
+        "{executable: ./missing}",
+        "{executable: sh, args: [-c, 'exec sleep 1000']}",
+        "",
+    );
     let done = stage.run();
     done.assert_failed("macro could not be started: ");
-    assert!(done.err.contains("relative paths begin at the description"), "{}", done.err);
-    assert!(done.err.contains("Affected: micro: was not started any more"), "{}", done.err);
+    assert!(
+        done.err.contains("relative paths begin at the description"),
+        "{}",
+        done.err
+    );
+    assert!(
+        done.err
+            .contains("Affected: micro: was not started any more"),
+        "{}",
+        done.err
+    );
     assert!(!stage.instance("micro", "").exists());
 }
 
@@ -68,11 +103,23 @@ fn a_program_that_cannot_be_started_is_explained() {
 fn a_program_that_never_calls_titin_is_noticed() {
     let stage = Stage::programs("{executable: 'true'}", "{executable: 'true'}", "");
     let done = stage.run();
-    assert!(done.err.contains("before it had joined the run"), "{}", done.err);
+    assert!(
+        done.err.contains("before it had joined the run"),
+        "{}",
+        done.err
+    );
     let hangs = "{executable: sleep, args: ['1000']}";
-    let stage = Stage::programs(hangs, hangs, "titin: {register_timeout: 300 ms, grace: 100 ms}");
+    let stage = Stage::programs(
+        hangs,
+        hangs,
+        "titin: {register_timeout: 300 ms, grace: 100 ms}",
+    );
     let done = stage.run();
-    assert!(done.err.contains("did not join the run within 0.3 s"), "{}", done.err);
+    assert!(
+        done.err.contains("did not join the run within 0.3 s"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]
@@ -84,10 +131,18 @@ fn a_port_misspelt_in_the_program_is_told_with_both_names() {
 
 #[test]
 fn whoever_is_in_its_own_code_gets_the_grace_period_and_no_more() {
-    let stage = Stage::pair("macro, 'before:hang'", "micro, 'joined:kill'", "titin: {grace: 200 ms}");
+    let stage = Stage::pair(
+        "macro, 'before:hang'",
+        "micro, 'joined:kill'",
+        "titin: {grace: 200 ms}",
+    );
     let done = stage.run();
     done.assert_failed("micro was ended by SIGKILL");
-    assert!(done.err.contains("Affected: macro: was made to end"), "{}", done.err);
+    assert!(
+        done.err.contains("Affected: macro: was made to end"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]
@@ -99,7 +154,12 @@ fn ctrl_c_ends_the_run_with_its_own_code() {
         kill(signal, &child.pid());
         let done = finish(child);
         assert_eq!(done.code(), Some(130), "{}", done.err);
-        assert!(done.err.contains(&format!("the user ended the run (SIG{signal})")), "{}", done.err);
+        assert!(
+            done.err
+                .contains(&format!("the user ended the run (SIG{signal})")),
+            "{}",
+            done.err
+        );
         stage.assert_nothing_left();
     }
 }
@@ -128,14 +188,21 @@ const HUGE: u64 = 4 << 30;
 #[test]
 fn ctrl_c_ends_the_copying_of_what_goes_in() {
     let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {in: [huge]}}}");
-    fs::File::create(stage.path().join("huge")).unwrap().set_len(HUGE).unwrap();
+    fs::File::create(stage.path().join("huge"))
+        .unwrap()
+        .set_len(HUGE)
+        .unwrap();
     let child = stage.start(&["run"]);
     let copy = stage.instance("macro", "workdir/huge");
     wait_until("it is being copied", || copy.exists().then_some(()));
     kill("INT", &child.pid());
     let done = finish(child);
     assert_eq!(done.code(), Some(130), "{}", done.err);
-    assert!(done.err.contains("macro: was not started any more"), "{}", done.err);
+    assert!(
+        done.err.contains("macro: was not started any more"),
+        "{}",
+        done.err
+    );
     assert!(!copy.exists(), "half of it is left");
     stage.assert_nothing_left();
 }
@@ -149,7 +216,10 @@ fn ctrl_c_ends_the_copying_of_results_and_says_what_is_left_out() {
     );
     let child = stage.start(&["run"]);
     stage.wait_for(&stage.instance("macro", "stderr.txt"));
-    fs::File::create(stage.instance("macro", "workdir/huge")).unwrap().set_len(HUGE).unwrap();
+    fs::File::create(stage.instance("macro", "workdir/huge"))
+        .unwrap()
+        .set_len(HUGE)
+        .unwrap();
     fs::write(stage.instance("macro", "workdir/go"), "").unwrap();
     let copy = stage.run_dir().join("results/macro/huge");
     wait_until("it is being copied", || copy.exists().then_some(()));
@@ -157,7 +227,8 @@ fn ctrl_c_ends_the_copying_of_results_and_says_what_is_left_out() {
     let done = finish(child);
     assert_eq!(done.code(), Some(130), "{}", done.err);
     assert!(
-        done.err.contains("(SIGTERM); left out: \"huge of macro\" and \"result.txt of micro\""),
+        done.err
+            .contains("(SIGTERM); left out: \"huge of macro\" and \"result.txt of micro\""),
         "{}",
         done.err
     );
@@ -169,12 +240,19 @@ fn ctrl_c_ends_the_copying_of_results_and_says_what_is_left_out() {
 #[test]
 fn a_pipe_is_no_file_to_stage() {
     let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {in: [pipe]}}}");
-    let made = Command::new("mkfifo").arg(stage.path().join("pipe")).status().expect("mkfifo runs");
+    let made = Command::new("mkfifo")
+        .arg(stage.path().join("pipe"))
+        .status()
+        .expect("mkfifo runs");
     assert!(made.success());
     let done = stage.run();
     done.assert_failed("macro could not be started: cannot copy ");
     let report = done.err.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(report.contains("pipe is neither a file nor a folder"), "{}", done.err);
+    assert!(
+        report.contains("pipe is neither a file nor a folder"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]
@@ -186,7 +264,10 @@ fn a_killed_manager_leaves_nothing_behind() {
         child.kill();
         stage.assert_nothing_left_soon();
         wait_until("the guard says so", || {
-            stage.read("titin_manager.log").contains("the manager is gone").then_some(())
+            stage
+                .read("titin_manager.log")
+                .contains("the manager is gone")
+                .then_some(())
         });
     }
 }
@@ -210,19 +291,32 @@ fn a_killed_guard_ends_the_run_and_leaves_nothing_behind() {
     let child = stage.start(&["run"]);
     stage.wait_for(&stage.instance("macro", "stdout.txt"));
     let (titin, guard) = (child.pid(), "guard");
-    let children = Command::new("pgrep").args(["-P", &titin, "-f", guard]).output().unwrap();
+    let children = Command::new("pgrep")
+        .args(["-P", &titin, "-f", guard])
+        .output()
+        .unwrap();
     kill("KILL", String::from_utf8(children.stdout).unwrap().trim());
     let done = finish(child);
     done.assert_failed("the guard was ended by SIGKILL");
-    assert!(done.err.contains("ended what programs had left behind"), "{}", done.err);
+    assert!(
+        done.err.contains("ended what programs had left behind"),
+        "{}",
+        done.err
+    );
     stage.assert_nothing_left();
 }
 
 #[test]
 fn a_full_disk_ends_the_run_with_a_clear_error() {
     for (file, told) in [
-        ("titin_manager.log", "titin_manager.log: No space left on device"),
-        ("performance.sqlite", "all instances are done, but not all could be kept"),
+        (
+            "titin_manager.log",
+            "titin_manager.log: No space left on device",
+        ),
+        (
+            "performance.sqlite",
+            "all instances are done, but not all could be kept",
+        ),
     ] {
         let stage = Stage::pair("macro", "micro", "");
         fs::create_dir(stage.run_dir()).unwrap();
@@ -236,7 +330,11 @@ fn a_full_disk_ends_the_run_with_a_clear_error() {
 
 #[test]
 fn results_that_cannot_be_kept_fail_the_run() {
-    let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {out: [result.txt]}}}");
+    let stage = Stage::pair(
+        "macro",
+        "micro",
+        "titin: {stage: {macro: {out: [result.txt]}}}",
+    );
     fs::create_dir(stage.run_dir()).unwrap();
     fs::write(stage.run_dir().join("results"), "in the way").unwrap();
     let done = stage.run();
@@ -259,7 +357,11 @@ fn what_has_a_name_that_is_not_text_is_ended_too() {
     let script = "{script: \"cp $(command -v sleep) ./abcdefghijklmné; setsid ./abcdefghijklmné 1000 & \n exec true\"}";
     let stage = Stage::programs(script, script, "");
     let done = stage.run();
-    assert!(done.err.contains("ended what programs had left behind: "), "{}", done.err);
+    assert!(
+        done.err.contains("ended what programs had left behind: "),
+        "{}",
+        done.err
+    );
     stage.assert_nothing_left();
 }
 
@@ -268,8 +370,18 @@ fn a_deadlock_is_shown_as_a_cycle_with_ports() {
     let stage = Stage::pair("deaf", "micro", "");
     let done = stage.run();
     done.assert_failed("deadlock: 2 instances wait for each other in a cycle");
-    assert!(done.err.contains("macro waits to receive message 1 on back, for micro.final"), "{}", done.err);
-    assert!(done.err.contains("micro waits to receive message 1 on in, for macro.out"), "{}", done.err);
+    assert!(
+        done.err
+            .contains("macro waits to receive message 1 on back, for micro.final"),
+        "{}",
+        done.err
+    );
+    assert!(
+        done.err
+            .contains("micro waits to receive message 1 on in, for macro.out"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]
@@ -277,8 +389,15 @@ fn a_guard_that_somebody_has_stopped_still_ends_the_run() {
     let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 100 ms}");
     let run = stage.start(&["run"]);
     stage.wait_for(&stage.instance("macro", "stderr.txt"));
-    let guard = Command::new("pgrep").args(["-P", &run.pid()]).output().expect("pgrep runs").stdout;
-    let guard = String::from_utf8(guard).expect("a number").trim().to_owned();
+    let guard = Command::new("pgrep")
+        .args(["-P", &run.pid()])
+        .output()
+        .expect("pgrep runs")
+        .stdout;
+    let guard = String::from_utf8(guard)
+        .expect("a number")
+        .trim()
+        .to_owned();
     kill("STOP", &guard);
     wait_until("it is stopped", || is_stopped(&guard).then_some(()));
     kill("INT", &run.pid());
@@ -311,7 +430,8 @@ fn a_manager_killed_in_the_moment_in_which_there_is_a_secret_leaves_none() {
     for _ in 0..8 {
         let stage = Stage::pair("macro", "micro", "");
         let running = stage.start(&["run"]);
-        let files = ["connection.json.new", "connection.json"].map(|file| stage.run_dir().join(file));
+        let files =
+            ["connection.json.new", "connection.json"].map(|file| stage.run_dir().join(file));
         let is_there = || files.iter().any(|file| file.exists());
         // Without a pause: what is to remove the file must be there before it.
         let begun = std::time::Instant::now();

@@ -12,12 +12,18 @@ fn run(settings: &str, words: &[&str]) -> (String, [Vec<String>; 2]) {
     let profile = Connection::open(stage.run_dir().join("performance.sqlite")).unwrap();
     let names = |query| {
         let mut query = profile.prepare(query).unwrap();
-        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        query
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect()
     };
-    let traced =
-        "SELECT DISTINCT instance FROM all_events WHERE type IN ('SEND', 'RECEIVE') ORDER BY instance";
+    let traced = "SELECT DISTINCT instance FROM all_events WHERE type IN ('SEND', 'RECEIVE') ORDER BY instance";
     let counted = "SELECT DISTINCT name FROM conduit_ends JOIN instances ON instance_oid = oid WHERE messages > 0 ORDER BY name";
-    (stage.read("titin_manager.log"), [names(traced), names(counted)])
+    (
+        stage.read("titin_manager.log"),
+        [names(traced), names(counted)],
+    )
 }
 
 #[test]
@@ -37,6 +43,12 @@ fn an_instance_logs_and_is_traced_as_settings_say() {
 
 #[test]
 fn a_deadlock_is_looked_for_after_the_time_that_is_set() {
-    let stage = Stage::pair("deaf", "micro", "settings: {muscle_deadlock_receive_timeout: 0.3}");
-    stage.run().assert_failed("deadlock: 2 instances wait for each other in a cycle");
+    let stage = Stage::pair(
+        "deaf",
+        "micro",
+        "settings: {muscle_deadlock_receive_timeout: 0.3}",
+    );
+    stage
+        .run()
+        .assert_failed("deadlock: 2 instances wait for each other in a cycle");
 }

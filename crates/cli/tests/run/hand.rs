@@ -15,8 +15,13 @@ impl Stage {
 
     fn spawn_by_hand(&self, mut command: Command, instance: &str) -> Running {
         command.current_dir(self.path());
-        command.env("TITIN_MANAGER", self.run_dir().join("connection.json")).env("TITIN_INSTANCE", instance);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env("TITIN_MANAGER", self.run_dir().join("connection.json"))
+            .env("TITIN_INSTANCE", instance);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         Running(command.spawn().expect("the actor starts"))
     }
 
@@ -29,7 +34,11 @@ impl Stage {
     }
 
     fn address(&self) -> String {
-        self.connection()["addresses"][0].as_str().unwrap().trim_start_matches("tcp:").to_owned()
+        self.connection()["addresses"][0]
+            .as_str()
+            .unwrap()
+            .trim_start_matches("tcp:")
+            .to_owned()
     }
 }
 
@@ -42,7 +51,10 @@ fn programs_are_started_by_hand_in_either_order() {
         let programs = order.map(|role| {
             let child = stage.by_hand(role, role);
             wait_until("it has joined", || {
-                stage.read("titin_manager.log").contains(&format!("{role}    joined")).then_some(())
+                stage
+                    .read("titin_manager.log")
+                    .contains(&format!("{role}    joined"))
+                    .then_some(())
             });
             child
         });
@@ -52,32 +64,59 @@ fn programs_are_started_by_hand_in_either_order() {
         }
         let done = finish(manager);
         assert_eq!(done.code(), Some(0), "{}", done.err);
-        let exports = format!("export TITIN_MANAGER={}/connection.json\n", stage.run_dir().display());
-        assert!(done.err.contains(&exports) && done.err.contains("TITIN_INSTANCE=macro"), "{}", done.err);
+        let exports = format!(
+            "export TITIN_MANAGER={}/connection.json\n",
+            stage.run_dir().display()
+        );
+        assert!(
+            done.err.contains(&exports) && done.err.contains("TITIN_INSTANCE=macro"),
+            "{}",
+            done.err
+        );
         stage.assert_nothing_left();
     }
 }
 
 #[test]
 fn what_is_printed_can_be_pasted_and_files_are_staged_as_for_others() {
-    let stage = Stage::pair("macro", "micro", "titin: {stage: {micro: {in: [mesh.txt], out: [result.txt]}}}");
+    let stage = Stage::pair(
+        "macro",
+        "micro",
+        "titin: {stage: {micro: {in: [mesh.txt], out: [result.txt]}}}",
+    );
     fs::write(stage.path().join("mesh.txt"), "points").unwrap();
     let told = stage.path().join("told");
     let mut command = stage.command(&["run", "--by-hand", "micro"]);
     command.stderr(fs::File::create(&told).unwrap());
     let mut run = Running(command.spawn().expect("titin starts"));
     let text = wait_until("it is told how", || {
-        fs::read_to_string(&told).ok().filter(|text| text.contains("\n# in a debugger: gdb --args "))
+        fs::read_to_string(&told)
+            .ok()
+            .filter(|text| text.contains("\n# in a debugger: gdb --args "))
     });
-    let lines = text.split_once("# micro\n").and_then(|(_, rest)| rest.split_once("# in a debugger"));
+    let lines = text
+        .split_once("# micro\n")
+        .and_then(|(_, rest)| rest.split_once("# in a debugger"));
     let (lines, _) = lines.expect("a part for micro");
     let mut shell = Command::new("sh");
-    shell.args(["-ec", lines]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell
+        .args(["-ec", lines])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let done = finish(Running(shell.spawn().expect("a shell starts")));
     assert_eq!(done.code(), Some(0), "{lines}\n{}", done.err);
     let status = wait_until("the run ends", || run.0.try_wait().expect("it is a child"));
-    assert_eq!(status.code(), Some(0), "{}", fs::read_to_string(&told).unwrap());
-    assert_eq!(fs::read_to_string(stage.instance("micro", "workdir/mesh.txt")).unwrap(), "points");
+    assert_eq!(
+        status.code(),
+        Some(0),
+        "{}",
+        fs::read_to_string(&told).unwrap()
+    );
+    assert_eq!(
+        fs::read_to_string(stage.instance("micro", "workdir/mesh.txt")).unwrap(),
+        "points"
+    );
     assert_eq!(stage.read("results/micro/result.txt"), "micro");
     stage.assert_nothing_left();
 }
@@ -106,14 +145,21 @@ fn one_of_them_is_started_by_hand_and_dies() {
 
 #[test]
 fn a_silent_program_is_waited_for_while_its_process_is_seen_to_live() {
-    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {heartbeat: 2 s, grace: 100 ms}");
+    let stage = Stage::pair(
+        "macro, 'middle:hang'",
+        "micro",
+        "titin: {heartbeat: 2 s, grace: 100 ms}",
+    );
     let run = stage.start(&["run", "--by-hand", "micro"]);
     stage.connection();
     let program = stage.by_hand("micro", "micro");
     stage.wait_for(&stage.instance("macro", "stderr.txt"));
     kill("STOP", &program.pid());
     wait_until("it is told", || {
-        stage.read("titin_manager.log").contains("but its process lives; waiting").then_some(())
+        stage
+            .read("titin_manager.log")
+            .contains("but its process lives; waiting")
+            .then_some(())
     });
     program.kill();
     finish(run).assert_failed("micro ended");
@@ -122,21 +168,47 @@ fn a_silent_program_is_waited_for_while_its_process_is_seen_to_live() {
 
 #[test]
 fn a_silent_program_that_cannot_be_seen_fails_the_run() {
-    let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {heartbeat: 2 s, grace: 100 ms}");
+    let stage = Stage::pair(
+        "macro, 'middle:hang'",
+        "micro",
+        "titin: {heartbeat: 2 s, grace: 100 ms}",
+    );
     // In a process namespace of its own, as in a container or on another host, its number tells nothing.
     let mut apart = Command::new("unshare");
-    apart.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child"]);
-    if !apart.arg("true").status().is_ok_and(|status| status.success()) {
+    apart.args([
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--kill-child",
+    ]);
+    if !apart
+        .arg("true")
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         eprintln!("not tried: this system does not let us make a process namespace");
         return;
     }
     let run = stage.start(&["run", "--by-hand", "micro"]);
     stage.connection();
     let mut apart = Command::new("unshare");
-    apart.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child"]).arg(actor()).arg("micro");
+    apart
+        .args([
+            "--user",
+            "--map-root-user",
+            "--pid",
+            "--fork",
+            "--kill-child",
+        ])
+        .arg(actor())
+        .arg("micro");
     let program = stage.spawn_by_hand(apart, "micro");
     stage.wait_for(&stage.instance("macro", "stderr.txt"));
-    let inside = Command::new("pgrep").args(["-P", &program.pid()]).output().unwrap();
+    let inside = Command::new("pgrep")
+        .args(["-P", &program.pid()])
+        .output()
+        .unwrap();
     kill("STOP", String::from_utf8(inside.stdout).unwrap().trim());
     finish(run).assert_failed("micro was silent for ");
     drop(program);
@@ -153,12 +225,22 @@ fn a_run_is_reached_from_other_hosts_where_that_is_asked_for() {
     ] {
         let stage = Stage::pair("macro", "micro", "");
         let mut command = stage.command(words);
-        let manager = Running(command.env("SLURM_JOB_NUM_NODES", nodes).spawn().expect("titin starts"));
+        let manager = Running(
+            command
+                .env("SLURM_JOB_NUM_NODES", nodes)
+                .spawn()
+                .expect("titin starts"),
+        );
         let connection = stage.connection();
         let addresses = connection["addresses"].as_array().unwrap();
-        let loopback = addresses.iter().all(|address| address.as_str().unwrap().starts_with("tcp:127."));
+        let loopback = addresses
+            .iter()
+            .all(|address| address.as_str().unwrap().starts_with("tcp:127."));
         // A machine without a network has nothing else.
-        assert!(loopback != beyond || loopback && addresses.len() == 1, "{words:?}: {connection}");
+        assert!(
+            loopback != beyond || loopback && addresses.len() == 1,
+            "{words:?}: {connection}"
+        );
         assert_eq!(
             connection["spans_hosts"],
             beyond || words.contains(&"127.0.0.1"),
@@ -175,8 +257,18 @@ fn a_run_is_reached_from_other_hosts_where_that_is_asked_for() {
         let stage = Stage::pair("macro", "micro", "");
         let refused = stage.run_with(&["manager", "--listen", wrong]);
         assert_eq!(refused.code(), Some(2));
-        assert!(refused.err.contains(&format!("--listen {wrong}")), "{}", refused.err);
-        assert!(refused.err.contains("give a name or an address of this host"), "{}", refused.err);
+        assert!(
+            refused.err.contains(&format!("--listen {wrong}")),
+            "{}",
+            refused.err
+        );
+        assert!(
+            refused
+                .err
+                .contains("give a name or an address of this host"),
+            "{}",
+            refused.err
+        );
     }
 }
 
@@ -193,7 +285,11 @@ fn a_program_does_not_wait_for_a_silent_manager() {
     kill("STOP", &manager.pid());
     for program in programs {
         let done = finish(program);
-        assert!(done.code() == Some(0) || done.err.contains("no sign of life"), "{}", done.err);
+        assert!(
+            done.code() == Some(0) || done.err.contains("no sign of life"),
+            "{}",
+            done.err
+        );
     }
     kill("CONT", &manager.pid());
     finish(manager);
@@ -215,15 +311,24 @@ fn hosted_instances_take_part_and_their_host_is_not_outlived() {
     let titin = env!("CARGO_BIN_EXE_titin");
     let script = format!("{titin} run --hosted macro model.ymmsl --run-dir run & wait");
     let mut shell = Command::new("sh");
-    shell.args(["-c", &script]).current_dir(stage.path()).stderr(Stdio::null());
+    shell
+        .args(["-c", &script])
+        .current_dir(stage.path())
+        .stderr(Stdio::null());
     let shell = Running(shell.spawn().unwrap());
     wait_until("micro has joined", || {
-        stage.read("titin_manager.log").contains("micro    joined").then_some(())
+        stage
+            .read("titin_manager.log")
+            .contains("micro    joined")
+            .then_some(())
     });
     shell.kill();
     stage.assert_nothing_left_soon();
     wait_until("it is told", || {
-        stage.read("titin_manager.log").contains("which had begun the run").then_some(())
+        stage
+            .read("titin_manager.log")
+            .contains("which had begun the run")
+            .then_some(())
     });
 }
 
@@ -243,7 +348,12 @@ fn strangers_change_nothing() {
     let stage = Stage::pair("macro", "micro", "");
     let manager = stage.start(&["manager"]);
     let address = stage.address();
-    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 100_000], b"TITIN\r\n\0", b""] {
+    for garbage in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[0; 100_000],
+        b"TITIN\r\n\0",
+        b"",
+    ] {
         let mut stranger = TcpStream::connect(&address).unwrap();
         let _ = stranger.write_all(garbage);
     }
@@ -254,8 +364,18 @@ fn strangers_change_nothing() {
     let other = stage.path().join("other.json");
     fs::write(&other, connection.to_string()).unwrap();
     let mut command = Command::new(actor());
-    command.arg("macro").current_dir(stage.path()).env("TITIN_MANAGER", other).env("TITIN_INSTANCE", "macro");
-    let stranger = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    command
+        .arg("macro")
+        .current_dir(stage.path())
+        .env("TITIN_MANAGER", other)
+        .env("TITIN_INSTANCE", "macro");
+    let stranger = Running(
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
     let done = finish(stranger);
     assert_eq!(done.code(), Some(1));
     assert!(done.err.contains("secret"), "{}", done.err);
@@ -274,7 +394,11 @@ fn a_wrong_name_is_refused_and_the_right_one_is_still_free() {
     stage.connection();
     let wrong = finish(stage.by_hand("macro", "marco"));
     assert_eq!(wrong.code(), Some(1));
-    assert!(wrong.err.contains("no instance marco; did you mean macro?"), "{}", wrong.err);
+    assert!(
+        wrong.err.contains("no instance marco; did you mean macro?"),
+        "{}",
+        wrong.err
+    );
     let programs = ["macro", "micro"].map(|role| stage.by_hand(role, role));
     for program in programs {
         assert_eq!(finish(program).code(), Some(0));
@@ -291,7 +415,11 @@ fn the_secret_is_in_the_connection_file_only() {
     for process in fs::read_dir("/proc").unwrap().flatten() {
         for file in ["cmdline", "environ"] {
             let bytes = fs::read(process.path().join(file)).unwrap_or_default();
-            assert!(!holds(&bytes, &secret), "the secret is in {}", process.path().join(file).display());
+            assert!(
+                !holds(&bytes, &secret),
+                "the secret is in {}",
+                process.path().join(file).display()
+            );
         }
     }
     kill("INT", &run.pid());
@@ -305,7 +433,11 @@ fn the_secret_is_in_the_connection_file_only() {
                 folders.push(entry.path());
             } else {
                 files += 1;
-                assert!(!holds(&fs::read(entry.path()).unwrap(), &secret), "{}", entry.path().display());
+                assert!(
+                    !holds(&fs::read(entry.path()).unwrap(), &secret),
+                    "{}",
+                    entry.path().display()
+                );
             }
         }
     }
@@ -313,5 +445,7 @@ fn the_secret_is_in_the_connection_file_only() {
 }
 
 fn holds(bytes: &[u8], text: &str) -> bool {
-    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
 }

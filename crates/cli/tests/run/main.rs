@@ -62,19 +62,26 @@ impl Done {
         assert_eq!(self.code(), Some(1), "{}", self.err);
         let (lines, report) = self.err.split_once("First:    ").expect("a report");
         assert!(report.starts_with(first), "expected {first}\n{}", self.err);
-        assert!(!lines.contains(first), "the cause is in the report alone\n{}", self.err);
+        assert!(
+            !lines.contains(first),
+            "the cause is in the report alone\n{}",
+            self.err
+        );
     }
 }
 
 /// The program that plays both sides.
 fn actor() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_titin")).with_file_name("examples").join("actor")
+    Path::new(env!("CARGO_BIN_EXE_titin"))
+        .with_file_name("examples")
+        .join("actor")
 }
 
 impl Stage {
     /// The classic pair; each side is the actor with these words.
     fn pair(macro_words: &str, micro_words: &str, more: &str) -> Self {
-        let program = |words: &str| format!("{{executable: {}, args: [{words}]}}", actor().display());
+        let program =
+            |words: &str| format!("{{executable: {}, args: [{words}]}}", actor().display());
         Self::programs(&program(macro_words), &program(micro_words), more)
     }
 
@@ -111,11 +118,22 @@ impl Stage {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_titin"));
-        command.args(words).args(["model.ymmsl", "--run-dir", "run"]).current_dir(self.path());
-        for name in ["TITIN_MANAGER", "TITIN_INSTANCE", "CLICOLOR_FORCE", "RUST_BACKTRACE"] {
+        command
+            .args(words)
+            .args(["model.ymmsl", "--run-dir", "run"])
+            .current_dir(self.path());
+        for name in [
+            "TITIN_MANAGER",
+            "TITIN_INSTANCE",
+            "CLICOLOR_FORCE",
+            "RUST_BACKTRACE",
+        ] {
             command.env_remove(name);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
@@ -138,13 +156,16 @@ impl Stage {
     /// Waits for a file of the run to appear and be written.
     fn wait_for(&self, file: &Path) -> String {
         wait_until(&format!("{} appears", file.display()), || {
-            fs::read_to_string(file).ok().filter(|text| !text.is_empty())
+            fs::read_to_string(file)
+                .ok()
+                .filter(|text| !text.is_empty())
         })
     }
 
     /// Waits until every process of the run is gone, then looks at what is left of it on disk.
     fn assert_nothing_left_soon(&self) {
-        let gone = || self.processes().is_empty() && !self.run_dir().join("connection.json").exists();
+        let gone =
+            || self.processes().is_empty() && !self.run_dir().join("connection.json").exists();
         wait_until("everything is gone", || gone().then_some(()));
         self.assert_nothing_left();
     }
@@ -152,7 +173,10 @@ impl Stage {
     /// Nothing is left but the run directory.
     fn assert_nothing_left(&self) {
         assert_eq!(self.processes(), Vec::<String>::new(), "processes are left");
-        assert!(!self.run_dir().join("connection.json").exists(), "the connection file is left");
+        assert!(
+            !self.run_dir().join("connection.json").exists(),
+            "the connection file is left"
+        );
     }
 
     /// Processes that name this run in their environment, as programs do, or in their command, as the guard does.
@@ -161,14 +185,22 @@ impl Stage {
         let names_run = |pid: &OsString| {
             ["environ", "cmdline"].into_iter().any(|file| {
                 let bytes = fs::read(Path::new("/proc").join(pid).join(file)).unwrap_or_default();
-                bytes.split(|&byte| byte == 0).any(|word| word.ends_with(own.as_bytes()))
+                bytes
+                    .split(|&byte| byte == 0)
+                    .any(|word| word.ends_with(own.as_bytes()))
             })
         };
-        let all = fs::read_dir("/proc").expect("Linux").flatten().map(|entry| entry.file_name());
-        let ours =
-            all.filter(|pid| pid.to_str().is_some_and(|pid| pid.parse::<u32>().is_ok()) && names_run(pid));
-        ours.map(|pid| fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default())
-            .collect()
+        let all = fs::read_dir("/proc")
+            .expect("Linux")
+            .flatten()
+            .map(|entry| entry.file_name());
+        let ours = all.filter(|pid| {
+            pid.to_str().is_some_and(|pid| pid.parse::<u32>().is_ok()) && names_run(pid)
+        });
+        ours.map(|pid| {
+            fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default()
+        })
+        .collect()
     }
 }
 
@@ -199,8 +231,17 @@ fn finish(mut running: Running) -> Done {
     let status = child.wait().expect("it ends");
     drop(ended);
     watchdog.join().expect("the watchdog does not panic");
-    let done = Done { status, out: out.join().expect("text"), err: err.join().expect("text") };
-    assert_ne!(done.status.signal(), Some(9), "it was killed, perhaps since it hung:\n{}", done.err);
+    let done = Done {
+        status,
+        out: out.join().expect("text"),
+        err: err.join().expect("text"),
+    };
+    assert_ne!(
+        done.status.signal(),
+        Some(9),
+        "it was killed, perhaps since it hung:\n{}",
+        done.err
+    );
     done
 }
 
@@ -217,6 +258,9 @@ fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 fn kill(signal: &str, pid: &str) {
-    let status = Command::new("kill").args([&format!("-{signal}"), "--", pid]).status().expect("kill runs");
+    let status = Command::new("kill")
+        .args([&format!("-{signal}"), "--", pid])
+        .status()
+        .expect("kill runs");
     assert!(status.success(), "kill -{signal} {pid}");
 }

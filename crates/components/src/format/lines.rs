@@ -37,7 +37,12 @@ impl LinesReader {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).at(path, "open")?;
         let stream = BufReader::with_capacity(1 << 16, file);
-        Ok(LinesReader { path: path.to_owned(), stream, line: 0, text: String::new() })
+        Ok(LinesReader {
+            path: path.to_owned(),
+            stream,
+            line: 0,
+            text: String::new(),
+        })
     }
 }
 
@@ -46,7 +51,12 @@ impl Reader for LinesReader {
         loop {
             self.text.clear();
             self.line += 1;
-            if self.stream.read_line(&mut self.text).at(&self.path, "read")? == 0 {
+            if self
+                .stream
+                .read_line(&mut self.text)
+                .at(&self.path, "read")?
+                == 0
+            {
                 return Ok(None);
             }
             if !self.text.trim().is_empty() {
@@ -61,7 +71,14 @@ impl Reader for LinesReader {
             wrong(format!("{why}, at column {}", error.column()))
         })?;
         check_numbers(&self.text).map_err(wrong)?;
-        record(tree.0).map(|record| Some(Record { place: Place::Line(self.line), ..record })).map_err(wrong)
+        record(tree.0)
+            .map(|record| {
+                Some(Record {
+                    place: Place::Line(self.line),
+                    ..record
+                })
+            })
+            .map_err(wrong)
     }
 }
 
@@ -72,14 +89,19 @@ pub(super) struct LinesWriter {
 
 impl LinesWriter {
     pub(super) fn new(path: &Path) -> Self {
-        LinesWriter { file: Output::new(path) }
+        LinesWriter {
+            file: Output::new(path),
+        }
     }
 }
 
 impl Writer for LinesWriter {
     fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
         let mut line = serde_json::to_vec(&Line { value, stamp }).map_err(|error| {
-            Error::file(self.file.path(), format!("the message cannot be written: {error}"))
+            Error::file(
+                self.file.path(),
+                format!("the message cannot be written: {error}"),
+            )
         })?;
         line.push(b'\n');
         self.file.append(&line)
@@ -135,8 +157,10 @@ fn record(line: Value) -> Result<Record, String> {
             "next_timestamp" if value == Value::Nil => record.next = Next::Known(None),
             "next_timestamp" => record.next = Next::Known(Some(time(&value)?)),
             "settings" => {
-                record.settings =
-                    Some(titin_runtime::overlay_of(&value).map_err(|why| format!("'settings': {why}"))?)
+                record.settings = Some(
+                    titin_runtime::overlay_of(&value)
+                        .map_err(|why| format!("'settings': {why}"))?,
+                )
             }
             "data" => record.value = special(value)?,
             _ => {
@@ -153,18 +177,26 @@ fn record(line: Value) -> Result<Record, String> {
 fn special(value: Value) -> Result<Value, String> {
     let entries = match value {
         Value::List(values) => {
-            return Ok(Value::List(values.into_iter().map(special).collect::<Result<_, _>>()?));
+            return Ok(Value::List(
+                values.into_iter().map(special).collect::<Result<_, _>>()?,
+            ));
         }
         Value::Map(entries) => entries,
         other => return Ok(other),
     };
-    let field = |name: &str| entries.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    let field = |name: &str| {
+        entries
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
+    };
     if let Some(dtype) = field("$array") {
         return array(dtype, &field);
     }
     if let Some(digits) = field("$bytes") {
         let bytes = match digits {
-            Value::Text(digits) if digits.len().is_multiple_of(2) && digits.is_ascii() => (0..digits.len())
+            Value::Text(digits) if digits.len().is_multiple_of(2) && digits.is_ascii() => (0
+                ..digits.len())
                 .step_by(2)
                 .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok())
                 .collect::<Option<Vec<u8>>>(),
@@ -182,7 +214,9 @@ fn special(value: Value) -> Result<Value, String> {
         .map(|number| Value::Float(number.as_f64()))
         .ok_or_else(|| "\"$float\" takes \"nan\", \"inf\" or \"-inf\"".to_owned());
     }
-    let entries = entries.into_iter().map(|(name, value)| Ok((name, special(value)?)));
+    let entries = entries
+        .into_iter()
+        .map(|(name, value)| Ok((name, special(value)?)));
     Ok(Value::Map(entries.collect::<Result<_, String>>()?))
 }
 
@@ -192,13 +226,19 @@ fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Resul
             Dtype::from_name(name).ok_or_else(|| format!("there is no element type '{name}'"))?
         }
         other => {
-            return Err(format!("\"$array\" takes the name of an element type, found {}", describe(other)));
+            return Err(format!(
+                "\"$array\" takes the name of an element type, found {}",
+                describe(other)
+            ));
         }
     };
     let list = |name: &str| match field(name) {
         Some(Value::List(values)) => Ok(values.as_slice()),
         None if name == "names" => Ok([].as_slice()),
-        Some(other) => Err(format!("\"{name}\" of an array is {}, it should be a list", describe(other))),
+        Some(other) => Err(format!(
+            "\"{name}\" of an array is {}, it should be a list",
+            describe(other)
+        )),
         None => Err(format!("an array has no \"{name}\"")),
     };
     let order = match field("order") {
@@ -226,8 +266,16 @@ fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Resul
     };
     let values = list("values")?;
     let parts = if numbers::is_complex(dtype) { 2 } else { 1 };
-    if layout.elements().and_then(|elements| elements.checked_mul(parts)) != Some(values.len() as u64) {
-        return Err(format!("an array of shape {:?} has {} values", layout.shape, values.len()));
+    if layout
+        .elements()
+        .and_then(|elements| elements.checked_mul(parts))
+        != Some(values.len() as u64)
+    {
+        return Err(format!(
+            "an array of shape {:?} has {} values",
+            layout.shape,
+            values.len()
+        ));
     }
     let mut elements = Vec::with_capacity(values.len() * dtype.size());
     for value in values {
@@ -296,7 +344,10 @@ impl<'de> Deserialize<'de> for Tree {
                 let mut names: Vec<&String> = entries.iter().map(|(name, _)| name).collect();
                 names.sort_unstable();
                 match names.windows(2).find(|pair| pair[0] == pair[1]) {
-                    Some(twice) => Err(A::Error::custom(format!("key \"{}\" is there twice", twice[0]))),
+                    Some(twice) => Err(A::Error::custom(format!(
+                        "key \"{}\" is there twice",
+                        twice[0]
+                    ))),
                     None => Ok(Value::Map(entries)),
                 }
             }
@@ -314,7 +365,11 @@ struct Line<'a> {
 
 impl Serialize for Line<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Stamp { timestamp, next, settings } = self.stamp;
+        let Stamp {
+            timestamp,
+            next,
+            settings,
+        } = self.stamp;
         let mut line = serializer.serialize_map(None)?;
         line.serialize_entry("timestamp", timestamp)?;
         line.serialize_entry("next_timestamp", next)?;
@@ -418,14 +473,23 @@ mod tests {
             Value::Bytes(v) => View::Bytes(v),
             Value::Array(layout, v) => View::Array(layout.clone(), v),
             Value::List(v) => View::List(v.iter().map(borrowed).collect()),
-            Value::Map(v) => View::Map(v.iter().map(|(name, v)| (name.clone(), borrowed(v))).collect()),
+            Value::Map(v) => View::Map(
+                v.iter()
+                    .map(|(name, v)| (name.clone(), borrowed(v)))
+                    .collect(),
+            ),
         }
     }
 
     fn arrays() -> impl Strategy<Value = Value> {
         let dtype = prop::sample::select(Dtype::ALL.to_vec());
-        (dtype, prop::collection::vec(0u64..4, 0..3), any::<bool>(), any::<u64>()).prop_map(
-            |(dtype, shape, c, seed)| {
+        (
+            dtype,
+            prop::collection::vec(0u64..4, 0..3),
+            any::<bool>(),
+            any::<u64>(),
+        )
+            .prop_map(|(dtype, shape, c, seed)| {
                 let order = if c { Order::C } else { Order::Fortran };
                 let layout = Layout {
                     dtype,
@@ -433,17 +497,21 @@ mod tests {
                     names: shape.iter().map(|n| format!("n{n}")).collect(),
                     shape: shape.into(),
                 };
-                let count = layout.elements().unwrap() * if numbers::is_complex(dtype) { 2 } else { 1 };
+                let count =
+                    layout.elements().unwrap() * if numbers::is_complex(dtype) { 2 } else { 1 };
                 let mut bytes = Vec::new();
                 for n in 0..count {
                     let number = Number::Float((seed.wrapping_mul(n + 1) % 2000) as f64 * 0.1);
                     let real = dtype.name().starts_with(['f', 'c']);
-                    let number = if real { number } else { Number::UInt(seed.wrapping_mul(n) % 2) };
+                    let number = if real {
+                        number
+                    } else {
+                        Number::UInt(seed.wrapping_mul(n) % 2)
+                    };
                     number.push(dtype, &mut bytes).unwrap();
                 }
                 Value::Array(layout, bytes)
-            },
-        )
+            })
     }
 
     fn values() -> impl Strategy<Value = Value> {
@@ -452,7 +520,9 @@ mod tests {
             any::<bool>().prop_map(Value::Bool),
             any::<i64>().prop_map(Value::Int),
             (i64::MAX as u64 + 1..).prop_map(Value::UInt),
-            prop::num::f64::ANY.prop_filter("equal to itself", |f| !f.is_nan()).prop_map(Value::Float),
+            prop::num::f64::ANY
+                .prop_filter("equal to itself", |f| !f.is_nan())
+                .prop_map(Value::Float),
             ".*".prop_map(Value::Text),
             prop::collection::vec(any::<u8>(), 0..20).prop_map(Value::Bytes),
             arrays(),
@@ -493,9 +563,18 @@ mod tests {
         .unwrap();
         let records = read_all(&path).unwrap();
         let list = Value::List(vec![Value::Float(2.0), Value::Nil]);
-        assert_eq!(records[0].value, Value::Map(vec![("b".into(), Value::Int(1)), ("a".into(), list)]));
-        assert_eq!((records[0].timestamp, records[0].next), (None, Next::Follows));
-        assert_eq!((records[1].timestamp, records[1].place), (Some(3.0), Place::Line(3)));
+        assert_eq!(
+            records[0].value,
+            Value::Map(vec![("b".into(), Value::Int(1)), ("a".into(), list)])
+        );
+        assert_eq!(
+            (records[0].timestamp, records[0].next),
+            (None, Next::Follows)
+        );
+        assert_eq!(
+            (records[1].timestamp, records[1].place),
+            (Some(3.0), Place::Line(3))
+        );
     }
 
     #[test]
@@ -504,7 +583,9 @@ mod tests {
         let path = folder.path().join("a.jsonl");
         let written = r#"{"data": ["\\\", 99999999999999999999 ", "a:99999999999999999999", "\\", 18446744073709551615, 1e20]}"#;
         std::fs::write(&path, written).unwrap();
-        let Value::List(values) = read_all(&path).unwrap().remove(0).value else { panic!("no list") };
+        let Value::List(values) = read_all(&path).unwrap().remove(0).value else {
+            panic!("no list")
+        };
         assert_eq!(values[1], Value::Text("a:99999999999999999999".into()));
         assert_eq!(values[3..], [Value::UInt(u64::MAX), Value::Float(1e20)]);
     }
@@ -514,10 +595,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         let layout = Layout::new(Dtype::Float32, Order::C, [3]);
-        let bytes: Vec<u8> =
-            [f32::NAN, f32::NEG_INFINITY, 0.1].iter().flat_map(|n| n.to_le_bytes()).collect();
-        let value = View::List(vec![View::Float(f64::INFINITY), View::Array(layout, &bytes)]);
-        LinesWriter::new(&path).write(&value, &Stamp::default()).unwrap();
+        let bytes: Vec<u8> = [f32::NAN, f32::NEG_INFINITY, 0.1]
+            .iter()
+            .flat_map(|n| n.to_le_bytes())
+            .collect();
+        let value = View::List(vec![
+            View::Float(f64::INFINITY),
+            View::Array(layout, &bytes),
+        ]);
+        LinesWriter::new(&path)
+            .write(&value, &Stamp::default())
+            .unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(
             text.contains(
@@ -525,8 +613,12 @@ mod tests {
             ),
             "{text}"
         );
-        let Value::List(back) = read_all(&path).unwrap().remove(0).value else { panic!("no list") };
-        let Value::Array(_, back) = &back[1] else { panic!("no array") };
+        let Value::List(back) = read_all(&path).unwrap().remove(0).value else {
+            panic!("no list")
+        };
+        let Value::Array(_, back) = &back[1] else {
+            panic!("no array")
+        };
         assert_eq!(back, &bytes);
     }
 
@@ -541,19 +633,23 @@ mod tests {
             error
         };
         assert!(why("{\"data\": }").contains("at column 10"));
-        assert!(why("{\"data\": {\"a\": 1, \"b\": 2, \"a\": 3}}").contains("key \"a\" is there twice"));
+        assert!(
+            why("{\"data\": {\"a\": 1, \"b\": 2, \"a\": 3}}").contains("key \"a\" is there twice")
+        );
         assert!(why("[1, 2]").contains("found a list of 2; a line is {"));
         assert!(why("{\"rain\": 1}").contains("there is no place for 'rain'"));
         assert!(why("{\"timestamp\": \"x\", \"data\": 1}").contains("'timestamp' is text"));
         assert!(
-            why("{\"data\": {\"$array\": \"float\", \"shape\": [], \"values\": [1]}}").contains("'float'")
+            why("{\"data\": {\"$array\": \"float\", \"shape\": [], \"values\": [1]}}")
+                .contains("'float'")
         );
         assert!(
             why("{\"data\": {\"$array\": \"float64\", \"shape\": [2], \"values\": [1]}}")
                 .contains("has 1 values")
         );
         assert!(
-            why("{\"data\": {\"$array\": \"uint8\", \"shape\": [1], \"values\": [256]}}").contains("256")
+            why("{\"data\": {\"$array\": \"uint8\", \"shape\": [1], \"values\": [256]}}")
+                .contains("256")
         );
         assert!(
             why("{\"data\": {\"$array\": \"float32\", \"shape\": [1], \"values\": [1e300]}}")
@@ -561,13 +657,21 @@ mod tests {
         );
         assert!(why("{\"data\": {\"$float\": \"1e999\"}}").contains("'1e999' is beyond"));
         let large = "99999999999999999999";
-        for number in [large.to_string(), format!("[0.5,-{large}]"), format!("[\"\\\\\",{large} ]")] {
+        for number in [
+            large.to_string(),
+            format!("[0.5,-{large}]"),
+            format!("[\"\\\\\",{large} ]"),
+        ] {
             let why = why(&format!("{{\"data\": {number}}}"));
-            assert!(why.contains("does not fit in 64 bits; write it with a point"), "{number}: {why}");
+            assert!(
+                why.contains("does not fit in 64 bits; write it with a point"),
+                "{number}: {why}"
+            );
         }
         assert!(why("{\"data\": {\"$bytes\": \"0g\"}}").contains("hexadecimal"));
         assert!(
-            why("{\"settings\": {\"k\": {}}, \"data\": 1}").contains("the value of 'k' cannot be a setting")
+            why("{\"settings\": {\"k\": {}}, \"data\": 1}")
+                .contains("the value of 'k' cannot be a setting")
         );
     }
 
@@ -576,7 +680,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         let value = View::Map(vec![("$array".into(), View::Int(1))]);
-        let error = LinesWriter::new(&path).write(&value, &Stamp::default()).unwrap_err().to_string();
+        let error = LinesWriter::new(&path)
+            .write(&value, &Stamp::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("'$array'"), "{error}");
     }
 }

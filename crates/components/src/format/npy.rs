@@ -78,18 +78,29 @@ impl NpyReader {
             (false, _) => 1,
             (true, false) => record.shape.remove(0),
             (true, true) => {
-                return Err(Error::file(path, "it holds a single value, so no axis of it can be time"));
+                return Err(Error::file(
+                    path,
+                    "it holds a single value, so no axis of it can be time",
+                ));
             }
         };
-        if let Some(times) = times.as_mut().filter(|times| spare > 0 && times.len() as u64 == steps + 1) {
+        if let Some(times) = times
+            .as_mut()
+            .filter(|times| spare > 0 && times.len() as u64 == steps + 1)
+        {
             times.pop();
         }
         if let Some(times) = times.as_ref().filter(|times| times.len() as u64 != steps) {
             let beside = times::beside(path);
-            let why = format!("it has {} times, but {} has {steps} steps", times.len(), path.display());
+            let why = format!(
+                "it has {} times, but {} has {steps} steps",
+                times.len(),
+                path.display()
+            );
             return Err(Error::file(&beside, why));
         }
-        let scattered = layout.order == Order::Fortran && steps > 1 && record.shape.iter().any(|n| *n > 1);
+        let scattered =
+            layout.order == Order::Fortran && steps > 1 && record.shape.iter().any(|n| *n > 1);
         let body = if scattered {
             let mut bytes = vec![0; layout.bytes().unwrap_or_default() as usize];
             stream.read_exact(&mut bytes).at(path, "read")?;
@@ -97,7 +108,15 @@ impl NpyReader {
         } else {
             Body::Stream(stream)
         };
-        Ok(NpyReader { path: path.to_owned(), header, record, steps, step: 0, times, body })
+        Ok(NpyReader {
+            path: path.to_owned(),
+            header,
+            record,
+            steps,
+            step: 0,
+            times,
+            body,
+        })
     }
 }
 
@@ -153,7 +172,14 @@ pub(super) struct NpyWriter {
 impl NpyWriter {
     pub(super) fn new(path: &Path) -> Self {
         let (file, times) = (Output::new(path), TimesWriter::beside(path));
-        NpyWriter { file, times, record: None, steps: 0, begin: 0, length: 0 }
+        NpyWriter {
+            file,
+            times,
+            record: None,
+            steps: 0,
+            begin: 0,
+            length: 0,
+        }
     }
 
     /// The second message makes the first axis that of the messages. In Fortran order an array could not grow along it, so the
@@ -196,10 +222,16 @@ impl Writer for NpyWriter {
         let elements = array::reorder(layout, elements, whole.order);
         self.file.put(&elements, self.begin + self.length)?;
         self.times.write(stamp.timestamp, stamp.next)?;
-        match self.record.take_if(|record| self.steps == 1 && record.order == Order::Fortran) {
+        match self
+            .record
+            .take_if(|record| self.steps == 1 && record.order == Order::Fortran)
+        {
             Some(record) => {
                 self.turn(&record, &header, &elements)?;
-                self.record = Some(Layout { order: Order::C, ..record });
+                self.record = Some(Layout {
+                    order: Order::C,
+                    ..record
+                });
             }
             None => self.file.put(&header, 0)?,
         }
@@ -238,7 +270,9 @@ pub(crate) fn array_of<'a>(path: &Path, value: &'a View<'_>) -> Result<(&'a Layo
 /// Reads the header; where the elements begin.
 fn read_header(stream: &mut impl Read) -> Result<(Header, u64), String> {
     let broken = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => "it is no .npy file: it ends within its header".to_owned(),
+        std::io::ErrorKind::UnexpectedEof => {
+            "it is no .npy file: it ends within its header".to_owned()
+        }
         _ => format!("cannot read it: {error}"),
     };
     let mut start = [0; 8];
@@ -250,7 +284,11 @@ fn read_header(stream: &mut impl Read) -> Result<(Header, u64), String> {
     let digits = match start[6] {
         1 => 2,
         2 | 3 => 4,
-        version => return Err(format!("it is of version {version} of the format; versions 1 to 3 are read")),
+        version => {
+            return Err(format!(
+                "it is of version {version} of the format; versions 1 to 3 are read"
+            ));
+        }
     };
     stream.read_exact(&mut length[..digits]).map_err(broken)?;
     let length = u32::from_le_bytes(length) as usize;
@@ -268,15 +306,22 @@ fn parse_header(text: &str) -> Result<Header, String> {
     let wrong = |what: &str| format!("its header cannot be read: {what}, in {}", text.trim());
     let after = |key: &str| {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
-        let at = quoted.iter().find_map(|quoted| text.split_once(quoted.as_str()));
+        let at = quoted
+            .iter()
+            .find_map(|quoted| text.split_once(quoted.as_str()));
         let value = at.and_then(|(_, rest)| rest.trim_start().strip_prefix(':'));
-        value.map(str::trim_start).ok_or_else(|| wrong(&format!("there is no '{key}'")))
+        value
+            .map(str::trim_start)
+            .ok_or_else(|| wrong(&format!("there is no '{key}'")))
     };
     let descr = after("descr")?;
     let quote = descr.chars().next().filter(|c| matches!(c, '\'' | '"'));
-    let descr = quote.and_then(|quote| descr[1..].split_once(quote)).map(|(descr, _)| descr);
-    let descr = descr
-        .ok_or("it holds records with named fields, which no message can carry; save one array a field")?;
+    let descr = quote
+        .and_then(|quote| descr[1..].split_once(quote))
+        .map(|(descr, _)| descr);
+    let descr = descr.ok_or(
+        "it holds records with named fields, which no message can carry; save one array a field",
+    )?;
     let (dtype, big_endian) = dtype_of(descr).ok_or_else(|| {
         format!("its elements are of type '{descr}', which no message can carry; convert them with `astype` before saving")
     })?;
@@ -285,15 +330,23 @@ fn parse_header(text: &str) -> Result<Header, String> {
         value if value.starts_with("False") => Order::C,
         _ => return Err(wrong("'fortran_order' is neither True nor False")),
     };
-    let shape = after("shape")?.strip_prefix('(').and_then(|shape| shape.split_once(')'));
+    let shape = after("shape")?
+        .strip_prefix('(')
+        .and_then(|shape| shape.split_once(')'));
     let (shape, _) = shape.ok_or_else(|| wrong("'shape' is no tuple"))?;
     let extents = shape
         .split(',')
         .map(|extent| extent.trim().trim_end_matches('L'))
         .filter(|extent| !extent.is_empty());
     let shape: Option<Vec<u64>> = extents.map(|extent| extent.parse().ok()).collect();
-    let layout = Layout::new(dtype, order, shape.ok_or_else(|| wrong("'shape' holds what is no number"))?);
-    layout.bytes().ok_or_else(|| wrong("'shape' is beyond 64 bits"))?;
+    let layout = Layout::new(
+        dtype,
+        order,
+        shape.ok_or_else(|| wrong("'shape' holds what is no number"))?,
+    );
+    layout
+        .bytes()
+        .ok_or_else(|| wrong("'shape' is beyond 64 bits"))?;
     Ok(Header { layout, big_endian })
 }
 
@@ -317,7 +370,10 @@ const CODES: [(&str, Dtype); 14] = [
 
 fn dtype_of(descr: &str) -> Option<(Dtype, bool)> {
     let code = descr.trim_start_matches(['<', '>', '|', '=']);
-    let dtype = CODES.iter().find(|(known, _)| *known == code).map(|(_, dtype)| *dtype)?;
+    let dtype = CODES
+        .iter()
+        .find(|(known, _)| *known == code)
+        .map(|(_, dtype)| *dtype)?;
     Some((dtype, descr.starts_with('>')))
 }
 
@@ -336,11 +392,18 @@ fn write_header(layout: &Layout, room: usize) -> Vec<u8> {
 }
 
 fn dict(layout: &Layout) -> String {
-    let code = CODES.iter().find(|(_, dtype)| *dtype == layout.dtype).map_or("", |(code, _)| code);
+    let code = CODES
+        .iter()
+        .find(|(_, dtype)| *dtype == layout.dtype)
+        .map_or("", |(code, _)| code);
     let mark = if layout.dtype.size() == 1 { '|' } else { '<' };
     let extents: Vec<String> = layout.shape.iter().map(u64::to_string).collect();
     let shape = extents.join(", ") + if extents.len() == 1 { "," } else { "" };
-    let order = if layout.order == Order::Fortran { "True" } else { "False" };
+    let order = if layout.order == Order::Fortran {
+        "True"
+    } else {
+        "False"
+    };
     format!("{{'descr': '{mark}{code}', 'fortran_order': {order}, 'shape': ({shape}), }}")
 }
 
@@ -367,7 +430,10 @@ mod tests {
     fn numbers(shape: &[u64], order: Order) -> (Layout, Vec<u8>) {
         let layout = Layout::new(Dtype::Float64, order, shape);
         let count = layout.elements().unwrap();
-        (layout, (0..count).flat_map(|n| (n as f64).to_le_bytes()).collect())
+        (
+            layout,
+            (0..count).flat_map(|n| (n as f64).to_le_bytes()).collect(),
+        )
     }
 
     fn all(path: &Path, time_axis: Option<bool>) -> Vec<Record> {
@@ -376,7 +442,11 @@ mod tests {
     }
 
     fn stamp(timestamp: f64, next: Option<f64>) -> Stamp {
-        Stamp { timestamp, next, settings: None }
+        Stamp {
+            timestamp,
+            next,
+            settings: None,
+        }
     }
 
     #[test]
@@ -390,8 +460,13 @@ mod tests {
         assert_eq!(bytes.len(), 128 + 4);
         fs::write(&path, &bytes).unwrap();
         let records = all(&path, None);
-        let Value::Array(layout, elements) = &records[0].value else { panic!("no array") };
-        assert_eq!((layout.dtype, layout.shape.as_slice()), (Dtype::Int16, &[1, 2][..]));
+        let Value::Array(layout, elements) = &records[0].value else {
+            panic!("no array")
+        };
+        assert_eq!(
+            (layout.dtype, layout.shape.as_slice()),
+            (Dtype::Int16, &[1, 2][..])
+        );
         assert_eq!(elements[..], [1, 0, 2, 0]);
     }
 
@@ -423,11 +498,16 @@ mod tests {
             let path = folder.path().join("a.npy");
             let (layout, bytes) = numbers(&[2, 3], order);
             let mut writer = NpyWriter::new(&path);
-            writer.write(&View::Array(layout.clone(), &bytes), &stamp(1.5, None)).unwrap();
+            writer
+                .write(&View::Array(layout.clone(), &bytes), &stamp(1.5, None))
+                .unwrap();
             let records = all(&path, None);
             assert_eq!(records.len(), 1);
             assert_eq!(records[0].value, Value::Array(layout, bytes));
-            assert_eq!((records[0].timestamp, records[0].next), (Some(1.5), Next::Known(None)));
+            assert_eq!(
+                (records[0].timestamp, records[0].next),
+                (Some(1.5), Next::Known(None))
+            );
         }
     }
 
@@ -440,17 +520,34 @@ mod tests {
             let mut writer = NpyWriter::new(&path);
             for step in 0..3 {
                 let next = Some(step as f64 + 1.1).filter(|_| step < 2);
-                writer.write(&View::Array(layout.clone(), &bytes), &stamp(step as f64 + 0.1, next)).unwrap();
-                assert_eq!(all(&path, None).len(), step + 1, "a whole file after every message");
+                writer
+                    .write(
+                        &View::Array(layout.clone(), &bytes),
+                        &stamp(step as f64 + 0.1, next),
+                    )
+                    .unwrap();
+                assert_eq!(
+                    all(&path, None).len(),
+                    step + 1,
+                    "a whole file after every message"
+                );
             }
             let (header, begin) = read_header(&mut File::open(&path).unwrap()).unwrap();
-            assert_eq!((header.layout.shape.as_slice(), header.layout.order), (&[3, 2, 3][..], Order::C));
+            assert_eq!(
+                (header.layout.shape.as_slice(), header.layout.order),
+                (&[3, 2, 3][..], Order::C)
+            );
             assert_eq!(begin % 64, 0);
             let records = all(&path, None);
-            let Value::Array(back, elements) = &records[2].value else { panic!("no array") };
+            let Value::Array(back, elements) = &records[2].value else {
+                panic!("no array")
+            };
             assert_eq!(elements[..], array::reorder(&layout, &bytes, Order::C)[..]);
             assert_eq!(back.shape[..], [2, 3]);
-            assert_eq!((records[1].timestamp, records[1].next), (Some(1.1), Next::Known(Some(2.1))));
+            assert_eq!(
+                (records[1].timestamp, records[1].next),
+                (Some(1.1), Next::Known(Some(2.1)))
+            );
             assert_eq!(records[2].next, Next::Known(None));
         }
     }
@@ -465,13 +562,21 @@ mod tests {
             let (layout, bytes) = numbers(&[2, 3], order);
             let mut writer = NpyWriter::new(&path);
             let mut write = |step: usize| {
-                writer.write(&View::Array(layout.clone(), &bytes), &stamp(step as f64, None)).unwrap();
+                writer
+                    .write(
+                        &View::Array(layout.clone(), &bytes),
+                        &stamp(step as f64, None),
+                    )
+                    .unwrap();
             };
             write(0);
             for step in 1..4 {
                 let before = (fs::read(&path).unwrap(), all(&path, None));
                 write(step);
-                let after = (fs::read(&path).unwrap(), fs::read(times::beside(&path)).unwrap());
+                let after = (
+                    fs::read(&path).unwrap(),
+                    fs::read(times::beside(&path)).unwrap(),
+                );
                 let begin = before.0.len() - step * 48;
                 for written in [1, 47, 48] {
                     let new = &after.0[after.0.len() - 48..][..written];
@@ -517,11 +622,25 @@ mod tests {
         let path = folder.path().join("a.npy");
         let ((a, a_bytes), (b, b_bytes)) = (numbers(&[2], Order::C), numbers(&[3], Order::C));
         let mut writer = NpyWriter::new(&path);
-        writer.write(&View::Array(a, &a_bytes), &stamp(0.0, None)).unwrap();
-        let error = writer.write(&View::Array(b, &b_bytes), &stamp(1.0, None)).unwrap_err().to_string();
-        assert!(error.contains("a.npy") && error.contains("[3]") && error.contains("{step}"), "{error}");
-        let error = writer.write(&View::Map(Vec::new()), &stamp(1.0, None)).unwrap_err().to_string();
-        assert!(error.contains("a map of 0 entries") && error.contains(".jsonl"), "{error}");
+        writer
+            .write(&View::Array(a, &a_bytes), &stamp(0.0, None))
+            .unwrap();
+        let error = writer
+            .write(&View::Array(b, &b_bytes), &stamp(1.0, None))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("a.npy") && error.contains("[3]") && error.contains("{step}"),
+            "{error}"
+        );
+        let error = writer
+            .write(&View::Map(Vec::new()), &stamp(1.0, None))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("a map of 0 entries") && error.contains(".jsonl"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -530,11 +649,21 @@ mod tests {
         let path = folder.path().join("a.npy");
         let why = |bytes: &[u8], time_axis| {
             fs::write(&path, bytes).unwrap();
-            NpyReader::open(&path, time_axis).err().map(|error| error.to_string()).unwrap_or_default()
+            NpyReader::open(&path, time_axis)
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default()
         };
         let whole = |descr: &str, shape: &str| {
-            let dict = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n");
-            [b"\x93NUMPY\x01\x00", &(dict.len() as u16).to_le_bytes()[..], dict.as_bytes(), &[0; 16]].concat()
+            let dict =
+                format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n");
+            [
+                b"\x93NUMPY\x01\x00",
+                &(dict.len() as u16).to_le_bytes()[..],
+                dict.as_bytes(),
+                &[0; 16],
+            ]
+            .concat()
         };
         assert_eq!(why(&whole("'<f8'", "(2,)"), None), "");
         assert!(why(b"hello", None).contains("ends within its header"));
@@ -544,11 +673,21 @@ mod tests {
         assert!(why(&whole("'<U4'", "(1,)"), None).contains("'<U4'"));
         assert!(why(&whole("[('x', '<f8')]", "(1,)"), None).contains("named fields"));
         assert!(why(&whole("'<f8'", "(2**3,)"), None).contains("no number"));
-        assert!(why(&whole("'<f8'", "(99999999999, 99999999999)"), None).contains("beyond 64 bits"));
+        assert!(
+            why(&whole("'<f8'", "(99999999999, 99999999999)"), None).contains("beyond 64 bits")
+        );
         assert!(why(&whole("'<f8'", "()"), Some(true)).contains("no axis"));
-        fs::write(times::beside(&path), "timestamp,next_timestamp\n0.0,\n1.0,x\n").unwrap();
+        fs::write(
+            times::beside(&path),
+            "timestamp,next_timestamp\n0.0,\n1.0,x\n",
+        )
+        .unwrap();
         assert!(why(&whole("'<f8'", "(2,)"), None).contains("a.times.csv:3: \"x\""));
-        fs::write(times::beside(&path), "timestamp,next_timestamp\n0.0,\n1.0,\n2.0,\n").unwrap();
+        fs::write(
+            times::beside(&path),
+            "timestamp,next_timestamp\n0.0,\n1.0,\n2.0,\n",
+        )
+        .unwrap();
         assert!(why(&whole("'<f8'", "(2,)"), None).contains("3 times, but"));
     }
 
@@ -560,7 +699,12 @@ mod tests {
             let layout = Layout::new(dtype, Order::C, [3]);
             let bytes: Vec<u8> = (0..layout.bytes().unwrap()).map(|n| n as u8 % 2).collect();
             write(&path, &View::Array(layout.clone(), &bytes)).unwrap();
-            assert_eq!(all(&path, None)[0].value, Value::Array(layout, bytes), "{}", dtype.name());
+            assert_eq!(
+                all(&path, None)[0].value,
+                Value::Array(layout, bytes),
+                "{}",
+                dtype.name()
+            );
         }
     }
 }

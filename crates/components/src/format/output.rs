@@ -20,7 +20,11 @@ impl Output {
     /// A file that is created once there is something to write: what cannot be written leaves one that is there as it was.
     /// Else that is replaced.
     pub(super) fn new(path: &Path) -> Self {
-        Output { path: path.to_owned(), file: None, begun: false }
+        Output {
+            path: path.to_owned(),
+            file: None,
+            begun: false,
+        }
     }
 
     /// Whether something was written.
@@ -40,12 +44,16 @@ impl Output {
 
     /// Writes at a place in it. The end, for [`append`](Output::append), does not follow.
     pub(super) fn put(&mut self, bytes: &[u8], place: u64) -> Result<()> {
-        self.open()?.write_all_at(bytes, place).at(&self.path, "write")
+        self.open()?
+            .write_all_at(bytes, place)
+            .at(&self.path, "write")
     }
 
     /// Reads what was written.
     pub(super) fn read(&mut self, bytes: &mut [u8], place: u64) -> Result<()> {
-        self.open()?.read_exact_at(bytes, place).at(&self.path, "read")
+        self.open()?
+            .read_exact_at(bytes, place)
+            .at(&self.path, "read")
     }
 
     /// Has all of it replaced at once: whoever looks finds what was there before, or all that is new.
@@ -64,8 +72,12 @@ impl Output {
         let file = match self.file.take() {
             Some(file) => file,
             None if !self.begun => {
-                let file =
-                    File::options().read(true).write(true).create(true).truncate(true).open(&self.path);
+                let file = File::options()
+                    .read(true)
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .open(&self.path);
                 let file = file.at(&self.path, "create")?;
                 self.begun = true;
                 file
@@ -85,7 +97,12 @@ impl Output {
 pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> Result<File> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let begun = path.with_file_name(format!(".{name}.part"));
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(&begun);
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&begun);
     let mut file = file.at(path, "create")?;
     let written = parts.iter().try_for_each(|part| file.write_all(part));
     if written.is_err() {

@@ -54,14 +54,21 @@ pub(crate) struct TimesWriter {
 impl TimesWriter {
     /// Begins the times beside a `.npy` file.
     pub(crate) fn beside(path: &Path) -> Self {
-        TimesWriter { file: Output::new(&beside(path)) }
+        TimesWriter {
+            file: Output::new(&beside(path)),
+        }
     }
 
     /// Adds a message's times.
     pub(crate) fn write(&mut self, timestamp: f64, next: Option<f64>) -> Result<()> {
         let next = next.map(|next| format!("{next:?}")).unwrap_or_default();
-        let head = if self.file.is_begun() { "" } else { "timestamp,next_timestamp\n" };
-        self.file.append(format!("{head}{timestamp:?},{next}\n").as_bytes())
+        let head = if self.file.is_begun() {
+            ""
+        } else {
+            "timestamp,next_timestamp\n"
+        };
+        self.file
+            .append(format!("{head}{timestamp:?},{next}\n").as_bytes())
     }
 
     /// Keeps no file open until there is more to write.

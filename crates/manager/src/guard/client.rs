@@ -23,7 +23,10 @@ use crate::plan::InstanceId;
 use crate::tree;
 
 /// How long a guard may take to go that has said its last word.
-const LEAVES: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+const LEAVES: Timespec = Timespec {
+    tv_sec: 10,
+    tv_nsec: 0,
+};
 
 /// What the guard has to say.
 #[derive(Debug, Clone)]
@@ -86,7 +89,10 @@ impl Guard {
         std::thread::Builder::new()
             .name("guard".into())
             .spawn(move || listen(reading, child, &lives, heard))?;
-        Ok(Guard { socket: Mutex::new(socket), pid })
+        Ok(Guard {
+            socket: Mutex::new(socket),
+            pid,
+        })
     }
 
     /// Starts a program.
@@ -136,11 +142,20 @@ impl Guard {
         let mut line = serde_json::to_vec(order).expect("plain data");
         line.push(b'\n');
         // That it is gone is heard by the other thread.
-        let _ = self.socket.lock().expect("nobody panics while writing").write_all(&line);
+        let _ = self
+            .socket
+            .lock()
+            .expect("nobody panics while writing")
+            .write_all(&line);
     }
 }
 
-fn listen(mut socket: UnixStream, mut child: Child, pid: &Mutex<Option<u32>>, mut heard: impl FnMut(News)) {
+fn listen(
+    mut socket: UnixStream,
+    mut child: Child,
+    pid: &Mutex<Option<u32>>,
+    mut heard: impl FnMut(News),
+) {
     let (mut lines, mut bytes, swept) = (Lines::default(), vec![0; 1 << 16], Cell::new(false));
     let mut hear = |report| {
         heard(match report {
@@ -180,12 +195,16 @@ fn listen(mut socket: UnixStream, mut child: Child, pid: &Mutex<Option<u32>>, mu
         // It handles these as soon as it can, so it was hit in its first moment, as this process was.
         let wish = status.as_ref().ok().and_then(ExitStatus::signal);
         if let Some(number) = wish.filter(|number| [SIGINT, SIGTERM, SIGHUP].contains(number)) {
-            heard(News::Event(Event::Interrupted(signal_name(number).unwrap_or("a signal").to_owned())));
+            heard(News::Event(Event::Interrupted(
+                signal_name(number).unwrap_or("a signal").to_owned(),
+            )));
         }
         let how = broken.unwrap_or_else(|| match status {
             Ok(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => Exit::Code(code).to_string(),
-                (None, signal) => Exit::Signal(signal.unwrap_or(0), status.core_dumped()).to_string(),
+                (None, signal) => {
+                    Exit::Signal(signal.unwrap_or(0), status.core_dumped()).to_string()
+                }
             },
             Err(_) => "ended".to_owned(),
         });
@@ -196,7 +215,9 @@ fn listen(mut socket: UnixStream, mut child: Child, pid: &Mutex<Option<u32>>, mu
 /// Whether a guard that has said its last word goes within the time that it may take.
 fn ends(child: &Child) -> bool {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return true };
+    let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+        return true;
+    };
     loop {
         match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&LEAVES)) {
             Err(Errno::INTR) => {}
@@ -212,7 +233,11 @@ mod tests {
     /// What is heard of a guard that says this and no more, and lives until it is killed.
     fn heard(said: &[u8]) -> Vec<News> {
         let (mut theirs, ours) = UnixStream::pair().unwrap();
-        let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+        let child = Command::new("sleep")
+            .arg("1000")
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
         let pid = Mutex::new(Some(child.id()));
         theirs.write_all(said).unwrap();
         let mut news = Vec::new();
@@ -223,10 +248,17 @@ mod tests {
 
     #[test]
     fn a_guard_that_cannot_be_understood_is_ended_and_told() {
-        for junk in [&b"nonsense\n"[..], b"\n", b"{\"Started\":{\"id\":-1,\"pid\":0}}\n", b"\xff\xff\n"] {
+        for junk in [
+            &b"nonsense\n"[..],
+            b"\n",
+            b"{\"Started\":{\"id\":-1,\"pid\":0}}\n",
+            b"\xff\xff\n",
+        ] {
             let said = [b"{\"Started\":{\"id\":3,\"pid\":4711}}\n", junk].concat();
-            let [News::Event(Event::Started(InstanceId(3), 4711)), News::Event(Event::GuardLost(how))] =
-                &heard(&said)[..]
+            let [
+                News::Event(Event::Started(InstanceId(3), 4711)),
+                News::Event(Event::GuardLost(how)),
+            ] = &heard(&said)[..]
             else {
                 panic!("{:?}", heard(&said));
             };

@@ -67,21 +67,44 @@ mod tests {
             stdout: "out".into(),
             stderr: "err".into(),
         };
-        let signal = Order::Signal { id: u32::MAX, signal: Signal::Kill };
-        vec![Order::Start { id: 7, launch }, signal, Order::Pause, Order::Resume, Order::Finish]
+        let signal = Order::Signal {
+            id: u32::MAX,
+            signal: Signal::Kill,
+        };
+        vec![
+            Order::Start { id: 7, launch },
+            signal,
+            Order::Pause,
+            Order::Resume,
+            Order::Finish,
+        ]
     }
 
     fn reports() -> Vec<Report> {
         vec![
-            Report::Started { id: 0, pid: u32::MAX },
-            Report::NotStarted { id: 1, why: "no such\nfile".into() },
-            Report::Ended { id: u32::MAX, exit: Exit::Signal(i32::MIN, true) },
-            Report::Swept { left: vec!["sleep (4711)".into()], stuck: Vec::new() },
+            Report::Started {
+                id: 0,
+                pid: u32::MAX,
+            },
+            Report::NotStarted {
+                id: 1,
+                why: "no such\nfile".into(),
+            },
+            Report::Ended {
+                id: u32::MAX,
+                exit: Exit::Signal(i32::MIN, true),
+            },
+            Report::Swept {
+                left: vec!["sleep (4711)".into()],
+                stuck: Vec::new(),
+            },
         ]
     }
 
     fn said<T: serde::Serialize>(all: &[T]) -> Vec<u8> {
-        all.iter().flat_map(|one| [serde_json::to_vec(one).unwrap(), vec![b'\n']].concat()).collect()
+        all.iter()
+            .flat_map(|one| [serde_json::to_vec(one).unwrap(), vec![b'\n']].concat())
+            .collect()
     }
 
     proptest! {
@@ -124,7 +147,10 @@ mod tests {
         let (mut lines, piece) = (Lines::default(), vec![b' '; 1 << 20]);
         let mut take = || lines.take(&piece, |_: Report| ()).err();
         let refused = (0..2 * LONGEST / piece.len()).find_map(|_| take());
-        assert_eq!(refused.unwrap(), format!("a line of more than {LONGEST} bytes"));
+        assert_eq!(
+            refused.unwrap(),
+            format!("a line of more than {LONGEST} bytes")
+        );
         assert!(lines.unread.capacity() <= 2 * LONGEST);
     }
 }

@@ -47,8 +47,16 @@ impl MpiFiles {
     fn watch_in(place: &Path) -> io::Result<Self> {
         let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
         // At the first event the file may not be in its maker's hands yet; when it is closed it has been mapped.
-        inotify::add_watch(&events, place, inotify::WatchFlags::CREATE | inotify::WatchFlags::CLOSE_WRITE)?;
-        Ok(MpiFiles { place: place.to_owned(), events, found: HashMap::new() })
+        inotify::add_watch(
+            &events,
+            place,
+            inotify::WatchFlags::CREATE | inotify::WatchFlags::CLOSE_WRITE,
+        )?;
+        Ok(MpiFiles {
+            place: place.to_owned(),
+            events,
+            found: HashMap::new(),
+        })
     }
 
     /// Readable when there is something to [look](Self::look) at.
@@ -74,7 +82,8 @@ impl MpiFiles {
             return;
         }
         for process in tree::descendants(tree::own_pid()) {
-            self.found.extend(new.extract_if(|name, file| has(&process, &self.place.join(name), *file)));
+            self.found
+                .extend(new.extract_if(|name, file| has(&process, &self.place.join(name), *file)));
         }
     }
 
@@ -103,21 +112,29 @@ fn id(of: &Metadata) -> FileId {
 /// Whether a process has a file open, or else mapped: a file is mapped before it is closed.
 fn has(process: &Descendant, path: &Path, file: FileId) -> bool {
     let proc = PathBuf::from(format!("/proc/{}", process.pid));
-    let mut open = fs::read_dir(proc.join("fd")).into_iter().flatten().flatten();
+    let mut open = fs::read_dir(proc.join("fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
     if open.any(|entry| fs::metadata(entry.path()).is_ok_and(|found| id(&found) == file)) {
         return true;
     }
     let maps = fs::read(proc.join("maps")).unwrap_or_default();
-    maps.split(|&byte| byte == b'\n').any(|line| is_mapped(line, path, file))
+    maps.split(|&byte| byte == b'\n')
+        .any(|line| is_mapped(line, path, file))
 }
 
 /// Whether a line of a process's `maps` is of this file.
 fn is_mapped(line: &[u8], path: &Path, (_, number): FileId) -> bool {
     // Addresses, rights, offset, device, number; blanks; path.
     let mut fields = line.splitn(6, |&byte| byte == b' ');
-    let found = fields.nth(4).and_then(|number| str::from_utf8(number).ok()?.parse().ok());
+    let found = fields
+        .nth(4)
+        .and_then(|number| str::from_utf8(number).ok()?.parse().ok());
     found == Some(number)
-        && fields.next().is_some_and(|rest| rest.trim_ascii_start() == path.as_os_str().as_bytes())
+        && fields
+            .next()
+            .is_some_and(|rest| rest.trim_ascii_start() == path.as_os_str().as_bytes())
 }
 
 #[cfg(test)]
@@ -138,7 +155,9 @@ mod tests {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         assert_eq!(line, "done\n");
         child
     }
@@ -166,7 +185,10 @@ mod tests {
         // This process stands for somebody else's: it is not below itself.
         let _other = fs::File::create(place.join("mpich_shar_tmp_other")).unwrap();
         let below = "sh -c 'exec 5>mpich_shar_tmp_below; echo done; read word'";
-        let holder = child(place, &format!("exec 3>mpich_shar_tmp_open 4>mine; {below}"));
+        let holder = child(
+            place,
+            &format!("exec 3>mpich_shar_tmp_open 4>mine; {below}"),
+        );
         let replaced = child(place, "exec 3>mpich_shar_tmp_again");
         files.look();
         end(holder);
@@ -177,7 +199,13 @@ mod tests {
         fs::write(&again, "").unwrap();
         files.look();
         files.remove();
-        let kept = ["mine", "moved", "mpich_shar_tmp_again", "mpich_shar_tmp_before", "mpich_shar_tmp_other"];
+        let kept = [
+            "mine",
+            "moved",
+            "mpich_shar_tmp_again",
+            "mpich_shar_tmp_before",
+            "mpich_shar_tmp_other",
+        ];
         assert_eq!(left(place), kept);
     }
 
@@ -186,9 +214,20 @@ mod tests {
         let line = b"7f6e139eb000-7f6e139ec000 rw-s 00000000 00:1a 4711                       /dev/shm/mpich_shar_tmp1";
         let path = Path::new("/dev/shm/mpich_shar_tmp1");
         assert!(is_mapped(line, path, (0, 4711)));
-        assert!(!is_mapped(line, path, (0, 4712)), "another file of that name");
-        assert!(!is_mapped(line, Path::new("/dev/shm/mpich_shar_tmp"), (0, 4711)));
-        assert!(!is_mapped(b"7f6e139eb000-7f6e139ec000 rw-p 00000000 00:00 0 ", path, (0, 4711)));
+        assert!(
+            !is_mapped(line, path, (0, 4712)),
+            "another file of that name"
+        );
+        assert!(!is_mapped(
+            line,
+            Path::new("/dev/shm/mpich_shar_tmp"),
+            (0, 4711)
+        ));
+        assert!(!is_mapped(
+            b"7f6e139eb000-7f6e139ec000 rw-p 00000000 00:00 0 ",
+            path,
+            (0, 4711)
+        ));
         assert!(!is_mapped(b"", path, (0, 0)));
     }
 }

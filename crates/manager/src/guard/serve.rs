@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal as Number, getpid, getppid, kill_process_group, pidfd_open, set_child_subreaper,
-    setpgid, setsid,
+    Pid, PidfdFlags, Signal as Number, getpid, getppid, kill_process_group, pidfd_open,
+    set_child_subreaper, setpgid, setsid,
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
@@ -32,7 +32,10 @@ use crate::tree::{self, Look};
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long a manager that is gone may take to end.
-const ENDED: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const ENDED: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 
 /// Runs the guard until the manager says that it is enough, or is gone. The connection file, which may not be there yet, and
 /// the meeting place are removed at the end; so is `scratch`, a folder that the manager has claimed, if that has left it behind.
@@ -87,7 +90,9 @@ fn inherited_socket() -> io::Result<UnixStream> {
     let socket: OwnedFd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     let socket = UnixStream::from(socket);
-    socket.peer_addr().map_err(|_| io::Error::other("the guard is started by the manager, not by hand"))?;
+    socket
+        .peer_addr()
+        .map_err(|_| io::Error::other("the guard is started by the manager, not by hand"))?;
     Ok(socket)
 }
 
@@ -128,7 +133,11 @@ impl Serving {
         let mut look = None;
         for order in orders {
             if let Order::Signal { id, signal } = order {
-                let started = self.running.iter().find(|(_, of)| **of == id).map(|(pid, _)| *pid);
+                let started = self
+                    .running
+                    .iter()
+                    .find(|(_, of)| **of == id)
+                    .map(|(pid, _)| *pid);
                 if let Some(pid) = started {
                     send(pid, signal, look.get_or_insert_with(Look::take));
                 }
@@ -144,13 +153,22 @@ impl Serving {
 
     /// Waits until the manager or a child has news, or files were made; signals only wake it up.
     fn wait(&mut self, limit: Option<Duration>) {
-        let limit = limit
-            .map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
-        let socket = self.manager_lives.then(|| PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN));
-        let mut ready = vec![PollFd::from_borrowed_fd(self.children.as_fd(), PollFlags::IN)];
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: limit.subsec_nanos().into(),
+        });
+        let socket = self
+            .manager_lives
+            .then(|| PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN));
+        let mut ready = vec![PollFd::from_borrowed_fd(
+            self.children.as_fd(),
+            PollFlags::IN,
+        )];
         ready.extend(socket);
         ready.extend(
-            self.mpi_files.as_ref().map(|files| PollFd::from_borrowed_fd(files.events(), PollFlags::IN)),
+            self.mpi_files
+                .as_ref()
+                .map(|files| PollFd::from_borrowed_fd(files.events(), PollFlags::IN)),
         );
         let _ = poll(&mut ready, limit.as_ref());
         // Before orders, which may be to end those that have the files.
@@ -163,7 +181,10 @@ impl Serving {
     /// Complete orders that have come in; notes if the manager is gone, or says what cannot be read.
     fn read_orders(&mut self) -> Vec<Order> {
         let mut ready = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         if !matches!(poll(&mut ready, Some(&at_once)), Ok(1..)) {
             return Vec::new();
         }
@@ -172,12 +193,18 @@ impl Serving {
             Ok(0) => self.manager_lives = false,
             Ok(count) => {
                 if let Err(why) = self.lines.take(&bytes[..count], |order| orders.push(order)) {
-                    let _ =
-                        writeln!(io::stderr(), "titin guard: the manager says what cannot be read: {why}");
+                    let _ = writeln!(
+                        io::stderr(),
+                        "titin guard: the manager says what cannot be read: {why}"
+                    );
                     self.manager_lives = false;
                 }
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) => {}
             Err(_) => self.manager_lives = false,
         }
         orders
@@ -213,11 +240,19 @@ impl Serving {
 
     fn start(&self, launch: &Launch) -> Result<u32, String> {
         let open = |path: &Path| {
-            let file = OpenOptions::new().create(true).append(true).mode(0o644).open(path);
+            let file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .mode(0o644)
+                .open(path);
             file.map_err(|error| format!("cannot write {}: {error}", path.display()))
         };
         let mut command = Command::new(&self.shim);
-        command.arg("guard").arg("--run").arg(std::process::id().to_string()).arg("--");
+        command
+            .arg("guard")
+            .arg("--run")
+            .arg(std::process::id().to_string())
+            .arg("--");
         command.arg(&launch.program).args(&launch.args);
         if launch.clear {
             command.env_clear();
@@ -227,8 +262,12 @@ impl Serving {
         });
         command.envs(launch.set.iter().map(|(name, value)| (name, value)));
         command.current_dir(&launch.directory).stdin(Stdio::null());
-        command.stdout(open(&launch.stdout)?).stderr(open(&launch.stderr)?);
-        let child = command.spawn().map_err(|error| format!("cannot start a process: {error}"))?;
+        command
+            .stdout(open(&launch.stdout)?)
+            .stderr(open(&launch.stderr)?);
+        let child = command
+            .spawn()
+            .map_err(|error| format!("cannot start a process: {error}"))?;
         Ok(child.id())
     }
 
@@ -254,11 +293,17 @@ impl Serving {
         if !self.manager_lives {
             // Standard error is the run's log.
             // One that cannot be written to is no reason to leave programs behind.
-            let _ = writeln!(io::stderr(), "titin guard: the manager is gone; ending what it had started");
+            let _ = writeln!(
+                io::stderr(),
+                "titin guard: the manager is gone; ending what it had started"
+            );
         }
         let mut ended = Vec::new();
-        let (left, stuck) =
-            tree::end_descendants(GRACE, |limit| self.wait(Some(limit)), |pid, exit| ended.push((pid, exit)));
+        let (left, stuck) = tree::end_descendants(
+            GRACE,
+            |limit| self.wait(Some(limit)),
+            |pid, exit| ended.push((pid, exit)),
+        );
         for (pid, exit) in ended {
             if let Some(id) = self.running.remove(&pid) {
                 self.tell(&Report::Ended { id, exit });
@@ -267,8 +312,12 @@ impl Serving {
         if let Some(files) = self.mpi_files.take() {
             files.remove();
         }
-        let names = |processes: Vec<tree::Descendant>| processes.iter().map(ToString::to_string).collect();
-        let report = Report::Swept { left: names(left), stuck: names(stuck) };
+        let names =
+            |processes: Vec<tree::Descendant>| processes.iter().map(ToString::to_string).collect();
+        let report = Report::Swept {
+            left: names(left),
+            stuck: names(stuck),
+        };
         if !self.manager_lives {
             let _ = writeln!(io::stderr(), "titin guard: {report:?}");
         }

@@ -20,8 +20,14 @@ pub fn shim(guard: u32, mut command: impl Iterator<Item = OsString>) -> ExitCode
     if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().unsigned_abs() != guard) {
         return ExitCode::from(1);
     }
-    let Some(program) = command.next() else { return ExitCode::from(2) };
+    let Some(program) = command.next() else {
+        return ExitCode::from(2);
+    };
     let error = Command::new(&program).args(command).exec();
-    let _ = writeln!(std::io::stderr(), "titin: cannot run {}: {error}", program.display());
+    let _ = writeln!(
+        std::io::stderr(),
+        "titin: cannot run {}: {error}",
+        program.display()
+    );
     ExitCode::from(127)
 }

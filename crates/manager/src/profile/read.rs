@@ -174,7 +174,11 @@ impl Database {
     /// # Errors
     /// If there is none, or it cannot be read; in words.
     pub fn open(given: &Path) -> Result<Database, String> {
-        let path = if given.is_dir() { given.join("performance.sqlite") } else { given.to_path_buf() };
+        let path = if given.is_dir() {
+            given.join("performance.sqlite")
+        } else {
+            given.to_path_buf()
+        };
         if !path.exists() {
             let why = if given.is_dir() {
                 "the run has not ended yet, or this is no run directory"
@@ -183,26 +187,40 @@ impl Database {
             };
             return Err(format!("there is no profile {}: {why}", path.display()));
         }
-        let unreadable =
-            |error: rusqlite::Error| format!("{} cannot be read as a profile: {error}", path.display());
+        let unreadable = |error: rusqlite::Error| {
+            format!("{} cannot be read as a profile: {error}", path.display())
+        };
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(unreadable)?;
         let has = |table: &str| {
             connection
-                .query_row("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", [table], |_| {
-                    Ok(())
-                })
+                .query_row(
+                    "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?",
+                    [table],
+                    |_| Ok(()),
+                )
                 .optional()
                 .map(|found| found.is_some())
         };
-        let (own, theirs) =
-            (has("titin_format").map_err(unreadable)?, has("muscle3_format").map_err(unreadable)?);
+        let (own, theirs) = (
+            has("titin_format").map_err(unreadable)?,
+            has("muscle3_format").map_err(unreadable)?,
+        );
         if !own && !theirs {
-            return Err(format!("{} is a database, but not a profile of titin or MUSCLE3", path.display()));
+            return Err(format!(
+                "{} is a database, but not a profile of titin or MUSCLE3",
+                path.display()
+            ));
         }
-        let table = if own { "titin_format" } else { "muscle3_format" };
+        let table = if own {
+            "titin_format"
+        } else {
+            "muscle3_format"
+        };
         let major: i64 = connection
-            .query_row(&format!("SELECT major_version FROM {table}"), [], |row| row.get(0))
+            .query_row(&format!("SELECT major_version FROM {table}"), [], |row| {
+                row.get(0)
+            })
             .map_err(unreadable)?;
         if major != 1 {
             return Err(format!(
@@ -210,7 +228,11 @@ impl Database {
                 path.display()
             ));
         }
-        Ok(Database { connection, path, own })
+        Ok(Database {
+            connection,
+            path,
+            own,
+        })
     }
 
     /// Everything but the rows of a trace.
@@ -227,7 +249,11 @@ impl Database {
             let rows: i64 = self.connection.query_row(&sql, [], |row| row.get(0))?;
             let mut profile = Profile {
                 run: None,
-                instances: if self.own { self.own_instances()? } else { self.other_instances()? },
+                instances: if self.own {
+                    self.own_instances()?
+                } else {
+                    self.other_instances()?
+                },
                 conduits: Vec::new(),
                 regions: Vec::new(),
                 traced: rows != 0,
@@ -256,7 +282,10 @@ impl Database {
     }
 
     fn wrong(&self, error: &rusqlite::Error) -> String {
-        format!("{} cannot be read as a profile: {error}", self.path.display())
+        format!(
+            "{} cannot be read as a profile: {error}",
+            self.path.display()
+        )
     }
 
     fn list<T>(
@@ -275,7 +304,8 @@ impl Database {
                    FROM instances i JOIN totals t ON t.instance_oid = i.oid ORDER BY i.oid";
         self.list(sql, [], |row| {
             let (start, stop): (f64, f64) = (row.get(2)?, row.get(3)?);
-            let (waiting, sending, blocked): (f64, f64, f64) = (row.get(4)?, row.get(5)?, row.get(6)?);
+            let (waiting, sending, blocked): (f64, f64, f64) =
+                (row.get(4)?, row.get(5)?, row.get(6)?);
             let total = (stop - start).max(0.0);
             // Without a trace the times of short waits and of sending are estimated from samples, and may come out too long.
             let waiting = waiting.min(total);
@@ -297,8 +327,15 @@ impl Database {
 
     /// MUSCLE3 writes a row for each event. As for its own tool, an instance's time is from being connected to shutting down.
     fn other_instances(&self) -> rusqlite::Result<Vec<Instance>> {
-        let of = |what: &str, class: Class| format!("{what}(CASE WHEN t.name IN ({}) THEN", quoted(&[class]));
-        let sum = |class| format!("COALESCE({} e.stop_time - e.start_time END), 0)", of("SUM", class));
+        let of = |what: &str, class: Class| {
+            format!("{what}(CASE WHEN t.name IN ({}) THEN", quoted(&[class]))
+        };
+        let sum = |class| {
+            format!(
+                "COALESCE({} e.stop_time - e.start_time END), 0)",
+                of("SUM", class)
+            )
+        };
         let sql = format!(
             "SELECT i.oid, i.name, COALESCE({} e.stop_time END), MIN(e.start_time), 0), \
              COALESCE({} e.start_time END), MAX(e.stop_time), 0), {}, {}, {} \
@@ -312,7 +349,8 @@ impl Database {
         );
         self.list(&sql, [], |row| {
             let nanoseconds = |column: usize| row.get::<_, i64>(column);
-            let seconds = |column: usize| -> rusqlite::Result<f64> { Ok(nanoseconds(column)? as f64 * 1e-9) };
+            let seconds =
+                |column: usize| -> rusqlite::Result<f64> { Ok(nanoseconds(column)? as f64 * 1e-9) };
             let total = ((nanoseconds(3)? - nanoseconds(2)?) as f64 * 1e-9).max(0.0);
             let (waiting, receiving, sending) = (seconds(4)?, seconds(5)?, seconds(6)?);
             Ok(Instance {
@@ -333,8 +371,15 @@ impl Database {
     fn conduits(&self) -> rusqlite::Result<Vec<Conduit>> {
         // Format 1.0 did not have these.
         let newer = |column: &str, is: &'static str| -> rusqlite::Result<&str> {
-            let sql = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('conduit_ends') WHERE name = ?)";
-            Ok(if self.connection.query_row(sql, [column], |row| row.get(0))? { is } else { "NULL" })
+            let sql =
+                "SELECT EXISTS (SELECT 1 FROM pragma_table_info('conduit_ends') WHERE name = ?)";
+            Ok(
+                if self.connection.query_row(sql, [column], |row| row.get(0))? {
+                    is
+                } else {
+                    "NULL"
+                },
+            )
         };
         let streams = newer("streams", "se.streams")?;
         let detour = newer("detour", "COALESCE(se.detour, re.detour)")?;
@@ -375,8 +420,12 @@ impl Database {
         let sql = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
                    f.sender_side, f.receiver_side, f.element_types, f.pattern FROM fields f JOIN conduits c ON c.oid = f.conduit_oid \
                    JOIN instances s ON s.oid = c.sender_oid JOIN instances r ON r.oid = c.receiver_oid ORDER BY c.oid";
-        let size =
-            |number: &u8| Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == *number).map(Dtype::size);
+        let size = |number: &u8| {
+            Dtype::ALL
+                .into_iter()
+                .find(|dtype| *dtype as u8 == *number)
+                .map(Dtype::size)
+        };
         let read = || -> rusqlite::Result<Vec<Field>> {
             // Profiles of MUSCLE3 and of earlier releases do not have them.
             let known = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'fields')";
@@ -390,7 +439,11 @@ impl Database {
                     to: end(row, 3)?,
                     sender: row.get(6)?,
                     receiver: row.get(7)?,
-                    sizes: types.iter().filter_map(size).map(|size| size as u64).collect(),
+                    sizes: types
+                        .iter()
+                        .filter_map(size)
+                        .map(|size| size as u64)
+                        .collect(),
                     pattern: pattern.and_then(|pattern| serde_json::from_str(&pattern).ok()),
                 })
             })
@@ -422,7 +475,8 @@ impl Database {
                     kind,
                     start: row.get(2)?,
                     stop: row.get(3)?,
-                    port: port.map(|port| slot.map_or(port.clone(), |slot| format!("{port}[{slot}]"))),
+                    port: port
+                        .map(|port| slot.map_or(port.clone(), |slot| format!("{port}[{slot}]"))),
                     conduit: row.get(6)?,
                     number: row.get(7)?,
                     bytes: row.get(8)?,
@@ -445,8 +499,13 @@ impl Database {
         }
         let sql = "SELECT i.oid, i.name, (SELECT MAX(e.stop_time) FROM events e WHERE e.instance_oid = i.oid) \
                    FROM instances i WHERE i.oid NOT IN (SELECT instance_oid FROM totals) ORDER BY i.oid";
-        let lost =
-            self.list(sql, [], |row| Ok(Lost { oid: row.get(0)?, name: row.get(1)?, last: row.get(2)? }));
+        let lost = self.list(sql, [], |row| {
+            Ok(Lost {
+                oid: row.get(0)?,
+                name: row.get(1)?,
+                last: row.get(2)?,
+            })
+        });
         lost.map_err(|error| self.wrong(&error))
     }
 
@@ -454,7 +513,12 @@ impl Database {
         let sql = "SELECT i.name, r.name, r.uses, r.seconds FROM regions r \
                    JOIN instances i ON i.oid = r.instance_oid ORDER BY i.oid, r.seconds DESC";
         self.list(sql, [], |row| {
-            Ok(Region { instance: row.get(0)?, name: row.get(1)?, uses: row.get(2)?, seconds: row.get(3)? })
+            Ok(Region {
+                instance: row.get(0)?,
+                name: row.get(1)?,
+                uses: row.get(2)?,
+                seconds: row.get(3)?,
+            })
         })
     }
 }
@@ -471,8 +535,13 @@ fn end(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
 
 /// The names of MUSCLE3's event types of these classes, for a query.
 fn quoted(classes: &[Class]) -> String {
-    let kinds = EVENT_TYPES.iter().filter(|(.., class)| classes.contains(class));
-    kinds.map(|(name, ..)| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+    let kinds = EVENT_TYPES
+        .iter()
+        .filter(|(.., class)| classes.contains(class));
+    kinds
+        .map(|(name, ..)| format!("'{name}'"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// What an event type of this name stands for.

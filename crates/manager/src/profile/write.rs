@@ -88,9 +88,14 @@ impl Recorder {
             written: BTreeSet::new(),
             regions: 0,
         };
-        let thread =
-            std::thread::Builder::new().name("profile".into()).spawn(move || writer.run(&receiver))?;
-        Ok(Recorder { path, sender, thread })
+        let thread = std::thread::Builder::new()
+            .name("profile".into())
+            .spawn(move || writer.run(&receiver))?;
+        Ok(Recorder {
+            path,
+            sender,
+            thread,
+        })
     }
 
     /// Keeps a report.
@@ -100,10 +105,14 @@ impl Recorder {
             conduit: ConduitId(of.conduit),
             sends: of.sends,
             streams: of.streams,
-            medium: media.iter().find(|known| ***known == *of.medium).cloned().unwrap_or_else(|| {
-                media.push(of.medium.into());
-                media[media.len() - 1].clone()
-            }),
+            medium: media
+                .iter()
+                .find(|known| ***known == *of.medium)
+                .cloned()
+                .unwrap_or_else(|| {
+                    media.push(of.medium.into());
+                    media[media.len() - 1].clone()
+                }),
             detour: of.detour.map(String::into_boxed_str),
             messages: of.messages,
             bytes: of.bytes,
@@ -111,7 +120,10 @@ impl Recorder {
             by_socket: of.by_socket,
             waiting: of.waiting,
         };
-        let ends = std::mem::take(&mut profile.conduits).into_iter().map(&mut counted).collect();
+        let ends = std::mem::take(&mut profile.conduits)
+            .into_iter()
+            .map(&mut counted)
+            .collect();
         // A writer that has failed says why at the end.
         let _ = self.sender.send(Message::Keep(profile, ends));
     }
@@ -126,7 +138,10 @@ impl Recorder {
         self.thread.join().unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            Err(ProfileError::Internal { path, text: text.unwrap_or_else(|| "a panic".into()) })
+            Err(ProfileError::Internal {
+                path,
+                text: text.unwrap_or_else(|| "a panic".into()),
+            })
         })
     }
 }
@@ -164,16 +179,25 @@ struct Writer {
 impl Writer {
     fn run(mut self, receiver: &Receiver<Message>) -> Result<(), ProfileError> {
         let result = self.work(receiver);
-        result.map_err(|source| ProfileError::Write { path: self.path, source })
+        result.map_err(|source| ProfileError::Write {
+            path: self.path,
+            source,
+        })
     }
 
     fn work(&mut self, receiver: &Receiver<Message>) -> rusqlite::Result<()> {
-        let ids: BTreeMap<String, InstanceId> =
-            self.plan.instances.ids().map(|id| (self.plan.instances[id].name.clone(), id)).collect();
+        let ids: BTreeMap<String, InstanceId> = self
+            .plan
+            .instances
+            .ids()
+            .map(|id| (self.plan.instances[id].name.clone(), id))
+            .collect();
         while let Ok(message) = receiver.recv() {
             match message {
                 Message::Keep(mut profile, ends) => {
-                    let Some(&id) = ids.get(&profile.instance) else { continue };
+                    let Some(&id) = ids.get(&profile.instance) else {
+                        continue;
+                    };
                     let events = std::mem::take(&mut profile.events);
                     // Thousands of instances would fill the memory with it.
                     if !ends.is_empty() {
@@ -233,7 +257,10 @@ impl Writer {
             for event in events {
                 let operator = event.operator.as_ref().and_then(|operator| {
                     let name = operator.to_uppercase();
-                    OPERATORS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+                    OPERATORS
+                        .iter()
+                        .find(|(known, _)| *known == name)
+                        .map(|(_, number)| *number)
                 });
                 insert.execute(params![
                     oid(id),
@@ -258,18 +285,26 @@ impl Writer {
 
     fn write_ends(&mut self) -> rusqlite::Result<()> {
         let plan = self.plan.clone();
-        let (all, mut written) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.written));
+        let (all, mut written) = (
+            std::mem::take(&mut self.ends),
+            std::mem::take(&mut self.written),
+        );
         let transaction = self.open()?.transaction()?;
         {
-            let mut insert = transaction
-                .prepare_cached("INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            )?;
             for (id, ends) in all {
                 // An instance that fails while it closes may count once more.
                 if !written.insert(id) {
-                    transaction.execute("DELETE FROM conduit_ends WHERE instance_oid = ?", [oid(id)])?;
+                    transaction
+                        .execute("DELETE FROM conduit_ends WHERE instance_oid = ?", [oid(id)])?;
                 }
                 // A conduit that the plan does not have would break the database.
-                for (of, planned) in ends.iter().filter_map(|of| Some((of, plan.conduit(of.conduit)?))) {
+                for (of, planned) in ends
+                    .iter()
+                    .filter_map(|of| Some((of, plan.conduit(of.conduit)?)))
+                {
                     let port = if of.sends { &planned.from } else { &planned.to };
                     let (messages, bytes, copied) =
                         (signed(of.messages), signed(of.bytes), signed(of.copied));
@@ -297,7 +332,8 @@ impl Writer {
 
     fn write_all(&mut self, summary: &Summary) -> rusqlite::Result<()> {
         self.write_ends()?;
-        let (plan, host, placement) = (self.plan.clone(), self.host.clone(), self.placement.clone());
+        let (plan, host, placement) =
+            (self.plan.clone(), self.host.clone(), self.placement.clone());
         let totals = std::mem::take(&mut self.totals);
         let transaction = self.open()?.transaction()?;
         transaction.execute(
@@ -305,17 +341,28 @@ impl Writer {
             params![plan.model, host, summary.seconds, summary.outcome],
         )?;
         {
-            let mut raise = transaction
-                .prepare("UPDATE conduits SET buffer_messages = ?, buffer_raised = ? WHERE oid = ?")?;
+            let mut raise = transaction.prepare(
+                "UPDATE conduits SET buffer_messages = ?, buffer_raised = ? WHERE oid = ?",
+            )?;
             for (conduit, (times, messages)) in &summary.raised {
                 raise.execute(params![signed(*messages), signed(*times), conduit.0])?;
             }
             let mut field = transaction.prepare("INSERT INTO fields VALUES (?, ?, ?, ?, ?)")?;
             for (conduit, [sender, receiver]) in &summary.fields {
-                let Some(planned) = plan.conduit(*conduit) else { continue };
-                let pattern =
-                    planned.pattern.as_ref().and_then(|pattern| serde_json::to_string(pattern).ok());
-                field.execute(params![conduit.0, sender.side, receiver.side, sender.dtypes, pattern])?;
+                let Some(planned) = plan.conduit(*conduit) else {
+                    continue;
+                };
+                let pattern = planned
+                    .pattern
+                    .as_ref()
+                    .and_then(|pattern| serde_json::to_string(pattern).ok());
+                field.execute(params![
+                    conduit.0,
+                    sender.side,
+                    receiver.side,
+                    sender.dtypes,
+                    pattern
+                ])?;
             }
             let mut total = transaction.prepare("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
             let mut region = transaction.prepare("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
@@ -325,7 +372,15 @@ impl Writer {
                 for number in &placement.cores[id] {
                     core.execute(params![oid(id), host, number])?;
                 }
-                let Profile { start, stop, waiting, sending, blocked, regions, .. } = profile;
+                let Profile {
+                    start,
+                    stop,
+                    waiting,
+                    sending,
+                    blocked,
+                    regions,
+                    ..
+                } = profile;
                 total.execute(params![oid(id), start, stop, waiting, sending, blocked])?;
                 for (name, uses, seconds) in regions {
                     region.execute(params![oid(id), name, signed(*uses), seconds])?;
@@ -333,7 +388,8 @@ impl Writer {
             }
         }
         transaction.commit()?;
-        self.open()?.execute_batch("CREATE INDEX events_start_time_idx ON events(start_time);")
+        self.open()?
+            .execute_batch("CREATE INDEX events_start_time_idx ON events(start_time);")
     }
 }
 
@@ -347,21 +403,38 @@ fn create(path: &Path) -> rusqlite::Result<Connection> {
     database.execute("INSERT INTO muscle3_format VALUES (1, 1)", [])?;
     database.execute("INSERT INTO titin_format VALUES (1, 1)", [])?;
     for (name, number, _) in EVENT_TYPES {
-        database.execute("INSERT INTO event_types VALUES (?, ?)", params![number, name])?;
+        database.execute(
+            "INSERT INTO event_types VALUES (?, ?)",
+            params![number, name],
+        )?;
     }
     for (name, number) in OPERATORS {
-        database.execute("INSERT INTO port_operators VALUES (?, ?)", params![number, name])?;
+        database.execute(
+            "INSERT INTO port_operators VALUES (?, ?)",
+            params![number, name],
+        )?;
     }
     database.execute_batch("COMMIT;")?;
     Ok(database)
 }
 
 /// The number of an event's type; that of a region gets one when it is first seen.
-fn event_type(transaction: &Transaction<'_>, event: &Event, regions: &mut i64) -> rusqlite::Result<i64> {
-    if let Some((_, number, _)) = EVENT_TYPES.iter().find(|(name, ..)| !event.region && *name == event.kind) {
+fn event_type(
+    transaction: &Transaction<'_>,
+    event: &Event,
+    regions: &mut i64,
+) -> rusqlite::Result<i64> {
+    if let Some((_, number, _)) = EVENT_TYPES
+        .iter()
+        .find(|(name, ..)| !event.region && *name == event.kind)
+    {
         return Ok(*number);
     }
-    let name = if event.region { format!("{REGION}{}", event.kind) } else { event.kind.clone() };
+    let name = if event.region {
+        format!("{REGION}{}", event.kind)
+    } else {
+        event.kind.clone()
+    };
     let known = transaction
         .prepare_cached("SELECT oid FROM event_types WHERE name = ?")?
         .query_row([&name], |row| row.get(0));
@@ -369,7 +442,10 @@ fn event_type(transaction: &Transaction<'_>, event: &Event, regions: &mut i64) -
         Err(rusqlite::Error::QueryReturnedNoRows) => {
             let number = FIRST_REGION + *regions;
             *regions += 1;
-            transaction.execute("INSERT INTO event_types VALUES (?, ?)", params![number, name])?;
+            transaction.execute(
+                "INSERT INTO event_types VALUES (?, ?)",
+                params![number, name],
+            )?;
             Ok(number)
         }
         known => known,
@@ -399,14 +475,22 @@ mod tests {
                     conduits:\n      a.out: b.in\nprograms: {p: {executable: p}}";
         let description = titin_model::load_texts(&[("m", text)], &Default::default()).unwrap();
         let plan = Arc::new(
-            crate::compile::compile(&description.network(None).unwrap(), &[], &Default::default()).unwrap(),
+            crate::compile::compile(
+                &description.network(None).unwrap(),
+                &[],
+                &Default::default(),
+            )
+            .unwrap(),
         );
         let placement = place(&plan, &[4]);
         Recorder::start(path.to_owned(), plan, "here".into(), placement).unwrap()
     }
 
     fn summary() -> Summary {
-        let end = |side: &[u8]| FieldEnd { side: side.to_vec(), dtypes: vec![Dtype::Float64 as u8] };
+        let end = |side: &[u8]| FieldEnd {
+            side: side.to_vec(),
+            dtypes: vec![Dtype::Float64 as u8],
+        };
         Summary {
             seconds: 2.5,
             outcome: "done".into(),
@@ -454,25 +538,46 @@ mod tests {
             ..Profile::default()
         };
         // A region may have the name of anything.
-        let like_a_send = Event { region: true, ..event("SEND", 30) };
-        recorder.keep(Box::new(profile(2.0, vec![event("SEND", 10), event("solve", 20)])));
-        recorder.keep(Box::new(profile(3.0, vec![event("solve", 25), like_a_send])));
-        recorder.keep(Box::new(Profile { instance: "nobody".into(), ..Profile::default() }));
+        let like_a_send = Event {
+            region: true,
+            ..event("SEND", 30)
+        };
+        recorder.keep(Box::new(profile(
+            2.0,
+            vec![event("SEND", 10), event("solve", 20)],
+        )));
+        recorder.keep(Box::new(profile(
+            3.0,
+            vec![event("solve", 25), like_a_send],
+        )));
+        recorder.keep(Box::new(Profile {
+            instance: "nobody".into(),
+            ..Profile::default()
+        }));
         recorder.finish(summary()).unwrap();
 
         let database = Connection::open(&path).unwrap();
         let text = |query: &str| -> String {
             database
-                .query_row(query, [], |row| row.get::<_, rusqlite::types::Value>(0).map(|v| format!("{v:?}")))
+                .query_row(query, [], |row| {
+                    row.get::<_, rusqlite::types::Value>(0)
+                        .map(|v| format!("{v:?}"))
+                })
                 .unwrap()
         };
         assert_eq!(
             text("SELECT group_concat(type) FROM all_events"),
             "Text(\"SEND,region solve,region solve,region SEND\")"
         );
-        assert_eq!(text("SELECT group_concat(DISTINCT operator) FROM all_events"), "Text(\"O_F\")");
+        assert_eq!(
+            text("SELECT group_concat(DISTINCT operator) FROM all_events"),
+            "Text(\"O_F\")"
+        );
         assert_eq!(text("SELECT core FROM assigned_cores"), "Integer(4)");
-        assert_eq!(text("SELECT major_version FROM muscle3_format"), "Integer(1)");
+        assert_eq!(
+            text("SELECT major_version FROM muscle3_format"),
+            "Integer(1)"
+        );
         assert_eq!(text("SELECT stop FROM totals"), "Real(3.0)");
         assert_eq!(text("SELECT messages FROM conduit_ends"), "Integer(3)");
         assert_eq!(text("SELECT uses FROM regions"), "Integer(7)");
@@ -482,23 +587,46 @@ mod tests {
         // What is written is read.
         let database = Database::open(&path).unwrap();
         let profile = database.profile().unwrap();
-        assert_eq!((profile.run.unwrap().outcome.as_str(), profile.traced), ("done", true));
+        assert_eq!(
+            (profile.run.unwrap().outcome.as_str(), profile.traced),
+            ("done", true)
+        );
         let conduit = &profile.conduits[0];
-        assert_eq!((conduit.messages, conduit.by_socket, conduit.raised), (3, 2, 1));
-        assert_eq!((profile.regions[0].name.as_str(), profile.regions[0].uses), ("solve", 7));
+        assert_eq!(
+            (conduit.messages, conduit.by_socket, conduit.raised),
+            (3, 2, 1)
+        );
+        assert_eq!(
+            (profile.regions[0].name.as_str(), profile.regions[0].uses),
+            ("solve", 7)
+        );
         let fields = database.fields().unwrap();
-        assert_eq!((fields[0].from.as_str(), fields[0].to.as_str()), ("a.out", "b.in"));
-        assert_eq!((&fields[0].sender[..], &fields[0].receiver[..]), (&b"rows"[..], &b"columns"[..]));
-        assert_eq!((&fields[0].sizes[..], fields[0].pattern.as_ref()), (&[8][..], None));
+        assert_eq!(
+            (fields[0].from.as_str(), fields[0].to.as_str()),
+            ("a.out", "b.in")
+        );
+        assert_eq!(
+            (&fields[0].sender[..], &fields[0].receiver[..]),
+            (&b"rows"[..], &b"columns"[..])
+        );
+        assert_eq!(
+            (&fields[0].sizes[..], fields[0].pattern.as_ref()),
+            (&[8][..], None)
+        );
         let mut events = Vec::new();
-        database.events(|event| events.push((event.class, event.kind))).unwrap();
+        database
+            .events(|event| events.push((event.class, event.kind)))
+            .unwrap();
         let expected = [
             (Class::Send, "SEND"),
             (Class::Region, "solve"),
             (Class::Region, "solve"),
             (Class::Region, "SEND"),
         ];
-        assert_eq!(events, expected.map(|(class, kind)| (class, kind.to_owned())));
+        assert_eq!(
+            events,
+            expected.map(|(class, kind)| (class, kind.to_owned()))
+        );
     }
 
     #[test]
@@ -507,10 +635,26 @@ mod tests {
         let path = folder.path().join("performance.sqlite");
         let recorder = recorder(&path);
         let detour = Some("they do not share memory".to_owned());
-        let conduits = vec![ConduitProfile { sends: true, detour: detour.clone(), ..Default::default() }];
-        recorder.keep(Box::new(Profile { instance: "a".into(), conduits, ..Profile::default() }));
+        let conduits = vec![ConduitProfile {
+            sends: true,
+            detour: detour.clone(),
+            ..Default::default()
+        }];
+        recorder.keep(Box::new(Profile {
+            instance: "a".into(),
+            conduits,
+            ..Profile::default()
+        }));
         recorder.finish(summary()).unwrap();
-        let read = || Database::open(&path).unwrap().profile().unwrap().conduits.remove(0).detour;
+        let read = || {
+            Database::open(&path)
+                .unwrap()
+                .profile()
+                .unwrap()
+                .conduits
+                .remove(0)
+                .detour
+        };
         assert_eq!(read(), detour);
         for column in ["by_socket", "detour", "streams"] {
             let less = format!("ALTER TABLE conduit_ends DROP COLUMN {column}");
@@ -518,7 +662,10 @@ mod tests {
         }
         assert_eq!(read(), None);
         assert_eq!(Database::open(&path).unwrap().fields().unwrap().len(), 1);
-        Connection::open(&path).unwrap().execute("DROP TABLE fields", []).unwrap();
+        Connection::open(&path)
+            .unwrap()
+            .execute("DROP TABLE fields", [])
+            .unwrap();
         assert!(Database::open(&path).unwrap().fields().unwrap().is_empty());
     }
 
@@ -526,7 +673,10 @@ mod tests {
     fn a_profile_that_cannot_be_written_is_an_error_and_no_panic() {
         let folder = tempfile::tempdir().unwrap();
         let recorder = recorder(&folder.path().join("missing/performance.sqlite"));
-        let mut profile = Profile { instance: "a".into(), ..Profile::default() };
+        let mut profile = Profile {
+            instance: "a".into(),
+            ..Profile::default()
+        };
         profile.events.push(event("SEND", 10));
         recorder.keep(Box::new(profile.clone()));
         recorder.keep(Box::new(profile));
@@ -538,8 +688,15 @@ mod tests {
     fn a_writer_that_panics_has_not_written() {
         let (sender, _receiver) = channel();
         let thread = std::thread::spawn(|| panic!("no such row"));
-        let recorder = Recorder { path: "performance.sqlite".into(), sender, thread };
+        let recorder = Recorder {
+            path: "performance.sqlite".into(),
+            sender,
+            thread,
+        };
         let error = recorder.finish(summary()).unwrap_err().to_string();
-        assert!(error.contains("internal error in the thread for it: no such row"), "{error}");
+        assert!(
+            error.contains("internal error in the thread for it: no such row"),
+            "{error}"
+        );
     }
 }

@@ -13,7 +13,10 @@ impl Clock {
     const LATE: Duration = Duration::from_secs(1);
 
     pub(super) fn new(begun: Instant) -> Self {
-        Clock { begun, stopped: Duration::ZERO }
+        Clock {
+            begun,
+            stopped: Duration::ZERO,
+        }
     }
 
     pub(super) fn now(&self) -> Duration {
@@ -37,13 +40,22 @@ mod tests {
 
     #[test]
     fn the_clock_leaves_out_the_time_in_which_we_were_stopped() {
-        let begun = Instant::now().checked_sub(Duration::from_secs(100)).expect("the machine is older");
-        let mut clock = Clock { begun, stopped: Duration::ZERO };
+        let begun = Instant::now()
+            .checked_sub(Duration::from_secs(100))
+            .expect("the machine is older");
+        let mut clock = Clock {
+            begun,
+            stopped: Duration::ZERO,
+        };
         // Woken in time, or nearly.
         assert_eq!(clock.woken(Duration::from_secs(100)), None);
         assert!(clock.now() >= Duration::from_secs(100));
         // To be woken after 10 s, that is 90 s ago.
         assert_eq!(clock.woken(Duration::from_secs(10)).unwrap().as_secs(), 90);
-        assert!((10.0..11.0).contains(&clock.now().as_secs_f64()), "{:?}", clock.now());
+        assert!(
+            (10.0..11.0).contains(&clock.now().as_secs_f64()),
+            "{:?}",
+            clock.now()
+        );
     }
 }

@@ -60,14 +60,23 @@ impl Session {
     pub(super) fn end_orphans(&mut self, view: &mut dyn View) {
         self.guard_lives = false;
         let (left, stuck) = tree::end_descendants(ORPHANS, std::thread::park_timeout, |_, _| ());
-        let names = |processes: &[Descendant]| processes.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let names = |processes: &[Descendant]| {
+            processes
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        };
         self.tell_of_rest(&names(&left), &names(&stuck), view);
         self.connection.forget();
     }
 
     fn tell_of_rest(&mut self, left: &[String], stuck: &[String], view: &mut dyn View) {
         if !left.is_empty() {
-            self.say(Level::Info, format!("ended what programs had left behind: {}", left.join(", ")), view);
+            self.say(
+                Level::Info,
+                format!("ended what programs had left behind: {}", left.join(", ")),
+                view,
+            );
         }
         if !stuck.is_empty() {
             self.say(
@@ -82,38 +91,75 @@ impl Session {
     pub(super) fn end(mut self, manager: &Manager, view: &mut dyn View) -> Ending {
         self.dismiss_guard(view);
         self.connection.forget();
-        let Kept { mut troubles, ended } = self.stage_out(manager, view);
+        let Kept {
+            mut troubles,
+            ended,
+        } = self.stage_out(manager, view);
         let seconds = self.begun.elapsed().as_secs_f64();
         let (mut outcome, mut story) = match manager.outcome() {
             Some(Outcome::Failed(failure)) => {
                 let directory = self.directory.path();
                 let folder = |name: &str| self.directory.instance(name);
                 let story = Story::tell(manager, failure, directory, folder, &self.titin);
-                (if story.interrupted { "interrupted" } else { "failed" }, Some(story))
+                (
+                    if story.interrupted {
+                        "interrupted"
+                    } else {
+                        "failed"
+                    },
+                    Some(story),
+                )
             }
             _ => ("done", None),
         };
-        let raised = manager.raised().map(|(conduit, times, messages)| (conduit, (times, messages)));
-        let told = story.as_ref().map_or(outcome.to_owned(), |story| story.cause.clone());
-        let summary =
-            Summary { seconds, outcome: told, raised: raised.collect(), fields: manager.coupled().collect() };
+        let raised = manager
+            .raised()
+            .map(|(conduit, times, messages)| (conduit, (times, messages)));
+        let told = story
+            .as_ref()
+            .map_or(outcome.to_owned(), |story| story.cause.clone());
+        let summary = Summary {
+            seconds,
+            outcome: told,
+            raised: raised.collect(),
+            fields: manager.coupled().collect(),
+        };
         if let Some(story) = &story {
             let _ = self.log.write_text(&format!("\n{}", story.page(false)));
         }
         let instances = self.plan.instances.ids().zip(manager.standings());
-        let instances = instances.map(|(id, standing)| instance_end(manager, id, standing)).collect();
+        let instances = instances
+            .map(|(id, standing)| instance_end(manager, id, standing))
+            .collect();
         let (model, directory) = (self.plan.model.clone(), self.directory.path().to_owned());
         self.reactor.stop();
-        troubles.extend(self.recorder.finish(summary).map_err(|error| error.to_string()).err());
+        troubles.extend(
+            self.recorder
+                .finish(summary)
+                .map_err(|error| error.to_string())
+                .err(),
+        );
         troubles.extend(self.log_trouble);
         if story.is_none() && !troubles.is_empty() {
             outcome = if ended { "interrupted" } else { "failed" };
-            let text = format!("all instances are done, but not all could be kept: {}", troubles.join("\n"));
-            story =
-                Some(Story { interrupted: ended, ..Story::of_manager(&model, seconds, text, &directory) });
+            let text = format!(
+                "all instances are done, but not all could be kept: {}",
+                troubles.join("\n")
+            );
+            story = Some(Story {
+                interrupted: ended,
+                ..Story::of_manager(&model, seconds, text, &directory)
+            });
         }
         let seconds = self.asked.elapsed().as_secs_f64();
-        Ending { outcome, story, model, seconds, directory, instances }
+        Ending {
+            outcome,
+            story,
+            model,
+            seconds,
+            directory,
+            instances,
+        }
     }
 
     /// Has the guard end what is left, and waits until it has gone.
@@ -122,7 +168,10 @@ impl Session {
         let mut until = Instant::now() + SWEEP;
         let mut killed = false;
         while self.guard_lives {
-            match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            match self
+                .receiver
+                .recv_timeout(until.saturating_duration_since(Instant::now()))
+            {
                 Ok(Incoming::Swept { left, stuck }) => self.tell_of_rest(&left, &stuck, view),
                 Ok(Incoming::GuardLeft) => self.guard_lives = false,
                 Err(_) if killed => self.guard_lives = false,
@@ -140,7 +189,8 @@ impl Session {
     /// Keeps the results. They may be huge, so the user can end that too.
     fn stage_out(&mut self, manager: &Manager, view: &mut dyn View) -> Kept {
         let begun = Instant::now();
-        let wished = matches!(manager.outcome(), Some(Outcome::Failed(failure)) if failure.is_wished());
+        let wished =
+            matches!(manager.outcome(), Some(Outcome::Failed(failure)) if failure.is_wished());
         let signal = RefCell::new(None);
         let go_on = || {
             while let Ok(incoming) = self.receiver.try_recv() {
@@ -153,7 +203,10 @@ impl Session {
             signal.borrow().is_none()
         };
         let problems = self.copy_results(&go_on);
-        let mut kept = Kept { troubles: Vec::new(), ended: false };
+        let mut kept = Kept {
+            troubles: Vec::new(),
+            ended: false,
+        };
         let mut left_out = Vec::new();
         let signal = signal.into_inner();
         for (id, problem) in problems {
@@ -168,13 +221,20 @@ impl Session {
                     continue;
                 }
             };
-            let record = Record { level, instance: Some(id), time: None, simulated: None, text };
+            let record = Record {
+                level,
+                instance: Some(id),
+                time: None,
+                simulated: None,
+                text,
+            };
             self.record(&record, view);
         }
         if let Some(signal) = signal.filter(|_| !left_out.is_empty()) {
             kept.ended = true;
             let names = titin_model::listing(left_out.iter().map(String::as_str));
-            let text = format!("the user ended the copying of results ({signal}); left out: {names}");
+            let text =
+                format!("the user ended the copying of results ({signal}); left out: {names}");
             self.say(Level::Error, text.clone(), view);
             kept.troubles.push(text);
         }
@@ -185,10 +245,13 @@ impl Session {
         let mut problems = Vec::new();
         for id in self.plan.instances.ids() {
             let planned = &self.plan.instances[id];
-            let Planned { name, stage_out, .. } = planned;
+            let Planned {
+                name, stage_out, ..
+            } = planned;
             if !stage_out.is_empty() {
                 let workdir = self.directory.instance(planned.folder()).join("workdir");
-                let found = stage::stage_out(stage_out, &workdir, &self.directory.results(name), go_on);
+                let found =
+                    stage::stage_out(stage_out, &workdir, &self.directory.results(name), go_on);
                 problems.extend(found.into_iter().map(|problem| (id, problem)));
             }
         }

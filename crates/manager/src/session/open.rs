@@ -98,7 +98,8 @@ impl Session {
         let connection = directory.prepare_connection(&secret);
 
         // Should the guard be killed, its programs become children of this process.
-        set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
+        set_child_subreaper(Some(getpid()))
+            .map_err(|error| system("adopt orphans")(error.into()))?;
         let hear = sender.clone();
         let heard = move |news| {
             let _ = hear.send(match news {
@@ -118,17 +119,30 @@ impl Session {
         )
         .map_err(system("start the guard"))?;
         let (spans_hosts, patience) = (reach.is_some(), plan.terms.patience.as_secs_f64());
-        connection.write(&Connection { addresses, secret, spans_hosts, patience })?;
+        connection.write(&Connection {
+            addresses,
+            secret,
+            spans_hosts,
+            patience,
+        })?;
         allow_many_files();
 
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
         let mut placement = place(&plan, &cores::cores());
         if reach.is_some() {
             // What there is on other hosts nobody knows here.
             placement.crowded = PerInstance::make(plan.instances.len(), |_| false);
         }
-        let recorder = Recorder::start(directory.profile(), plan.clone(), host.clone(), placement.clone())
-            .map_err(system("start the thread for the profile"))?;
+        let recorder = Recorder::start(
+            directory.profile(),
+            plan.clone(),
+            host.clone(),
+            placement.clone(),
+        )
+        .map_err(system("start the thread for the profile"))?;
         let (guard, placement) = (Arc::new(guard), Arc::new(placement));
         let workshop = Workshop {
             plan: plan.clone(),
@@ -146,8 +160,8 @@ impl Session {
                 starter::News::ByHand(ready) => Incoming::ByHand(ready),
             });
         };
-        let starter =
-            Starter::begin(workshop, report).map_err(system("start the thread that starts programs"))?;
+        let starter = Starter::begin(workshop, report)
+            .map_err(system("start the thread that starts programs"))?;
         let tell = sender.clone();
         let sentry = Sentry::start(move |pid| {
             if hosting == Some(pid) {
@@ -191,9 +205,10 @@ impl Session {
 fn listen(reactor: &Reactor, ip: IpAddr) -> std::io::Result<Vec<Address>> {
     let address = reactor.listen(ip)?;
     Ok(match address {
-        Address::Tcp(_, port) if ip.is_unspecified() => {
-            host::addresses().iter().map(|ip| Address::Tcp(ip.to_string(), port)).collect()
-        }
+        Address::Tcp(_, port) if ip.is_unspecified() => host::addresses()
+            .iter()
+            .map(|ip| Address::Tcp(ip.to_string(), port))
+            .collect(),
         address => vec![address],
     })
 }
@@ -225,7 +240,9 @@ impl Handler for Ears {
     }
 
     fn lost(&self, link: &Arc<Link>, why: Lost) {
-        let _ = self.0.send(Incoming::Event(Event::Lost(link.id(), why.to_string())));
+        let _ = self
+            .0
+            .send(Incoming::Event(Event::Lost(link.id(), why.to_string())));
     }
 
     fn broken(&self, text: String) {

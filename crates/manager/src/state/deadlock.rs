@@ -118,11 +118,17 @@ impl Waits {
     }
 
     pub(super) fn raised(&self) -> impl Iterator<Item = (ConduitId, u64, u64)> {
-        self.raised.iter().map(|(&conduit, raised)| (conduit, raised.times, raised.messages))
+        self.raised
+            .iter()
+            .map(|(&conduit, raised)| (conduit, raised.times, raised.messages))
     }
 
     pub(super) fn proceed(&mut self, id: InstanceId, number: u64, now: Duration) {
-        if self.waits.get(&id).is_some_and(|wait| wait.number <= number) {
+        if self
+            .waits
+            .get(&id)
+            .is_some_and(|wait| wait.number <= number)
+        {
             self.forget(id, now);
         }
     }
@@ -130,7 +136,11 @@ impl Waits {
     /// The instance waits no more, or takes no part any more.
     pub(super) fn forget(&mut self, id: InstanceId, now: Duration) {
         self.waits.remove(&id);
-        if self.trial.take_if(|trial| trial.members.contains_key(&id)).is_some() {
+        if self
+            .trial
+            .take_if(|trial| trial.members.contains_key(&id))
+            .is_some()
+        {
             // The others that were asked may still be stuck, and have reported it once and for all.
             self.search_at(now + AGAIN);
         }
@@ -155,7 +165,12 @@ impl Manager {
             return self.log(Level::Warning, Some(id), text);
         };
         self.waits.forget(id, self.now);
-        let wait = Wait { number, since: self.now, polls: false, on };
+        let wait = Wait {
+            number,
+            since: self.now,
+            polls: false,
+            on,
+        };
         self.stall.begin(id, wait.is_for_room(), self.now);
         self.waits.waits.insert(id, wait);
         self.waits.search_soon(self.now);
@@ -169,7 +184,11 @@ impl Manager {
             false => (&planned.to, &planned.from),
         };
         let pulled = planned.is_pulled();
-        (here.instance == id).then_some(Awaited { peer: there.instance, told, pulled })
+        (here.instance == id).then_some(Awaited {
+            peer: there.instance,
+            told,
+            pulled,
+        })
     }
 
     /// Looks for a set that is stuck, when it is time to.
@@ -178,7 +197,12 @@ impl Manager {
             (self.waits.search, self.waits.trial) = (None, None);
             return;
         }
-        if self.waits.trial.as_ref().is_some_and(|trial| trial.until <= self.now) {
+        if self
+            .waits
+            .trial
+            .as_ref()
+            .is_some_and(|trial| trial.until <= self.now)
+        {
             self.waits.trial = None;
             self.waits.search_at(self.now);
         }
@@ -201,14 +225,30 @@ impl Manager {
             }
         }
         let probe = self.waits.next_probe();
-        let members = stuck.iter().map(|&id| (id, self.waits.waits[&id].number)).collect();
+        let members = stuck
+            .iter()
+            .map(|&id| (id, self.waits.waits[&id].number))
+            .collect();
         let until = self.now + AGAIN;
-        self.waits.trial = Some(Trial { probe, members, missing: stuck, counts: HashMap::new(), until });
+        self.waits.trial = Some(Trial {
+            probe,
+            members,
+            missing: stuck,
+            counts: HashMap::new(),
+            until,
+        });
         for (id, conduits) in asked {
             let instance = self.name(id).to_owned();
             if let Some(link) = self.members[id].joined().map(|joined| joined.link) {
                 let conduits = conduits.into_iter().collect();
-                self.tell(link, ToProgram::Probe { instance, probe, conduits });
+                self.tell(
+                    link,
+                    ToProgram::Probe {
+                        instance,
+                        probe,
+                        conduits,
+                    },
+                );
             }
         }
     }
@@ -220,13 +260,24 @@ impl Manager {
         wait: Option<u64>,
         counts: &[(ConduitId, u64)],
     ) {
-        let Some(trial) = self.waits.trial.as_mut().filter(|trial| trial.probe == probe) else { return };
+        let Some(trial) = self
+            .waits
+            .trial
+            .as_mut()
+            .filter(|trial| trial.probe == probe)
+        else {
+            return;
+        };
         if trial.members.get(&id).copied() != wait {
             self.waits.trial = None;
             self.waits.search_at(self.now + AGAIN);
             return;
         }
-        trial.counts.extend(counts.iter().map(|&(conduit, count)| ((conduit, id), count)));
+        trial.counts.extend(
+            counts
+                .iter()
+                .map(|&(conduit, count)| ((conduit, id), count)),
+        );
         trial.missing.remove(&id);
         if trial.missing.is_empty()
             && let Some(trial) = self.waits.trial.take()
@@ -240,28 +291,39 @@ impl Manager {
         let in_flight = |id: InstanceId, on: &Awaited| {
             let count = |of| trial.counts.get(&(on.told.conduit, of));
             if on.told.field {
-                return self.fields.get(&on.told.conduit).is_some_and(|ends| ends.both().is_some());
+                return self
+                    .fields
+                    .get(&on.told.conduit)
+                    .is_some_and(|ends| ends.both().is_some());
             }
             !on.told.sends && count(id).is_none_or(|received| count(on.peer) != Some(received))
         };
         let stuck = stuck(&self.waits.waits, in_flight);
-        let stuck: BTreeSet<InstanceId> =
-            stuck.into_iter().filter(|id| trial.members.contains_key(id)).collect();
+        let stuck: BTreeSet<InstanceId> = stuck
+            .into_iter()
+            .filter(|id| trial.members.contains_key(id))
+            .collect();
         let Some(knot) = knot(&self.waits.waits, &stuck) else {
             return self.waits.search_at(self.now + AGAIN);
         };
         let senders: Vec<(InstanceId, WaitOn)> = knot
             .iter()
             .flat_map(|&id| {
-                let for_room = self.waits.waits[&id].on.iter().filter(|on| on.is_for_room());
+                let for_room = self.waits.waits[&id]
+                    .on
+                    .iter()
+                    .filter(|on| on.is_for_room());
                 for_room.map(move |on| (id, on.told.clone()))
             })
             .collect();
         let held: u64 = senders.iter().fold(0, |held, (_, on)| {
-            held.saturating_add(on.ahead_bytes).saturating_add(on.ahead.saturating_mul(OVERHEAD))
+            held.saturating_add(on.ahead_bytes)
+                .saturating_add(on.ahead.saturating_mul(OVERHEAD))
         });
         if senders.is_empty() || held > self.plan.terms.ceiling {
-            let parallel = knot.iter().filter(|id| !self.members[**id].ranks.is_empty());
+            let parallel = knot
+                .iter()
+                .filter(|id| !self.members[**id].ranks.is_empty());
             let told = parallel.map(|id| self.waits.waits[id].since + RANKS).max();
             if let Some(told) = told.filter(|told| *told > self.now) {
                 return self.waits.search_at(told);
@@ -275,8 +337,13 @@ impl Manager {
                     self.plan.terms.ceiling
                 );
             }
-            let undeclared = knot.iter().any(|id| self.waits.waits[id].on.iter().any(|on| on.told.field));
-            return self.fail(Cause::Deadlock { cycle: text, undeclared });
+            let undeclared = knot
+                .iter()
+                .any(|id| self.waits.waits[id].on.iter().any(|on| on.told.field));
+            return self.fail(Cause::Deadlock {
+                cycle: text,
+                undeclared,
+            });
         }
         for (id, on) in senders {
             self.raise(id, &on);
@@ -286,8 +353,14 @@ impl Manager {
     }
 
     fn raise(&mut self, id: InstanceId, on: &WaitOn) {
-        let Some(planned) = self.plan.conduit(on.conduit) else { return };
-        let fresh = Raised { times: 0, messages: planned.buffer_messages, bytes: planned.buffer_bytes };
+        let Some(planned) = self.plan.conduit(on.conduit) else {
+            return;
+        };
+        let fresh = Raised {
+            times: 0,
+            messages: planned.buffer_messages,
+            bytes: planned.buffer_bytes,
+        };
         let raised = self.waits.raised.entry(on.conduit).or_insert(fresh);
         raised.times += 1;
         raised.messages = raised.messages.max(on.ahead).max(1).saturating_mul(4);
@@ -295,7 +368,9 @@ impl Manager {
         if on.ahead_bytes == 0 || on.ahead_bytes > raised.bytes / 2 {
             raised.bytes = raised.bytes.max(on.ahead_bytes).max(1).saturating_mul(2);
         }
-        let Raised { messages, bytes, .. } = *raised;
+        let Raised {
+            messages, bytes, ..
+        } = *raised;
         let instance = self.name(id).to_owned();
         let text = match planned.is_pulled() {
             true => format!(
@@ -311,7 +386,15 @@ impl Manager {
         };
         self.log(Level::Warning, Some(id), text);
         if let Some(link) = self.members[id].joined().map(|joined| joined.link) {
-            self.tell(link, ToProgram::RaiseBuffer { instance, conduit: on.conduit, messages, bytes });
+            self.tell(
+                link,
+                ToProgram::RaiseBuffer {
+                    instance,
+                    conduit: on.conduit,
+                    messages,
+                    bytes,
+                },
+            );
         }
     }
 }
@@ -331,7 +414,10 @@ impl Awaited {
 }
 
 /// The largest set of instances that can only be helped by each other, given which waits are about to end.
-pub(super) fn stuck(waits: &Graph, ends: impl Fn(InstanceId, &Awaited) -> bool) -> BTreeSet<InstanceId> {
+pub(super) fn stuck(
+    waits: &Graph,
+    ends: impl Fn(InstanceId, &Awaited) -> bool,
+) -> BTreeSet<InstanceId> {
     let mut stuck: BTreeSet<InstanceId> = waits.keys().copied().collect();
     loop {
         let helped = |id: &InstanceId| {
@@ -423,7 +509,11 @@ pub(super) fn show_cycle<'a>(
         let _ = write!(text, "\n  {} {}", name(id), describe(&waits[&id]));
     };
     cycle.iter().copied().for_each(&mut line);
-    let others: Vec<InstanceId> = knot.iter().copied().filter(|id| !cycle.contains(id)).collect();
+    let others: Vec<InstanceId> = knot
+        .iter()
+        .copied()
+        .filter(|id| !cycle.contains(id))
+        .collect();
     if !others.is_empty() {
         text.push_str("\nand these wait for them:");
         for id in others {
@@ -438,28 +528,53 @@ pub(super) fn describe(wait: &Wait) -> String {
     /// Alternatives that are listed.
     const MOST: usize = 4;
     let one = |Awaited { told, pulled, .. }: &Awaited| {
-        let WaitOn { port, peer, peer_port, count, .. } = told;
+        let WaitOn {
+            port,
+            peer,
+            peer_port,
+            count,
+            ..
+        } = told;
         let number = count.saturating_add(1);
         match told.sends {
             _ if told.field => {
                 format!("on {port}, for {peer} to declare the field at its end, {peer}.{peer_port}")
             }
             true if told.closes => {
-                format!("for {peer}.{peer_port} to take the last version of the field on {port}, to close")
+                format!(
+                    "for {peer}.{peer_port} to take the last version of the field on {port}, to close"
+                )
             }
             true if *pulled => {
-                format!("for room for a version of the field on {port}, for {peer}.{peer_port} to take one")
+                format!(
+                    "for room for a version of the field on {port}, for {peer}.{peer_port} to take one"
+                )
             }
-            false if *pulled => format!("for a version of the field on {port}, for {peer}.{peer_port}"),
+            false if *pulled => {
+                format!("for a version of the field on {port}, for {peer}.{peer_port}")
+            }
             true => {
-                format!("to send message {number} on {port} (its buffer is full), for {peer}.{peer_port}")
+                format!(
+                    "to send message {number} on {port} (its buffer is full), for {peer}.{peer_port}"
+                )
             }
             false => format!("to receive message {number} on {port}, for {peer}.{peer_port}"),
         }
     };
     let on = &wait.on;
-    let does = if wait.polls { "polls, or waits with a time limit," } else { "waits" };
-    let mut text = format!("{does} {}", on.iter().take(MOST).map(one).collect::<Vec<_>>().join(", or "));
+    let does = if wait.polls {
+        "polls, or waits with a time limit,"
+    } else {
+        "waits"
+    };
+    let mut text = format!(
+        "{does} {}",
+        on.iter()
+            .take(MOST)
+            .map(one)
+            .collect::<Vec<_>>()
+            .join(", or ")
+    );
     if on.len() > MOST {
         let _ = write!(text, ", or {} more", on.len() - MOST);
     }

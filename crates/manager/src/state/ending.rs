@@ -99,7 +99,12 @@ impl Course {
 
     pub(super) fn deadline(&self) -> Option<Duration> {
         match self {
-            Course::Stopping { terminate, kill, give_up, .. } => terminate.or(*kill).or(*give_up),
+            Course::Stopping {
+                terminate,
+                kill,
+                give_up,
+                ..
+            } => terminate.or(*kill).or(*give_up),
             _ => None,
         }
     }
@@ -119,8 +124,16 @@ impl Manager {
         if self.course.failure().is_some() {
             return;
         }
-        let computing = self.ids().filter(|id| self.standing(*id).phase == Phase::Running).collect();
-        let failure = Failure { at: self.now, cause, waits: self.waits_now(), computing };
+        let computing = self
+            .ids()
+            .filter(|id| self.standing(*id).phase == Phase::Running)
+            .collect();
+        let failure = Failure {
+            at: self.now,
+            cause,
+            waits: self.waits_now(),
+            computing,
+        };
         self.log_failure(&failure);
         let message = self.run_failed(&failure);
         let links: Vec<_> = self.links.keys().copied().collect();
@@ -129,7 +142,12 @@ impl Manager {
         }
         let terminate = self.now + self.plan.terms.grace;
         let (terminate, kill) = (Some(terminate), Some(terminate + LAST_CHANCE));
-        self.course = Course::Stopping { failure, terminate, kill, give_up: None };
+        self.course = Course::Stopping {
+            failure,
+            terminate,
+            kill,
+            give_up: None,
+        };
         self.actions.push(Action::StartNoMore);
         for id in std::mem::take(&mut self.held) {
             self.members[id].process = Process::Never;
@@ -146,14 +164,26 @@ impl Manager {
     /// in the report, and until then how long it may take.
     fn log_failure(&mut self, failure: &Failure) {
         let line = self.line(failure);
-        let time = format!("programs have {} s to end", self.plan.terms.grace.as_secs_f64());
+        let time = format!(
+            "programs have {} s to end",
+            self.plan.terms.grace.as_secs_f64()
+        );
         if matches!(failure.cause, Cause::Interrupted(_)) {
             self.log(Level::Error, None, line);
-            self.log(Level::Info, None, format!("{time}; once more ends them at once"));
+            self.log(
+                Level::Info,
+                None,
+                format!("{time}; once more ends them at once"),
+            );
         } else {
             let (culprit, _) = self.told(&failure.cause);
-            self.actions.push(Action::RecordCause(Record::of_manager(Level::Error, line)));
-            self.log(Level::Error, None, format!("the run fails ({culprit}); {time}"));
+            self.actions
+                .push(Action::RecordCause(Record::of_manager(Level::Error, line)));
+            self.log(
+                Level::Error,
+                None,
+                format!("the run fails ({culprit}); {time}"),
+            );
         }
     }
 
@@ -161,7 +191,12 @@ impl Manager {
         match &mut self.course {
             Course::Running => self.fail(Cause::Interrupted(signal)),
             // Whoever asks twice does not want to wait.
-            Course::Stopping { failure, terminate, kill, .. } => {
+            Course::Stopping {
+                failure,
+                terminate,
+                kill,
+                ..
+            } => {
                 if self.now - failure.at >= SAME_WISH {
                     (*terminate, *kill) = (None, Some(self.now));
                 }
@@ -192,20 +227,27 @@ impl Manager {
     /// What programs are told.
     pub(super) fn run_failed(&self, failure: &Failure) -> ToProgram {
         let (culprit, text) = self.told(&failure.cause);
-        ToProgram::RunFailed { culprit, text, deadlock: matches!(failure.cause, Cause::Deadlock { .. }) }
+        ToProgram::RunFailed {
+            culprit,
+            text,
+            deadlock: matches!(failure.cause, Cause::Deadlock { .. }),
+        }
     }
 
     /// Who failed, and how.
     pub fn told(&self, cause: &Cause) -> (String, String) {
         match cause {
-            Cause::Instance(id, fault) => match self.plan.hosting(*id).filter(|_| fault.is_of_process()) {
-                Some(host) => (format!("host process {}", host.name), fault.of_host()),
-                None => (self.name(*id).to_owned(), fault.to_string()),
-            },
-            Cause::Deadlock { cycle, .. } => ("deadlock".into(), cycle.clone()),
-            Cause::Guard(how) => {
-                ("the guard".into(), format!("{how}, so the programs it had started were ended"))
+            Cause::Instance(id, fault) => {
+                match self.plan.hosting(*id).filter(|_| fault.is_of_process()) {
+                    Some(host) => (format!("host process {}", host.name), fault.of_host()),
+                    None => (self.name(*id).to_owned(), fault.to_string()),
+                }
             }
+            Cause::Deadlock { cycle, .. } => ("deadlock".into(), cycle.clone()),
+            Cause::Guard(how) => (
+                "the guard".into(),
+                format!("{how}, so the programs it had started were ended"),
+            ),
             Cause::Trouble(what) => ("the manager".into(), what.clone()),
             Cause::Interrupted(signal) => ("the user".into(), format!("ended the run ({signal})")),
         }
@@ -213,7 +255,15 @@ impl Manager {
 
     /// Sends the signals that are due.
     pub(super) fn press_on(&mut self) {
-        let Course::Stopping { terminate, kill, give_up, .. } = &mut self.course else { return };
+        let Course::Stopping {
+            terminate,
+            kill,
+            give_up,
+            ..
+        } = &mut self.course
+        else {
+            return;
+        };
         let due = |at: &mut Option<Duration>, now| at.take_if(|at| *at <= now).is_some();
         if due(give_up, self.now) {
             return self.give_up();
@@ -234,7 +284,9 @@ impl Manager {
                 }
                 Process::Running(_) => self.press(id, signal),
                 // What it is prepared from may be huge, or never come.
-                Process::Starting if signal == Signal::Kill => self.members[id].process = Process::Never,
+                Process::Starting if signal == Signal::Kill => {
+                    self.members[id].process = Process::Never
+                }
                 _ => {}
             }
         }
@@ -279,8 +331,11 @@ impl Manager {
                 && member.watched
                 && !member.gone
         };
-        let hosts: Vec<(InstanceId, u32)> =
-            self.ids().filter(stuck).filter_map(|id| Some((id, self.members[id].local?))).collect();
+        let hosts: Vec<(InstanceId, u32)> = self
+            .ids()
+            .filter(stuck)
+            .filter_map(|id| Some((id, self.members[id].local?)))
+            .collect();
         let mut pressed = Vec::new();
         for (id, pid) in hosts {
             if !pressed.contains(&pid) {
@@ -304,7 +359,8 @@ impl Manager {
         let over = match &self.course {
             Course::Running => {
                 // What is done stays so.
-                while self.first_open.index() < self.members.len() && self.is_done(self.first_open) {
+                while self.first_open.index() < self.members.len() && self.is_done(self.first_open)
+                {
                     self.first_open.0 += 1;
                 }
                 self.first_open.index() == self.members.len()

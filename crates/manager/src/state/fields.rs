@@ -26,7 +26,9 @@ impl Manager {
     /// Conduits that carry fields, with what the sender and the receiver have said.
     pub fn coupled(&self) -> impl Iterator<Item = (ConduitId, [FieldEnd; 2])> {
         let both = |ends: &Ends| ends.both().map(|both| both.map(FieldEnd::clone));
-        self.fields.iter().filter_map(move |(&conduit, ends)| Some((conduit, both(ends)?)))
+        self.fields
+            .iter()
+            .filter_map(move |(&conduit, ends)| Some((conduit, both(ends)?)))
     }
 
     /// An instance says that a port of its own carries a field.
@@ -39,22 +41,28 @@ impl Manager {
                 // Once is enough; a program that says it again gets no further numbers.
                 continue;
             }
-            *(if sends { &mut known.sender } else { &mut known.receiver }) = Some(field.clone());
+            *(if sends {
+                &mut known.sender
+            } else {
+                &mut known.receiver
+            }) = Some(field.clone());
             self.join_field(conduit);
         }
     }
 
     /// Tells both ends of the other one, once both have declared it.
     fn join_field(&mut self, conduit: ConduitId) {
-        let Some([sender, receiver]) = self.fields.get(&conduit).and_then(Ends::both) else { return };
+        let Some([sender, receiver]) = self.fields.get(&conduit).and_then(Ends::both) else {
+            return;
+        };
         let (sender, receiver) = (sender.clone(), receiver.clone());
         let (from, to) = (self.near((conduit, true)), self.near((conduit, false)));
         let named = |end: &End| format!("{}.{end}", self.name(end.instance));
         let (from_port, to_port) = (named(from), named(to));
         let (from, to) = (from.instance, to.instance);
         let [senders, receivers] = [from, to].map(|id| self.members[id].ranks.len() as u32 + 1);
-        let count =
-            ranks::pair_count(senders, receivers).filter(|count| u32::MAX - self.next_conduit >= *count);
+        let count = ranks::pair_count(senders, receivers)
+            .filter(|count| u32::MAX - self.next_conduit >= *count);
         let Some(count) = count else {
             let text = format!(
                 "its field on {from_port} goes from {senders} ranks to {receivers} of {to_port}: with so many pairs a run has more \
@@ -64,9 +72,20 @@ impl Manager {
         };
         let first = self.reserve(count);
         for (id, ranks, field) in [(from, receivers, receiver), (to, senders, sender)] {
-            let Some(link) = self.members[id].joined().map(|joined| joined.link) else { continue };
+            let Some(link) = self.members[id].joined().map(|joined| joined.link) else {
+                continue;
+            };
             let instance = self.name(id).to_owned();
-            self.tell(link, ToProgram::Field { instance, conduit, ranks, first, field });
+            self.tell(
+                link,
+                ToProgram::Field {
+                    instance,
+                    conduit,
+                    ranks,
+                    first,
+                    field,
+                },
+            );
         }
     }
 }

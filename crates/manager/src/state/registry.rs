@@ -26,13 +26,27 @@ impl Manager {
         let (name, pid) = (registration.instance.clone(), registration.pid);
         match self.admit(&registration) {
             Ok(id) => self.join(link, id, registration),
-            Err(Refusal { text, instance, fatal }) => {
+            Err(Refusal {
+                text,
+                instance,
+                fatal,
+            }) => {
                 let over = self.course.failure().is_some();
                 // A refusal that ends the run is its cause, and is told as that.
                 if over || !fatal {
-                    self.log(Level::Warning, None, format!("{name} is not let in: {text}"));
+                    self.log(
+                        Level::Warning,
+                        None,
+                        format!("{name} is not let in: {text}"),
+                    );
                 }
-                self.tell(link, ToProgram::Refused { instance: name, text: text.clone() });
+                self.tell(
+                    link,
+                    ToProgram::Refused {
+                        instance: name,
+                        text: text.clone(),
+                    },
+                );
                 let Some(id) = instance else { return };
                 let told = format!("process {pid} was not let in: {text}");
                 self.remember(id, &told);
@@ -53,14 +67,27 @@ impl Manager {
     fn admit(&self, registration: &Registration) -> Result<InstanceId, Refusal> {
         let name = &registration.instance;
         let Some(&id) = self.names.get(name) else {
-            return Err(Refusal { text: self.no_such_instance(name), instance: None, fatal: false });
+            return Err(Refusal {
+                text: self.no_such_instance(name),
+                instance: None,
+                fatal: false,
+            });
         };
         let member = &self.members[id];
-        let refuse = |text: String| Err(Refusal { text, instance: Some(id), fatal: false });
+        let refuse = |text: String| {
+            Err(Refusal {
+                text,
+                instance: Some(id),
+                fatal: false,
+            })
+        };
         // A user who starts the program by hand can correct it and start it again.
         let ours = member.process != Process::Foreign;
         if let Some(failure) = self.course.failure() {
-            return refuse(format!("the run has failed already ({})", self.told(&failure.cause).0));
+            return refuse(format!(
+                "the run has failed already ({})",
+                self.told(&failure.cause).0
+            ));
         }
         match &member.seat {
             Seat::Taken(joined) => {
@@ -69,19 +96,31 @@ impl Manager {
                      each its own TITIN_INSTANCE",
                     joined.pid, joined.host, registration.pid, registration.host
                 );
-                return Err(Refusal { text, instance: Some(id), fatal: ours });
+                return Err(Refusal {
+                    text,
+                    instance: Some(id),
+                    fatal: ours,
+                });
             }
             Seat::Done => {
                 let text = format!(
                     "{name} has taken part and closed already. {ONE_PROGRAM}; if not, open the instance once, and use reuse() \
                      to be called several times"
                 );
-                return Err(Refusal { text, instance: Some(id), fatal: ours });
+                return Err(Refusal {
+                    text,
+                    instance: Some(id),
+                    fatal: ours,
+                });
             }
-            Seat::Lost(why) => return refuse(format!("{name} has taken part already and was lost: {why}")),
+            Seat::Lost(why) => {
+                return refuse(format!("{name} has taken part already and was lost: {why}"));
+            }
             Seat::Empty => {}
         }
-        let ranks = u32::try_from(registration.ranks.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let ranks = u32::try_from(registration.ranks.len())
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
         if ranks > MOST_RANKS || u32::MAX - self.next_conduit < ranks::conduit_count(ranks) {
             return refuse(format!(
                 "{ranks} ranks, at most {MOST_RANKS} in an instance, and 2000 times that in a run"
@@ -90,21 +129,34 @@ impl Manager {
         let planned = &self.plan.instances[id];
         let ends = self.ends[id].iter().map(|&end| self.near(end));
         let fits = match &registration.ports {
-            Some(ports) => check_ports(planned, ends, ports).and_then(|()| self.check_slots(id, ports)),
+            Some(ports) => {
+                check_ports(planned, ends, ports).and_then(|()| self.check_slots(id, ports))
+            }
             None => self.check_slots(id, &self.described_ports(id)),
         };
-        fits.map(|()| id).map_err(|text| Refusal { text, instance: Some(id), fatal: ours })
+        fits.map(|()| id).map_err(|text| Refusal {
+            text,
+            instance: Some(id),
+            fatal: ours,
+        })
     }
 
     fn no_such_instance(&self, name: &str) -> String {
-        let names = || self.plan.instances.iter().map(|instance| instance.name.as_str());
+        let names = || {
+            self.plan
+                .instances
+                .iter()
+                .map(|instance| instance.name.as_str())
+        };
         let hint = match titin_model::nearest(name, names()) {
             Some(near) => format!("; did you mean {near}?"),
             None => format!("; it has {}", titin_model::listing(names())),
         };
         let model = &self.plan.model;
         match name {
-            "" => format!("no instance was named: set TITIN_INSTANCE, or give a name when opening{hint}"),
+            "" => format!(
+                "no instance was named: set TITIN_INSTANCE, or give a name when opening{hint}"
+            ),
             _ => format!(
                 "the model {model} has no instance {name}{hint}. TITIN_INSTANCE says who a program is"
             ),
@@ -116,11 +168,16 @@ impl Manager {
         let vectors = vectors(ports);
         for &(conduit, sends) in &self.ends[id] {
             let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
-            let Some(peer) = self.members[there.instance].joined() else { continue };
+            let Some(peer) = self.members[there.instance].joined() else {
+                continue;
+            };
             if here.slot.is_some() || there.slot.is_some() || here.port == SETTINGS_IN {
                 continue;
             }
-            let (mine, theirs) = (vectors.contains(&*here.port), peer.vectors.contains(&*there.port));
+            let (mine, theirs) = (
+                vectors.contains(&*here.port),
+                peer.vectors.contains(&*there.port),
+            );
             if mine != theirs {
                 let written = |id, port: &str, vector| {
                     format!("{}.{port}{}", self.name(id), if vector { "[]" } else { "" })
@@ -139,7 +196,16 @@ impl Manager {
     fn join(&mut self, link: LinkId, id: InstanceId, registration: Registration) {
         let mut welcome = self.welcome(id, registration.ports.as_deref());
         self.warn_of_unknown_ports(id, &welcome.ports);
-        let Registration { endpoint, addresses, pid, host, language, release, ranks, .. } = registration;
+        let Registration {
+            endpoint,
+            addresses,
+            pid,
+            host,
+            language,
+            release,
+            ranks,
+            ..
+        } = registration;
         let others = match ranks.len() {
             0 => String::new(),
             others => {
@@ -149,7 +215,10 @@ impl Manager {
         };
         let text = format!("joined: process {pid} on {host}{others}, {language}, titin {release}");
         self.log(Level::Info, Some(id), text);
-        let vectors = vectors(&welcome.ports).into_iter().map(str::to_owned).collect();
+        let vectors = vectors(&welcome.ports)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         let local = (host == self.host).then_some(pid);
         self.members[id].local = local;
         self.share_with(id, pid);
@@ -158,31 +227,53 @@ impl Manager {
             self.actions.push(Action::Watch(pid));
         }
         let here = ranks.iter().filter(|rank| rank.host == self.host);
-        self.actions.extend(here.map(|rank| Action::Watch(rank.pid)));
+        self.actions
+            .extend(here.map(|rank| Action::Watch(rank.pid)));
         let member = &mut self.members[id];
         (member.ranks, member.refused) = (ranks, None);
-        member.seat = Seat::Taken(Joined { link, endpoint, addresses, pid, host, vectors });
+        member.seat = Seat::Taken(Joined {
+            link,
+            endpoint,
+            addresses,
+            pid,
+            host,
+            vectors,
+        });
         if let Some(state) = self.links.get_mut(&link) {
             state.members.push(id);
         }
         self.tell(link, ToProgram::Registered(Box::new(welcome)));
-        let known: Vec<Peer> = self.peers[id].iter().filter_map(|&peer| self.peer(peer)).collect();
+        let known: Vec<Peer> = self.peers[id]
+            .iter()
+            .filter_map(|&peer| self.peer(peer))
+            .collect();
         if !known.is_empty() {
             self.tell(link, ToProgram::Peers { peers: known });
         }
         for &peer in &self.peers[id].clone() {
             if let Seat::Done = self.members[peer].seat {
-                self.tell(link, ToProgram::Finished { instance: self.name(peer).to_owned() });
+                self.tell(
+                    link,
+                    ToProgram::Finished {
+                        instance: self.name(peer).to_owned(),
+                    },
+                );
             }
         }
         self.start_held();
         let newcomer = self.peer(id).expect("it has just joined");
         // Once to each program, whichever of its instances are peers.
         let others = self.peers[id].iter().filter(|&&peer| peer != id);
-        let links: BTreeSet<LinkId> =
-            others.filter_map(|&peer| Some(self.members[peer].joined()?.link)).collect();
+        let links: BTreeSet<LinkId> = others
+            .filter_map(|&peer| Some(self.members[peer].joined()?.link))
+            .collect();
         for link in links {
-            self.tell(link, ToProgram::Peers { peers: vec![newcomer.clone()] });
+            self.tell(
+                link,
+                ToProgram::Peers {
+                    peers: vec![newcomer.clone()],
+                },
+            );
         }
     }
 
@@ -196,16 +287,26 @@ impl Manager {
     fn welcome(&self, id: InstanceId, declared: Option<&[PortDeclaration]>) -> Welcome {
         let planned = &self.plan.instances[id];
         let mut ports = declared.map_or_else(|| self.described_ports(id), <[_]>::to_vec);
-        let takes_settings = self.ends[id].iter().any(|&end| self.near(end).port == SETTINGS_IN);
+        let takes_settings = self.ends[id]
+            .iter()
+            .any(|&end| self.near(end).port == SETTINGS_IN);
         if takes_settings && !ports.iter().any(|port| port.name == SETTINGS_IN) {
             let (name, operator) = (SETTINGS_IN.into(), Operator::FInit.key().into());
-            ports.push(PortDeclaration { name, operator, vector: false });
+            ports.push(PortDeclaration {
+                name,
+                operator,
+                vector: false,
+            });
         }
         let vectors = vectors(&ports);
         let timelines = planned.ports.iter();
-        let timelines: HashMap<&str, &Name> =
-            timelines.filter_map(|port| Some((port.name.as_str(), port.timeline.as_ref()?))).collect();
-        let wires = self.ends[id].iter().map(|&end| self.wire(end, &vectors, &timelines)).collect();
+        let timelines: HashMap<&str, &Name> = timelines
+            .filter_map(|port| Some((port.name.as_str(), port.timeline.as_ref()?)))
+            .collect();
+        let wires = self.ends[id]
+            .iter()
+            .map(|&end| self.wire(end, &vectors, &timelines))
+            .collect();
         let terms = &self.plan.terms;
         Welcome {
             instance: planned.name.clone(),
@@ -233,7 +334,8 @@ impl Manager {
         };
         let has_slots = |&(conduit, sends): &(ConduitId, bool)| {
             let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
-            (here.slot.is_some() || there.slot.is_none() && counts(there)).then_some(here.port.as_str())
+            (here.slot.is_some() || there.slot.is_none() && counts(there))
+                .then_some(here.port.as_str())
         };
         let vectors: HashSet<&str> = self.ends[id].iter().filter_map(has_slots).collect();
         let port = |port: &Port| PortDeclaration {
@@ -260,7 +362,8 @@ impl Manager {
     /// Starts those that have waited for others to join.
     fn start_held(&mut self) {
         let held = std::mem::take(&mut self.held);
-        let (held, ready): (Vec<_>, Vec<_>) = held.into_iter().partition(|&id| self.depends_on_others(id));
+        let (held, ready): (Vec<_>, Vec<_>) =
+            held.into_iter().partition(|&id| self.depends_on_others(id));
         self.held = held;
         for id in ready {
             self.members[id].since = self.now;
@@ -284,7 +387,9 @@ impl Manager {
             slot: here.slot,
             sends,
             resizable: vector && here.slot.is_none(),
-            timeline: timelines.get(here.port.as_str()).map(|timeline| timeline.to_string()),
+            timeline: timelines
+                .get(here.port.as_str())
+                .map(|timeline| timeline.to_string()),
             peer: self.name(there.instance).to_owned(),
             peer_port: there.port.to_string(),
             peer_slot: there.slot,
@@ -299,13 +404,21 @@ impl Manager {
 
     fn warn_of_unknown_ports(&mut self, id: InstanceId, ports: &[PortDeclaration]) {
         let planned = &self.plan.instances[id];
-        let known: HashSet<&str> = planned.ports.iter().map(|port| port.name.as_str()).collect();
+        let known: HashSet<&str> = planned
+            .ports
+            .iter()
+            .map(|port| port.name.as_str())
+            .collect();
         let unknown = |port: &&PortDeclaration| {
             port.name != SETTINGS_IN
                 && !known.contains(port.name.as_str())
                 && !planned.spare_ports.contains(&port.name)
         };
-        let names: Vec<&str> = ports.iter().filter(unknown).map(|port| port.name.as_str()).collect();
+        let names: Vec<&str> = ports
+            .iter()
+            .filter(unknown)
+            .map(|port| port.name.as_str())
+            .collect();
         if !names.is_empty() {
             let text = format!(
                 "declares {} that the description does not have; nothing is connected there",
@@ -338,7 +451,11 @@ impl Manager {
 
 /// The names of the vector ports.
 fn vectors(ports: &[PortDeclaration]) -> HashSet<&str> {
-    ports.iter().filter(|port| port.vector).map(|port| port.name.as_str()).collect()
+    ports
+        .iter()
+        .filter(|port| port.vector)
+        .map(|port| port.name.as_str())
+        .collect()
 }
 
 /// Why somebody may not join.
@@ -357,20 +474,27 @@ fn check_ports<'a>(
     declared: &[PortDeclaration],
 ) -> Result<(), String> {
     let (name, component) = (&planned.name, &planned.component);
-    let planned_ports: HashMap<&str, &Port> =
-        planned.ports.iter().map(|port| (port.name.as_str(), port)).collect();
-    let declared_ports: HashMap<&str, &PortDeclaration> =
-        declared.iter().map(|port| (port.name.as_str(), port)).collect();
+    let planned_ports: HashMap<&str, &Port> = planned
+        .ports
+        .iter()
+        .map(|port| (port.name.as_str(), port))
+        .collect();
+    let declared_ports: HashMap<&str, &PortDeclaration> = declared
+        .iter()
+        .map(|port| (port.name.as_str(), port))
+        .collect();
     for port in declared {
-        let Some(known) = planned_ports.get(port.name.as_str()) else { continue };
+        let Some(known) = planned_ports.get(port.name.as_str()) else {
+            continue;
+        };
         let Some(operator) = Operator::from_key(&port.operator) else {
             return Err(format!(
                 "{name} declares its port {} as {}, which is no operator: it is f_init, o_i, s or o_f",
                 port.name, port.operator
             ));
         };
-        let same =
-            operator == known.operator || known.guessed && operator.receives() == known.operator.receives();
+        let same = operator == known.operator
+            || known.guessed && operator.receives() == known.operator.receives();
         if !same {
             return Err(format!(
                 "{name} declares its port {} as {}, but in the description it is {} of {component}: change the one \

@@ -51,7 +51,10 @@ impl Stall {
     }
 
     /// The instances that poll, as far as they have not reported a wait since.
-    pub(super) fn polls<'a>(&'a self, waits: &'a Graph) -> impl Iterator<Item = (&'a InstanceId, &'a Wait)> {
+    pub(super) fn polls<'a>(
+        &'a self,
+        waits: &'a Graph,
+    ) -> impl Iterator<Item = (&'a InstanceId, &'a Wait)> {
         self.polls.iter().filter(|(id, _)| !waits.contains_key(id))
     }
 }
@@ -68,7 +71,9 @@ impl Manager {
             return;
         }
         // An answer holds for one round: of those that were not asked, or have not answered, nothing is known any more.
-        let Stall { answered, polls, .. } = &mut self.stall;
+        let Stall {
+            answered, polls, ..
+        } = &mut self.stall;
         polls.retain(|id, _| answered.contains(id));
         answered.clear();
         self.tell_stall();
@@ -94,7 +99,15 @@ impl Manager {
         };
         if !self.stall.polls.get(&id).is_some_and(same) {
             self.stall.told.remove(&id);
-            self.stall.polls.insert(id, Wait { number: 0, since: self.now, polls: true, on: vec![on] });
+            self.stall.polls.insert(
+                id,
+                Wait {
+                    number: 0,
+                    since: self.now,
+                    polls: true,
+                    on: vec![on],
+                },
+            );
         }
         self.ask_who_polls();
     }
@@ -102,20 +115,42 @@ impl Manager {
     /// Probes each instance that a waiter for room depends on, directly or not, and that has reported no wait.
     fn ask_who_polls(&mut self) {
         let waits = self.waits.graph();
-        let mut reached: BTreeSet<InstanceId> =
-            waits.iter().filter(|(_, wait)| wait.is_for_room()).map(|(id, _)| *id).collect();
+        let mut reached: BTreeSet<InstanceId> = waits
+            .iter()
+            .filter(|(_, wait)| wait.is_for_room())
+            .map(|(id, _)| *id)
+            .collect();
         let mut rest: Vec<InstanceId> = reached.iter().copied().collect();
         while let Some(id) = rest.pop() {
-            let Some(wait) = waits.get(&id).or_else(|| self.stall.polls.get(&id)) else { continue };
-            rest.extend(wait.on.iter().map(|on| on.peer).filter(|peer| reached.insert(*peer)));
+            let Some(wait) = waits.get(&id).or_else(|| self.stall.polls.get(&id)) else {
+                continue;
+            };
+            rest.extend(
+                wait.on
+                    .iter()
+                    .map(|on| on.peer)
+                    .filter(|peer| reached.insert(*peer)),
+            );
         }
         let probe = self.stall.probe;
-        let unknown: Vec<InstanceId> = reached.into_iter().filter(|id| !waits.contains_key(id)).collect();
+        let unknown: Vec<InstanceId> = reached
+            .into_iter()
+            .filter(|id| !waits.contains_key(id))
+            .collect();
         for id in unknown {
-            let Some(link) = self.members[id].joined().map(|joined| joined.link) else { continue };
+            let Some(link) = self.members[id].joined().map(|joined| joined.link) else {
+                continue;
+            };
             if self.stall.asked.insert(id) {
                 let (instance, conduits) = (self.name(id).to_owned(), Vec::new());
-                self.tell(link, ToProgram::Probe { instance, probe, conduits });
+                self.tell(
+                    link,
+                    ToProgram::Probe {
+                        instance,
+                        probe,
+                        conduits,
+                    },
+                );
             }
         }
     }
@@ -129,10 +164,15 @@ impl Manager {
         };
         let waits = self.waits.graph();
         let all = waits.iter().chain(self.stall.polls(waits));
-        let graph: Graph =
-            all.filter(|(_, wait)| lasts(wait)).map(|(id, wait)| (*id, wait.clone())).collect();
-        let Some(knot) = knot(&graph, &stuck(&graph, |_, _| false)) else { return };
-        let is_one = knot.iter().any(|id| graph[id].polls) && knot.iter().any(|id| graph[id].is_for_room());
+        let graph: Graph = all
+            .filter(|(_, wait)| lasts(wait))
+            .map(|(id, wait)| (*id, wait.clone()))
+            .collect();
+        let Some(knot) = knot(&graph, &stuck(&graph, |_, _| false)) else {
+            return;
+        };
+        let is_one =
+            knot.iter().any(|id| graph[id].polls) && knot.iter().any(|id| graph[id].is_for_room());
         if !is_one || knot == self.stall.told {
             return;
         }
@@ -146,6 +186,10 @@ impl Manager {
     /// What each instance waits or polls for, in words.
     pub(super) fn waits_now(&self) -> Vec<(InstanceId, String)> {
         let waits = self.waits.graph();
-        waits.iter().chain(self.stall.polls(waits)).map(|(id, wait)| (*id, describe(wait))).collect()
+        waits
+            .iter()
+            .chain(self.stall.polls(waits))
+            .map(|(id, wait)| (*id, describe(wait)))
+            .collect()
     }
 }

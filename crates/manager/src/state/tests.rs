@@ -49,18 +49,30 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
         let mut ends = conduit.split(" -> ").map(|end| {
             let (port, operator) = end.split_once(' ').unwrap();
             let (instance, port) = port.split_once('.').unwrap();
-            let at = names.iter().position(|name| name == instance).unwrap_or_else(|| {
-                names.push(instance.to_owned());
-                ports.push(Vec::new());
-                names.len() - 1
-            });
+            let at = names
+                .iter()
+                .position(|name| name == instance)
+                .unwrap_or_else(|| {
+                    names.push(instance.to_owned());
+                    ports.push(Vec::new());
+                    names.len() - 1
+                });
             let (port, slot) = match port.split_once('[') {
                 Some((port, slot)) => (port, Some(slot.trim_end_matches(']').parse().unwrap())),
                 None => (port, None),
             };
             let operator = Operator::from_key(operator).unwrap();
-            ports[at].push(Port { name: port.into(), operator, guessed: false, timeline: None });
-            End { instance: InstanceId(at as u32), port: port.into(), slot }
+            ports[at].push(Port {
+                name: port.into(),
+                operator,
+                guessed: false,
+                timeline: None,
+            });
+            End {
+                instance: InstanceId(at as u32),
+                port: port.into(),
+                slot,
+            }
         });
         let (from, to) = (ends.next().unwrap(), ends.next().unwrap());
         drop(ends);
@@ -78,7 +90,9 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
     }
     let start = |name: &str| {
         let found = foreign.iter().find(|(other, _)| *other == name);
-        found.map_or(Start::Program(Program::default()), |(_, start)| start.clone())
+        found.map_or(Start::Program(Program::default()), |(_, start)| {
+            start.clone()
+        })
     };
     let instances = names.iter().zip(ports).map(|(name, ports)| Planned {
         name: name.clone(),
@@ -96,11 +110,19 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
         component_id: ComponentId(0),
         indices: Vec::new(),
     });
-    Plan { model: "demo".into(), instances: instances.collect(), conduits: planned, ..Plan::default() }
+    Plan {
+        model: "demo".into(),
+        instances: instances.collect(),
+        conduits: planned,
+        ..Plan::default()
+    }
 }
 
 /// The classic pair: macro calls micro.
-const PAIR: [&str; 2] = ["macro.out o_i -> micro.in f_init", "micro.final o_f -> macro.back s"];
+const PAIR: [&str; 2] = [
+    "macro.out o_i -> micro.in f_init",
+    "micro.final o_f -> macro.back s",
+];
 
 impl Rig {
     /// All programs that are ours have been started.
@@ -144,13 +166,18 @@ impl Rig {
 
     fn take(&mut self, actions: Vec<Action>) {
         for action in actions {
-            assert!(!self.finished, "nothing may follow the end, but {action:?} did");
+            assert!(
+                !self.finished,
+                "nothing may follow the end, but {action:?} did"
+            );
             match action {
                 Action::Tell(link, message) => self.told.entry(link).or_default().push(message),
                 Action::Close(link) => self.closed.push(link),
                 Action::Start(id) => self.begun.push(id),
                 Action::StartNoMore => self.stopped = true,
-                Action::Signal(id, signal) => self.signals.push((self.manager.name(id).to_owned(), signal)),
+                Action::Signal(id, signal) => self
+                    .signals
+                    .push((self.manager.name(id).to_owned(), signal)),
                 Action::SignalHost(pid, signal) => self.hosts.push((pid, signal)),
                 Action::Watch(pid) => self.watches.push(pid),
                 Action::Record(record) | Action::RecordCause(record) => {
@@ -203,20 +230,30 @@ impl Rig {
         let declare = |port: &&str| {
             let (name, operator) = port.split_once(' ').unwrap();
             let vector = name.ends_with("[]");
-            PortDeclaration { name: name.trim_end_matches("[]").into(), operator: operator.into(), vector }
+            PortDeclaration {
+                name: name.trim_end_matches("[]").into(),
+                operator: operator.into(),
+                vector,
+            }
         };
         let ports = Some(ports.iter().map(declare).collect());
-        let registration = Registration { ports, ..self.registration(name) };
+        let registration = Registration {
+            ports,
+            ..self.registration(name)
+        };
         self.event(Event::Opened(link));
         self.say(link, ToManager::Register(registration));
         self.refusal(link)
     }
 
     fn refusal(&mut self, link: LinkId) -> Option<String> {
-        self.told.remove(&link)?.into_iter().find_map(|message| match message {
-            ToProgram::Refused { text, .. } => Some(text),
-            _ => None,
-        })
+        self.told
+            .remove(&link)?
+            .into_iter()
+            .find_map(|message| match message {
+                ToProgram::Refused { text, .. } => Some(text),
+                _ => None,
+            })
     }
 
     fn say(&mut self, link: LinkId, message: ToManager) {
@@ -224,22 +261,36 @@ impl Rig {
     }
 
     fn done(&mut self, name: &str) {
-        self.say(self.link(name), ToManager::Done { instance: name.into() });
+        self.say(
+            self.link(name),
+            ToManager::Done {
+                instance: name.into(),
+            },
+        );
     }
 
     fn fail(&mut self, name: &str, text: &str, echo: bool) {
         let after = Vec::new();
         self.say(
             self.link(name),
-            ToManager::Failed { instance: name.into(), text: text.into(), echo, after },
+            ToManager::Failed {
+                instance: name.into(),
+                text: text.into(),
+                echo,
+                after,
+            },
         );
     }
 
     /// Fails by a port that these have closed.
     fn fail_after(&mut self, name: &str, after: &[&str]) {
         let after = after.iter().map(|peer| (*peer).to_owned()).collect();
-        let failed =
-            ToManager::Failed { instance: name.into(), text: "port is closed".into(), echo: false, after };
+        let failed = ToManager::Failed {
+            instance: name.into(),
+            text: "port is closed".into(),
+            echo: false,
+            after,
+        };
         self.say(self.link(name), failed);
     }
 
@@ -279,24 +330,38 @@ impl Rig {
     }
 
     fn was_told_of_failure(&self, name: &str) -> bool {
-        let told = self.told.get(&self.link(name)).map_or(&[][..], Vec::as_slice);
-        told.iter().any(|message| matches!(message, ToProgram::RunFailed { .. }))
+        let told = self
+            .told
+            .get(&self.link(name))
+            .map_or(&[][..], Vec::as_slice);
+        told.iter()
+            .any(|message| matches!(message, ToProgram::RunFailed { .. }))
     }
 
     /// The run is over, well or not, and nothing of it is left: no process, no doubt, no pending question.
     fn assert_over(&self, well: bool) {
-        assert!(self.finished, "the run goes on: {:?}", self.manager.standings());
+        assert!(
+            self.finished,
+            "the run goes on: {:?}",
+            self.manager.standings()
+        );
         let outcome = self.manager.outcome().expect("it is over");
         assert_eq!(matches!(outcome, Outcome::Done), well, "{outcome:?}");
         for (name, &id) in &self.manager.names {
             let member = &self.manager.members[id];
-            assert!(!matches!(member.process, Process::Starting | Process::Running(_)), "{name} still runs");
+            assert!(
+                !matches!(member.process, Process::Starting | Process::Running(_)),
+                "{name} still runs"
+            );
             assert_eq!(member.doubt, None, "{name} is still in doubt");
             if well {
                 assert!(matches!(member.seat, Seat::Done), "{name} is not done");
             }
         }
-        assert!(self.manager.waits.is_idle(), "a deadlock is still being looked for");
+        assert!(
+            self.manager.waits.is_idle(),
+            "a deadlock is still being looked for"
+        );
     }
 }
 
@@ -319,7 +384,10 @@ fn an_empty_model_is_over_at_once() {
 
 #[test]
 fn programs_that_are_not_ours_end_the_run_by_being_done() {
-    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand(None)), ("micro", Start::Hosted)]));
+    let mut rig = Rig::new(plan(
+        &PAIR,
+        &[("macro", Start::ByHand(None)), ("micro", Start::Hosted)],
+    ));
     assert!(rig.begun.is_empty());
     assert_eq!(rig.phase("macro"), Phase::Awaited);
     rig.join("macro");
@@ -335,7 +403,9 @@ fn signs_of_life_go_to_every_link() {
     let mut rig = Rig::pair();
     rig.pass(Duration::from_secs(7));
     for name in ["macro", "micro"] {
-        let beats = rig.told[&rig.link(name)].iter().filter(|message| **message == ToProgram::Heartbeat {});
+        let beats = rig.told[&rig.link(name)]
+            .iter()
+            .filter(|message| **message == ToProgram::Heartbeat {});
         assert_eq!(beats.count(), 2);
     }
 }
@@ -347,10 +417,19 @@ fn the_log_and_the_position_of_an_instance_are_kept() {
     let text = "first\nsecond".to_owned();
     rig.say(
         link,
-        ToManager::Log { instance: "macro".into(), level: 30, time: 5.0, simulated: Some(0.5), text },
+        ToManager::Log {
+            instance: "macro".into(),
+            level: 30,
+            time: 5.0,
+            simulated: Some(0.5),
+            text,
+        },
     );
     assert!(rig.logs.contains(&(Level::Warning, "first\nsecond".into())));
-    assert_eq!(rig.manager.members[rig.id("macro")].recent, ["first", "second"]);
+    assert_eq!(
+        rig.manager.members[rig.id("macro")].recent,
+        ["first", "second"]
+    );
     let progress = titin_wire::control::Progress {
         instance: "macro".into(),
         simulated: Some(2.0),
@@ -362,9 +441,16 @@ fn the_log_and_the_position_of_an_instance_are_kept() {
     assert_eq!(rig.manager.standings()[0].position, Some(progress));
     // Nobody speaks for another.
     rig.done("macro");
-    rig.say(rig.link("macro"), ToManager::Done { instance: "micro".into() });
+    rig.say(
+        rig.link("macro"),
+        ToManager::Done {
+            instance: "micro".into(),
+        },
+    );
     assert_eq!(rig.phase("micro"), Phase::Running);
     assert!(
-        rig.logs.iter().any(|(level, text)| *level == Level::Warning && text.contains("spoke for micro"))
+        rig.logs
+            .iter()
+            .any(|(level, text)| *level == Level::Warning && text.contains("spoke for micro"))
     );
 }

@@ -130,12 +130,20 @@ impl Fault {
     /// The same, of the process of a host. Printed, it follows the host's name.
     pub(super) fn of_host(&self) -> String {
         match self {
-            Fault::BeforeJoining(exit) => format!("{exit} before all of its instances had joined the run"),
-            Fault::WithoutClosing(exit @ Exit::Code(0)) => {
-                format!("{exit}, but without closing all of its instances, so their peers were left waiting")
+            Fault::BeforeJoining(exit) => {
+                format!("{exit} before all of its instances had joined the run")
             }
-            Fault::AfterDone(exit) => format!("{exit} after its instances had finished their coupling"),
-            Fault::Gone => "ended (how is not known) without closing all of its instances".to_owned(),
+            Fault::WithoutClosing(exit @ Exit::Code(0)) => {
+                format!(
+                    "{exit}, but without closing all of its instances, so their peers were left waiting"
+                )
+            }
+            Fault::AfterDone(exit) => {
+                format!("{exit} after its instances had finished their coupling")
+            }
+            Fault::Gone => {
+                "ended (how is not known) without closing all of its instances".to_owned()
+            }
             Fault::AfterRefusal { text, fault } => format!("{}, after {text}", fault.of_host()),
             other => other.to_string(),
         }
@@ -145,20 +153,39 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NotStarted(why) | Fault::NotStaged(why) => write!(f, "could not be started: {why}"),
+            Fault::NotStarted(why) | Fault::NotStaged(why) => {
+                write!(f, "could not be started: {why}")
+            }
             Fault::BeforeJoining(exit) => write!(f, "{exit} before it had joined the run"),
             Fault::WithoutClosing(exit @ Exit::Code(0)) => {
-                write!(f, "{exit}, but without closing its instance, so its peers were left waiting")
+                write!(
+                    f,
+                    "{exit}, but without closing its instance, so its peers were left waiting"
+                )
             }
             Fault::WithoutClosing(exit) => write!(f, "{exit}"),
             Fault::AfterDone(exit) => write!(f, "{exit} after it had finished its coupling"),
             Fault::Gone => write!(f, "ended (how is not known) without closing its instance"),
             Fault::Said(text) => write!(f, "reported an error: {text}"),
-            Fault::AfterEnd { text, by, well: true } => {
-                write!(f, "reported an error: {text}\n({by} ended well, and nothing else had failed)")
+            Fault::AfterEnd {
+                text,
+                by,
+                well: true,
+            } => {
+                write!(
+                    f,
+                    "reported an error: {text}\n({by} ended well, and nothing else had failed)"
+                )
             }
-            Fault::AfterEnd { text, by, well: false } => {
-                write!(f, "reported an error: {text}\n({by} had not ended yet, and has reported no failure)")
+            Fault::AfterEnd {
+                text,
+                by,
+                well: false,
+            } => {
+                write!(
+                    f,
+                    "reported an error: {text}\n({by} had not ended yet, and has reported no failure)"
+                )
             }
             Fault::Missed(text) => write!(f, "left its peers waiting: {text}"),
             Fault::Refused(text) => write!(f, "was not let in: {text}"),
@@ -179,7 +206,10 @@ impl fmt::Display for Fault {
                 )
             }
             Fault::AfterRank { rank, pid, fault } => {
-                write!(f, "{fault}; of its ranks, rank {rank} (process {pid}) ended first")
+                write!(
+                    f,
+                    "{fault}; of its ranks, rank {rank} (process {pid}) ended first"
+                )
             }
         }
     }
@@ -187,14 +217,27 @@ impl fmt::Display for Fault {
 
 impl Manager {
     pub(super) fn opened(&mut self, link: LinkId) {
-        self.links.insert(link, Link { heard: self.now, silent: false, members: Vec::new() });
-        if let Some(message) = self.course.failure().map(|failure| self.run_failed(failure)) {
+        self.links.insert(
+            link,
+            Link {
+                heard: self.now,
+                silent: false,
+                members: Vec::new(),
+            },
+        );
+        if let Some(message) = self
+            .course
+            .failure()
+            .map(|failure| self.run_failed(failure))
+        {
             self.tell(link, message);
         }
     }
 
     pub(super) fn lost(&mut self, link: LinkId, why: &str) {
-        let Some(state) = self.links.remove(&link) else { return };
+        let Some(state) = self.links.remove(&link) else {
+            return;
+        };
         for id in state.members {
             self.waits.forget(id, self.now);
             let member = &mut self.members[id];
@@ -235,7 +278,10 @@ impl Manager {
     /// The same, of one that such a program has opened now.
     pub(super) fn share_with(&mut self, id: InstanceId, pid: u32) {
         let member = &mut self.members[id];
-        if member.local == Some(pid) && member.process == Process::Foreign && self.programs.contains(&pid) {
+        if member.local == Some(pid)
+            && member.process == Process::Foreign
+            && self.programs.contains(&pid)
+        {
             member.process = Process::Running(pid);
         }
     }
@@ -257,7 +303,9 @@ impl Manager {
         let mut ended = self.plan.sharers(id);
         if let Process::Running(pid) = process {
             self.programs.remove(&pid);
-            let same = |other: &InstanceId| self.members[*other].process == process && !ended.contains(other);
+            let same = |other: &InstanceId| {
+                self.members[*other].process == process && !ended.contains(other)
+            };
             let others: Vec<_> = self.ids().filter(same).collect();
             ended.extend(others);
         }
@@ -289,7 +337,9 @@ impl Manager {
         }
         // That it has ended may be all right: the others tell if it had not closed.
         for member in self.members.iter_mut() {
-            let found = (1..).zip(&member.ranks).find(|(_, rank)| rank.pid == pid && rank.host == self.host);
+            let found = (1..)
+                .zip(&member.ranks)
+                .find(|(_, rank)| rank.pid == pid && rank.host == self.host);
             if let Some((rank, _)) = found {
                 member.first_gone.get_or_insert((rank, pid));
             }
@@ -322,22 +372,41 @@ impl Manager {
         self.waits.forget(id, self.now);
         self.waits.search_soon(self.now);
         let member = &mut self.members[id];
-        let Some(link) = member.joined().map(|joined| joined.link) else { return };
+        let Some(link) = member.joined().map(|joined| joined.link) else {
+            return;
+        };
         (member.seat, member.doubt) = (Seat::Done, None);
         self.log(Level::Info, Some(id), "done");
         let mut links = vec![link];
-        links.extend(self.peers[id].iter().filter_map(|&peer| Some(self.members[peer].joined()?.link)));
+        links.extend(
+            self.peers[id]
+                .iter()
+                .filter_map(|&peer| Some(self.members[peer].joined()?.link)),
+        );
         links.sort_unstable();
         links.dedup();
         for link in links {
-            self.tell(link, ToProgram::Finished { instance: self.name(id).to_owned() });
+            self.tell(
+                link,
+                ToProgram::Finished {
+                    instance: self.name(id).to_owned(),
+                },
+            );
         }
         // It may have been the last that could explain why others could not go on.
         let waits = |id: &InstanceId| matches!(self.members[*id].said, Some((_, Echo::End(_))));
-        self.ids().filter(waits).collect::<Vec<_>>().into_iter().for_each(|id| self.judge(id));
+        self.ids()
+            .filter(waits)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|id| self.judge(id));
         match self.members[id].process {
             // The others of its process may have been left to its word.
-            Process::Ended(_) => self.plan.sharers(id).into_iter().for_each(|id| self.judge(id)),
+            Process::Ended(_) => self
+                .plan
+                .sharers(id)
+                .into_iter()
+                .for_each(|id| self.judge(id)),
             _ => self.judge(id),
         }
     }
@@ -345,7 +414,9 @@ impl Manager {
     /// Whether another instance of the same process was in the middle of its coupling, so that it knows more of how
     /// that process ended.
     fn is_left_to_another(&self, id: InstanceId) -> bool {
-        let knows = |other: &InstanceId| matches!(self.members[*other].seat, Seat::Taken(_) | Seat::Lost(_));
+        let knows = |other: &InstanceId| {
+            matches!(self.members[*other].seat, Seat::Taken(_) | Seat::Lost(_))
+        };
         self.plan.hosting(id).is_some() && self.plan.sharers(id).iter().any(knows)
     }
 
@@ -367,14 +438,24 @@ impl Manager {
                 let has_told = |id: InstanceId| is_done(&id) || self.members[id].said.is_some();
                 let all_told = self.ids().all(has_told);
                 let by = titin_model::listing(peers.iter().map(|peer| self.name(*peer)));
-                let fault = Fault::AfterEnd { text: text.clone(), by, well };
+                let fault = Fault::AfterEnd {
+                    text: text.clone(),
+                    by,
+                    well,
+                };
                 Some((if all_told { now } else { EXPLANATION }, fault))
             }
             (Some((text, Echo::Nothing)), ..) => Some((now, Fault::Said(text.clone()))),
-            (None, Process::Ended(_), Seat::Empty | Seat::Done) if self.is_left_to_another(id) => None,
+            (None, Process::Ended(_), Seat::Empty | Seat::Done) if self.is_left_to_another(id) => {
+                None
+            }
             (None, Process::Ended(exit), Seat::Empty) => Some((now, Fault::BeforeJoining(exit))),
             (None, Process::Ended(exit), Seat::Taken(_)) => {
-                let wait = if exit.is_success() { LATE_WORDS } else { LAST_WORDS };
+                let wait = if exit.is_success() {
+                    LATE_WORDS
+                } else {
+                    LAST_WORDS
+                };
                 Some((wait, Fault::WithoutClosing(exit)))
             }
             (None, Process::Ended(exit), Seat::Lost(_)) => Some((now, Fault::WithoutClosing(exit))),
@@ -390,14 +471,18 @@ impl Manager {
             (None, Process::Running(_) | Process::Starting, Seat::Lost(why)) => {
                 Some((EXPLANATION, Fault::LinkLost(why.clone())))
             }
-            (None, _, Seat::Lost(why)) if member.watched => Some((EXPLANATION, Fault::LinkLost(why.clone()))),
+            (None, _, Seat::Lost(why)) if member.watched => {
+                Some((EXPLANATION, Fault::LinkLost(why.clone())))
+            }
             (None, _, Seat::Lost(why)) => Some((now, Fault::LinkLost(why.clone()))),
             _ => None,
         };
         let failing = self.course.failure().is_some();
         let (wait, fault) = match verdict {
             // Its exit will tell more.
-            Some((_, Fault::LinkLost(_))) if failing && matches!(member.process, Process::Running(_)) => {
+            Some((_, Fault::LinkLost(_)))
+                if failing && matches!(member.process, Process::Running(_)) =>
+            {
                 return;
             }
             Some((_, fault @ Fault::Said(_))) if failing => (now, fault),
@@ -412,7 +497,10 @@ impl Manager {
         let until = self.now + wait;
         let member = &mut self.members[id];
         // A doubt may be sharpened but not put off.
-        let until = member.doubt.as_ref().map_or(until, |doubt| doubt.0.min(until));
+        let until = member
+            .doubt
+            .as_ref()
+            .map_or(until, |doubt| doubt.0.min(until));
         member.doubt = Some((until, fault));
         self.next_doubt = Some(self.next_doubt.map_or(until, |next| next.min(until)));
     }
@@ -422,16 +510,28 @@ impl Manager {
             return;
         }
         self.settle_due_doubts();
-        let doubts = self.members.iter().filter_map(|member| member.doubt.as_ref().map(|doubt| doubt.0));
+        let doubts = self
+            .members
+            .iter()
+            .filter_map(|member| member.doubt.as_ref().map(|doubt| doubt.0));
         self.next_doubt = doubts.min();
     }
 
     fn settle_due_doubts(&mut self) {
-        let due = |id: &InstanceId| self.members[*id].doubt.as_ref().is_some_and(|doubt| doubt.0 <= self.now);
-        let Some(first) = self.ids().find(due) else { return };
+        let due = |id: &InstanceId| {
+            self.members[*id]
+                .doubt
+                .as_ref()
+                .is_some_and(|doubt| doubt.0 <= self.now)
+        };
+        let Some(first) = self.ids().find(due) else {
+            return;
+        };
         if self.course.failure().is_some() {
             for id in self.ids() {
-                if let Some((_, fault)) = self.members[id].doubt.take_if(|doubt| doubt.0 <= self.now) {
+                if let Some((_, fault)) =
+                    self.members[id].doubt.take_if(|doubt| doubt.0 <= self.now)
+                {
                     self.fault(id, fault);
                 }
             }
@@ -464,11 +564,18 @@ impl Manager {
         }
         let refused = member.refused.take_if(|_| fault.is_bad_end());
         let fault = match member.first_gone.filter(|_| fault.is_of_process()) {
-            Some((rank, pid)) => Fault::AfterRank { rank, pid, fault: Box::new(fault) },
+            Some((rank, pid)) => Fault::AfterRank {
+                rank,
+                pid,
+                fault: Box::new(fault),
+            },
             None => fault,
         };
         let fault = match refused {
-            Some(text) => Fault::AfterRefusal { text, fault: Box::new(fault) },
+            Some(text) => Fault::AfterRefusal {
+                text,
+                fault: Box::new(fault),
+            },
             None => fault,
         };
         member.fault = Some(fault.clone());
@@ -476,7 +583,11 @@ impl Manager {
             let cause = self.own_fault(&fault).unwrap_or(Cause::Instance(id, fault));
             self.fail(cause);
         } else {
-            let level = if fault == Fault::Stopped { Level::Info } else { Level::Debug };
+            let level = if fault == Fault::Stopped {
+                Level::Info
+            } else {
+                Level::Debug
+            };
             self.log(level, Some(id), fault.to_string());
         }
     }
@@ -484,12 +595,16 @@ impl Manager {
     /// Where the first failure comes of what another instance has ended, and that one has left out a message to this one, that is the
     /// first failure; what is left to say of the other.
     fn blame_ender(&mut self, id: InstanceId, fault: Fault) -> Fault {
-        let Fault::AfterEnd { text, .. } = &fault else { return fault };
+        let Fault::AfterEnd { text, .. } = &fault else {
+            return fault;
+        };
         let name = &self.plan.instances[id].name;
         let missed = |ender: InstanceId| {
             let left_out = &self.members[ender].missed;
             // What is of the very port says most, and then what came last.
-            let explains = left_out.iter().filter(|left_out| left_out.explains(name, text));
+            let explains = left_out
+                .iter()
+                .filter(|left_out| left_out.explains(name, text));
             let found = explains.max_by_key(|left_out| left_out.port.is_some())?;
             Some((ender, found.text.clone()))
         };
@@ -556,16 +671,23 @@ impl Manager {
             let state = &self.links[&link];
             let silence = self.now.saturating_sub(state.heard);
             // Rank 0 of a parallel program is here before all its ranks are, and can be no instance until then.
-            let limit = if state.members.is_empty() { limit.max(self.plan.terms.patience) } else { limit };
+            let limit = if state.members.is_empty() {
+                limit.max(self.plan.terms.patience)
+            } else {
+                limit
+            };
             if silence < limit || state.silent {
                 continue;
             }
             // A process that we can see is alive: a debugger holds it, or the machine is very busy.
-            let seen = !state.members.is_empty() && state.members.iter().all(|&id| self.is_seen(id));
+            let seen =
+                !state.members.is_empty() && state.members.iter().all(|&id| self.is_seen(id));
             if seen {
                 let id = state.members[0];
-                let text =
-                    format!("silent for {:.1} s, but its process lives; waiting", silence.as_secs_f64());
+                let text = format!(
+                    "silent for {:.1} s, but its process lives; waiting",
+                    silence.as_secs_f64()
+                );
                 self.log(Level::Warning, Some(id), text);
                 self.links.get_mut(&link).expect("it is in the list").silent = true;
             } else {
@@ -590,6 +712,8 @@ impl Manager {
     }
 
     fn joined_by(&self, pid: u32) -> Vec<InstanceId> {
-        self.ids().filter(|&id| self.members[id].local == Some(pid)).collect()
+        self.ids()
+            .filter(|&id| self.members[id].local == Some(pid))
+            .collect()
     }
 }

@@ -14,9 +14,16 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
             return;
         }
         let hint = meant_component(network, path);
-        let why =
-            format!("paths under \"titin: {section}\" are those of components, without the model's name");
-        problems.error_hint(at, Code::UnknownPath, format!("\"{path}\" leads to no component"), why, hint);
+        let why = format!(
+            "paths under \"titin: {section}\" are those of components, without the model's name"
+        );
+        problems.error_hint(
+            at,
+            Code::UnknownPath,
+            format!("\"{path}\" leads to no component"),
+            why,
+            hint,
+        );
     };
     for (path, scales) in &extras.scales {
         component(path, scales.at, "scales", problems);
@@ -26,7 +33,9 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
     }
     for (path, progress) in &extras.progress {
         component(path, progress.at, "progress", problems);
-        let EndTime::Setting(name) = &progress.end else { continue };
+        let EndTime::Setting(name) = &progress.end else {
+            continue;
+        };
         let instance = InstanceName::new(path.clone(), Vec::new());
         if let Some(value) = network.settings.find(&instance, name)
             && let Err(error) = value.in_unit(extras.time_unit())
@@ -47,10 +56,17 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
         });
         if network.settings.find(&instance, name).is_none() && of_instances.next().is_none() {
             let what = format!("the end of \"{path}\" is not known, so no progress will be shown");
-            let why = format!("\"titin: progress\" takes it from setting \"{name}\", which is not given");
-            let names = || network.settings.iter().map(|(path, _)| path.rsplit('.').next().unwrap_or(path));
-            let hint = did_you_mean(name, names())
-                .unwrap_or_else(|| format!("give the setting a value, or write {path}: 1 h, for instance"));
+            let why =
+                format!("\"titin: progress\" takes it from setting \"{name}\", which is not given");
+            let names = || {
+                network
+                    .settings
+                    .iter()
+                    .map(|(path, _)| path.rsplit('.').next().unwrap_or(path))
+            };
+            let hint = did_you_mean(name, names()).unwrap_or_else(|| {
+                format!("give the setting a value, or write {path}: 1 h, for instance")
+            });
             problems.warn(progress.at, Code::UnknownSetting, what, why, hint);
         }
     }
@@ -84,12 +100,18 @@ fn end(network: &Network, path: &Name, at: Place, problems: &mut Problems) {
 fn meant_component(network: &Network, path: &str) -> String {
     let is_one = |path: &&str| network.component(path).is_some();
     // With the model's name before it, or a port behind it.
-    let bare = path.strip_prefix(network.model.as_str()).and_then(|rest| rest.strip_prefix('.'));
-    if let Some(found) = bare.filter(is_one).or(path.rsplit_once('.').map(|(path, _)| path).filter(is_one)) {
+    let bare = path
+        .strip_prefix(network.model.as_str())
+        .and_then(|rest| rest.strip_prefix('.'));
+    if let Some(found) = bare
+        .filter(is_one)
+        .or(path.rsplit_once('.').map(|(path, _)| path).filter(is_one))
+    {
         return format!("did you mean \"{found}\"?");
     }
     let names = || network.components.iter().map(|c| c.path.as_str());
-    did_you_mean(path, names()).unwrap_or_else(|| format!("the components are {}", listing(names())))
+    did_you_mean(path, names())
+        .unwrap_or_else(|| format!("the components are {}", listing(names())))
 }
 
 fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut Problems) {
@@ -107,9 +129,15 @@ fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut
 fn replaced(network: &Network, sender: &Name, at: Place, problems: &mut Problems) {
     let paths = network.bundles.iter().map(|bundle| {
         let (from, to) = network.ends(bundle);
-        (format!("{}.{}", from.path, bundle.sender_port), format!("{}.{}", to.path, bundle.receiver_port))
+        (
+            format!("{}.{}", from.path, bundle.sender_port),
+            format!("{}.{}", to.path, bundle.receiver_port),
+        )
     });
-    let receivers: Vec<String> = paths.filter(|(from, _)| *from == **sender).map(|(_, to)| to).collect();
+    let receivers: Vec<String> = paths
+        .filter(|(from, _)| *from == **sender)
+        .map(|(_, to)| to)
+        .collect();
     let has_own = |path: &String| network.extras.fields.contains_key(path.as_str());
     if receivers.is_empty() || !receivers.iter().all(has_own) {
         return;
@@ -127,26 +155,39 @@ fn replaced(network: &Network, sender: &Name, at: Place, problems: &mut Problems
 fn meant_port(network: &Network, path: &str) -> String {
     let ports = |component: &NetworkComponent| {
         let path = component.path.clone();
-        component.ports.keys().map(move |port| format!("{path}.{port}")).collect::<Vec<_>>()
+        component
+            .ports
+            .keys()
+            .map(move |port| format!("{path}.{port}"))
+            .collect::<Vec<_>>()
     };
     let listed = |ports: &[String]| listing(ports.iter().map(String::as_str));
     if let Some(component) = network.component(path) {
         return format!("its ports are {}", listed(&ports(component)));
     }
     let all: Vec<String> = network.components.iter().flat_map(&ports).collect();
-    let bare = path.strip_prefix(network.model.as_str()).and_then(|rest| rest.strip_prefix('.'));
+    let bare = path
+        .strip_prefix(network.model.as_str())
+        .and_then(|rest| rest.strip_prefix('.'));
     let with_model = all.iter().find(|known| bare == Some(known));
     let (owner, name) = path.rsplit_once('.').unwrap_or(("", path));
     // The port of another component, where this one has none that is like it.
-    let elsewhere = || all.iter().find(|known| known.rsplit_once('.').is_some_and(|(_, port)| port == name));
+    let elsewhere = || {
+        all.iter()
+            .find(|known| known.rsplit_once('.').is_some_and(|(_, port)| port == name))
+    };
     let own = network.component(owner).map(&ports).unwrap_or_default();
     let near = |among: &[String]| did_you_mean(path, among.iter().map(String::as_str));
     let named = |found: &String| format!("did you mean \"{found}\"?");
-    let hint = with_model.map(named).or_else(|| near(&own)).or_else(|| elsewhere().map(named));
-    hint.or_else(|| near(&all)).unwrap_or_else(|| match own.as_slice() {
-        [] => format!("the ports are {}", listed(&all)),
-        own => format!("its ports are {}", listed(own)),
-    })
+    let hint = with_model
+        .map(named)
+        .or_else(|| near(&own))
+        .or_else(|| elsewhere().map(named));
+    hint.or_else(|| near(&all))
+        .unwrap_or_else(|| match own.as_slice() {
+            [] => format!("the ports are {}", listed(&all)),
+            own => format!("its ports are {}", listed(own)),
+        })
 }
 
 /// Components that exchange messages in each step should have steps of the same length.
@@ -157,21 +198,32 @@ fn steps(network: &Network, problems: &mut Problems) {
         let operator = |c: &NetworkComponent, port: &Name| c.ports.get(port).map(|p| p.operator);
         let each_step = operator(sender, &bundle.sender_port) == Some(Operator::OI)
             && operator(receiver, &bundle.receiver_port) == Some(Operator::S);
-        let reduced = bundle.filters.iter().any(|f| f.kind.reduces() || f.kind.repeats());
-        let (Some(from), Some(to)) = (dt(&sender.path), dt(&receiver.path)) else { continue };
-        let keeps_step = bundle.pattern.as_ref().is_none_or(|pattern| pattern.keeps_step());
+        let reduced = bundle
+            .filters
+            .iter()
+            .any(|f| f.kind.reduces() || f.kind.repeats());
+        let (Some(from), Some(to)) = (dt(&sender.path), dt(&receiver.path)) else {
+            continue;
+        };
+        let keeps_step = bundle
+            .pattern
+            .as_ref()
+            .is_none_or(|pattern| pattern.keeps_step());
         if each_step
             && keeps_step
             && !reduced
             && (from.value_si - to.value_si).abs() > 1e-9 * from.value_si.max(to.value_si)
         {
-            let what =
-                format!("\"{}\" and \"{}\" have steps of different lengths", sender.path, receiver.path);
+            let what = format!(
+                "\"{}\" and \"{}\" have steps of different lengths",
+                sender.path, receiver.path
+            );
             let why = format!(
                 "they exchange messages in each step, and \"titin: scales\" says that dt is {} s and {} s",
                 from.value_si, to.value_si
             );
-            let hint = "if one of them sends every few steps only, this is as it should be".to_string();
+            let hint =
+                "if one of them sends every few steps only, this is as it should be".to_string();
             problems.warn(bundle.at, Code::Rate, what, why, hint);
         }
     }
@@ -200,23 +252,50 @@ mod tests {
             ("medium: {macro.uot: tcp}", "did you mean \"macro.out\"?"),
             ("medium: {mikro.in: tcp}", "did you mean \"micro.in\"?"),
             ("medium: {m.macro.out: tcp}", "did you mean \"macro.out\"?"),
-            ("medium: {macro.final: tcp}", "did you mean \"micro.final\"?"),
+            (
+                "medium: {macro.final: tcp}",
+                "did you mean \"micro.final\"?",
+            ),
             ("medium: {final: tcp}", "did you mean \"micro.final\"?"),
-            ("medium: {macro: tcp}", "its ports are \"macro.out\" and \"macro.back\""),
-            ("medium: {macro.something: tcp}", "its ports are \"macro.out\" and \"macro.back\""),
+            (
+                "medium: {macro: tcp}",
+                "its ports are \"macro.out\" and \"macro.back\"",
+            ),
+            (
+                "medium: {macro.something: tcp}",
+                "its ports are \"macro.out\" and \"macro.back\"",
+            ),
             ("medium: {micro.in: tpc}", "did you mean \"tcp\"?"),
-            ("buffer: {macro.bakc: {messages: 1}}", "did you mean \"macro.back\"?"),
-            ("buffer: {defualt: {messages: 1}}", "did you mean \"default\"?"),
-            ("links: {defualt: {streams: 2}}", "did you mean \"default\"?"),
+            (
+                "buffer: {macro.bakc: {messages: 1}}",
+                "did you mean \"macro.back\"?",
+            ),
+            (
+                "buffer: {defualt: {messages: 1}}",
+                "did you mean \"default\"?",
+            ),
+            (
+                "links: {defualt: {streams: 2}}",
+                "did you mean \"default\"?",
+            ),
             ("links: {mcro: {streams: 2}}", "did you mean \"macro\"?"),
-            ("links: {macro.out: {streams: 2}}", "did you mean \"macro\"?"),
+            (
+                "links: {macro.out: {streams: 2}}",
+                "did you mean \"macro\"?",
+            ),
             ("links: {m.macro: {streams: 2}}", "did you mean \"macro\"?"),
             ("stage: {m.micro: {in: x}}", "did you mean \"micro\"?"),
-            ("stage: {elephant: {in: x}}", "the components are \"macro\" and \"micro\""),
+            (
+                "stage: {elephant: {in: x}}",
+                "the components are \"macro\" and \"micro\"",
+            ),
         ] {
             assert_eq!(hint(section), expected, "{section}");
         }
         let other = hint("medium: {elephant: tcp}");
-        assert_eq!(other, "the ports are \"macro.out\", \"macro.back\", \"micro.in\" and \"micro.final\"");
+        assert_eq!(
+            other,
+            "the ports are \"macro.out\", \"macro.back\", \"micro.in\" and \"micro.final\""
+        );
     }
 }

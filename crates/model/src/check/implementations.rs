@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{deeper, paths};
 use crate::built_in::BuiltIn;
-use crate::description::{Description, ExecutionModel, Guest, Model, Need, Ports, Program, ProgramKind};
+use crate::description::{
+    Description, ExecutionModel, Guest, Model, Need, Ports, Program, ProgramKind,
+};
 use crate::extras::Call;
 use crate::flatten::DEEPEST;
 use crate::load::Start;
@@ -14,19 +16,32 @@ use crate::operator::Operator;
 use crate::problem::{Code, Place, Problems, did_you_mean, listing};
 
 /// Each component of the network: its program, ports and resources.
-pub(super) fn check(description: &Description, network: &Network, start: &Start, problems: &mut Problems) {
+pub(super) fn check(
+    description: &Description,
+    network: &Network,
+    start: &Start,
+    problems: &mut Problems,
+) {
     for component in &network.components {
         if problems.is_full() {
             return;
         }
         check_exists(description, component, start, problems);
-        let Some(program) = &component.program else { continue };
+        let Some(program) = &component.program else {
+            continue;
+        };
         if let ProgramKind::BuiltIn(built_in) = program.kind {
             check_built_in(network, component, built_in, problems);
         }
         if !program.ports.is_empty() {
             let owner = format!("program \"{}\"", program.name);
-            same_ports(&component.path, &component.ports, &program.ports, &owner, problems);
+            same_ports(
+                &component.path,
+                &component.ports,
+                &program.ports,
+                &owner,
+                problems,
+            );
         }
         check_need(description, network, component, problems);
         check_received(description, network, component, problems);
@@ -52,7 +67,11 @@ fn check_exists(
     }
     // Whoever runs some components himself has most likely forgotten one.
     let hosts = matches!(start, Start::Except { hosted, .. } if !hosted.is_empty());
-    let by_code = if hosts { "hand over a function for it; or " } else { "" };
+    let by_code = if hosts {
+        "hand over a function for it; or "
+    } else {
+        ""
+    };
     let Some(name) = &component.implementation else {
         let why = "it is not optional, so there must be something that runs";
         let hint = format!(
@@ -66,7 +85,11 @@ fn check_exists(
         return;
     }
     let names = || {
-        let known = description.programs.keys().chain(description.models.keys()).map(Name::as_str);
+        let known = description
+            .programs
+            .keys()
+            .chain(description.models.keys())
+            .map(Name::as_str);
         known.chain(BuiltIn::ALL.map(|b| b.name()))
     };
     let why = format!("component \"{}\" is implemented by it", component.path);
@@ -75,7 +98,10 @@ fn check_exists(
         match description.programs.is_empty() {
             true if hosts => "hand over a function for it; or describe its program".to_string(),
             true => "no program is described; is a file missing on the command line?".to_string(),
-            false => format!("{by_code}there are {}; is an import missing?", listing(programs)),
+            false => format!(
+                "{by_code}there are {}; is an import missing?",
+                listing(programs)
+            ),
         }
     });
     let what = format!("there is no program or model \"{name}\"");
@@ -85,20 +111,38 @@ fn check_exists(
 /// Each name of what is not to be started is that of a component, an implementation or an instance.
 fn check_named(network: &Network, names: &[String], why: &str, problems: &mut Problems) {
     let known = || {
-        let implementations = network.components.iter().filter_map(|c| c.implementation.as_ref());
-        network.components.iter().map(|c| &c.path).chain(implementations).map(Name::as_str)
+        let implementations = network
+            .components
+            .iter()
+            .filter_map(|c| c.implementation.as_ref());
+        network
+            .components
+            .iter()
+            .map(|c| &c.path)
+            .chain(implementations)
+            .map(Name::as_str)
     };
-    let instance = |name: &str| name.parse::<InstanceName>().ok().and_then(|name| network.instance_id(&name));
+    let instance = |name: &str| {
+        name.parse::<InstanceName>()
+            .ok()
+            .and_then(|name| network.instance_id(&name))
+    };
     for name in names {
         if instance(name).is_some() || known().any(|known| known == name) {
             continue;
         }
-        let of = name.split('[').next().and_then(|component| network.component(component));
+        let of = name
+            .split('[')
+            .next()
+            .and_then(|component| network.component(component));
         let (what, hint) = match of {
             Some(component) => {
                 let why = match component.multiplicity.as_slice() {
                     [] => format!("\"{}\" is one instance", component.path),
-                    sizes => format!("\"{}\" has multiplicity {sizes:?}; indices begin at 0", component.path),
+                    sizes => format!(
+                        "\"{}\" has multiplicity {sizes:?}; indices begin at 0",
+                        component.path
+                    ),
                 };
                 (format!("there is no instance \"{name}\""), why)
             }
@@ -117,8 +161,13 @@ fn check_named(network: &Network, names: &[String], why: &str, problems: &mut Pr
 pub(super) fn hosts(description: &Description, network: &Network, problems: &mut Problems) {
     let mut first: HashMap<&Name, (&Program, &Guest)> = HashMap::new();
     for program in description.programs.values() {
-        let ProgramKind::Hosted(guest) = &program.kind else { continue };
-        if network.instances().any(|instance| instance.to_string() == *guest.host) {
+        let ProgramKind::Hosted(guest) = &program.kind else {
+            continue;
+        };
+        if network
+            .instances()
+            .any(|instance| instance.to_string() == *guest.host)
+        {
             let what = format!("the host \"{}\" has the name of an instance", guest.host);
             let why = "both have a folder of their name in the run directory";
             problems.error(program.at, Code::Duplicate, what, why);
@@ -132,8 +181,14 @@ pub(super) fn hosts(description: &Description, network: &Network, problems: &mut
             ("env", program.env != other.env),
         ];
         if let Some((key, _)) = differs.iter().find(|(_, differs)| *differs) {
-            let what = format!("programs \"{}\" and \"{}\" cannot share a host", other.name, program.name);
-            let why = format!("host \"{}\" is one process, and their \"{key}\" differs", guest.host);
+            let what = format!(
+                "programs \"{}\" and \"{}\" cannot share a host",
+                other.name, program.name
+            );
+            let why = format!(
+                "host \"{}\" is one process, and their \"{key}\" differs",
+                guest.host
+            );
             let hint = "give one of them another host".to_string();
             problems.error_hint(program.at, Code::BadValue, what, why, hint);
         }
@@ -147,12 +202,25 @@ fn check_built_in(
     built_in: BuiltIn,
     problems: &mut Problems,
 ) {
-    let unconnected: Vec<_> = network.unconnected(component).map(|port| &port.name).collect();
-    let connected = || component.ports.values().filter(|port| !unconnected.contains(&&port.name));
-    let ins =
-        || connected().filter(|port| port.operator.receives() && port.name != crate::merge::SETTINGS_IN);
+    let unconnected: Vec<_> = network
+        .unconnected(component)
+        .map(|port| &port.name)
+        .collect();
+    let connected = || {
+        component
+            .ports
+            .values()
+            .filter(|port| !unconnected.contains(&&port.name))
+    };
+    let ins = || {
+        connected()
+            .filter(|port| port.operator.receives() && port.name != crate::merge::SETTINGS_IN)
+    };
     let name = built_in.name();
-    let what = format!("the ports of component \"{}\" are not those of a {name}", component.path);
+    let what = format!(
+        "the ports of component \"{}\" are not those of a {name}",
+        component.path
+    );
     match built_in {
         BuiltIn::Source => {}
         BuiltIn::Sink => {
@@ -169,7 +237,10 @@ fn check_built_in(
             if built_in != BuiltIn::Merger
                 && let Some(second) = ins().nth(1)
             {
-                let why = format!("a {name} receives on one port, and \"{}\" is one more", second.name);
+                let why = format!(
+                    "a {name} receives on one port, and \"{}\" is one more",
+                    second.name
+                );
                 let hint = "titin.merger makes one message of several".to_string();
                 problems.error_hint(second.at, Code::PortMismatch, what, why, hint);
             }
@@ -179,15 +250,26 @@ fn check_built_in(
 
 /// Every port of a component must be one of what implements it, under the same operator.
 fn same_ports(path: &str, ports: &Ports, theirs: &Ports, owner: &str, problems: &mut Problems) {
-    for port in ports.values().filter(|port| port.name != crate::merge::SETTINGS_IN) {
+    for port in ports
+        .values()
+        .filter(|port| port.name != crate::merge::SETTINGS_IN)
+    {
         let Some(their) = theirs.get(&port.name) else {
-            let names = || theirs.values().filter(|p| p.operator == port.operator).map(|p| p.name.as_str());
+            let names = || {
+                theirs
+                    .values()
+                    .filter(|p| p.operator == port.operator)
+                    .map(|p| p.name.as_str())
+            };
             let hint = did_you_mean(&port.name, theirs.keys().map(Name::as_str)).or_else(|| {
                 let of = port.operator;
-                names().next().map(|_| format!("its {of} ports are {}", listing(names())))
+                names()
+                    .next()
+                    .map(|_| format!("its {of} ports are {}", listing(names())))
             });
-            let why =
-                format!("component \"{path}\" has this port, and {owner}, which implements it, does not");
+            let why = format!(
+                "component \"{path}\" has this port, and {owner}, which implements it, does not"
+            );
             let what = format!("{owner} has no port \"{}\"", port.name);
             problems.error_hint(port.at, Code::PortMismatch, what, why, hint);
             continue;
@@ -202,8 +284,15 @@ fn same_ports(path: &str, ports: &Ports, theirs: &Ports, owner: &str, problems: 
                 true => port.operator.to_string(),
                 false => format!("{} of timeline \"{}\"", port.operator, port.timeline),
             };
-            let why = format!("it is {} in component \"{path}\", and {} in {owner}", show(port), show(their));
-            let what = format!("port \"{}\" does not have the same operator in both", port.name);
+            let why = format!(
+                "it is {} in component \"{path}\", and {} in {owner}",
+                show(port),
+                show(their)
+            );
+            let what = format!(
+                "port \"{}\" does not have the same operator in both",
+                port.name
+            );
             problems.error(port.at, Code::PortMismatch, what, why);
         }
     }
@@ -215,7 +304,9 @@ fn check_need(
     component: &NetworkComponent,
     problems: &mut Problems,
 ) {
-    let Some(program) = &component.program else { return };
+    let Some(program) = &component.program else {
+        return;
+    };
     let path = format!("{}.{}", network.model, component.path);
     let given = description.resources.get(path.as_str());
     let (at, need) = given.map_or((component.at, None), |r| (r.at, Some(r.need)));
@@ -234,8 +325,14 @@ fn check_need(
         problems.error_hint(at, Code::Resources, what, why, hint);
     } else if mpi && model == ExecutionModel::Direct {
         let what = format!("the resources of \"{path}\" are MPI processes");
-        let why = format!("program \"{}\" is started directly, as one process", program.name);
-        let hint = format!("write {{threads: ...}}, or \"execution_model: openmpi\" in \"{}\"", program.name);
+        let why = format!(
+            "program \"{}\" is started directly, as one process",
+            program.name
+        );
+        let hint = format!(
+            "write {{threads: ...}}, or \"execution_model: openmpi\" in \"{}\"",
+            program.name
+        );
         problems.error_hint(at, Code::Resources, what, why, hint);
     }
 }
@@ -252,13 +349,19 @@ fn check_received(
     if problems.errors() > 0 {
         return;
     }
-    let required = component.implementation.as_ref().and_then(|name| description.extras.required.get(name));
+    let required = component
+        .implementation
+        .as_ref()
+        .and_then(|name| description.extras.required.get(name));
     let told = |name: &Name| required.is_some_and(|required| required.ports.contains(name));
     for port in network.unconnected(component) {
         if port.operator != Operator::S || port.guessed || told(&port.name) {
             continue;
         }
-        let what = format!("nothing is ever received on \"{}.{}\"", component.path, port.name);
+        let what = format!(
+            "nothing is ever received on \"{}.{}\"",
+            component.path, port.name
+        );
         let why = "the port is listed under \"s\", and no conduit leads to it: receiving there is an error, unless the program has a \
                    value of its own for it";
         let hint = format!(
@@ -277,17 +380,29 @@ fn check_required(
     problems: &mut Problems,
 ) {
     let programs = || description.programs.keys().map(Name::as_str);
-    let users: Vec<_> =
-        network.components.iter().filter(|c| c.implementation.as_ref() == Some(name)).collect();
+    let users: Vec<_> = network
+        .components
+        .iter()
+        .filter(|c| c.implementation.as_ref() == Some(name))
+        .collect();
     if users.is_empty() && !description.programs.contains_key(name) {
         let what = format!("there is no program \"{name}\"");
         let why = "\"titin: required\" lists the ports that a program must have connected";
-        problems.error_hint(required.at, Code::UnknownPath, what, why, did_you_mean(name, programs()));
+        problems.error_hint(
+            required.at,
+            Code::UnknownPath,
+            what,
+            why,
+            did_you_mean(name, programs()),
+        );
         return;
     }
     for port in &required.ports {
-        let of_program =
-            description.programs.get(name).map(|program| &program.ports).filter(|p| !p.is_empty());
+        let of_program = description
+            .programs
+            .get(name)
+            .map(|program| &program.ports)
+            .filter(|p| !p.is_empty());
         if let Some(ports) = of_program
             && !ports.contains_key(port)
         {
@@ -314,7 +429,10 @@ fn check_required(
             let connected = at.is_some() && network.unconnected(component).all(|p| p.name != *port);
             if !connected {
                 let why = format!("program \"{name}\" cannot do without it (\"titin: required\")");
-                let what = format!("port \"{port}\" of component \"{}\" is not connected", component.path);
+                let what = format!(
+                    "port \"{port}\" of component \"{}\" is not connected",
+                    component.path
+                );
                 problems.error(at.unwrap_or(component.at), Code::Unconnected, what, why);
             }
         }
@@ -323,25 +441,38 @@ fn check_required(
 
 /// Components that models implement, at every place in the nesting: a custom implementation may reach in from outside.
 pub(super) fn nested(description: &Description, root: &Model, problems: &mut Problems) {
-    let mut keys: Vec<&str> = description.custom_implementations.keys().map(Name::as_str).collect();
+    let mut keys: Vec<&str> = description
+        .custom_implementations
+        .keys()
+        .map(Name::as_str)
+        .collect();
     keys.sort_unstable();
     let reached = |prefix: &str| {
-        keys.get(keys.partition_point(|key| *key < prefix)).is_some_and(|key| key.starts_with(prefix))
+        keys.get(keys.partition_point(|key| *key < prefix))
+            .is_some_and(|key| key.starts_with(prefix))
     };
     let mut plain: HashSet<&Name> = HashSet::new();
     let mut compared: HashSet<(&Name, &Name, &Name)> = HashSet::new();
     let mut todo = vec![vec![(&root.name, String::new())]];
     while let Some(chain) = todo.pop() {
-        let Some(((name, _), around)) = chain.split_last() else { continue };
+        let Some(((name, _), around)) = chain.split_last() else {
+            continue;
+        };
         let model = &description.models[*name];
         // Where nothing reaches in, one place is like all others.
-        let special = around.iter().any(|(outer, path)| reached(&format!("{outer}.{path}.")));
+        let special = around
+            .iter()
+            .any(|(outer, path)| reached(&format!("{outer}.{path}.")));
         if !special && !plain.insert(&model.name) {
             continue;
         }
         for component in model.components.values() {
-            let Some(name) = description.implementation(&chain, component) else { continue };
-            let Some(inner) = description.models.get(name) else { continue };
+            let Some(name) = description.implementation(&chain, component) else {
+                continue;
+            };
+            let Some(inner) = description.models.get(name) else {
+                continue;
+            };
             let deeper = deeper(&chain, component, inner);
             if compared.insert((&model.name, &component.name, name)) {
                 let (path, owner) = (&deeper[0].1, format!("model \"{name}\""));
@@ -358,11 +489,27 @@ pub(super) fn nested(description: &Description, root: &Model, problems: &mut Pro
 /// `custom_implementations`: paths and implementations that exist.
 pub(super) fn custom(description: &Description, problems: &mut Problems) {
     for (path, custom) in &description.custom_implementations {
-        if paths::find(description, path, custom.at, "custom_implementations", problems).is_none() {
+        if paths::find(
+            description,
+            path,
+            custom.at,
+            "custom_implementations",
+            problems,
+        )
+        .is_none()
+        {
             continue;
         }
-        let Some(name) = &custom.implementation else { continue };
-        let names = || description.programs.keys().chain(description.models.keys()).map(Name::as_str);
+        let Some(name) = &custom.implementation else {
+            continue;
+        };
+        let names = || {
+            description
+                .programs
+                .keys()
+                .chain(description.models.keys())
+                .map(Name::as_str)
+        };
         if !names().any(|known| *name == known) && BuiltIn::from_name(name).is_none() {
             let why = format!("it is to implement \"{path}\"");
             let hint = did_you_mean(name, names());

@@ -19,14 +19,25 @@ use crate::problem::{Code, Place, Problems};
 use crate::timelines;
 
 /// Checks the whole description. Components that list no ports get those of their implementation first.
-pub(crate) fn description(description: &mut Description, options: &LoadOptions, problems: &mut Problems) {
+pub(crate) fn description(
+    description: &mut Description,
+    options: &LoadOptions,
+    problems: &mut Problems,
+) {
     paths::complete(description, options, problems);
     inherit_ports(description);
-    let models = description.models.keys().cloned().collect::<HashSet<Name>>();
+    let models = description
+        .models
+        .keys()
+        .cloned()
+        .collect::<HashSet<Name>>();
     for model in description.models.values_mut() {
         // Where a model does the work it says which ports there are, be it none.
         let unsaid = |component: &Component| {
-            let by_model = component.implementation.as_ref().is_some_and(|name| models.contains(name));
+            let by_model = component
+                .implementation
+                .as_ref()
+                .is_some_and(|name| models.contains(name));
             component.ports.is_empty() && !component.lists_ports && !by_model
         };
         merge::guess_ports(model, unsaid, problems);
@@ -34,7 +45,8 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
 
     for model in description.models.values() {
         if description.programs.contains_key(&model.name) {
-            let why = "there is a model of this name too; an implementation is found by its name alone";
+            let why =
+                "there is a model of this name too; an implementation is found by its name alone";
             let at = description.programs[&model.name].at;
             problems.error(
                 at,
@@ -47,25 +59,39 @@ pub(crate) fn description(description: &mut Description, options: &LoadOptions, 
         model::check(model, problems);
         // Where a conduit leads nowhere the rates are those of another model, and what they say would mislead.
         if problems.errors() == before && !model.faulty {
-            timelines::check(model, &description.extras, options.strict_timelines, problems);
+            timelines::check(
+                model,
+                &description.extras,
+                options.strict_timelines,
+                problems,
+            );
         }
     }
     model::filters_exist(description, problems);
     let description = &*description;
     implementations::custom(description, problems);
-    let Some(root) = description.root(options.model.as_deref(), problems) else { return };
+    let Some(root) = description.root(options.model.as_deref(), problems) else {
+        return;
+    };
     implementations::nested(description, root, problems);
     // Where models do not fit into each other there is no network, but the rest can still be checked.
-    let Some(network) = flatten(description, root, problems) else { return };
+    let Some(network) = flatten(description, root, problems) else {
+        return;
+    };
     implementations::check(description, &network, &options.start, problems);
     implementations::hosts(description, &network, problems);
     paths::resources(description, &network, problems);
     paths::resume(description, problems);
     checkpoints(description, problems);
-    for_any_model(description, (root, &network), problems, |(root, network), problems| {
-        settings::check(description, root, network, problems);
-        extras::check(description, network, problems);
-    });
+    for_any_model(
+        description,
+        (root, &network),
+        problems,
+        |(root, network), problems| {
+            settings::check(description, root, network, problems);
+            extras::check(description, network, problems);
+        },
+    );
     wire::check(&network, &options.start, problems);
 }
 
@@ -86,12 +112,19 @@ fn for_any_model(
             return;
         }
         let mut there = Problems::default();
-        let Some(network) = flatten(description, other, &mut Problems::default()) else { continue };
+        let Some(network) = flatten(description, other, &mut Problems::default()) else {
+            continue;
+        };
         let start = there.mark();
         check((other, &network), &mut there);
-        let known =
-            |at: Place| there.since(&start).any(|(place, code)| place == at && is_lost((place, code)));
-        problems.forget_since(&before, |place, code| is_lost((place, code)) && !known(place));
+        let known = |at: Place| {
+            there
+                .since(&start)
+                .any(|(place, code)| place == at && is_lost((place, code)))
+        };
+        problems.forget_since(&before, |place, code| {
+            is_lost((place, code)) && !known(place)
+        });
     }
 }
 
@@ -103,14 +136,27 @@ fn is_lost((_, code): (Place, Code)) -> bool {
 fn checkpoints(description: &Description, problems: &mut Problems) {
     const WHY: &str = "titin takes no snapshots yet";
     if let Some(resume) = description.resume.values().min_by_key(|resume| resume.at) {
-        let why = format!("{WHY}, so there is none that it could go on from: this run would begin anew");
+        let why =
+            format!("{WHY}, so there is none that it could go on from: this run would begin anew");
         let hint = "to begin anew, leave \"resume\" out".to_string();
-        problems.error_hint(resume.at, Code::NotYet, "a run cannot be resumed", why, hint);
+        problems.error_hint(
+            resume.at,
+            Code::NotYet,
+            "a run cannot be resumed",
+            why,
+            hint,
+        );
     }
     if !description.checkpoints.is_empty() {
         let why = format!("{WHY}: nothing is kept that a later run could go on from");
         let hint = "without \"checkpoints\" the run is the same".to_string();
-        problems.warn(description.checkpoints.at, Code::NotYet, "\"checkpoints\" has no effect", why, hint);
+        problems.warn(
+            description.checkpoints.at,
+            Code::NotYet,
+            "\"checkpoints\" has no effect",
+            why,
+            hint,
+        );
     }
 }
 
@@ -118,8 +164,13 @@ fn checkpoints(description: &Description, problems: &mut Problems) {
 fn inherit_ports(description: &mut Description) {
     let mut found: Vec<(Name, Name, Ports)> = Vec::new();
     for model in description.models.values() {
-        for component in model.components.values().filter(|c| c.ports.values().all(|port| port.guessed)) {
-            let Some(name) = description.implementation(&[(&model.name, String::new())], component) else {
+        for component in model
+            .components
+            .values()
+            .filter(|c| c.ports.values().all(|port| port.guessed))
+        {
+            let Some(name) = description.implementation(&[(&model.name, String::new())], component)
+            else {
                 continue;
             };
             let ports = match (description.programs.get(name), description.models.get(name)) {
@@ -138,8 +189,10 @@ fn inherit_ports(description: &mut Description) {
         }
     }
     for (model, component, ports) in found {
-        if let Some(component) =
-            description.models.get_mut(&model).and_then(|m| m.components.get_mut(&component))
+        if let Some(component) = description
+            .models
+            .get_mut(&model)
+            .and_then(|m| m.components.get_mut(&component))
         {
             component.ports = ports.into();
         }

@@ -16,7 +16,13 @@ pub(super) fn check(model: &Model, problems: &mut Problems) {
         }
         if !is_reversed(model, conduit, problems) {
             check_end(model, &conduit.sender, conduit.at, true, problems);
-            check_end(model, &conduit.receiver, conduit.receiver_at, false, problems);
+            check_end(
+                model,
+                &conduit.receiver,
+                conduit.receiver_at,
+                false,
+                problems,
+            );
         }
         if let Some(first) = senders.insert(&conduit.receiver, conduit) {
             let receiver = &conduit.receiver;
@@ -25,7 +31,8 @@ pub(super) fn check(model: &Model, problems: &mut Problems) {
                 first.sender, first.receiver_at.line, conduit.sender
             );
             let hint =
-                "join them with a component such as titin.merger, or give the receiver two ports".to_string();
+                "join them with a component such as titin.merger, or give the receiver two ports"
+                    .to_string();
             let what = format!("two conduits lead to \"{receiver}\"");
             problems.error_hint(conduit.receiver_at, Code::TwoSenders, what, why, hint);
         }
@@ -34,8 +41,10 @@ pub(super) fn check(model: &Model, problems: &mut Problems) {
 
 /// Whether a conduit leads from a receiver to a sender; then that is reported, for both ends at once.
 fn is_reversed(model: &Model, conduit: &Conduit, problems: &mut Problems) -> bool {
-    let (Some(from), Some(to)) = (operator(model, &conduit.sender), operator(model, &conduit.receiver))
-    else {
+    let (Some(from), Some(to)) = (
+        operator(model, &conduit.sender),
+        operator(model, &conduit.receiver),
+    ) else {
         return false;
     };
     if from.sends() || !to.sends() {
@@ -43,7 +52,8 @@ fn is_reversed(model: &Model, conduit: &Conduit, problems: &mut Problems) -> boo
     }
     let (from_end, to_end) = (&conduit.sender, &conduit.receiver);
     let what = format!("the conduit from \"{from_end}\" to \"{to_end}\" is the wrong way round");
-    let why = format!("\"{from_end}\" is {from}, which receives, and \"{to_end}\" is {to}, which sends");
+    let why =
+        format!("\"{from_end}\" is {from}, which receives, and \"{to_end}\" is {to}, which sends");
     let hint = format!("write \"{to_end}: {from_end}\": the sender, then the receiver");
     problems.error_hint(conduit.at, Code::WrongWay, what, why, hint);
     true
@@ -58,11 +68,21 @@ fn operator(model: &Model, end: &End) -> Option<Operator> {
 fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut Problems) {
     let Some(name) = &end.component else {
         // Seen from inside, a port of the model on which it receives is one that sends.
-        let same_port = model.components.values().find(|c| c.ports.contains_key(&end.port));
+        let same_port = model
+            .components
+            .values()
+            .find(|c| c.ports.contains_key(&end.port));
         let hint = same_port.map(|c| format!("did you mean \"{}.{}\"?", c.name, end.port));
         let owner = format!("model \"{}\"", model.name);
         check_port(
-            Wanted { end, sending, operators: operators(!sending), owner, at, hint },
+            Wanted {
+                end,
+                sending,
+                operators: operators(!sending),
+                owner,
+                at,
+                hint,
+            },
             &model.ports,
             problems,
         );
@@ -70,8 +90,12 @@ fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut 
     };
     let Some(component) = model.components.get(name) else {
         let names = || model.components.keys().map(|n| n.as_str());
-        let hint = did_you_mean(name, names()).or_else(|| Some(format!("there are {}", listing(names()))));
-        let why = format!("\"{end}\" is an end of a conduit of model \"{}\"", model.name);
+        let hint =
+            did_you_mean(name, names()).or_else(|| Some(format!("there are {}", listing(names()))));
+        let why = format!(
+            "\"{end}\" is an end of a conduit of model \"{}\"",
+            model.name
+        );
         problems.error_hint(
             at,
             Code::UnknownComponent,
@@ -83,13 +107,24 @@ fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut 
     };
     if sending || end.port != SETTINGS_IN {
         let owner = format!("component \"{name}\"");
-        let wanted = Wanted { end, sending, operators: operators(sending), owner, at, hint: None };
+        let wanted = Wanted {
+            end,
+            sending,
+            operators: operators(sending),
+            owner,
+            at,
+            hint: None,
+        };
         check_port(wanted, &component.ports, problems);
     }
 }
 
 fn operators(sending: bool) -> [Operator; 2] {
-    if sending { [Operator::OI, Operator::OF] } else { [Operator::FInit, Operator::S] }
+    if sending {
+        [Operator::OI, Operator::OF]
+    } else {
+        [Operator::FInit, Operator::S]
+    }
 }
 
 /// A port that a conduit needs.
@@ -104,27 +139,49 @@ struct Wanted<'a> {
 }
 
 fn check_port(wanted: Wanted<'_>, ports: &Ports, problems: &mut Problems) {
-    let Wanted { end, sending, operators, owner, at, hint } = wanted;
+    let Wanted {
+        end,
+        sending,
+        operators,
+        owner,
+        at,
+        hint,
+    } = wanted;
     let name = &end.port;
     let Some(port) = ports.get(name) else {
         let fitting = || {
-            let fits = ports.values().filter(|port| operators.contains(&port.operator));
+            let fits = ports
+                .values()
+                .filter(|port| operators.contains(&port.operator));
             fits.map(|port| port.name.as_str())
         };
-        let hint = hint.or_else(|| did_you_mean(name, fitting())).unwrap_or_else(|| {
-            let ways = if sending { "begin" } else { "end" };
-            match fitting().next() {
-                Some(_) => format!("a conduit may {ways} at {}", either(fitting())),
-                None => format!("it has no port at which a conduit may {ways}"),
-            }
-        });
-        let why = format!("\"{end}\" is an end of a conduit, and {owner} does not list such a port");
-        problems.error_hint(at, Code::UnknownPort, format!("{owner} has no port \"{name}\""), why, hint);
+        let hint = hint
+            .or_else(|| did_you_mean(name, fitting()))
+            .unwrap_or_else(|| {
+                let ways = if sending { "begin" } else { "end" };
+                match fitting().next() {
+                    Some(_) => format!("a conduit may {ways} at {}", either(fitting())),
+                    None => format!("it has no port at which a conduit may {ways}"),
+                }
+            });
+        let why =
+            format!("\"{end}\" is an end of a conduit, and {owner} does not list such a port");
+        problems.error_hint(
+            at,
+            Code::UnknownPort,
+            format!("{owner} has no port \"{name}\""),
+            why,
+            hint,
+        );
         return;
     };
     if !operators.contains(&port.operator) {
         let side = if sending { "begins" } else { "ends" };
-        let way = if port.operator.sends() { "sends" } else { "receives" };
+        let way = if port.operator.sends() {
+            "sends"
+        } else {
+            "receives"
+        };
         let why = format!(
             "a conduit {side} here, and port \"{name}\" of {owner} is {}, which {way}",
             port.operator
@@ -132,25 +189,41 @@ fn check_port(wanted: Wanted<'_>, ports: &Ports, problems: &mut Problems) {
         let hint = hint.unwrap_or_else(|| {
             "a conduit is written \"sender: receiver\"; is it the wrong way round?".into()
         });
-        problems.error_hint(at, Code::WrongWay, format!("\"{end}\" faces the wrong way"), why, hint);
+        problems.error_hint(
+            at,
+            Code::WrongWay,
+            format!("\"{end}\" faces the wrong way"),
+            why,
+            hint,
+        );
     }
 }
 
 /// The user's own filters on conduits are those under `titin: filters`.
 pub(super) fn filters_exist(description: &Description, problems: &mut Problems) {
     let own = &description.extras.filters;
-    for conduit in description.models.values().flat_map(|model| &model.conduits) {
+    for conduit in description
+        .models
+        .values()
+        .flat_map(|model| &model.conduits)
+    {
         if problems.is_full() {
             return;
         }
         for filter in &conduit.filters {
-            let FilterKind::User(name) = &filter.kind else { continue };
+            let FilterKind::User(name) = &filter.kind else {
+                continue;
+            };
             if own.contains_key(name) {
                 continue;
             }
-            let known = || FILTER_NAMES.into_iter().chain(own.keys().map(|n| n.as_str()));
-            let hint =
-                did_you_mean(name, known()).or_else(|| Some(format!("there are {}", listing(known()))));
+            let known = || {
+                FILTER_NAMES
+                    .into_iter()
+                    .chain(own.keys().map(|n| n.as_str()))
+            };
+            let hint = did_you_mean(name, known())
+                .or_else(|| Some(format!("there are {}", listing(known()))));
             let why = format!(
                 "it is neither one of titin's nor described under \"titin: filters\", on the way to \"{}\"",
                 conduit.receiver

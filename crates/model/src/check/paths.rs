@@ -13,14 +13,28 @@ use crate::problem::{Code, Place, Problems, did_you_mean, either, listing, neare
 
 /// Puts the model's name before paths under `resources` and `resume` that lack it, where one component alone can be meant: older
 /// files have the former, and MUSCLE3 writes the latter.
-pub(super) fn complete(description: &mut Description, options: &LoadOptions, problems: &mut Problems) {
+pub(super) fn complete(
+    description: &mut Description,
+    options: &LoadOptions,
+    problems: &mut Problems,
+) {
     let resources = std::mem::take(&mut description.resources);
     let resume = std::mem::take(&mut description.resume);
     // Models inside others are not run by themselves, unless one of them is asked for.
     let mut roots = description.roots();
-    let asked = options.model.as_ref().and_then(|name| description.models.get(name.as_str()));
+    let asked = options
+        .model
+        .as_ref()
+        .and_then(|name| description.models.get(name.as_str()));
     roots.extend(asked.filter(|asked| roots.iter().all(|root| root.name != asked.name)));
-    let resources = completed(description, &roots, resources, |r| r.at, "resources", problems);
+    let resources = completed(
+        description,
+        &roots,
+        resources,
+        |r| r.at,
+        "resources",
+        problems,
+    );
     let resume = completed(description, &roots, resume, |r| r.at, "resume", problems);
     (description.resources, description.resume) = (resources, resume);
 }
@@ -35,14 +49,19 @@ fn completed<T>(
 ) -> IndexMap<Name, T> {
     let mut all: IndexMap<Name, T> = IndexMap::with_capacity(given.len());
     for (path, item) in given {
-        let Some(full) = full_path(description, roots, &path, at(&item), section, problems) else { continue };
+        let Some(full) = full_path(description, roots, &path, at(&item), section, problems) else {
+            continue;
+        };
         let Some(other) = all.get(&full) else {
             all.insert(full, item);
             continue;
         };
         // Of two files the later one counts, however each has written the path.
         if at(other).file == at(&item).file {
-            let why = format!("it is there with the model's name too, in line {}", at(other).line);
+            let why = format!(
+                "it is there with the model's name too, in line {}",
+                at(other).line
+            );
             let what = format!("\"{full}\" is twice under \"{section}\"");
             problems.error(at(&item), Code::Duplicate, what, why);
         } else if at(other).file < at(&item).file {
@@ -62,22 +81,34 @@ fn full_path(
     problems: &mut Problems,
 ) -> Option<Name> {
     let (component, _) = path.split_at(path.find('[').unwrap_or(path.len()));
-    let leads = |model: &Model, path: &str| matches!(walk(description, model, path), Found::Component(..));
+    let leads =
+        |model: &Model, path: &str| matches!(walk(description, model, path), Found::Component(..));
     if prefixed(description, component).is_some_and(|(model, rest)| leads(model, rest)) {
         return Some(path.clone());
     }
     let within = roots.iter().filter(|model| leads(model, component));
-    let full: Vec<Name> = within.map(|model| format!("{}.{path}", model.name).into()).collect();
+    let full: Vec<Name> = within
+        .map(|model| format!("{}.{path}", model.name).into())
+        .collect();
     match full.as_slice() {
         [] => Some(path.clone()),
         [full] => {
             let why = format!("paths under \"{section}\" begin with the name of a model");
             let hint = format!("write \"{full}\"");
-            problems.warn(at, Code::Incomplete, format!("\"{path}\" is taken for \"{full}\""), why, hint);
+            problems.warn(
+                at,
+                Code::Incomplete,
+                format!("\"{path}\" is taken for \"{full}\""),
+                why,
+                hint,
+            );
             Some(full.clone())
         }
         several => {
-            let why = format!("it could be each of {}", listing(several.iter().map(Name::as_str)));
+            let why = format!(
+                "it could be each of {}",
+                listing(several.iter().map(Name::as_str))
+            );
             let hint = "write one of them, with the name of the model".to_string();
             let what = format!("\"{path}\" leads to several components");
             problems.error_hint(at, Code::UnknownPath, what, why, hint);
@@ -107,7 +138,8 @@ pub(super) fn find<'d>(
     let Some((model, rest)) = prefixed(description, path) else {
         let why = format!("paths under \"{section}\" begin with the name of a model");
         let mut models = description.models.values();
-        let within = models.find(|model| matches!(walk(description, model, path), Found::Component(..)));
+        let within =
+            models.find(|model| matches!(walk(description, model, path), Found::Component(..)));
         let hint = match (within, description.models.get(path)) {
             (Some(model), _) => format!("did you mean \"{}.{path}\"?", model.name),
             (None, Some(model)) => {
@@ -119,16 +151,23 @@ pub(super) fn find<'d>(
                 )
             }
             (None, None) => {
-                let (first, rest) =
-                    path.split_once('.').map_or((path, ""), |(first, _)| (first, &path[first.len()..]));
+                let (first, rest) = path
+                    .split_once('.')
+                    .map_or((path, ""), |(first, _)| (first, &path[first.len()..]));
                 let names = || description.models.keys().map(Name::as_str);
                 let component = description.models.values().find_map(|model| {
                     let near = nearest(first, model.components.keys().map(Name::as_str))?;
                     Some(format!("did you mean \"{}.{near}{rest}\"?", model.name))
                 });
-                let model = nearest(first, names()).map(|near| format!("did you mean \"{near}{rest}\"?"));
+                let model =
+                    nearest(first, names()).map(|near| format!("did you mean \"{near}{rest}\"?"));
                 let listed = || format!("the models are {}", listing(names()));
-                if rest.is_empty() { component } else { model.or(component) }.unwrap_or_else(listed)
+                if rest.is_empty() {
+                    component
+                } else {
+                    model.or(component)
+                }
+                .unwrap_or_else(listed)
             }
         };
         problems.error_hint(at, Code::UnknownPath, what, why, hint);
@@ -150,7 +189,11 @@ pub(super) fn find<'d>(
 
 /// Paths under `resources`.
 pub(super) fn resources(description: &Description, network: &Network, problems: &mut Problems) {
-    let roots: HashSet<&Name> = description.roots().into_iter().map(|model| &model.name).collect();
+    let roots: HashSet<&Name> = description
+        .roots()
+        .into_iter()
+        .map(|model| &model.name)
+        .collect();
     for (path, resources) in &description.resources {
         if problems.is_full() {
             return;
@@ -158,13 +201,17 @@ pub(super) fn resources(description: &Description, network: &Network, problems: 
         if find(description, path, resources.at, "resources", problems).is_none() {
             continue;
         }
-        let Some((model, inner)) = prefixed(description, path) else { continue };
+        let Some((model, inner)) = prefixed(description, path) else {
+            continue;
+        };
         if model.name != network.model {
             // Another model that could be run has resources of its own.
             if !roots.contains(&model.name) {
                 let what = format!("resources for \"{path}\" have no effect");
-                let why =
-                    format!("model \"{}\" is run inside \"{}\", not by itself", model.name, network.model);
+                let why = format!(
+                    "model \"{}\" is run inside \"{}\", not by itself",
+                    model.name, network.model
+                );
                 let hint = format!(
                     "write the path from \"{}\" on, as in {}.COMPONENT.{inner}",
                     network.model, network.model
@@ -177,9 +224,14 @@ pub(super) fn resources(description: &Description, network: &Network, problems: 
             continue;
         }
         let below = format!("{inner}.");
-        if let Some(part) = network.components.iter().find(|c| c.path.starts_with(&below)) {
-            let why =
-                format!("\"{path}\" is implemented by a model; its components have resources of their own");
+        if let Some(part) = network
+            .components
+            .iter()
+            .find(|c| c.path.starts_with(&below))
+        {
+            let why = format!(
+                "\"{path}\" is implemented by a model; its components have resources of their own"
+            );
             let hint = format!("write \"{}.{}\"", network.model, part.path);
             let what = format!("resources for \"{path}\" have no effect");
             problems.error_hint(resources.at, Code::UnknownPath, what, why, hint);
@@ -192,12 +244,22 @@ pub(super) fn resume(description: &Description, problems: &mut Problems) {
     for (path, resume) in &description.resume {
         // An instance may be named, with indices at the end.
         let component = path.split('[').next().unwrap_or_default();
-        let Some(found) = find(description, component, resume.at, "resume", problems) else { continue };
-        let indices = path.parse::<Reference>().map(|r| r.parts().len()).unwrap_or(0);
+        let Some(found) = find(description, component, resume.at, "resume", problems) else {
+            continue;
+        };
+        let indices = path
+            .parse::<Reference>()
+            .map(|r| r.parts().len())
+            .unwrap_or(0);
         let depth = component.split('.').count();
         if indices > depth && found.multiplicity.is_empty() {
             let why = format!("component \"{component}\" has one instance");
-            problems.error(resume.at, Code::UnknownPath, format!("there is no instance \"{path}\""), why);
+            problems.error(
+                resume.at,
+                Code::UnknownPath,
+                format!("there is no instance \"{path}\""),
+                why,
+            );
         }
     }
 }
@@ -217,16 +279,23 @@ pub(super) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str
     let mut rest = path;
     loop {
         // A component's own name may have dots, so the longest that fits is meant.
-        let mut ends = rest.char_indices().filter(|(_, c)| *c == '.').map(|(i, _)| i).chain([rest.len()]);
+        let mut ends = rest
+            .char_indices()
+            .filter(|(_, c)| *c == '.')
+            .map(|(i, _)| i)
+            .chain([rest.len()]);
         let fits = ends.rfind(|end| model.components.contains_key(&rest[..*end]));
-        let Some(end) = fits else { return Found::Lost(model, rest.to_string()) };
+        let Some(end) = fits else {
+            return Found::Lost(model, rest.to_string());
+        };
         let component = &model.components[&rest[..end]];
         let implementation = description.implementation(&chain, component);
         let inner = implementation.and_then(|name| description.models.get(name));
         if end == rest.len() {
             return Found::Component(component, inner);
         }
-        let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name)) else {
+        let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name))
+        else {
             return Found::Lost(model, rest.to_string());
         };
         chain = deeper(&chain, component, inner);

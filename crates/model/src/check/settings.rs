@@ -13,7 +13,12 @@ use crate::settings::{SettingType, Settings, Value};
 
 type Supported = indexmap::IndexMap<Name, SupportedSetting>;
 
-pub(super) fn check(description: &Description, root: &Model, network: &Network, problems: &mut Problems) {
+pub(super) fn check(
+    description: &Description,
+    root: &Model,
+    network: &Network,
+    problems: &mut Problems,
+) {
     if description.settings.is_empty() {
         return;
     }
@@ -28,15 +33,26 @@ pub(super) fn check(description: &Description, root: &Model, network: &Network, 
 }
 
 /// The models that implement components of the network's model, by path.
-fn nested<'d>(description: &'d Description, root: &'d Model, network: &Network) -> Vec<(String, &'d Model)> {
+fn nested<'d>(
+    description: &'d Description,
+    root: &'d Model,
+    network: &Network,
+) -> Vec<(String, &'d Model)> {
     let mut paths: BTreeSet<&str> = BTreeSet::new();
     for component in &network.components {
-        paths.extend(component.path.match_indices('.').map(|(dot, _)| &component.path[..dot]));
+        paths.extend(
+            component
+                .path
+                .match_indices('.')
+                .map(|(dot, _)| &component.path[..dot]),
+        );
     }
-    let models = paths.into_iter().filter_map(|path| match walk(description, root, path) {
-        Found::Component(_, Some(model)) => Some((path.to_string(), model)),
-        _ => None,
-    });
+    let models = paths
+        .into_iter()
+        .filter_map(|path| match walk(description, root, path) {
+            Found::Component(_, Some(model)) => Some((path.to_string(), model)),
+            _ => None,
+        });
     models.collect()
 }
 
@@ -56,8 +72,13 @@ fn built_in(component: &NetworkComponent) -> Option<BuiltIn> {
 }
 
 /// What a component says that it reads, if it says so.
-fn supported<'a>(description: &'a Description, component: &NetworkComponent) -> Option<&'a Supported> {
-    let program = description.programs.get(component.implementation.as_ref()?)?;
+fn supported<'a>(
+    description: &'a Description,
+    component: &NetworkComponent,
+) -> Option<&'a Supported> {
+    let program = description
+        .programs
+        .get(component.implementation.as_ref()?)?;
     Some(&program.supported_settings).filter(|settings| !settings.is_empty())
 }
 
@@ -78,9 +99,15 @@ impl<'a> Readers<'a> {
             };
             readers.known.extend(names.iter().flatten());
             let path = component.path.as_str();
-            let ends = path.char_indices().filter(|(_, c)| *c == '.').map(|(i, _)| i);
+            let ends = path
+                .char_indices()
+                .filter(|(_, c)| *c == '.')
+                .map(|(i, _)| i);
             for end in [0].into_iter().chain(ends).chain([path.len()]) {
-                let all = readers.by_path.entry(&path[..end]).or_insert_with(|| Some(BTreeSet::new()));
+                let all = readers
+                    .by_path
+                    .entry(&path[..end])
+                    .or_insert_with(|| Some(BTreeSet::new()));
                 match (all, &names) {
                     (Some(all), Some(names)) => all.extend(names),
                     (all, _) => *all = None,
@@ -88,7 +115,8 @@ impl<'a> Readers<'a> {
             }
         }
         // Models that say which settings they take count as readers too.
-        for (path, model) in std::iter::once((String::new(), root)).chain(nested(description, root, network))
+        for (path, model) in
+            std::iter::once((String::new(), root)).chain(nested(description, root, network))
         {
             for name in model.supported_settings.keys() {
                 readers.known.insert(name);
@@ -112,7 +140,11 @@ impl<'a> Readers<'a> {
         path.rmatch_indices('.')
             .map(|(dot, _)| {
                 let instance = &path[..dot];
-                (instance, instance.split('[').next().unwrap_or_default(), &path[dot + 1..])
+                (
+                    instance,
+                    instance.split('[').next().unwrap_or_default(),
+                    &path[dot + 1..],
+                )
             })
             .find(|(instance, component, _)| {
                 // An index inside, as in `a[1].b`, is not how instances are named.
@@ -142,26 +174,43 @@ impl<'a> Readers<'a> {
             self.lost_within(path, component, word, at, problems);
         } else if path.ends_with(']') {
             let why = "a setting has no index; an instance is chosen before its name, as in \"macro[3].dt\"";
-            problems.error(at, Code::BadName, format!("\"{path}\" cannot be a setting"), why);
+            problems.error(
+                at,
+                Code::BadName,
+                format!("\"{path}\" cannot be a setting"),
+                why,
+            );
         } else if name.starts_with("muscle_") {
             check_muscle(path, name, value, at, problems);
         } else {
             // What comes with titin has settings for each of its ports.
-            let own = self.network.component(component).filter(|component| built_in(component).is_some());
+            let own = self
+                .network
+                .component(component)
+                .filter(|component| built_in(component).is_some());
             let of_port = own.and_then(|own| {
-                name.split_once('.').filter(|(port, _)| own.ports.contains_key(*port)).map(|(_, name)| name)
+                name.split_once('.')
+                    .filter(|(port, _)| own.ports.contains_key(*port))
+                    .map(|(_, name)| name)
             });
             self.check_name(path, component, of_port.unwrap_or(name), at, problems);
         }
     }
 
     /// Whether something reads the setting `name` of `component`, or of any component if that is empty.
-    fn check_name(&self, path: &str, component: &str, name: &str, at: Place, problems: &mut Problems) {
+    fn check_name(
+        &self,
+        path: &str,
+        component: &str,
+        name: &str,
+        at: Place,
+        problems: &mut Problems,
+    ) {
         match self.by_path.get(component) {
             Some(Some(known)) if !known.contains(name) => {
                 let all = || known.iter().copied();
-                let hint =
-                    did_you_mean(name, all()).unwrap_or_else(|| format!("known there: {}", listing(all())));
+                let hint = did_you_mean(name, all())
+                    .unwrap_or_else(|| format!("known there: {}", listing(all())));
                 let why = match self.network.component(component).and_then(built_in) {
                     Some(built_in) => format!("{} has no setting \"{name}\"", built_in.name()),
                     None if component.is_empty() => format!(
@@ -169,7 +218,9 @@ impl<'a> Readers<'a> {
                         self.network.model
                     ),
                     None => {
-                        format!("no program of \"{component}\" lists \"{name}\" under \"supported_settings\"")
+                        format!(
+                            "no program of \"{component}\" lists \"{name}\" under \"supported_settings\""
+                        )
                     }
                 };
                 problems.error_hint(
@@ -182,7 +233,8 @@ impl<'a> Readers<'a> {
             }
             Some(None) if !self.known.contains(name) => {
                 if let Some(hint) = did_you_mean(name, self.known.iter().copied()) {
-                    let why = "no program says that it reads it; one that does not list its settings may";
+                    let why =
+                        "no program says that it reads it; one that does not list its settings may";
                     problems.warn(
                         at,
                         Code::UnknownSetting,
@@ -201,7 +253,9 @@ impl<'a> Readers<'a> {
         if front == plain {
             return true;
         }
-        let Ok(instance) = front.parse::<InstanceName>() else { return true };
+        let Ok(instance) = front.parse::<InstanceName>() else {
+            return true;
+        };
         let sizes = match self.network.component(plain) {
             Some(component) => component.multiplicity.as_slice(),
             None => return true,
@@ -212,14 +266,27 @@ impl<'a> Readers<'a> {
         }
         let why = match sizes {
             [] => format!("component \"{plain}\" is one instance, without an index"),
-            sizes => format!("component \"{plain}\" has multiplicity {sizes:?}; indices begin at 0"),
+            sizes => {
+                format!("component \"{plain}\" has multiplicity {sizes:?}; indices begin at 0")
+            }
         };
-        problems.error(at, Code::UnknownSetting, format!("there is no instance \"{front}\""), why);
+        problems.error(
+            at,
+            Code::UnknownSetting,
+            format!("there is no instance \"{front}\""),
+            why,
+        );
         false
     }
 
     /// An index of a component that a model implements: those within it are the instances, each with all indices.
-    fn no_instance_of_model(&self, path: &str, component: &str, at: Place, problems: &mut Problems) {
+    fn no_instance_of_model(
+        &self,
+        path: &str,
+        component: &str,
+        at: Place,
+        problems: &mut Problems,
+    ) {
         let why = format!(
             "\"{component}\" is implemented by a model; indices stand behind the names of the components within it"
         );
@@ -231,15 +298,31 @@ impl<'a> Readers<'a> {
             }
             _ => format!("an instance within it is named like \"{inner}[0]\""),
         });
-        problems.error_hint(at, Code::UnknownSetting, format!("nothing reads setting \"{path}\""), why, hint);
+        problems.error_hint(
+            at,
+            Code::UnknownSetting,
+            format!("nothing reads setting \"{path}\""),
+            why,
+            hint,
+        );
     }
 
     /// A path that leads into a model, where there is no `word`.
-    fn lost_within(&self, path: &str, component: &str, word: &str, at: Place, problems: &mut Problems) {
+    fn lost_within(
+        &self,
+        path: &str,
+        component: &str,
+        word: &str,
+        at: Place,
+        problems: &mut Problems,
+    ) {
         let what = format!("setting \"{path}\" belongs to no component");
         let plain = word.split('[').next().unwrap_or_default();
         let why = format!("the model that implements \"{component}\" has no component \"{plain}\"");
-        let names = || self.within(component).map(|inner| &inner[component.len() + 1..]);
+        let names = || {
+            self.within(component)
+                .map(|inner| &inner[component.len() + 1..])
+        };
         match did_you_mean(plain, names()) {
             Some(hint) => problems.error_hint(at, Code::UnknownSetting, what, why, hint),
             None => {
@@ -251,9 +334,15 @@ impl<'a> Readers<'a> {
 
     /// The paths of components within one that a model implements.
     fn within(&self, component: &str) -> impl Iterator<Item = &'a str> {
-        let inside =
-            move |path: &&str| path.strip_prefix(component).is_some_and(|rest| rest.starts_with('.'));
-        self.network.components.iter().map(|component| component.path.as_str()).filter(inside)
+        let inside = move |path: &&str| {
+            path.strip_prefix(component)
+                .is_some_and(|rest| rest.starts_with('.'))
+        };
+        self.network
+            .components
+            .iter()
+            .map(|component| component.path.as_str())
+            .filter(inside)
     }
 
     /// A path that begins with no component, but with `word`.
@@ -284,40 +373,72 @@ impl<'a> Readers<'a> {
 fn check_muscle(path: &str, name: &str, value: &Value, at: Place, problems: &mut Problems) {
     match muscle::NAMES.iter().find(|(known, _)| *known == name) {
         None => {
-            let why = "names that begin with \"muscle_\" are those of settings that the coupler reads";
+            let why =
+                "names that begin with \"muscle_\" are those of settings that the coupler reads";
             let hint = did_you_mean(name, muscle::NAMES.map(|(name, _)| name));
-            problems.warn(at, Code::UnknownSetting, format!("there is no setting \"{name}\""), why, hint);
+            problems.warn(
+                at,
+                Code::UnknownSetting,
+                format!("there is no setting \"{name}\""),
+                why,
+                hint,
+            );
         }
         Some((_, Some(why))) => {
-            problems.warn(at, Code::UnknownSetting, format!("setting \"{path}\" has no effect"), *why, None);
+            problems.warn(
+                at,
+                Code::UnknownSetting,
+                format!("setting \"{path}\" has no effect"),
+                *why,
+                None,
+            );
         }
         Some((_, None)) => {
             if let Err(wanted) = muscle::check(name, value) {
                 let why = format!("it takes {wanted}; found {value}");
-                problems.warn(at, Code::SettingType, format!("setting \"{path}\" has no effect"), why, None);
+                problems.warn(
+                    at,
+                    Code::SettingType,
+                    format!("setting \"{path}\" has no effect"),
+                    why,
+                    None,
+                );
             }
         }
     }
 }
 
 /// Each value that a component gets must be of the type that it reads.
-fn check_types(description: &Description, root: &Model, network: &Network, problems: &mut Problems) {
+fn check_types(
+    description: &Description,
+    root: &Model,
+    network: &Network,
+    problems: &mut Problems,
+) {
     let settings = &description.settings;
     let mut given: HashMap<&str, Vec<&Name>> = HashMap::new();
     for (path, _) in settings.iter().filter(|(path, _)| path.contains('[')) {
-        given.entry(path.split('[').next().unwrap_or_default()).or_default().push(path);
+        given
+            .entry(path.split('[').next().unwrap_or_default())
+            .or_default()
+            .push(path);
     }
-    let places: HashMap<&Name, Place> = settings.entries().map(|(path, _, at)| (path, at)).collect();
+    let places: HashMap<&Name, Place> =
+        settings.entries().map(|(path, _, at)| (path, at)).collect();
     for component in &network.components {
         if let Some(built_in) = built_in(component) {
             check_built_in(settings, component, built_in, &given, &places, problems);
         }
     }
     let mut check = |path: &Name, of: SettingType, reader: &str, name: &str| {
-        let Some(value) = settings.value(path).filter(|value| !value.fits(of)) else { return };
+        let Some(value) = settings.value(path).filter(|value| !value.fits(of)) else {
+            return;
+        };
         let at = places.get(path).copied().unwrap_or_default();
-        let why =
-            format!("{reader} reads \"{name}\" as {of}; found {value}, which is {}", value.setting_type());
+        let why = format!(
+            "{reader} reads \"{name}\" as {of}; found {value}, which is {}",
+            value.setting_type()
+        );
         let hint = (of == SettingType::Float && value.setting_type() == SettingType::Str)
             .then(|| "a number, or one with a unit such as \"10 ms\", would do".to_string());
         problems.error_hint(
@@ -345,15 +466,23 @@ fn check_types(description: &Description, root: &Model, network: &Network, probl
         }
     }
     for component in &network.components {
-        let Some(supported) = supported(description, component) else { continue };
-        let reader = implements(component.implementation.as_deref().unwrap_or_default(), &component.path);
+        let Some(supported) = supported(description, component) else {
+            continue;
+        };
+        let reader = implements(
+            component.implementation.as_deref().unwrap_or_default(),
+            &component.path,
+        );
         let whole = InstanceName::new(component.path.clone(), Vec::new());
         for (name, setting) in supported {
             if let Some((path, _)) = settings.find_entry(&whole, name) {
                 check(path, setting.of, &reader, name);
             }
             for path in given.get(component.path.as_str()).into_iter().flatten() {
-                if path.rsplit_once("].").is_some_and(|(_, last)| last == name.as_str()) {
+                if path
+                    .rsplit_once("].")
+                    .is_some_and(|(_, last)| last == name.as_str())
+                {
                     check(path, setting.of, &reader, name);
                 }
             }
@@ -376,24 +505,42 @@ fn check_built_in(
     for (row, (name, _)) in built_in.settings().iter().enumerate() {
         let of_ports = component.ports.keys().map(|port| format!("{port}.{name}"));
         for name in of_ports.chain([name.to_string()]) {
-            paths.extend(settings.find_entry(&whole, &name).map(|(path, _)| (path, row)));
+            paths.extend(
+                settings
+                    .find_entry(&whole, &name)
+                    .map(|(path, _)| (path, row)),
+            );
             let of_instances = single.into_iter().flatten().copied();
-            let ends = of_instances.filter(|path| path.rsplit_once("].").is_some_and(|(_, end)| end == name));
+            let ends = of_instances
+                .filter(|path| path.rsplit_once("].").is_some_and(|(_, end)| end == name));
             paths.extend(ends.map(|path| (path, row)));
         }
     }
     for (path, row) in paths {
         let (name, takes) = built_in.settings()[row];
-        let Some((value, Err(wanted))) = settings.value(path).map(|value| (value, takes.check(value))) else {
+        let Some((value, Err(wanted))) = settings
+            .value(path)
+            .map(|value| (value, takes.check(value)))
+        else {
             continue;
         };
         let at = places.get(path).copied().unwrap_or_default();
-        let who = format!("{}, which implements component \"{}\",", built_in.name(), component.path);
+        let who = format!(
+            "{}, which implements component \"{}\",",
+            built_in.name(),
+            component.path
+        );
         let why = format!("{who} takes for \"{name}\" {wanted}; found {value}");
         let hint = match (takes, value) {
             (Takes::Word(words), Value::Str(word)) => did_you_mean(word, words.iter().copied()),
             _ => None,
         };
-        problems.error_hint(at, Code::SettingType, format!("setting \"{path}\" does not fit"), why, hint);
+        problems.error_hint(
+            at,
+            Code::SettingType,
+            format!("setting \"{path}\" does not fit"),
+            why,
+            hint,
+        );
     }
 }

@@ -32,7 +32,9 @@ fn pins(network: &Network, bundle: &Bundle, problems: &mut Problems) {
     }
     let (sender, receiver) = network.ends(bundle);
     let (from, to) = ends(sender, receiver, bundle);
-    let (Some(one), Some(other)) = (pinned.get(from.as_str()), pinned.get(to.as_str())) else { return };
+    let (Some(one), Some(other)) = (pinned.get(from.as_str()), pinned.get(to.as_str())) else {
+        return;
+    };
     if one.medium == other.medium {
         return;
     }
@@ -43,7 +45,13 @@ fn pins(network: &Network, bundle: &Bundle, problems: &mut Problems) {
         other.medium.key()
     );
     let hint = "take one of them out; where a port sends to several, pin those that receive";
-    problems.error_hint(one.at.max(other.at), Code::BadValue, what, why, hint.to_string());
+    problems.error_hint(
+        one.at.max(other.at),
+        Code::BadValue,
+        what,
+        why,
+        hint.to_string(),
+    );
 }
 
 /// Two programs that are started each as a process of its own cannot talk as within one.
@@ -51,20 +59,28 @@ fn medium(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Prob
     let (sender, receiver) = network.ends(bundle);
     let apart = |component: &NetworkComponent| {
         let process = |program: &Program| {
-            !matches!(program.kind, ProgramKind::Manual) && program.execution_model != ExecutionModel::Manual
+            !matches!(program.kind, ProgramKind::Manual)
+                && program.execution_model != ExecutionModel::Manual
         };
         component.program.as_deref().is_some_and(process) && !start.leaves_out(component)
     };
-    let host = |component: &NetworkComponent| match component.program.as_ref().map(|program| &program.kind) {
+    let host = |component: &NetworkComponent| match component
+        .program
+        .as_ref()
+        .map(|program| &program.kind)
+    {
         Some(ProgramKind::Hosted(guest)) => Some(guest.host.clone()),
         _ => None,
     };
-    let together = sender.id == receiver.id || host(sender).is_some() && host(sender) == host(receiver);
+    let together =
+        sender.id == receiver.id || host(sender).is_some() && host(sender) == host(receiver);
     if bundle.medium != Some(Medium::Inproc) || together || !apart(sender) || !apart(receiver) {
         return;
     }
     let (from, to) = ends(sender, receiver, bundle);
-    let pin = [&to, &from].into_iter().find_map(|path| network.extras.medium.get(path.as_str()));
+    let pin = [&to, &from]
+        .into_iter()
+        .find_map(|path| network.extras.medium.get(path.as_str()));
     let at = pin.map_or(bundle.at, |pinned| pinned.at);
     let what = format!("the conduit from \"{from}\" to \"{to}\" cannot be pinned to inproc");
     let why = format!(
@@ -83,11 +99,17 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
     let last_early = sides.iter().rposition(|side| *side == Side::Sender);
     let (from, to) = ends(sender, receiver, bundle);
     for (i, filter) in bundle.filters.iter().enumerate() {
-        let later = last_early.filter(|last| i < *last).map(|last| &bundle.filters[last]);
+        let later = last_early
+            .filter(|last| i < *last)
+            .map(|last| &bundle.filters[last]);
         if let (Some(Side::Receiver), Some(later)) = (placed[i].side, later) {
-            let what = format!("filter \"{}\" cannot run at the receiver, \"{to}\"", plain(filter));
-            let why =
-                format!("\"{later}\" stands behind it and runs at the sender, with all that stand before it");
+            let what = format!(
+                "filter \"{}\" cannot run at the receiver, \"{to}\"",
+                plain(filter)
+            );
+            let why = format!(
+                "\"{later}\" stands behind it and runs at the sender, with all that stand before it"
+            );
             let hint = format!(
                 "write \"{}\" after \"{later}\", or let it run at the sender: \"{}@sender\"",
                 filter,
@@ -100,7 +122,10 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
             continue;
         }
         let built_in = |component: &NetworkComponent| {
-            let program = component.program.as_deref().filter(|_| !start.leaves_out(component));
+            let program = component
+                .program
+                .as_deref()
+                .filter(|_| !start.leaves_out(component));
             program.and_then(|program| match program.kind {
                 ProgramKind::BuiltIn(built_in) => Some(built_in),
                 _ => None,
@@ -114,11 +139,19 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
         // A filter in a library runs in every program; one in Python needs Python there, which a host of libraries never has.
         if here.calls == Calls::Libraries && network.in_python(filter).is_some() {
             let what = format!("filter \"{name}\" cannot run at the {word}, \"{own}\"");
-            let why =
-                format!("\"{}\" is a function of a shared library, whose host runs no Python", here.path);
-            let other = if word == "sender" { "receiver" } else { "sender" };
+            let why = format!(
+                "\"{}\" is a function of a shared library, whose host runs no Python",
+                here.path
+            );
+            let other = if word == "sender" {
+                "receiver"
+            } else {
+                "sender"
+            };
             let hint = match network.can_call(there.id, filter) {
-                true => format!("let it run at the other end, if that is Python: \"{name}@{other}\""),
+                true => {
+                    format!("let it run at the other end, if that is Python: \"{name}@{other}\"")
+                }
                 false => PYTHON_BETWEEN.to_string(),
             };
             problems.error_hint(bundle.at, Code::Filter, what, why, hint);
@@ -133,10 +166,13 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
         );
         let hint = match (built_in(there).is_some(), sides[i], later) {
             (true, _, _) => {
-                "the other end cannot call it either: put a program of your own between the two".to_string()
+                "the other end cannot call it either: put a program of your own between the two"
+                    .to_string()
             }
             (false, Side::Receiver, _) => format!("let it run at the other end: \"{name}@sender\""),
-            (false, Side::Sender, None) => format!("let it run at the other end: \"{name}@receiver\""),
+            (false, Side::Sender, None) => {
+                format!("let it run at the other end: \"{name}@receiver\"")
+            }
             (false, Side::Sender, Some(later)) => {
                 format!("let it run at the other end: \"{name}@receiver\", after \"{later}\"")
             }
@@ -148,26 +184,47 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
 /// What a field can be coupled by: no filters, regions of the same extents, and on an F_INIT port one for each use, since `reuse`
 /// counts what comes there.
 fn pattern(network: &Network, bundle: &Bundle, problems: &mut Problems) {
-    let Some(pattern) = &bundle.pattern else { return };
+    let Some(pattern) = &bundle.pattern else {
+        return;
+    };
     let (sender, receiver) = network.ends(bundle);
     let (from, to) = ends(sender, receiver, bundle);
-    let given = [&to, &from].into_iter().find_map(|path| network.extras.fields.get(path.as_str()));
+    let given = [&to, &from]
+        .into_iter()
+        .find_map(|path| network.extras.fields.get(path.as_str()));
     let at = given.map_or(bundle.at, |(_, placed)| placed.0);
     let what = format!("the pattern of the field from \"{from}\" to \"{to}\" does not fit");
     let mut told = |why: &str, hint: &str| {
-        problems.error_hint(at, Code::BadValue, what.clone(), why.to_string(), hint.to_string());
+        problems.error_hint(
+            at,
+            Code::BadValue,
+            what.clone(),
+            why.to_string(),
+            hint.to_string(),
+        );
     };
     let extents = |share: &Share| {
         let (lower, upper) = share.region.as_ref()?;
-        Some(lower.iter().zip(upper).map(|(lower, upper)| upper - lower).collect::<Vec<_>>())
+        Some(
+            lower
+                .iter()
+                .zip(upper)
+                .map(|(lower, upper)| upper - lower)
+                .collect::<Vec<_>>(),
+        )
     };
     if !bundle.filters.is_empty() {
-        told("there are filters on the conduit, which see no field", "take the filters out, or the pattern");
+        told(
+            "there are filters on the conduit, which see no field",
+            "take the filters out, or the pattern",
+        );
     }
     if let (Some(one), Some(other)) = (extents(&pattern.sender), extents(&pattern.receiver))
         && one != other
     {
-        let why = format!("the region of the sender has the extents {one:?}, that of the receiver {other:?}");
+        let why = format!(
+            "the region of the sender has the extents {one:?}, that of the receiver {other:?}"
+        );
         told(&why, "give both the same extents; they may lie elsewhere");
     }
     let port = receiver.ports.get(&bundle.receiver_port);
@@ -175,21 +232,37 @@ fn pattern(network: &Network, bundle: &Bundle, problems: &mut Problems) {
         return;
     }
     if pattern.cache().is_some() {
-        let why =
-            "it arrives on an F_INIT port, where reuse() counts what has come: the sender has to push it";
-        told(why, "write mode: push, or receive it on a port of operator S");
+        let why = "it arrives on an F_INIT port, where reuse() counts what has come: the sender has to push it";
+        told(
+            why,
+            "write mode: push, or receive it on a port of operator S",
+        );
     } else if pattern.receiver.steps != Steps::default() {
         let why = "it arrives on an F_INIT port, where each use of the receiver needs one";
-        told(why, "give the steps under \"sender\", those of which each begins a use of the receiver");
+        told(
+            why,
+            "give the steps under \"sender\", those of which each begins a use of the receiver",
+        );
     }
 }
 
-fn ends(sender: &NetworkComponent, receiver: &NetworkComponent, bundle: &Bundle) -> (String, String) {
+fn ends(
+    sender: &NetworkComponent,
+    receiver: &NetworkComponent,
+    bundle: &Bundle,
+) -> (String, String) {
     let end = |component: &NetworkComponent, port| format!("{}.{port}", component.path);
-    (end(sender, &bundle.sender_port), end(receiver, &bundle.receiver_port))
+    (
+        end(sender, &bundle.sender_port),
+        end(receiver, &bundle.receiver_port),
+    )
 }
 
 /// The filter as it is written without a side.
 fn plain(filter: &Filter) -> String {
-    Filter { side: None, ..filter.clone() }.to_string()
+    Filter {
+        side: None,
+        ..filter.clone()
+    }
+    .to_string()
 }

@@ -16,11 +16,18 @@ pub(super) struct EntryPoint {
 pub(super) fn entry_points(sites: &[PathBuf]) -> Vec<EntryPoint> {
     let mut found = Vec::new();
     for site in sites {
-        let Ok(entries) = std::fs::read_dir(site) else { continue };
+        let Ok(entries) = std::fs::read_dir(site) else {
+            continue;
+        };
         let mut packages: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         packages.sort();
-        for package in packages.iter().filter(|path| path.extension().is_some_and(|e| e == "dist-info")) {
-            let Ok(text) = std::fs::read_to_string(package.join("entry_points.txt")) else { continue };
+        for package in packages
+            .iter()
+            .filter(|path| path.extension().is_some_and(|e| e == "dist-info"))
+        {
+            let Ok(text) = std::fs::read_to_string(package.join("entry_points.txt")) else {
+                continue;
+            };
             found.extend(modules(&text).map(|(module, value)| EntryPoint {
                 module,
                 value,
@@ -40,7 +47,9 @@ fn modules(text: &str) -> impl Iterator<Item = (String, String)> + '_ {
             inside = section.trim_end_matches(']').trim() == "ymmsl.module";
             return None;
         }
-        let (module, value) = line.split_once('=').filter(|_| inside && !line.starts_with(['#', ';']))?;
+        let (module, value) = line
+            .split_once('=')
+            .filter(|_| inside && !line.starts_with(['#', ';']))?;
         Some((module.trim().to_string(), value.trim().to_string()))
     })
 }
@@ -53,16 +62,26 @@ pub(super) fn text(entry: &EntryPoint) -> Result<(PathBuf, String), String> {
         return Err(wrong());
     }
     let stem: PathBuf = package.split('.').collect();
-    let files = [entry.site.join(&stem).with_extension("py"), entry.site.join(&stem).join("__init__.py")];
+    let files = [
+        entry.site.join(&stem).with_extension("py"),
+        entry.site.join(&stem).join("__init__.py"),
+    ];
     let path = files.iter().find(|path| path.is_file());
-    let path =
-        path.ok_or_else(|| format!("its package has no file {} to read it from", files[0].display()))?;
+    let path = path.ok_or_else(|| {
+        format!(
+            "its package has no file {} to read it from",
+            files[0].display()
+        )
+    })?;
     let small = std::fs::metadata(path).is_ok_and(|m| m.len() <= LONGEST_FILE as u64);
     let source = std::fs::read_to_string(path).ok().filter(|_| small);
     let source = source.ok_or_else(|| format!("{} cannot be read", path.display()))?;
     let text = assigned_text(&source, attribute, &interpreter(&entry.site));
     let text = text.ok_or_else(|| {
-        format!("{} computes \"{attribute}\" in a way that only Python can follow", path.display())
+        format!(
+            "{} computes \"{attribute}\" in a way that only Python can follow",
+            path.display()
+        )
     })?;
     Ok((path.clone(), text))
 }
@@ -78,7 +97,10 @@ fn assigned_text(source: &str, attribute: &str, interpreter: &str) -> Option<Str
     let mut offset = 0;
     for (number, line) in source.split_inclusive('\n').enumerate() {
         if let Some(after) = line.strip_prefix(attribute)
-            && let Some(value) = after.trim_start().strip_prefix('=').filter(|v| !v.starts_with('='))
+            && let Some(value) = after
+                .trim_start()
+                .strip_prefix('=')
+                .filter(|v| !v.starts_with('='))
         {
             let start = offset + line.len() - value.len();
             let text = literal(source[start..].trim_start_matches(' '), interpreter)?;
@@ -101,7 +123,9 @@ fn literal(source: &str, interpreter: &str) -> Option<String> {
         _ => return None,
     };
     let rest = &source[quoted..];
-    let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| rest.starts_with(quote))?;
+    let quote = ["\"\"\"", "'''", "\"", "'"]
+        .into_iter()
+        .find(|quote| rest.starts_with(quote))?;
     let mut text = String::new();
     let mut rest = &rest[quote.len()..];
     loop {
@@ -145,8 +169,7 @@ mod tests {
 
     #[test]
     fn entry_points_are_those_of_the_section() {
-        let text =
-            "[console_scripts]\na = b:c\n\n[ymmsl.module]\nx.y = p.q:TEXT\n# z = p:T\n[other]\nu = v:w\n";
+        let text = "[console_scripts]\na = b:c\n\n[ymmsl.module]\nx.y = p.q:TEXT\n# z = p:T\n[other]\nu = v:w\n";
         let found: Vec<_> = modules(text).collect();
         assert_eq!(found, [("x.y".to_string(), "p.q:TEXT".to_string())]);
     }
@@ -154,9 +177,18 @@ mod tests {
     #[test]
     fn a_text_is_read_from_the_source_with_its_line_numbers() {
         let source = "import sys\n\nTEXT = f\"\"\"\na: {sys.executable}\nb: {{1}}\n\"\"\"\n";
-        assert_eq!(assigned_text(source, "TEXT", "/py").unwrap(), "\n\n\na: /py\nb: {1}\n");
-        assert_eq!(assigned_text("TEXT = 'a: 1'\n", "TEXT", "").unwrap(), "a: 1");
-        assert_eq!(assigned_text("TEXT = 'a: \\\\ \\n'\n", "TEXT", "").unwrap(), "a: \\ \n");
+        assert_eq!(
+            assigned_text(source, "TEXT", "/py").unwrap(),
+            "\n\n\na: /py\nb: {1}\n"
+        );
+        assert_eq!(
+            assigned_text("TEXT = 'a: 1'\n", "TEXT", "").unwrap(),
+            "a: 1"
+        );
+        assert_eq!(
+            assigned_text("TEXT = 'a: \\\\ \\n'\n", "TEXT", "").unwrap(),
+            "a: \\ \n"
+        );
     }
 
     #[test]

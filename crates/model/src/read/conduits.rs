@@ -15,13 +15,22 @@ pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -
     if let Kind::List(items) = node.kind() {
         // The long form: a list of {sender, receiver}.
         for item in items {
-            let Some(mut fields) = super::Fields::new(item, "a conduit", problems) else { continue };
+            let Some(mut fields) = super::Fields::new(item, "a conduit", problems) else {
+                continue;
+            };
             let ends = (fields.take("sender"), fields.take("receiver"));
             fields.finish(problems);
             match ends {
                 (Some(sender), Some(receivers)) => {
                     if let Some(written) = text(sender, "a sender", problems) {
-                        add(&mut conduits, &written, sender.at, receivers, version, problems);
+                        add(
+                            &mut conduits,
+                            &written,
+                            sender.at,
+                            receivers,
+                            version,
+                            problems,
+                        );
                     }
                 }
                 _ => {
@@ -32,7 +41,11 @@ pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -
         }
         return conduits;
     }
-    if let Kind::Scalar(Scalar { text, of: Type::Text }) = node.kind() {
+    if let Kind::Scalar(Scalar {
+        text,
+        of: Type::Text,
+    }) = node.kind()
+    {
         // YAML takes all lines together for one text.
         let words = text.split(' ').collect::<Vec<_>>();
         let first = match &words[..] {
@@ -41,12 +54,20 @@ pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -
             _ => 2,
         };
         let hint = with_colon(&words[..first.min(words.len())].join(" "));
-        let why = "each is a sender, a colon, a blank and a receiver; without these there is only a text";
+        let why =
+            "each is a sender, a colon, a blank and a receiver; without these there is only a text";
         problems.error_hint(node.at, Code::WrongType, "these are no conduits", why, hint);
         return conduits;
     }
     for entry in entries(node, "\"conduits\"", problems).unwrap_or_default() {
-        add(&mut conduits, &entry.key, entry.at, &entry.value, version, problems);
+        add(
+            &mut conduits,
+            &entry.key,
+            entry.at,
+            &entry.value,
+            version,
+            problems,
+        );
     }
     conduits.shrink_to_fit();
     conduits
@@ -67,9 +88,15 @@ fn add(
         problems.error_hint(at, Code::BadName, what, why, Some(hint));
         return;
     }
-    let Some(sender) = end(sender, at, version, problems) else { return };
+    let Some(sender) = end(sender, at, version, problems) else {
+        return;
+    };
     let one = std::slice::from_ref(receivers);
-    let receivers = if let Kind::List(items) = receivers.kind() { items.as_slice() } else { one };
+    let receivers = if let Kind::List(items) = receivers.kind() {
+        items.as_slice()
+    } else {
+        one
+    };
     for node in receivers {
         if node.is_null() {
             wrong_type::<()>(
@@ -80,27 +107,43 @@ fn add(
             );
             continue;
         }
-        let Some(written) = text(node, "a receiver", problems) else { continue };
+        let Some(written) = text(node, "a receiver", problems) else {
+            continue;
+        };
         if written.matches('(').count() != written.matches(')').count() {
             let what = format!("the parentheses in \"{}\" do not match", shorten(&written));
             let why = "each \"(\" needs its \")\"; in a list on one line a comma ends the item";
-            let hint = "write a blank, as in scale(2.0 0.5), or quotes around the whole".to_string();
+            let hint =
+                "write a blank, as in scale(2.0 0.5), or quotes around the whole".to_string();
             problems.error_hint(node.at, Code::Filter, what, why, hint);
             continue;
         }
         let mut words = filter::words(&written);
         let Some(receiver) = words.pop() else {
-            problems.error(node.at, Code::BadValue, "a conduit without a receiver", "write \"a.out: b.in\"");
+            problems.error(
+                node.at,
+                Code::BadValue,
+                "a conduit without a receiver",
+                "write \"a.out: b.in\"",
+            );
             continue;
         };
-        let Some(receiver) = end(receiver, node.at, version, problems) else { continue };
+        let Some(receiver) = end(receiver, node.at, version, problems) else {
+            continue;
+        };
         let mut filters = Vec::with_capacity(words.len());
         for word in words {
             if word == "->" {
-                let rest =
-                    written.split_whitespace().filter(|word| *word != "->").collect::<Vec<_>>().join(" ");
+                let rest = written
+                    .split_whitespace()
+                    .filter(|word| *word != "->")
+                    .collect::<Vec<_>>()
+                    .join(" ");
                 let hint = format!("write \"{sender}: {rest}\"");
-                let (what, why) = ("\"->\" is no part of a conduit", "its colon stands for an arrow");
+                let (what, why) = (
+                    "\"->\" is no part of a conduit",
+                    "its colon stands for an arrow",
+                );
                 problems.error_hint(node.at, Code::Filter, what, why, hint);
                 continue;
             }
@@ -114,10 +157,17 @@ fn add(
         }
         if let Err(why) = filter::check_order(&filters) {
             let hint = "write \"last\" before \"repeat\" before \"pad\"".to_string();
-            let what = format!("the filters from \"{sender}\" to \"{receiver}\" are in the wrong order");
+            let what =
+                format!("the filters from \"{sender}\" to \"{receiver}\" are in the wrong order");
             problems.error_hint(node.at, Code::Filter, what, why, hint);
         }
-        conduits.push(Conduit { sender: sender.clone(), receiver, filters, at, receiver_at: node.at });
+        conduits.push(Conduit {
+            sender: sender.clone(),
+            receiver,
+            filters,
+            at,
+            receiver_at: node.at,
+        });
     }
 }
 
@@ -140,18 +190,29 @@ fn end(written: &str, at: Place, version: Version, problems: &mut Problems) -> O
         None
     };
     if let Some((stem, _)) = written.split_once('[') {
-        let hint = is_dotted(stem).then(|| format!("write \"{stem}\"; slots follow from the multiplicities"));
-        return wrong(problems, "conduits join whole ports, so it has no index or slot", hint);
+        let hint = is_dotted(stem)
+            .then(|| format!("write \"{stem}\"; slots follow from the multiplicities"));
+        return wrong(
+            problems,
+            "conduits join whole ports, so it has no index or slot",
+            hint,
+        );
     }
     if !is_dotted(written) {
-        let hint = written.contains(',').then(|| "several receivers are a list: [b.in, c.in]".to_string());
+        let hint = written
+            .contains(',')
+            .then(|| "several receivers are a list: [b.in, c.in]".to_string());
         return wrong(problems, "an end is written \"component.port\"", hint);
     }
     match written.rsplit_once('.') {
-        Some((component, port)) => {
-            Some(End { component: Some(problems.name(component)), port: problems.name(port) })
-        }
-        None if version == Version::V02 => Some(End { component: None, port: problems.name(written) }),
+        Some((component, port)) => Some(End {
+            component: Some(problems.name(component)),
+            port: problems.name(port),
+        }),
+        None if version == Version::V02 => Some(End {
+            component: None,
+            port: problems.name(written),
+        }),
         None => wrong(problems, "an end is written \"component.port\"", None),
     }
 }
@@ -160,14 +221,28 @@ fn end(written: &str, at: Place, version: Version, problems: &mut Problems) -> O
 pub(super) fn matching_timelines(node: &Node, problems: &mut Problems) -> Vec<MatchingTimelines> {
     let mut all = Vec::new();
     for entry in entries(node, "\"matching_timelines\"", problems).unwrap_or_default() {
-        let Some(head) = timeline(&entry.key, entry.at, problems) else { continue };
+        let Some(head) = timeline(&entry.key, entry.at, problems) else {
+            continue;
+        };
         let written = word_list(&entry.value, "a matching timeline", problems);
         if written.is_empty() {
             let why = "at least two timelines can match";
-            problems.error(entry.at, Code::BadValue, format!("nothing matches \"{head}\""), why);
+            problems.error(
+                entry.at,
+                Code::BadValue,
+                format!("nothing matches \"{head}\""),
+                why,
+            );
         }
-        let others: Vec<_> = written.iter().filter_map(|(word, at)| timeline(word, *at, problems)).collect();
-        all.push(MatchingTimelines { head, others, at: entry.at });
+        let others: Vec<_> = written
+            .iter()
+            .filter_map(|(word, at)| timeline(word, *at, problems))
+            .collect();
+        all.push(MatchingTimelines {
+            head,
+            others,
+            at: entry.at,
+        });
     }
     all
 }
@@ -178,6 +253,11 @@ fn timeline(written: &str, at: Place, problems: &mut Problems) -> Option<Timelin
         return Some(parts.map(Name::from).collect::<Vec<_>>().into());
     }
     let why = "a timeline is written \"macro\", \"macro:micro\" or \"macro.fast\"";
-    problems.error(at, Code::BadName, format!("\"{}\" is not a timeline", shorten(written)), why);
+    problems.error(
+        at,
+        Code::BadName,
+        format!("\"{}\" is not a timeline", shorten(written)),
+        why,
+    );
     None
 }

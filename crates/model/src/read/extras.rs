@@ -7,8 +7,8 @@ use super::implementations::{python_function, symbol};
 use super::pattern::pattern;
 use super::{Fields, choice, count, number, text, text_list, word_list, wrong_type};
 use crate::extras::{
-    Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required, Scales, Stage,
-    UserFilter,
+    Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required,
+    Scales, Stage, UserFilter,
 };
 use crate::filter::{FILTER_NAMES, Side};
 use crate::names::{Name, is_dotted};
@@ -18,17 +18,29 @@ use crate::yaml::{Kind, Node, Scalar, Type, shorten};
 
 pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
     let mut extras = Extras::default();
-    let Some(mut fields) = Fields::new(node, "\"titin\"", problems) else { return extras };
+    let Some(mut fields) = Fields::new(node, "\"titin\"", problems) else {
+        return extras;
+    };
     extras.scales = by_path(fields.take("scales"), "\"scales\"", problems, scales);
     extras.stage = by_path(fields.take("stage"), "\"stage\"", problems, stage);
-    extras.time_unit = fields.take("time_unit").and_then(|n| time_unit(n, problems));
+    extras.time_unit = fields
+        .take("time_unit")
+        .and_then(|n| time_unit(n, problems));
     extras.progress = by_path(fields.take("progress"), "\"progress\"", problems, progress);
     extras.filters = by_path(fields.take("filters"), "\"filters\"", problems, user_filter);
     extras.required = by_path(fields.take("required"), "\"required\"", problems, required);
-    extras.medium = by_path(fields.take("medium"), "\"medium\"", problems, |_, at, node, problems| {
-        let media = Medium::ALL.map(|medium| (medium.key(), medium));
-        Some(Pinned { medium: choice(node, "the medium", &media, problems)?, at })
-    });
+    extras.medium = by_path(
+        fields.take("medium"),
+        "\"medium\"",
+        problems,
+        |_, at, node, problems| {
+            let media = Medium::ALL.map(|medium| (medium.key(), medium));
+            Some(Pinned {
+                medium: choice(node, "the medium", &media, problems)?,
+                at,
+            })
+        },
+    );
     extras.fields = by_path(fields.take("fields"), "\"fields\"", problems, pattern);
     extras.links.components = by_path(fields.take("links"), "\"links\"", problems, link);
     if let Some((link, _)) = extras.links.components.shift_remove("default") {
@@ -37,10 +49,15 @@ pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
     if let Some(node) = fields.take("buffer") {
         extras.buffer = buffers(node, problems);
     }
-    extras.grace = fields.take("grace").and_then(|n| duration(n, "\"grace\"", problems));
-    extras.heartbeat = fields.take("heartbeat").and_then(|n| timeout(n, "\"heartbeat\"", problems));
-    extras.register_timeout =
-        fields.take("register_timeout").and_then(|n| timeout(n, "\"register_timeout\"", problems));
+    extras.grace = fields
+        .take("grace")
+        .and_then(|n| duration(n, "\"grace\"", problems));
+    extras.heartbeat = fields
+        .take("heartbeat")
+        .and_then(|n| timeout(n, "\"heartbeat\"", problems));
+    extras.register_timeout = fields
+        .take("register_timeout")
+        .and_then(|n| timeout(n, "\"register_timeout\"", problems));
     fields.finish(problems);
     extras
 }
@@ -53,7 +70,10 @@ fn by_path<T>(
     read: impl Fn(&str, Place, &Node, &mut Problems) -> Option<T>,
 ) -> IndexMap<Name, T> {
     let mut all = IndexMap::new();
-    for entry in node.and_then(|node| entries(node, what, problems)).unwrap_or_default() {
+    for entry in node
+        .and_then(|node| entries(node, what, problems))
+        .unwrap_or_default()
+    {
         let Some(path) = dotted(&entry.key, &format!("a key of {what}"), entry.at, problems) else {
             continue;
         };
@@ -65,10 +85,22 @@ fn by_path<T>(
 }
 
 /// A number with a unit, or a plain number, which is taken to be in SI units.
-fn measure(node: &Node, what: &str, dimension: Dimension, problems: &mut Problems) -> Option<Quantity> {
-    let si = if dimension == Dimension::LENGTH { "m" } else { "s" };
+fn measure(
+    node: &Node,
+    what: &str,
+    dimension: Dimension,
+    problems: &mut Problems,
+) -> Option<Quantity> {
+    let si = if dimension == Dimension::LENGTH {
+        "m"
+    } else {
+        "s"
+    };
     let value_si = match node.kind() {
-        Kind::Scalar(Scalar { of: Type::Text, text }) => match quantity::parse(text) {
+        Kind::Scalar(Scalar {
+            of: Type::Text,
+            text,
+        }) => match quantity::parse(text) {
             Ok(_) => quantity::parse_in(text, si).ok(),
             Err(error) => {
                 let hint = error.hint().map(str::to_string);
@@ -85,13 +117,22 @@ fn measure(node: &Node, what: &str, dimension: Dimension, problems: &mut Problem
         _ => Some(number(node, what, problems)?),
     };
     let Some(value_si) = value_si.filter(|value| value.is_finite() && *value >= 0.0) else {
-        let like = if dimension == Dimension::LENGTH { "2.5 km" } else { "10 ms" };
-        let why =
-            format!("{dimension} of 0 or more is expected, such as \"{like}\"; found {}", node.describe());
+        let like = if dimension == Dimension::LENGTH {
+            "2.5 km"
+        } else {
+            "10 ms"
+        };
+        let why = format!(
+            "{dimension} of 0 or more is expected, such as \"{like}\"; found {}",
+            node.describe()
+        );
         problems.error(node.at, Code::Unit, format!("{what} does not fit"), why);
         return None;
     };
-    Some(Quantity { value_si, dimension })
+    Some(Quantity {
+        value_si,
+        dimension,
+    })
 }
 
 fn duration(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
@@ -112,34 +153,71 @@ fn timeout(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity>
 
 fn scales(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Scales> {
     let mut fields = Fields::new(node, format!("the scales of \"{path}\""), problems)?;
-    let dt = fields.take("dt").and_then(|n| duration(n, "\"dt\"", problems));
-    let total = fields.take("total").and_then(|n| duration(n, "\"total\"", problems));
-    let dx = fields.take("dx").map(|n| lengths(n, "\"dx\"", problems)).unwrap_or_default();
-    let extent = fields.take("extent").map(|n| lengths(n, "\"extent\"", problems)).unwrap_or_default();
+    let dt = fields
+        .take("dt")
+        .and_then(|n| duration(n, "\"dt\"", problems));
+    let total = fields
+        .take("total")
+        .and_then(|n| duration(n, "\"total\"", problems));
+    let dx = fields
+        .take("dx")
+        .map(|n| lengths(n, "\"dx\"", problems))
+        .unwrap_or_default();
+    let extent = fields
+        .take("extent")
+        .map(|n| lengths(n, "\"extent\"", problems))
+        .unwrap_or_default();
     fields.finish(problems);
     for (small, large, names) in [
         (dt.as_slice(), total.as_slice(), ("dt", "total")),
         (dx.as_slice(), extent.as_slice(), ("dx", "extent")),
     ] {
-        if small.iter().zip(large).any(|(small, large)| small.value_si > large.value_si) {
+        if small
+            .iter()
+            .zip(large)
+            .any(|(small, large)| small.value_si > large.value_si)
+        {
             let what = format!("the scales of \"{path}\" do not fit together");
-            problems.error(at, Code::BadValue, what, format!("\"{}\" is more than \"{}\"", names.0, names.1));
+            problems.error(
+                at,
+                Code::BadValue,
+                what,
+                format!("\"{}\" is more than \"{}\"", names.0, names.1),
+            );
         }
     }
-    Some(Scales { dt, total, dx, extent, at })
+    Some(Scales {
+        dt,
+        total,
+        dx,
+        extent,
+        at,
+    })
 }
 
 fn lengths(node: &Node, what: &str, problems: &mut Problems) -> Vec<Quantity> {
     let one = std::slice::from_ref(node);
-    let items = if let Kind::List(items) = node.kind() { items.as_slice() } else { one };
-    items.iter().filter_map(|item| measure(item, what, Dimension::LENGTH, problems)).collect()
+    let items = if let Kind::List(items) = node.kind() {
+        items.as_slice()
+    } else {
+        one
+    };
+    items
+        .iter()
+        .filter_map(|item| measure(item, what, Dimension::LENGTH, problems))
+        .collect()
 }
 
 fn stage(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Stage> {
     let mut fields = Fields::new(node, format!("the files of \"{path}\""), problems)?;
-    let input = fields.take("in").map(|n| text_list(n, "a file to stage in", problems)).unwrap_or_default();
-    let output =
-        fields.take("out").map(|n| text_list(n, "a file to stage out", problems)).unwrap_or_default();
+    let input = fields
+        .take("in")
+        .map(|n| text_list(n, "a file to stage in", problems))
+        .unwrap_or_default();
+    let output = fields
+        .take("out")
+        .map(|n| text_list(n, "a file to stage out", problems))
+        .unwrap_or_default();
     fields.finish(problems);
     Some(Stage { input, output, at })
 }
@@ -149,23 +227,36 @@ fn time_unit(node: &Node, problems: &mut Problems) -> Option<Name> {
     let written = text(node, "\"time_unit\"", problems)?;
     let (why, hint) = match quantity::parse(&format!("1 {written}")) {
         Ok(one) if one.dimension == Dimension::TIME => return Some(written.as_str().into()),
-        Ok(one) => (format!("\"{}\" measures {}", shorten(&written), one.dimension), None),
+        Ok(one) => (
+            format!("\"{}\" measures {}", shorten(&written), one.dimension),
+            None,
+        ),
         Err(error) => (error.to_string(), error.hint().map(str::to_string)),
     };
     let hint = hint.or_else(|| Some("write one such as s, ms, h, days or yr".to_string()));
-    problems.error_hint(node.at, Code::Unit, "\"time_unit\" is no unit of time", why, hint);
+    problems.error_hint(
+        node.at,
+        Code::Unit,
+        "\"time_unit\" is no unit of time",
+        why,
+        hint,
+    );
     None
 }
 
 fn progress(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Progress> {
     let what = format!("the end of \"{path}\"");
     let end = match node.kind() {
-        Kind::Scalar(Scalar { of: Type::Text, text }) if is_dotted(text) => {
-            EndTime::Setting(text.as_str().into())
-        }
+        Kind::Scalar(Scalar {
+            of: Type::Text,
+            text,
+        }) if is_dotted(text) => EndTime::Setting(text.as_str().into()),
         Kind::Scalar(scalar) if scalar.text.parse::<f64>().is_ok() => {
             let end = duration(node, &what, problems)?;
-            EndTime::Time(Quantity { dimension: Dimension::NONE, ..end })
+            EndTime::Time(Quantity {
+                dimension: Dimension::NONE,
+                ..end
+            })
         }
         _ => EndTime::Time(duration(node, &what, problems)?),
     };
@@ -181,21 +272,37 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
         return None;
     }
     let mut fields = Fields::new(node, what.as_str(), problems)?;
-    let [python, library, symbol, side] = ["python", "library", "symbol", "side"].map(|key| fields.take(key));
+    let [python, library, symbol, side] =
+        ["python", "library", "symbol", "side"].map(|key| fields.take(key));
     fields.finish(problems);
     let sides = [("sender", Side::Sender), ("receiver", Side::Receiver)];
     let side = side.and_then(|n| choice(n, "the side", &sides, problems));
     let call = match (python, library, symbol) {
-        (Some(node), None, None) => {
-            python_function(&text(node, "\"python\"", problems)?, node.at, &what, problems)?
-        }
+        (Some(node), None, None) => python_function(
+            &text(node, "\"python\"", problems)?,
+            node.at,
+            &what,
+            problems,
+        )?,
         (None, Some(path), Some(symbol)) => {
-            let (path, name) = (text(path, "\"library\"", problems)?, text(symbol, "\"symbol\"", problems)?);
-            Call::Library { path, symbol: self::symbol(name, at, &what, problems)? }
+            let (path, name) = (
+                text(path, "\"library\"", problems)?,
+                text(symbol, "\"symbol\"", problems)?,
+            );
+            Call::Library {
+                path,
+                symbol: self::symbol(name, at, &what, problems)?,
+            }
         }
         _ => {
-            let why = "write {python: \"module:function\"} or {library: \"path.so\", symbol: \"name\"}";
-            problems.error(at, Code::MissingKey, format!("{what} does not say what to call"), why);
+            let why =
+                "write {python: \"module:function\"} or {library: \"path.so\", symbol: \"name\"}";
+            problems.error(
+                at,
+                Code::MissingKey,
+                format!("{what} does not say what to call"),
+                why,
+            );
             return None;
         }
     };
@@ -203,21 +310,43 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
 }
 
 fn required(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Required> {
-    let written = word_list(node, &format!("the ports that \"{path}\" requires"), problems);
-    let ports = written.iter().filter_map(|(word, at)| identifier(word, "a port", *at, problems)).collect();
+    let written = word_list(
+        node,
+        &format!("the ports that \"{path}\" requires"),
+        problems,
+    );
+    let ports = written
+        .iter()
+        .filter_map(|(word, at)| identifier(word, "a port", *at, problems))
+        .collect();
     Some(Required { ports, at })
 }
 
 fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<(Link, Placed)> {
     const MOST_STREAMS: u64 = 256;
     let mut fields = Fields::new(node, format!("the links of \"{path}\""), problems)?;
-    let streams = fields.take("streams").and_then(|n| count(n, "\"streams\"", 1, MOST_STREAMS, problems));
-    let pacing = fields.take("pacing").and_then(|n| rate(n, "\"pacing\"", problems));
-    let [send_buffer, receive_buffer] = ["send_buffer", "receive_buffer"]
-        .map(|key| fields.take(key).and_then(|n| socket_buffer(n, &format!("\"{key}\""), problems)));
+    let streams = fields
+        .take("streams")
+        .and_then(|n| count(n, "\"streams\"", 1, MOST_STREAMS, problems));
+    let pacing = fields
+        .take("pacing")
+        .and_then(|n| rate(n, "\"pacing\"", problems));
+    let [send_buffer, receive_buffer] = ["send_buffer", "receive_buffer"].map(|key| {
+        fields
+            .take(key)
+            .and_then(|n| socket_buffer(n, &format!("\"{key}\""), problems))
+    });
     fields.finish(problems);
     let streams = streams.map(|n| n as u32);
-    Some((Link { streams, pacing, send_buffer, receive_buffer }, Placed(at)))
+    Some((
+        Link {
+            streams,
+            pacing,
+            send_buffer,
+            receive_buffer,
+        },
+        Placed(at),
+    ))
 }
 
 fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
@@ -235,11 +364,18 @@ fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
             problems.error_hint(entry.at, Code::UnknownKey, "this is no port", why, hint);
             continue;
         }
-        let Some(path) = dotted(&entry.key, "a port", entry.at, problems) else { continue };
-        let Some(mut fields) = Fields::new(&entry.value, what, problems) else { continue };
-        let messages =
-            fields.take("messages").and_then(|n| count(n, "\"messages\"", 1, i64::MAX as u64, problems));
-        let bytes = fields.take("bytes").and_then(|n| bytes(n, "\"bytes\"", problems));
+        let Some(path) = dotted(&entry.key, "a port", entry.at, problems) else {
+            continue;
+        };
+        let Some(mut fields) = Fields::new(&entry.value, what, problems) else {
+            continue;
+        };
+        let messages = fields
+            .take("messages")
+            .and_then(|n| count(n, "\"messages\"", 1, i64::MAX as u64, problems));
+        let bytes = fields
+            .take("bytes")
+            .and_then(|n| bytes(n, "\"bytes\"", problems));
         fields.finish(problems);
         let buffer = Buffer { messages, bytes };
         if path == "default" {
@@ -262,7 +398,13 @@ fn socket_buffer(node: &Node, what: &str, problems: &mut Problems) -> Option<u64
              64 KiB on the loopback interface, stalls"
         );
         let hint = "leave it out: the system's own choice grows as needed".to_string();
-        problems.error_hint(node.at, Code::BadValue, format!("{what} is too small"), why, hint);
+        problems.error_hint(
+            node.at,
+            Code::BadValue,
+            format!("{what} is too small"),
+            why,
+            hint,
+        );
         return None;
     }
     Some(size)
@@ -270,7 +412,13 @@ fn socket_buffer(node: &Node, what: &str, problems: &mut Problems) -> Option<u64
 
 /// A number of bytes: `1073741824`, `1 GiB`, `64 kB`.
 fn bytes(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
-    some_bytes(node, what, "a number of bytes, such as 4096 or \"64 MiB\"", bytes_of, problems)
+    some_bytes(
+        node,
+        what,
+        "a number of bytes, such as 4096 or \"64 MiB\"",
+        bytes_of,
+        problems,
+    )
 }
 
 /// Who writes a lower rate without a unit has most likely another unit in mind.
@@ -283,11 +431,20 @@ fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     let rate = some_bytes(node, what, wanted, of, problems)?;
     let plain = !matches!(node.kind(), Kind::Scalar(Scalar { of: Type::Text, .. }));
     if plain && rate < SLOWEST_PLAIN {
-        let why =
-            format!("a plain number is in bytes per second: at this rate 1 MB takes {} s", 1_000_000 / rate);
-        let hint =
-            format!("write \"{rate} MB/s\" if megabytes are meant, or \"{rate} B/s\" if it is to be so slow");
-        problems.warn(node.at, Code::Unit, format!("{what} is {rate} bytes per second"), why, hint);
+        let why = format!(
+            "a plain number is in bytes per second: at this rate 1 MB takes {} s",
+            1_000_000 / rate
+        );
+        let hint = format!(
+            "write \"{rate} MB/s\" if megabytes are meant, or \"{rate} B/s\" if it is to be so slow"
+        );
+        problems.warn(
+            node.at,
+            Code::Unit,
+            format!("{what} is {rate} bytes per second"),
+            why,
+            hint,
+        );
     }
     Some(rate)
 }
@@ -300,7 +457,11 @@ fn some_bytes(
     of: impl Fn(&str) -> Option<u64>,
     problems: &mut Problems,
 ) -> Option<u64> {
-    let Kind::Scalar(Scalar { of: Type::Text, text }) = node.kind() else {
+    let Kind::Scalar(Scalar {
+        of: Type::Text,
+        text,
+    }) = node.kind()
+    else {
         return count(node, what, 1, i64::MAX as u64, problems);
     };
     match of(text) {
@@ -324,7 +485,9 @@ pub fn bytes_of(text: &str) -> Option<u64> {
         ("GiB", 1 << 30),
         ("TiB", 1 << 40),
     ];
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
     let unit = UNITS.iter().find(|(name, _)| *name == &text[split..]);
     let number = text[..split].trim().parse::<f64>();
     match (number, unit) {

@@ -16,12 +16,19 @@ impl<'n> Fields<'n> {
     pub fn new(node: &'n Node, what: impl Into<String>, problems: &mut Problems) -> Option<Self> {
         let what = what.into();
         let entries = entries(node, &what, problems)?;
-        Some(Fields { entries, taken: vec![false; entries.len()], known: Vec::new(), what })
+        Some(Fields {
+            entries,
+            taken: vec![false; entries.len()],
+            known: Vec::new(),
+            what,
+        })
     }
 
     /// The value under `key`. Nothing written there counts as no key.
     pub fn take(&mut self, key: &'static str) -> Option<&'n Node> {
-        self.entry(key).map(|entry| &entry.value).filter(|value| !value.is_null())
+        self.entry(key)
+            .map(|entry| &entry.value)
+            .filter(|value| !value.is_null())
     }
 
     fn entry(&mut self, key: &'static str) -> Option<&'n Entry> {
@@ -73,15 +80,30 @@ impl<'n> Fields<'n> {
                 let hint = did_you_mean(&entry.key, known())
                     .or_else(|| Some(format!("known here: {}", listing(known()))));
                 let why = format!("there is no such key in {}", self.what);
-                problems.error_hint(entry.at, Code::UnknownKey, format!("unknown key \"{key}\""), why, hint);
+                problems.error_hint(
+                    entry.at,
+                    Code::UnknownKey,
+                    format!("unknown key \"{key}\""),
+                    why,
+                    hint,
+                );
             }
         }
     }
 }
 
 /// Reports a key that is indented as if it belonged to `inside`.
-pub(crate) fn misplaced(entry: &Entry, inside: &str, why: &str, hint: String, problems: &mut Problems) {
-    let what = format!("\"{}\" stands in the wrong place, inside {inside}", entry.key);
+pub(crate) fn misplaced(
+    entry: &Entry,
+    inside: &str,
+    why: &str,
+    hint: String,
+    problems: &mut Problems,
+) {
+    let what = format!(
+        "\"{}\" stands in the wrong place, inside {inside}",
+        entry.key
+    );
     problems.error_hint(entry.at, Code::UnknownKey, what, why, hint);
 }
 
@@ -91,7 +113,11 @@ pub(crate) fn has_any(node: &Node, keys: &[&str]) -> bool {
 }
 
 /// The entries of a mapping; none if there is nothing.
-pub(crate) fn entries<'n>(node: &'n Node, what: &str, problems: &mut Problems) -> Option<&'n [Entry]> {
+pub(crate) fn entries<'n>(
+    node: &'n Node,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<&'n [Entry]> {
     match node.kind() {
         Kind::Map(entries) => Some(entries),
         _ if node.is_null() => Some(&[]),
@@ -100,7 +126,12 @@ pub(crate) fn entries<'n>(node: &'n Node, what: &str, problems: &mut Problems) -
 }
 
 /// A name with dots, or the reason that it is none.
-pub(crate) fn dotted(written: &str, what: &str, at: Place, problems: &mut Problems) -> Option<Name> {
+pub(crate) fn dotted(
+    written: &str,
+    what: &str,
+    at: Place,
+    problems: &mut Problems,
+) -> Option<Name> {
     if is_dotted(written) {
         return Some(problems.name(written));
     }
@@ -108,7 +139,12 @@ pub(crate) fn dotted(written: &str, what: &str, at: Place, problems: &mut Proble
 }
 
 /// A name without dots, or the reason that it is none.
-pub(crate) fn identifier(written: &str, what: &str, at: Place, problems: &mut Problems) -> Option<Name> {
+pub(crate) fn identifier(
+    written: &str,
+    what: &str,
+    at: Place,
+    problems: &mut Problems,
+) -> Option<Name> {
     if is_identifier(written) {
         return Some(problems.name(written));
     }
@@ -121,8 +157,10 @@ fn bad_name(written: &str, what: &str, at: Place, problems: &mut Problems) -> Op
     if written.ends_with("[]") {
         hint = Some("\"[]\" is written in the program only; leave it out here".to_string());
     } else if written.contains(['-', ' ', ',']) {
-        let fixed: String =
-            written.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let fixed: String = written
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+            .collect();
         hint = is_identifier(&fixed).then(|| format!("\"{}\" would do", shorten(&fixed)));
     }
     let what = format!("\"{}\" cannot be {what}", shorten(written));

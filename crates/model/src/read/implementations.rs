@@ -19,27 +19,49 @@ use crate::yaml::{Kind, Node, shorten};
 /// The ports under `ports:`.
 pub(super) fn ports(node: &Node, version: Version, what: &str, problems: &mut Problems) -> Ports {
     let mut ports = Ports::new();
-    let Some(mut fields) = Fields::new(node, format!("\"ports\" of {what}"), problems) else { return ports };
+    let Some(mut fields) = Fields::new(node, format!("\"ports\" of {what}"), problems) else {
+        return ports;
+    };
     for operator in Operator::ALL {
         if let Some(names) = fields.take(operator.key()) {
-            add_ports(&mut ports, names, operator, &Timeline::default(), what, problems);
+            add_ports(
+                &mut ports,
+                names,
+                operator,
+                &Timeline::default(),
+                what,
+                problems,
+            );
         }
     }
     if version == Version::V02 {
         // `+fast` is how ymmsl 0.15 to 0.17 wrote `timeline fast`.
-        for (entry, words) in ["timeline ", "+"].into_iter().flat_map(|prefix| fields.take_prefixed(prefix)) {
+        for (entry, words) in ["timeline ", "+"]
+            .into_iter()
+            .flat_map(|prefix| fields.take_prefixed(prefix))
+        {
             let parts: Vec<_> = words
                 .trim()
                 .split(':')
                 .filter_map(|part| identifier(part, "a timeline", entry.at, problems))
                 .collect();
-            let Some(mut inner) = Fields::new(&entry.value, format!("\"{}\" of {what}", entry.key), problems)
-            else {
+            let Some(mut inner) = Fields::new(
+                &entry.value,
+                format!("\"{}\" of {what}", entry.key),
+                problems,
+            ) else {
                 continue;
             };
             for operator in [Operator::OI, Operator::S] {
                 if let Some(names) = inner.take(operator.key()) {
-                    add_ports(&mut ports, names, operator, &parts.clone().into(), what, problems);
+                    add_ports(
+                        &mut ports,
+                        names,
+                        operator,
+                        &parts.clone().into(),
+                        what,
+                        problems,
+                    );
                 }
             }
             inner.finish(problems);
@@ -58,11 +80,27 @@ fn add_ports(
     problems: &mut Problems,
 ) {
     for (written, at) in word_list(names, &format!("the {operator} ports of {what}"), problems) {
-        let Some(name) = identifier(&written, "a port", at, problems) else { continue };
-        let port = Port { name: name.clone(), operator, timeline: timeline.clone(), guessed: false, at };
+        let Some(name) = identifier(&written, "a port", at, problems) else {
+            continue;
+        };
+        let port = Port {
+            name: name.clone(),
+            operator,
+            timeline: timeline.clone(),
+            guessed: false,
+            at,
+        };
         if let Some(first) = ports.get(&name) {
-            let why = format!("{what} has it under {} already; a port has one operator", first.operator);
-            problems.error(at, Code::Duplicate, format!("port \"{name}\" is listed twice"), why);
+            let why = format!(
+                "{what} has it under {} already; a port has one operator",
+                first.operator
+            );
+            problems.error(
+                at,
+                Code::Duplicate,
+                format!("port \"{name}\" is listed twice"),
+                why,
+            );
         } else {
             ports.insert(name, port);
         }
@@ -76,9 +114,12 @@ pub(super) fn supported_settings(
     problems: &mut Problems,
 ) -> IndexMap<Name, SupportedSetting> {
     let mut settings = IndexMap::new();
-    let all = entries(node, &format!("\"supported_settings\" of {what}"), problems).unwrap_or_default();
+    let all =
+        entries(node, &format!("\"supported_settings\" of {what}"), problems).unwrap_or_default();
     for entry in all {
-        let Some(name) = identifier(&entry.key, "a setting", entry.at, problems) else { continue };
+        let Some(name) = identifier(&entry.key, "a setting", entry.at, problems) else {
+            continue;
+        };
         if let Some((of, description)) = supported_setting(&name, &entry.value, problems) {
             settings.insert(name, SupportedSetting { of, description });
         }
@@ -86,7 +127,11 @@ pub(super) fn supported_settings(
     settings
 }
 
-fn supported_setting(name: &str, node: &Node, problems: &mut Problems) -> Option<(SettingType, String)> {
+fn supported_setting(
+    name: &str,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<(SettingType, String)> {
     if !matches!(node.kind(), Kind::Map(_)) {
         return typed_text(name, node, problems);
     }
@@ -95,14 +140,18 @@ fn supported_setting(name: &str, node: &Node, problems: &mut Problems) -> Option
     let described = fields.take("description");
     let result = match (of, described) {
         (Some(of), description) => {
-            let description =
-                description.and_then(|n| text(n, "the description", problems)).unwrap_or_default();
+            let description = description
+                .and_then(|n| text(n, "the description", problems))
+                .unwrap_or_default();
             of.map(|of| (of, description))
         }
         // Without a type the description has it as its first word.
         (None, Some(description)) => typed_text(name, description, problems),
         (None, None) => {
-            let why = format!("write one of {}", listing(SettingType::ALL.map(SettingType::key)));
+            let why = format!(
+                "write one of {}",
+                listing(SettingType::ALL.map(SettingType::key))
+            );
             let what = format!("supported setting \"{name}\" has no \"type\"");
             problems.error(node.at, Code::MissingKey, what, why);
             None
@@ -119,8 +168,13 @@ fn typed_text(name: &str, node: &Node, problems: &mut Problems) -> Option<(Setti
     }
     let written = text(node, &format!("supported setting \"{name}\""), problems)?;
     let written = written.trim();
-    let (word, rest) = written.split_once(char::is_whitespace).unwrap_or((written, ""));
-    Some((known_type(name, word, node.at, problems)?, rest.trim_start().to_string()))
+    let (word, rest) = written
+        .split_once(char::is_whitespace)
+        .unwrap_or((written, ""));
+    Some((
+        known_type(name, word, node.at, problems)?,
+        rest.trim_start().to_string(),
+    ))
 }
 
 /// `[float]` is a list with one text in it to YAML.
@@ -135,7 +189,12 @@ fn setting_type(name: &str, node: &Node, problems: &mut Problems) -> Option<Sett
         depth += 1;
     }
     let word = text(inner, &format!("the type of \"{name}\""), problems)?;
-    known_type(name, &format!("{}{word}{}", "[".repeat(depth), "]".repeat(depth)), node.at, problems)
+    known_type(
+        name,
+        &format!("{}{word}{}", "[".repeat(depth), "]".repeat(depth)),
+        node.at,
+        problems,
+    )
 }
 
 fn known_type(name: &str, word: &str, at: Place, problems: &mut Problems) -> Option<SettingType> {
@@ -143,14 +202,27 @@ fn known_type(name: &str, word: &str, at: Place, problems: &mut Problems) -> Opt
     if found.is_none() {
         let keys = SettingType::ALL.map(SettingType::key);
         let hint = crate::problem::did_you_mean(word, keys);
-        let why = format!("the types are {}; found \"{}\"", listing(keys), shorten(word));
-        problems.error_hint(at, Code::BadValue, format!("setting \"{name}\" has an unknown type"), why, hint);
+        let why = format!(
+            "the types are {}; found \"{}\"",
+            listing(keys),
+            shorten(word)
+        );
+        problems.error_hint(
+            at,
+            Code::BadValue,
+            format!("setting \"{name}\" has an unknown type"),
+            why,
+            hint,
+        );
     }
     found
 }
 
-const BASE_ENVS: [(&str, BaseEnv); 3] =
-    [("login", BaseEnv::Login), ("clean", BaseEnv::Clean), ("manager", BaseEnv::Manager)];
+const BASE_ENVS: [(&str, BaseEnv); 3] = [
+    ("login", BaseEnv::Login),
+    ("clean", BaseEnv::Clean),
+    ("manager", BaseEnv::Manager),
+];
 const MODELS: [(&str, ExecutionModel); 6] = [
     ("direct", ExecutionModel::Direct),
     ("openmpi", ExecutionModel::OpenMpi),
@@ -159,8 +231,11 @@ const MODELS: [(&str, ExecutionModel); 6] = [
     ("srunmpi", ExecutionModel::SrunMpi),
     ("manual", ExecutionModel::Manual),
 ];
-const KEEPS: [(&str, KeepsState); 3] =
-    [("necessary", KeepsState::Necessary), ("no", KeepsState::No), ("helpful", KeepsState::Helpful)];
+const KEEPS: [(&str, KeepsState); 3] = [
+    ("necessary", KeepsState::Necessary),
+    ("no", KeepsState::No),
+    ("helpful", KeepsState::Helpful),
+];
 
 /// A program of v0.2, or an implementation of v0.1.
 pub(super) fn program(
@@ -172,9 +247,16 @@ pub(super) fn program(
 ) -> Option<Program> {
     let what = format!("program \"{name}\"");
     let mut fields = Fields::new(node, what.as_str(), problems)?;
-    let mut program = Program { name, at, can_share_resources: true, ..Program::default() };
+    let mut program = Program {
+        name,
+        at,
+        can_share_resources: true,
+        ..Program::default()
+    };
     if version == Version::V02 {
-        let described = fields.take("description").and_then(|n| text(n, "the description", problems));
+        let described = fields
+            .take("description")
+            .and_then(|n| text(n, "the description", problems));
         program.description = described.unwrap_or_default();
         if let Some(node) = fields.take("ports") {
             program.ports = ports(node, version, &what, problems);
@@ -184,15 +266,25 @@ pub(super) fn program(
         }
     }
     let script = fields.take("script");
-    let beside_script = ["base_env", "modules", "virtual_env", "env", "executable", "args"]
-        .map(|key| (key, fields.take(key)));
-    let [base_env, modules, virtual_env, env, executable, args] = beside_script.map(|(_, node)| node);
+    let beside_script = [
+        "base_env",
+        "modules",
+        "virtual_env",
+        "env",
+        "executable",
+        "args",
+    ]
+    .map(|key| (key, fields.take(key)));
+    let [base_env, modules, virtual_env, env, executable, args] =
+        beside_script.map(|(_, node)| node);
     if let Some(node) = base_env {
         program.base_env = choice(node, "\"base_env\"", &BASE_ENVS, problems).unwrap_or_default();
     }
     if let Some(node) = modules {
-        program.modules =
-            word_list(node, "\"modules\"", problems).into_iter().map(|(word, _)| word).collect();
+        program.modules = word_list(node, "\"modules\"", problems)
+            .into_iter()
+            .map(|(word, _)| word)
+            .collect();
     }
     if let Some(node) = virtual_env {
         program.virtual_env = text(node, "\"virtual_env\"", problems).map(PathBuf::from);
@@ -209,11 +301,17 @@ pub(super) fn program(
         };
     }
     if let Some(node) = fields.take("execution_model") {
-        let models = if version == Version::V01 { &MODELS[..4] } else { &MODELS[..] };
-        program.execution_model = choice(node, "\"execution_model\"", models, problems).unwrap_or_default();
+        let models = if version == Version::V01 {
+            &MODELS[..4]
+        } else {
+            &MODELS[..]
+        };
+        program.execution_model =
+            choice(node, "\"execution_model\"", models, problems).unwrap_or_default();
     }
     if let Some(node) = fields.take("can_share_resources") {
-        program.can_share_resources = truth(node, "\"can_share_resources\"", problems).unwrap_or(true);
+        program.can_share_resources =
+            truth(node, "\"can_share_resources\"", problems).unwrap_or(true);
     }
     if let Some(node) = fields.take("keeps_state_for_next_use") {
         let state = choice(node, "\"keeps_state_for_next_use\"", &KEEPS, problems);
@@ -222,14 +320,32 @@ pub(super) fn program(
     let hosted = fields.take("titin");
     fields.finish(problems);
     if let Some(node) = hosted {
-        let asked = [("script", script), ("executable", executable), ("args", args), ("modules", modules)];
-        let beside: Vec<_> = asked.iter().filter(|(_, node)| node.is_some()).map(|(key, _)| *key).collect();
+        let asked = [
+            ("script", script),
+            ("executable", executable),
+            ("args", args),
+            ("modules", modules),
+        ];
+        let beside: Vec<_> = asked
+            .iter()
+            .filter(|(_, node)| node.is_some())
+            .map(|(key, _)| *key)
+            .collect();
         if !beside.is_empty() || program.execution_model != ExecutionModel::Direct {
             let why = format!(
                 "a host calls it, and starts nothing: leave out {}",
-                if beside.is_empty() { "\"execution_model\"".to_owned() } else { listing(beside) }
+                if beside.is_empty() {
+                    "\"execution_model\"".to_owned()
+                } else {
+                    listing(beside)
+                }
             );
-            problems.error(node.at, Code::BadValue, format!("{what} is run by a host"), why);
+            problems.error(
+                node.at,
+                Code::BadValue,
+                format!("{what} is run by a host"),
+                why,
+            );
         }
         // One that is wrong is there still, so that components that name it are not wrong as well.
         if let Some(guest) = guest(node, &what, problems) {
@@ -239,14 +355,22 @@ pub(super) fn program(
     }
     match (script, executable) {
         (Some(script), _) => {
-            let beside: Vec<_> =
-                beside_script.iter().filter(|(_, node)| node.is_some()).map(|(key, _)| *key).collect();
+            let beside: Vec<_> = beside_script
+                .iter()
+                .filter(|(_, node)| node.is_some())
+                .map(|(key, _)| *key)
+                .collect();
             if !beside.is_empty() {
                 let why = format!(
                     "a script sets these itself: {}; give either a script or the rest",
                     listing(beside)
                 );
-                problems.error(at, Code::BadValue, format!("{what} has more beside its script"), why);
+                problems.error(
+                    at,
+                    Code::BadValue,
+                    format!("{what} has more beside its script"),
+                    why,
+                );
             }
             program.kind = ProgramKind::Script(script_text(script, problems));
         }
@@ -258,9 +382,13 @@ pub(super) fn program(
             program.kind = ProgramKind::Manual
         }
         (None, None) => {
-            let why =
-                "it needs an \"executable\" or a \"script\", or \"execution_model: manual\" if you start it";
-            problems.error(at, Code::MissingKey, format!("{what} cannot be started"), why);
+            let why = "it needs an \"executable\" or a \"script\", or \"execution_model: manual\" if you start it";
+            problems.error(
+                at,
+                Code::MissingKey,
+                format!("{what} cannot be started"),
+                why,
+            );
         }
     }
     Some(program)
@@ -270,11 +398,14 @@ pub(super) fn program(
 /// with `step` in the place of `function`.
 fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<Guest> {
     let mut fields = Fields::new(node, format!("\"titin\" of {what}"), problems)?;
-    let [host, function, library, step] = ["host", "function", "library", "step"].map(|key| fields.take(key));
+    let [host, function, library, step] =
+        ["host", "function", "library", "step"].map(|key| fields.take(key));
     fields.finish(problems);
     let named = |node: &Node, problems: &mut Problems| text(node, "what the host calls", problems);
     let call = match (library, function, step) {
-        (None, Some(node), None) => python_function(&named(node, problems)?, node.at, what, problems),
+        (None, Some(node), None) => {
+            python_function(&named(node, problems)?, node.at, what, problems)
+        }
         (Some(path), Some(node), None) | (Some(path), None, Some(node)) => {
             let path = text(path, "\"library\"", problems)?;
             symbol(named(node, problems)?, node.at, what, problems)
@@ -284,40 +415,86 @@ fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<Guest> {
             let why = "write {host: NAME, function: \"module:function\"} for Python, or {host: NAME, library: \"path.so\", \
                        function: \"name\"} for C, with \"step\" in the place of \"function\" if it is called whenever the \
                        instance can go on";
-            problems.error(node.at, Code::MissingKey, format!("{what} does not say what to call"), why);
+            problems.error(
+                node.at,
+                Code::MissingKey,
+                format!("{what} does not say what to call"),
+                why,
+            );
             None
         }
     }?;
-    let Some(host) =
-        host.and_then(|node| identifier(&text(node, "\"host\"", problems)?, "a host", node.at, problems))
-    else {
+    let Some(host) = host.and_then(|node| {
+        identifier(
+            &text(node, "\"host\"", problems)?,
+            "a host",
+            node.at,
+            problems,
+        )
+    }) else {
         let why = "programs that name the same host share a process, each instance on a thread of its own";
         let hint = "write {host: main, ...}".to_string();
-        problems.error_hint(node.at, Code::MissingKey, format!("{what} names no host"), why, Some(hint));
+        problems.error_hint(
+            node.at,
+            Code::MissingKey,
+            format!("{what} names no host"),
+            why,
+            Some(hint),
+        );
         return None;
     };
-    Some(Guest { host, call, steps: step.is_some() })
+    Some(Guest {
+        host,
+        call,
+        steps: step.is_some(),
+    })
 }
 
 /// `module:function`.
-pub(super) fn python_function(written: &str, at: Place, what: &str, problems: &mut Problems) -> Option<Call> {
+pub(super) fn python_function(
+    written: &str,
+    at: Place,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<Call> {
     match written.split_once(':') {
         Some((module, function)) if is_dotted(module) && is_dotted(function) => {
-            Some(Call::Python { module: module.into(), function: function.into() })
+            Some(Call::Python {
+                module: module.into(),
+                function: function.into(),
+            })
         }
         _ => {
             let why = format!("write \"module:function\"; found \"{}\"", shorten(written));
-            problems.error(at, Code::BadValue, format!("{what} does not name a function"), why);
+            problems.error(
+                at,
+                Code::BadValue,
+                format!("{what} does not name a function"),
+                why,
+            );
             None
         }
     }
 }
 
 /// The name of a function with C linkage.
-pub(super) fn symbol(written: String, at: Place, what: &str, problems: &mut Problems) -> Option<String> {
+pub(super) fn symbol(
+    written: String,
+    at: Place,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<String> {
     if !is_identifier(&written) {
-        let why = format!("an entry point is a C name; found \"{}\"", shorten(&written));
-        problems.error(at, Code::BadName, format!("{what} does not name a function"), why);
+        let why = format!(
+            "an entry point is a C name; found \"{}\"",
+            shorten(&written)
+        );
+        problems.error(
+            at,
+            Code::BadName,
+            format!("{what} does not name a function"),
+            why,
+        );
         return None;
     }
     Some(written)
@@ -339,8 +516,15 @@ fn environment(node: &Node, what: &str, problems: &mut Problems) -> IndexMap<Str
         if name.is_empty() || name.contains(['=', '\0']) {
             let why = "a variable's name has at least one character, and no \"=\"";
             let shown = shorten(&entry.key);
-            problems.error(entry.at, Code::BadName, format!("\"{shown}\" cannot be a variable"), why);
-        } else if let Some(value) = any_text(&entry.value, &format!("variable \"{name}\""), problems) {
+            problems.error(
+                entry.at,
+                Code::BadName,
+                format!("\"{shown}\" cannot be a variable"),
+                why,
+            );
+        } else if let Some(value) =
+            any_text(&entry.value, &format!("variable \"{name}\""), problems)
+        {
             variables.insert(entry.key.clone(), value);
         }
     }
@@ -365,7 +549,9 @@ fn shell_words(text: &str) -> Vec<String> {
                 match letters.next() {
                     Some('$') => word.push_str("$$"),
                     // Between these quotes it is a letter like others, but before what would end or mean something there.
-                    Some(letter) if quote.is_some() && !matches!(letter, '"' | '\\' | '`' | '\n') => {
+                    Some(letter)
+                        if quote.is_some() && !matches!(letter, '"' | '\\' | '`' | '\n') =>
+                    {
                         word.extend(['\\', letter]);
                     }
                     Some('\n') => {}
@@ -393,7 +579,14 @@ mod tests {
         );
         assert_eq!(
             shell_words(r#"-c 'for i in 1; do echo x$i; done' "$HOME" \$1 "a\$b\d+\"\\" \d"#),
-            ["-c", "for i in 1; do echo x$$i; done", "$HOME", "$$1", "a$$b\\d+\"\\", "d"]
+            [
+                "-c",
+                "for i in 1; do echo x$$i; done",
+                "$HOME",
+                "$$1",
+                "a$$b\\d+\"\\",
+                "d"
+            ]
         );
         assert!(shell_words("  ").is_empty());
         assert_eq!(shell_words("'open"), ["open"]);

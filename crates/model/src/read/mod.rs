@@ -91,7 +91,13 @@ fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Opt
     let hint = "write \"ymmsl_version: v0.2\" at the top".to_string();
     let Some(node) = fields.take("ymmsl_version") else {
         let why = "without it the file cannot be read; the versions are v0.1 and v0.2";
-        problems.error_hint(root.at, Code::Version, "\"ymmsl_version\" is missing", why, hint);
+        problems.error_hint(
+            root.at,
+            Code::Version,
+            "\"ymmsl_version\" is missing",
+            why,
+            hint,
+        );
         return None;
     };
     let text = match node.kind() {
@@ -102,8 +108,18 @@ fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Opt
         "v0.1" => Some(Version::V01),
         "v0.2" => Some(Version::V02),
         _ => {
-            let why = format!("titin reads {}; found {}", listing(["v0.1", "v0.2"]), node.describe());
-            problems.error_hint(node.at, Code::Version, "this version of yMMSL is not known", why, hint);
+            let why = format!(
+                "titin reads {}; found {}",
+                listing(["v0.1", "v0.2"]),
+                node.describe()
+            );
+            problems.error_hint(
+                node.at,
+                Code::Version,
+                "this version of yMMSL is not known",
+                why,
+                hint,
+            );
             None
         }
     }
@@ -116,7 +132,13 @@ pub(crate) fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<S
         Kind::Scalar(scalar) if scalar.of != Type::Null => {
             let why = format!("a text is expected; found {}", node.describe());
             let hint = format!("write it in quotes: \"{}\"", yaml::shorten(&scalar.text));
-            problems.error_hint(node.at, Code::WrongType, format!("{what} is not a text"), why, hint);
+            problems.error_hint(
+                node.at,
+                Code::WrongType,
+                format!("{what} is not a text"),
+                why,
+                hint,
+            );
             None
         }
         _ => wrong_type(node, what, "a text", problems),
@@ -133,7 +155,9 @@ pub(crate) fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Opti
 
 pub(crate) fn truth(node: &Node, what: &str, problems: &mut Problems) -> Option<bool> {
     match node.kind() {
-        Kind::Scalar(scalar) if matches!(scalar.of, Type::Bool(_)) => Some(scalar.of == Type::Bool(true)),
+        Kind::Scalar(scalar) if matches!(scalar.of, Type::Bool(_)) => {
+            Some(scalar.of == Type::Bool(true))
+        }
         _ => wrong_type(node, what, "true or false", problems),
     }
 }
@@ -144,7 +168,12 @@ pub(crate) fn number(node: &Node, what: &str, problems: &mut Problems) -> Option
             Type::Int(i) => return Some(i as f64),
             Type::Float(x) => return Some(x),
             Type::OddNumber => {
-                problems.error(node.at, Code::BadValue, format!("{what} is not clear"), odd_number(scalar));
+                problems.error(
+                    node.at,
+                    Code::BadValue,
+                    format!("{what} is not clear"),
+                    odd_number(scalar),
+                );
                 return None;
             }
             _ => {}
@@ -161,14 +190,26 @@ fn odd_number(scalar: &Scalar) -> String {
 }
 
 /// A whole number from `least` to `most`.
-pub(crate) fn count(node: &Node, what: &str, least: u64, most: u64, problems: &mut Problems) -> Option<u64> {
+pub(crate) fn count(
+    node: &Node,
+    what: &str,
+    least: u64,
+    most: u64,
+    problems: &mut Problems,
+) -> Option<u64> {
     if let Kind::Scalar(scalar) = node.kind() {
         match scalar.of {
             Type::Int(i) => match u64::try_from(i) {
                 Ok(n) if (least..=most).contains(&n) => return Some(n),
                 _ => {
-                    let why = format!("a whole number from {least} to {most} is expected; found {i}");
-                    problems.error(node.at, Code::BadValue, format!("{what} is out of range"), why);
+                    let why =
+                        format!("a whole number from {least} to {most} is expected; found {i}");
+                    problems.error(
+                        node.at,
+                        Code::BadValue,
+                        format!("{what} is out of range"),
+                        why,
+                    );
                     return None;
                 }
             },
@@ -190,15 +231,23 @@ pub(crate) fn count(node: &Node, what: &str, least: u64, most: u64, problems: &m
 /// `a b` or `[a, b]`, each with its place; nothing is an empty list.
 pub(crate) fn word_list(node: &Node, what: &str, problems: &mut Problems) -> Vec<(String, Place)> {
     match node.kind() {
-        Kind::List(items) => {
-            items.iter().filter_map(|item| Some((text(item, what, problems)?, item.at))).collect()
-        }
-        Kind::Scalar(scalar) if scalar.of == Type::Text => {
-            scalar.text.split_whitespace().map(|word| (word.to_string(), node.at)).collect()
-        }
+        Kind::List(items) => items
+            .iter()
+            .filter_map(|item| Some((text(item, what, problems)?, item.at)))
+            .collect(),
+        Kind::Scalar(scalar) if scalar.of == Type::Text => scalar
+            .text
+            .split_whitespace()
+            .map(|word| (word.to_string(), node.at))
+            .collect(),
         Kind::Scalar(scalar) if scalar.of == Type::Null => Vec::new(),
         _ => {
-            wrong_type::<()>(node, what, "names with blanks between them, or a list of names", problems);
+            wrong_type::<()>(
+                node,
+                what,
+                "names with blanks between them, or a list of names",
+                problems,
+            );
             Vec::new()
         }
     }
@@ -207,7 +256,10 @@ pub(crate) fn word_list(node: &Node, what: &str, problems: &mut Problems) -> Vec
 /// A text, which is one item, or a list of texts.
 pub(crate) fn text_list(node: &Node, what: &str, problems: &mut Problems) -> Vec<String> {
     match node.kind() {
-        Kind::List(items) => items.iter().filter_map(|item| text(item, what, problems)).collect(),
+        Kind::List(items) => items
+            .iter()
+            .filter_map(|item| text(item, what, problems))
+            .collect(),
         Kind::Scalar(scalar) if scalar.of == Type::Null => Vec::new(),
         _ => text(node, what, problems).into_iter().collect(),
     }
@@ -227,13 +279,33 @@ pub(crate) fn choice<T: Copy>(
     }
     let words = || choices.iter().map(|(word, _)| *word);
     let hint = crate::problem::did_you_mean(&written, words());
-    let why = format!("it is {}; found \"{}\"", either(words()), yaml::shorten(&written));
-    problems.error_hint(node.at, Code::BadValue, format!("{what} is not known"), why, hint);
+    let why = format!(
+        "it is {}; found \"{}\"",
+        either(words()),
+        yaml::shorten(&written)
+    );
+    problems.error_hint(
+        node.at,
+        Code::BadValue,
+        format!("{what} is not known"),
+        why,
+        hint,
+    );
     None
 }
 
-pub(crate) fn wrong_type<T>(node: &Node, what: &str, wanted: &str, problems: &mut Problems) -> Option<T> {
+pub(crate) fn wrong_type<T>(
+    node: &Node,
+    what: &str,
+    wanted: &str,
+    problems: &mut Problems,
+) -> Option<T> {
     let why = format!("{wanted} is expected; found {}", node.describe());
-    problems.error(node.at, Code::WrongType, format!("{what} has the wrong type"), why);
+    problems.error(
+        node.at,
+        Code::WrongType,
+        format!("{what} has the wrong type"),
+        why,
+    );
     None
 }

@@ -19,30 +19,42 @@ pub(super) fn pattern(
     let what = format!("the pattern of \"{path}\"");
     let mut fields = Fields::new(node, what.as_str(), problems)?;
     let modes = [("push", false), ("pull", true)];
-    let mode = fields.take("mode").map(|node| choice(node, "the mode", &modes, problems));
+    let mode = fields
+        .take("mode")
+        .map(|node| choice(node, "the mode", &modes, problems));
     let (pulls, mode_is_wrong) = (mode == Some(Some(true)), mode == Some(None));
     let both = share(&mut fields, &Share::default(), problems);
     // Who pulls takes a version when it wants one: the steps are those that have one.
     let of_receiver = match pulls {
-        true => Share { steps: Steps::default(), ..both.clone() },
+        true => Share {
+            steps: Steps::default(),
+            ..both.clone()
+        },
         false => both.clone(),
     };
     let mut end = |key, usual: Share, problems: &mut Problems| {
-        let Some(node) = fields.take(key) else { return usual };
-        let Some(mut own) = Fields::new(node, format!("{what}, \"{key}\""), problems) else { return usual };
+        let Some(node) = fields.take(key) else {
+            return usual;
+        };
+        let Some(mut own) = Fields::new(node, format!("{what}, \"{key}\""), problems) else {
+            return usual;
+        };
         let share = share(&mut own, &usual, problems);
         own.finish(problems);
         share
     };
-    let (sender, receiver) = (end("sender", both, problems), end("receiver", of_receiver, problems));
+    let (sender, receiver) = (
+        end("sender", both, problems),
+        end("receiver", of_receiver, problems),
+    );
     let versions = fields.take("versions");
     let full = fields.take("full");
     fields.finish(problems);
-    let needless =
-        [("versions", versions), ("full", full)].into_iter().find_map(|(key, node)| Some((key, node?)));
+    let needless = [("versions", versions), ("full", full)]
+        .into_iter()
+        .find_map(|(key, node)| Some((key, node?)));
     if let Some((key, node)) = needless.filter(|_| !pulls && !mode_is_wrong) {
-        let why =
-            "a field that is pushed is received once for each time it is sent: no versions of it are kept";
+        let why = "a field that is pushed is received once for each time it is sent: no versions of it are kept";
         let hint = "write mode: pull beside it, or take it out; how far a sender may be ahead is set under \"buffer\"";
         problems.error_hint(
             node.at,
@@ -52,12 +64,23 @@ pub(super) fn pattern(
             hint.to_string(),
         );
     }
-    let versions = versions.and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
+    let versions =
+        versions.and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
     let ways = [("evict", Full::Evict), ("wait", Full::Wait)];
     let full = full.and_then(|node| choice(node, "what is done when it is full", &ways, problems));
-    let cache = Cache { versions: versions.unwrap_or(1) as u32, full: full.unwrap_or_default() };
+    let cache = Cache {
+        versions: versions.unwrap_or(1) as u32,
+        full: full.unwrap_or_default(),
+    };
     let mode = if pulls { Mode::Pull(cache) } else { Mode::Push };
-    Some((Pattern { mode, sender, receiver }, Placed(at)))
+    Some((
+        Pattern {
+            mode,
+            sender,
+            receiver,
+        },
+        Placed(at),
+    ))
 }
 
 /// What an end couples; what is not said is as in `usual`.
@@ -65,17 +88,37 @@ fn share(fields: &mut Fields<'_>, usual: &Share, problems: &mut Problems) -> Sha
     let step = |node, key: &str, problems: &mut Problems| {
         count(node, &format!("\"{key}\""), 1, i64::MAX as u64, problems)
     };
-    let [from, until, every, region] = ["from", "until", "every", "region"].map(|key| fields.take(key));
+    let [from, until, every, region] =
+        ["from", "until", "every", "region"].map(|key| fields.take(key));
     let steps = Steps {
-        from: from.and_then(|node| step(node, "from", problems)).unwrap_or(usual.steps.from),
-        until: until.and_then(|node| step(node, "until", problems)).or(usual.steps.until),
-        every: every.and_then(|node| step(node, "every", problems)).unwrap_or(usual.steps.every),
+        from: from
+            .and_then(|node| step(node, "from", problems))
+            .unwrap_or(usual.steps.from),
+        until: until
+            .and_then(|node| step(node, "until", problems))
+            .or(usual.steps.until),
+        every: every
+            .and_then(|node| step(node, "every", problems))
+            .unwrap_or(usual.steps.every),
     };
-    if let (Some(last), Some(node)) = (steps.until.filter(|until| *until < steps.from), until.or(from)) {
-        let why = format!("\"until\" is {last}, and \"from\" is {}; steps are counted from 1", steps.from);
-        problems.error(node.at, Code::BadValue, format!("{} has no step", fields.what()), why);
+    if let (Some(last), Some(node)) = (
+        steps.until.filter(|until| *until < steps.from),
+        until.or(from),
+    ) {
+        let why = format!(
+            "\"until\" is {last}, and \"from\" is {}; steps are counted from 1",
+            steps.from
+        );
+        problems.error(
+            node.at,
+            Code::BadValue,
+            format!("{} has no step", fields.what()),
+            why,
+        );
     }
-    let region = region.and_then(|node| bounds(node, problems)).or_else(|| usual.region.clone());
+    let region = region
+        .and_then(|node| bounds(node, problems))
+        .or_else(|| usual.region.clone());
     Share { steps, region }
 }
 
@@ -84,20 +127,30 @@ fn share(fields: &mut Fields<'_>, usual: &Share, problems: &mut Problems) -> Sha
 fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> {
     const WANTED: &str = "a list of lower bounds and one of upper bounds, such as [[0, 0], [512, 1024]], or slices, as [0:512, 0:1024],";
     let what = "the region";
-    let is_slice = |node: &Node| matches!(node.kind(), Kind::Scalar(scalar) if scalar.text.contains(':'));
+    let is_slice =
+        |node: &Node| matches!(node.kind(), Kind::Scalar(scalar) if scalar.text.contains(':'));
     let slices = match node.kind() {
         Kind::List(items) if items.iter().any(is_slice) => items.as_slice(),
         _ if is_slice(node) => std::slice::from_ref(node),
         _ => &[],
     };
     if !slices.is_empty() {
-        let bounds = slices.iter().map(|item| interval(item, what, problems)).collect::<Option<Vec<_>>>()?;
+        let bounds = slices
+            .iter()
+            .map(|item| interval(item, what, problems))
+            .collect::<Option<Vec<_>>>()?;
         return box_of(node, bounds.into_iter().unzip(), problems);
     }
-    let Kind::List(pair) = node.kind() else { return wrong_type(node, what, WANTED, problems) };
-    let [lower, upper] = pair.as_slice() else { return wrong_type(node, what, WANTED, problems) };
+    let Kind::List(pair) = node.kind() else {
+        return wrong_type(node, what, WANTED, problems);
+    };
+    let [lower, upper] = pair.as_slice() else {
+        return wrong_type(node, what, WANTED, problems);
+    };
     let mut line = |node: &Node| {
-        let Kind::List(bounds) = node.kind() else { return wrong_type(node, what, WANTED, problems) };
+        let Kind::List(bounds) = node.kind() else {
+            return wrong_type(node, what, WANTED, problems);
+        };
         bounds
             .iter()
             .map(|bound| count(bound, "a bound", 0, i64::MAX as u64, problems))
@@ -113,7 +166,10 @@ fn box_of(
     (lower, upper): (Vec<u64>, Vec<u64>),
     problems: &mut Problems,
 ) -> Option<(Vec<u64>, Vec<u64>)> {
-    let empty = lower.iter().zip(&upper).any(|(lower, upper)| lower >= upper);
+    let empty = lower
+        .iter()
+        .zip(&upper)
+        .any(|(lower, upper)| lower >= upper);
     if lower.len() != upper.len() || lower.is_empty() || lower.len() > 7 || empty {
         let why = format!(
             "it needs a lower and an upper bound for each of 1 to 7 dimensions, the upper one larger, as that does not \
@@ -140,7 +196,8 @@ mod tests {
              b: {{ports: {{s: in, f_init: first}}, implementation: p}}\n    conduits: {{{conduit}}}\n\
              programs: {{p: {{executable: p}}}}\ntitin:\n  fields: {fields}\n"
         );
-        load_texts(&[("m.ymmsl", &text)], &LoadOptions::default()).map_err(|problems| problems.to_string())
+        load_texts(&[("m.ymmsl", &text)], &LoadOptions::default())
+            .map_err(|problems| problems.to_string())
     }
 
     #[test]
@@ -149,17 +206,38 @@ mod tests {
         let described = described(text).unwrap();
         let pattern = &described.extras.fields["b.in"].0;
         assert_eq!(pattern.mode, Mode::Push);
-        assert_eq!(pattern.sender.steps, Steps { from: 2, until: Some(1000), every: 4 });
-        assert_eq!(pattern.receiver.steps, Steps { from: 1, until: Some(1000), every: 1 });
+        assert_eq!(
+            pattern.sender.steps,
+            Steps {
+                from: 2,
+                until: Some(1000),
+                every: 4
+            }
+        );
+        assert_eq!(
+            pattern.receiver.steps,
+            Steps {
+                from: 1,
+                until: Some(1000),
+                every: 1
+            }
+        );
         assert_eq!(pattern.receiver.region, Some((vec![0, 1], vec![8, 9])));
-        let again = load_texts(&[("n.ymmsl", &described.to_ymmsl())], &LoadOptions::default()).unwrap();
+        let again = load_texts(
+            &[("n.ymmsl", &described.to_ymmsl())],
+            &LoadOptions::default(),
+        )
+        .unwrap();
         assert_eq!(again.extras.fields["b.in"].0, *pattern);
     }
 
     #[test]
     fn regions_are_written_by_bounds_or_as_slices() {
         let region = |text: &str| {
-            described(&format!("{{b.in: {{region: {text}}}}}")).unwrap().extras.fields["b.in"]
+            described(&format!("{{b.in: {{region: {text}}}}}"))
+                .unwrap()
+                .extras
+                .fields["b.in"]
                 .0
                 .sender
                 .region
@@ -174,7 +252,10 @@ mod tests {
             ("[0:5, :3]", "indices are written as 2:8"),
             ("[5:0]", "indices are written as 2:8"),
             ("[[], []]", "for each of 1 to 7 dimensions"),
-            ("[0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1]", "for each of 1 to 7 dimensions"),
+            (
+                "[0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1, 0:1]",
+                "for each of 1 to 7 dimensions",
+            ),
         ] {
             let said = described(&format!("{{b.in: {{region: {text}}}}}")).expect_err(text);
             assert!(said.contains(words), "{text}: {said}");
@@ -184,9 +265,13 @@ mod tests {
     #[test]
     fn a_pulled_field_has_versions() {
         let pulled = described("{b.in: {mode: pull, versions: 4, full: wait}}").unwrap();
-        let cache = Cache { versions: 4, full: Full::Wait };
+        let cache = Cache {
+            versions: 4,
+            full: Full::Wait,
+        };
         assert_eq!(pulled.extras.fields["b.in"].0.mode, Mode::Pull(cache));
-        let again = load_texts(&[("n.ymmsl", &pulled.to_ymmsl())], &LoadOptions::default()).unwrap();
+        let again =
+            load_texts(&[("n.ymmsl", &pulled.to_ymmsl())], &LoadOptions::default()).unwrap();
         assert_eq!(again.extras.fields["b.in"].0.mode, Mode::Pull(cache));
         let until = described("{b.in: {mode: pull, until: 5, region: [[0], [4]]}}").unwrap();
         let pattern = &until.extras.fields["b.in"].0;
@@ -198,7 +283,10 @@ mod tests {
         let again = load_texts(&[("n.ymmsl", &until.to_ymmsl())], &LoadOptions::default()).unwrap();
         assert_eq!(again.extras.fields["b.in"].0, *pattern);
         let plain = described("{b.in: {mode: pull}}").unwrap();
-        assert_eq!(plain.extras.fields["b.in"].0.mode, Mode::Pull(Cache::default()));
+        assert_eq!(
+            plain.extras.fields["b.in"].0.mode,
+            Mode::Pull(Cache::default())
+        );
     }
 
     #[test]
@@ -222,10 +310,26 @@ mod tests {
     fn what_cannot_be_coupled_so_is_told() {
         let other = "{b.in: {region: [[0], [4]], receiver: {region: [[2], [9]]}}}";
         for (conduit, fields, words) in [
-            ("a.out: b.in", other, "the extents [4], that of the receiver [7]"),
-            ("a.out: zstd b.in", "{b.in: {every: 2}}", "which see no field"),
-            ("a.out: b.first", "{b.first: {mode: pull}}", "reuse() counts what has come"),
-            ("a.out: b.first", "{b.first: {every: 2}}", "give the steps under \"sender\""),
+            (
+                "a.out: b.in",
+                other,
+                "the extents [4], that of the receiver [7]",
+            ),
+            (
+                "a.out: zstd b.in",
+                "{b.in: {every: 2}}",
+                "which see no field",
+            ),
+            (
+                "a.out: b.first",
+                "{b.first: {mode: pull}}",
+                "reuse() counts what has come",
+            ),
+            (
+                "a.out: b.first",
+                "{b.first: {every: 2}}",
+                "give the steps under \"sender\"",
+            ),
         ] {
             let said = joined(conduit, fields).expect_err(fields);
             assert!(said.contains(words), "{fields}: {said}");
@@ -245,8 +349,14 @@ mod tests {
                 .map_err(|problems| problems.to_string())
         };
         let said = model("{b.in: {sender: {every: 2}}}").unwrap_err();
-        assert!(said.contains("\"b\" is used at some steps of \"a\" alone, as \"b.in\" has it"), "{said}");
-        assert!(said.contains("`a.back: {receiver: {...}}`") && !said.contains("once per run"), "{said}");
+        assert!(
+            said.contains("\"b\" is used at some steps of \"a\" alone, as \"b.in\" has it"),
+            "{said}"
+        );
+        assert!(
+            said.contains("`a.back: {receiver: {...}}`") && !said.contains("once per run"),
+            "{said}"
+        );
         model("{b.in: {sender: {every: 2}}, a.back: {receiver: {every: 2}}}").unwrap();
 
         // As one of two that it answers.
@@ -255,9 +365,12 @@ mod tests {
                     b: {ports: {f_init: [in, other], o_f: [back, again]}, implementation: p}\n    \
                     conduits: {a.out: b.in, b.back: a.back, c.out: b.other, b.again: c.back}\n    matching_timelines: {a: [c]}\n\
                     programs: {p: {executable: p}}\ntitin:\n  fields: {b.in: {sender: {every: 2}}, b.other: {sender: {every: 2}}}\n";
-        let said = load_texts(&[("m.ymmsl", text)], &LoadOptions::default()).unwrap_err().to_string();
+        let said = load_texts(&[("m.ymmsl", text)], &LoadOptions::default())
+            .unwrap_err()
+            .to_string();
         assert!(
-            said.contains("some steps of \"a\" alone") && said.contains("some steps of \"c\" alone"),
+            said.contains("some steps of \"a\" alone")
+                && said.contains("some steps of \"c\" alone"),
             "{said}"
         );
     }

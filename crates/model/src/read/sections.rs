@@ -47,13 +47,25 @@ fn value(path: &str, node: &Node, problems: &mut Problems) -> Option<Value> {
             }
             Type::Null => {
                 let why = "a setting has a value; leave the line out to use the program's own";
-                problems.error(node.at, Code::WrongType, format!("{what} has no value"), why);
+                problems.error(
+                    node.at,
+                    Code::WrongType,
+                    format!("{what} has no value"),
+                    why,
+                );
                 None
             }
         },
-        Kind::List(items) if items.iter().any(|item| matches!(item.kind(), Kind::List(_))) => {
+        Kind::List(items)
+            if items
+                .iter()
+                .any(|item| matches!(item.kind(), Kind::List(_))) =>
+        {
             let rows = items.iter().map(|row| match row.kind() {
-                Kind::List(cells) => cells.iter().map(|cell| number(cell, &what, problems)).collect(),
+                Kind::List(cells) => cells
+                    .iter()
+                    .map(|cell| number(cell, &what, problems))
+                    .collect(),
                 _ => wrong_type(row, &what, "a list of numbers in each row", problems),
             });
             Some(Value::Table(rows.collect::<Option<_>>()?))
@@ -72,10 +84,18 @@ fn value(path: &str, node: &Node, problems: &mut Problems) -> Option<Value> {
             if let Some(integers) = items.iter().map(whole).collect() {
                 return Some(Value::Ints(integers));
             }
-            let floats: Option<_> = items.iter().map(|item| number(item, &what, problems)).collect();
+            let floats: Option<_> = items
+                .iter()
+                .map(|item| number(item, &what, problems))
+                .collect();
             floats.map(Value::Floats)
         }
-        _ => wrong_type(node, &what, "a number, a text, true or false, or a list of numbers", problems),
+        _ => wrong_type(
+            node,
+            &what,
+            "a number, a text, true or false, or a list of numbers",
+            problems,
+        ),
     }
 }
 
@@ -85,7 +105,9 @@ const MOST_CORES: u64 = 100_000_000;
 pub(super) fn resources(node: &Node, problems: &mut Problems) -> IndexMap<Name, Resources> {
     let mut all = IndexMap::new();
     for entry in entries(node, "\"resources\"", problems).unwrap_or_default() {
-        let Some(path) = dotted(&entry.key, "the path of a component", entry.at, problems) else { continue };
+        let Some(path) = dotted(&entry.key, "the path of a component", entry.at, problems) else {
+            continue;
+        };
         if let Some(need) = need(&path, entry.at, &entry.value, problems) {
             all.insert(path, Resources { need, at: entry.at });
         }
@@ -95,12 +117,19 @@ pub(super) fn resources(node: &Node, problems: &mut Problems) -> IndexMap<Name, 
 
 fn need(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Need> {
     let mut fields = Fields::new(node, format!("resources of \"{path}\""), problems)?;
-    let keys = ["threads", "mpi_processes", "threads_per_mpi_process", "nodes", "mpi_processes_per_node"];
+    let keys = [
+        "threads",
+        "mpi_processes",
+        "threads_per_mpi_process",
+        "nodes",
+        "mpi_processes_per_node",
+    ];
     let nodes = keys.map(|key| fields.take(key));
     fields.finish(problems);
     let mut faulty = false;
     let given = [0, 1, 2, 3, 4].map(|i| {
-        let n = nodes[i].map(|node| count(node, &format!("\"{}\"", keys[i]), 1, MOST_CORES, problems));
+        let n =
+            nodes[i].map(|node| count(node, &format!("\"{}\"", keys[i]), 1, MOST_CORES, problems));
         faulty |= n == Some(None);
         n.flatten().map(|n| n as u32)
     });
@@ -109,12 +138,15 @@ fn need(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<N
     }
     match given {
         [Some(n), None, None, None, None] => Some(Need::Threads(n)),
-        [None, Some(processes), threads, None, None] => {
-            Some(Need::MpiCores { processes, threads_per_process: threads.unwrap_or(1) })
-        }
-        [None, None, threads, Some(nodes), Some(processes_per_node)] => {
-            Some(Need::MpiNodes { nodes, processes_per_node, threads_per_process: threads.unwrap_or(1) })
-        }
+        [None, Some(processes), threads, None, None] => Some(Need::MpiCores {
+            processes,
+            threads_per_process: threads.unwrap_or(1),
+        }),
+        [None, None, threads, Some(nodes), Some(processes_per_node)] => Some(Need::MpiNodes {
+            nodes,
+            processes_per_node,
+            threads_per_process: threads.unwrap_or(1),
+        }),
         _ => {
             let why = "write \"threads\", or \"mpi_processes\" (and \"threads_per_mpi_process\"), \
                        or \"nodes\" and \"mpi_processes_per_node\"";
@@ -131,8 +163,13 @@ fn need(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<N
 
 /// What stands under `checkpoints:`.
 pub(super) fn checkpoints(node: &Node, problems: &mut Problems) -> Checkpoints {
-    let mut checkpoints = Checkpoints { at: node.at, ..Checkpoints::default() };
-    let Some(mut fields) = Fields::new(node, "\"checkpoints\"", problems) else { return checkpoints };
+    let mut checkpoints = Checkpoints {
+        at: node.at,
+        ..Checkpoints::default()
+    };
+    let Some(mut fields) = Fields::new(node, "\"checkpoints\"", problems) else {
+        return checkpoints;
+    };
     if let Some(node) = fields.take("at_end") {
         checkpoints.at_end = truth(node, "\"at_end\"", problems).unwrap_or(false);
     }
@@ -148,8 +185,12 @@ pub(super) fn checkpoints(node: &Node, problems: &mut Problems) -> Checkpoints {
 
 fn rules(node: &Node, what: &str, problems: &mut Problems) -> Vec<CheckpointRule> {
     match node.kind() {
-        Kind::List(items) => items.iter().filter_map(|item| rule(item, what, problems)).collect(),
-        _ => wrong_type(node, what, "a list of rules such as {every: 10}", problems).unwrap_or_default(),
+        Kind::List(items) => items
+            .iter()
+            .filter_map(|item| rule(item, what, problems))
+            .collect(),
+        _ => wrong_type(node, what, "a list of rules such as {every: 10}", problems)
+            .unwrap_or_default(),
     }
 }
 
@@ -165,9 +206,10 @@ fn rule(node: &Node, what: &str, problems: &mut Problems) -> Option<CheckpointRu
     match (at, every) {
         (Some(at), None) if start.is_none() && stop.is_none() => {
             let mut times = match at.kind() {
-                Kind::List(items) => {
-                    items.iter().map(|item| number(item, "\"at\"", problems)).collect::<Option<Vec<_>>>()?
-                }
+                Kind::List(items) => items
+                    .iter()
+                    .map(|item| number(item, "\"at\"", problems))
+                    .collect::<Option<Vec<_>>>()?,
                 _ => vec![number(at, "\"at\"", problems)?],
             };
             times.sort_by(f64::total_cmp);
@@ -184,14 +226,24 @@ fn rule(node: &Node, what: &str, problems: &mut Problems) -> Option<CheckpointRu
                 && start > stop
             {
                 let why = format!("\"start\" is {start} and \"stop\" is {stop}");
-                problems.error(node.at, Code::BadValue, "this rule stops before it starts", why);
+                problems.error(
+                    node.at,
+                    Code::BadValue,
+                    "this rule stops before it starts",
+                    why,
+                );
                 return None;
             }
             Some(CheckpointRule::Every { every, start, stop })
         }
         _ => {
             let why = "a rule is {at: [times]}, or {every: distance, start: time, stop: time}";
-            problems.error(node.at, Code::BadValue, "this rule for checkpoints makes no sense", why);
+            problems.error(
+                node.at,
+                Code::BadValue,
+                "this rule for checkpoints makes no sense",
+                why,
+            );
             None
         }
     }
@@ -205,33 +257,59 @@ pub(super) fn resume(node: &Node, problems: &mut Problems) -> IndexMap<Name, Res
         let path = match entry.key.parse::<Reference>() {
             Ok(path) => Name::from(path.to_string()),
             Err(error) => {
-                let what = format!("\"{}\" cannot be the path of a component", shorten(&entry.key));
+                let what = format!(
+                    "\"{}\" cannot be the path of a component",
+                    shorten(&entry.key)
+                );
                 problems.error(entry.at, Code::BadName, what, error.to_string());
                 continue;
             }
         };
-        if let Some(file) = text(&entry.value, &format!("the snapshot of \"{path}\""), problems) {
-            all.insert(path, Resume { snapshot: PathBuf::from(file), at: entry.at });
+        if let Some(file) = text(
+            &entry.value,
+            &format!("the snapshot of \"{path}\""),
+            problems,
+        ) {
+            all.insert(
+                path,
+                Resume {
+                    snapshot: PathBuf::from(file),
+                    at: entry.at,
+                },
+            );
         }
     }
     all
 }
 
 /// What stands under `custom_implementations:`.
-pub(super) fn custom_implementations(node: &Node, problems: &mut Problems) -> IndexMap<Name, Custom> {
+pub(super) fn custom_implementations(
+    node: &Node,
+    problems: &mut Problems,
+) -> IndexMap<Name, Custom> {
     let mut all = IndexMap::new();
     for entry in entries(node, "\"custom_implementations\"", problems).unwrap_or_default() {
-        let Some(path) = dotted(&entry.key, "the path of a component", entry.at, problems) else { continue };
+        let Some(path) = dotted(&entry.key, "the path of a component", entry.at, problems) else {
+            continue;
+        };
         let implementation = if entry.value.is_null() {
             None
         } else {
-            let Some(written) = text(&entry.value, "an implementation", problems) else { continue };
+            let Some(written) = text(&entry.value, "an implementation", problems) else {
+                continue;
+            };
             let Some(name) = dotted(&written, "an implementation", entry.value.at, problems) else {
                 continue;
             };
             Some(name)
         };
-        all.insert(path, Custom { implementation, at: entry.at });
+        all.insert(
+            path,
+            Custom {
+                implementation,
+                at: entry.at,
+            },
+        );
     }
     all
 }

@@ -11,12 +11,17 @@ use crate::problem::{Code, Problems};
 use crate::yaml::{Kind, Node, Type};
 
 pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
-    let mut document = Document { version: Version::V01, ..Document::default() };
+    let mut document = Document {
+        version: Version::V01,
+        ..Document::default()
+    };
     if let Some(node) = fields.take("description") {
         document.description = text(node, "the description", problems).unwrap_or_default();
     }
     if let Some(node) = fields.take("model") {
-        document.models.extend(model(node, problems).map(|model| (model.name.clone(), model)));
+        document
+            .models
+            .extend(model(node, problems).map(|model| (model.name.clone(), model)));
     }
     if let Some(node) = fields.take("implementations") {
         implementations_of(node, &mut document.programs, problems);
@@ -27,7 +32,10 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     let before = problems.errors();
     fields.misplaced(&v02::OF_MODELS, why, hint, problems);
     if problems.errors() > before {
-        document.models.values_mut().for_each(|model| model.faulty = true);
+        document
+            .models
+            .values_mut()
+            .for_each(|model| model.faulty = true);
     }
     let before = problems.errors();
     fields.finish(problems);
@@ -43,11 +51,20 @@ fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
         Some(node) => text(node, "the model's name", problems)
             .and_then(|name| identifier(&name, "the model's name", node.at, problems)),
         None => {
-            problems.error(node.at, Code::MissingKey, "the model has no name", "a model needs a \"name\"");
+            problems.error(
+                node.at,
+                Code::MissingKey,
+                "the model has no name",
+                "a model needs a \"name\"",
+            );
             None
         }
     };
-    let mut model = Model { name: name.clone().unwrap_or_default(), at: node.at, ..Model::default() };
+    let mut model = Model {
+        name: name.clone().unwrap_or_default(),
+        at: node.at,
+        ..Model::default()
+    };
     if let Some(node) = fields.take("description") {
         model.description = text(node, "the description", problems).unwrap_or_default();
     }
@@ -75,7 +92,9 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         if v02::too_deep(entry, problems) {
             continue;
         }
-        let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else { continue };
+        let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else {
+            continue;
+        };
         let component = match entry.value.kind() {
             // A text alone is the implementation.
             Kind::Scalar(scalar) if scalar.of == Type::Text => Component {
@@ -87,8 +106,11 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
             },
             _ => {
                 let what = format!("component \"{name}\"");
-                let Some(mut fields) = Fields::new(&entry.value, what, problems) else { continue };
-                let component = v02::component(name.clone(), entry.at, &mut fields, Version::V01, problems);
+                let Some(mut fields) = Fields::new(&entry.value, what, problems) else {
+                    continue;
+                };
+                let component =
+                    v02::component(name.clone(), entry.at, &mut fields, Version::V01, problems);
                 fields.finish(problems);
                 component
             }
@@ -105,7 +127,9 @@ pub(super) fn listed_component(
     components: &mut IndexMap<Name, Component>,
     problems: &mut Problems,
 ) {
-    let Some(mut fields) = Fields::new(node, "a component", problems) else { return };
+    let Some(mut fields) = Fields::new(node, "a component", problems) else {
+        return;
+    };
     let Some(name_node) = fields.take("name") else {
         let why = "in a list each component has a \"name\"";
         problems.error(node.at, Code::MissingKey, "a component without a name", why);
@@ -118,28 +142,53 @@ pub(super) fn listed_component(
     fields.finish(problems);
     if let Some(first) = components.get(&name) {
         let why = format!("it is described before, in line {}", first.at.line);
-        problems.error(name_node.at, Code::Duplicate, format!("component \"{name}\" is there twice"), why);
+        problems.error(
+            name_node.at,
+            Code::Duplicate,
+            format!("component \"{name}\" is there twice"),
+            why,
+        );
     } else {
         components.insert(name, component);
     }
 }
 
-fn implementations_of(node: &Node, programs: &mut IndexMap<Name, Program>, problems: &mut Problems) {
+fn implementations_of(
+    node: &Node,
+    programs: &mut IndexMap<Name, Program>,
+    problems: &mut Problems,
+) {
     if let Kind::List(items) = node.kind() {
-        let why =
-            format!("a mapping from names to implementations is expected; found a list of {}", items.len());
-        problems.error(node.at, Code::WrongType, "\"implementations\" has the wrong type", why);
+        let why = format!(
+            "a mapping from names to implementations is expected; found a list of {}",
+            items.len()
+        );
+        problems.error(
+            node.at,
+            Code::WrongType,
+            "\"implementations\" has the wrong type",
+            why,
+        );
         return;
     }
     for entry in entries(node, "\"implementations\"", problems).unwrap_or_default() {
-        let Some(name) = dotted(&entry.key, "the name of an implementation", entry.at, problems) else {
+        let Some(name) = dotted(
+            &entry.key,
+            "the name of an implementation",
+            entry.at,
+            problems,
+        ) else {
             continue;
         };
         let program = match entry.value.kind() {
             // A text or a list of lines alone is the script.
-            Kind::Map(_) => {
-                implementations::program(name.clone(), entry.at, &entry.value, Version::V01, problems)
-            }
+            Kind::Map(_) => implementations::program(
+                name.clone(),
+                entry.at,
+                &entry.value,
+                Version::V01,
+                problems,
+            ),
             _ => {
                 let script = implementations::script_text(&entry.value, problems);
                 let kind = ProgramKind::Script(script);

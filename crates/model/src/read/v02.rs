@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 
 use super::fields::{dotted, entries, has_any, misplaced};
 use super::{
-    Document, Fields, Import, SECTIONS, Version, conduits, count, extras, implementations, sections, text,
-    truth,
+    Document, Fields, Import, SECTIONS, Version, conduits, count, extras, implementations,
+    sections, text, truth,
 };
 use crate::description::{Component, Model};
 use crate::flatten::MOST_INSTANCES;
@@ -16,7 +16,13 @@ use crate::yaml::{Entry, Kind, Node, shorten};
 /// The keys of a model that have mappings. Where one of them is indented too far or not far enough, it seems to be something else.
 pub(super) const OF_MODELS: [&str; 3] = ["components", "conduits", "matching_timelines"];
 const OF_MODELS_TOO: [&str; 3] = ["description", "ports", "supported_settings"];
-const OF_COMPONENTS: [&str; 5] = ["description", "ports", "implementation", "multiplicity", "optional"];
+const OF_COMPONENTS: [&str; 5] = [
+    "description",
+    "ports",
+    "implementation",
+    "multiplicity",
+    "optional",
+];
 
 const NO_PART: &str = "it is a section of the file, and no part of a model";
 
@@ -25,7 +31,10 @@ fn no_indent(key: &str) -> String {
 }
 
 pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
-    let mut document = Document { version: Version::V02, ..Document::default() };
+    let mut document = Document {
+        version: Version::V02,
+        ..Document::default()
+    };
     if let Some(node) = fields.take("description") {
         document.description = text(node, "the description", problems).unwrap_or_default();
     }
@@ -35,17 +44,27 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     if let Some(node) = fields.take("models") {
         let mut faulty = false;
         for entry in entries(node, "\"models\"", problems).unwrap_or_default() {
-            let as_model = has_any(&entry.value, &OF_MODELS) || has_any(&entry.value, &OF_MODELS_TOO);
+            let as_model =
+                has_any(&entry.value, &OF_MODELS) || has_any(&entry.value, &OF_MODELS_TOO);
             if OF_MODELS.contains(&entry.key.as_str()) && !as_model {
                 let why = "it is indented as the names of models are, and belongs to one of them";
-                let hint = format!("indent \"{}\" one step more, under the name of its model", entry.key);
+                let hint = format!(
+                    "indent \"{}\" one step more, under the name of its model",
+                    entry.key
+                );
                 misplaced(entry, "\"models\"", why, hint, problems);
                 // Which of the models lacks it cannot be known.
                 faulty = true;
                 continue;
             }
             if SECTIONS.contains(&entry.key.as_str()) && !as_model {
-                misplaced(entry, "\"models\"", NO_PART, no_indent(&entry.key), problems);
+                misplaced(
+                    entry,
+                    "\"models\"",
+                    NO_PART,
+                    no_indent(&entry.key),
+                    problems,
+                );
                 problems.lost_section();
                 if entry.value.is_null() {
                     // What follows at the same depth was to be inside of it.
@@ -60,16 +79,26 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
                 document.models.insert(name, model);
             }
         }
-        document.models.values_mut().for_each(|model| model.faulty |= faulty);
+        document
+            .models
+            .values_mut()
+            .for_each(|model| model.faulty |= faulty);
     }
     if let Some(node) = fields.take("programs") {
         for entry in entries(node, "\"programs\"", problems).unwrap_or_default() {
             let Some(name) = dotted(&entry.key, "the name of a program", entry.at, problems) else {
                 continue;
             };
-            let program =
-                implementations::program(name.clone(), entry.at, &entry.value, Version::V02, problems);
-            document.programs.extend(program.map(|program| (name, program)));
+            let program = implementations::program(
+                name.clone(),
+                entry.at,
+                &entry.value,
+                Version::V02,
+                problems,
+            );
+            document
+                .programs
+                .extend(program.map(|program| (name, program)));
         }
     }
     if let Some(node) = fields.take("custom_implementations") {
@@ -77,11 +106,15 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     }
     shared(&mut document, &mut fields, problems);
     let why = "it is indented as the sections of a file are, and belongs to a model";
-    let hint = |key: &str| format!("indent \"{key}\" two steps more: models: {{NAME: {{{key}: ...}}}}");
+    let hint =
+        |key: &str| format!("indent \"{key}\" two steps more: models: {{NAME: {{{key}: ...}}}}");
     let before = problems.errors();
     fields.misplaced(&OF_MODELS, why, hint, problems);
     if problems.errors() > before {
-        document.models.values_mut().for_each(|model| model.faulty = true);
+        document
+            .models
+            .values_mut()
+            .for_each(|model| model.faulty = true);
     }
     let before = problems.errors();
     fields.finish(problems);
@@ -115,7 +148,10 @@ fn imports(node: &Node, problems: &mut Problems) -> Vec<Import> {
         return super::wrong_type(node, "\"imports\"", "a list of import statements", problems)
             .unwrap_or_default();
     };
-    items.iter().filter_map(|item| import(item, problems)).collect()
+    items
+        .iter()
+        .filter_map(|item| import(item, problems))
+        .collect()
 }
 
 fn import(node: &Node, problems: &mut Problems) -> Option<Import> {
@@ -124,11 +160,17 @@ fn import(node: &Node, problems: &mut Problems) -> Option<Import> {
     let why = match words.as_slice() {
         ["from", module, "import", kind, name] if kind.eq_ignore_ascii_case("implementation") => {
             if is_dotted(module) && is_identifier(name) {
-                return Some(Import { module: (*module).into(), name: (*name).into(), at: node.at });
+                return Some(Import {
+                    module: (*module).into(),
+                    name: (*name).into(),
+                    at: node.at,
+                });
             }
             "a module is written \"a.b.c\", and a name is made of letters, digits and _".to_string()
         }
-        ["from", _, "import", kind, _] => format!("\"{kind}\" cannot be imported, only \"implementation\""),
+        ["from", _, "import", kind, _] => {
+            format!("\"{kind}\" cannot be imported, only \"implementation\"")
+        }
         _ => "it is not of that form".to_string(),
     };
     let hint = "write \"from a.b.c import implementation name\"".to_string();
@@ -145,7 +187,11 @@ fn import(node: &Node, problems: &mut Problems) -> Option<Import> {
 fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<Model> {
     let what = format!("model \"{name}\"");
     let mut fields = Fields::new(node, what.as_str(), problems)?;
-    let mut model = Model { name, at, ..Model::default() };
+    let mut model = Model {
+        name,
+        at,
+        ..Model::default()
+    };
     if let Some(node) = fields.take("description") {
         model.description = text(node, "the description", problems).unwrap_or_default();
     }
@@ -197,8 +243,11 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
             }
             continue;
         }
-        let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else { continue };
-        let Some(mut fields) = Fields::new(&entry.value, format!("component \"{name}\""), problems) else {
+        let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else {
+            continue;
+        };
+        let Some(mut fields) = Fields::new(&entry.value, format!("component \"{name}\""), problems)
+        else {
             continue;
         };
         let component = component(name.clone(), entry.at, &mut fields, Version::V02, problems);
@@ -218,7 +267,13 @@ pub(super) fn too_deep(entry: &Entry, problems: &mut Problems) -> bool {
         return false;
     }
     let why = "it is indented as the names of components are, and belongs to the model";
-    misplaced(entry, "\"components\"", why, format!("indent \"{key}\" as \"components\" is"), problems);
+    misplaced(
+        entry,
+        "\"components\"",
+        why,
+        format!("indent \"{key}\" as \"components\" is"),
+        problems,
+    );
     true
 }
 
@@ -231,14 +286,27 @@ pub(super) fn component(
     problems: &mut Problems,
 ) -> Component {
     let what = fields.what().to_string();
-    let mut component = Component { name, at, ..Component::default() };
+    let mut component = Component {
+        name,
+        at,
+        ..Component::default()
+    };
     if version == Version::V02 {
         match fields.take("description") {
-            Some(node) => component.description = text(node, "the description", problems).unwrap_or_default(),
+            Some(node) => {
+                component.description = text(node, "the description", problems).unwrap_or_default()
+            }
             None => {
-                let why = "yMMSL v0.2 asks for one, and other tools do not load the file without it";
+                let why =
+                    "yMMSL v0.2 asks for one, and other tools do not load the file without it";
                 let hint = "add a line \"description: what it computes\"".to_string();
-                problems.warn(at, Code::Incomplete, format!("{what} has no description"), why, hint);
+                problems.warn(
+                    at,
+                    Code::Incomplete,
+                    format!("{what} has no description"),
+                    why,
+                    hint,
+                );
             }
         }
         if let Some(node) = fields.take("optional") {
@@ -256,10 +324,20 @@ pub(super) fn component(
     }
     if let Some(node) = fields.take("multiplicity") {
         let one = std::slice::from_ref(node);
-        let sizes = if let Kind::List(items) = node.kind() { items.as_slice() } else { one };
-        let sizes: Option<Vec<_>> =
-            sizes.iter().map(|n| count(n, "\"multiplicity\"", 1, MOST_INSTANCES, problems)).collect();
-        component.multiplicity = sizes.unwrap_or_default().into_iter().map(|n| n as u32).collect();
+        let sizes = if let Kind::List(items) = node.kind() {
+            items.as_slice()
+        } else {
+            one
+        };
+        let sizes: Option<Vec<_>> = sizes
+            .iter()
+            .map(|n| count(n, "\"multiplicity\"", 1, MOST_INSTANCES, problems))
+            .collect();
+        component.multiplicity = sizes
+            .unwrap_or_default()
+            .into_iter()
+            .map(|n| n as u32)
+            .collect();
     }
     component
 }

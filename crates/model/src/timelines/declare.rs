@@ -12,9 +12,19 @@ pub(super) fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, proble
         return;
     }
     let names = graph.names.clone();
-    let components: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+    let components: HashMap<&str, usize> = names
+        .iter()
+        .enumerate()
+        .map(|(i, name)| (*name, i))
+        .collect();
     for i in 0..graph.links.len() {
-        let Link { sender, sender_port, receiver, receiver_port, .. } = graph.links[i];
+        let Link {
+            sender,
+            sender_port,
+            receiver,
+            receiver_port,
+            ..
+        } = graph.links[i];
         graph.port_parts(sender, sender_port, &mut Vec::new());
         graph.port_parts(receiver, receiver_port, &mut Vec::new());
     }
@@ -29,7 +39,8 @@ pub(super) fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, proble
                         "model \"{}\" has no component of this name with such a timeline",
                         model.name
                     );
-                    let hint = did_you_mean(written, model.components.keys().map(|name| name.as_str()));
+                    let hint =
+                        did_you_mean(written, model.components.keys().map(|name| name.as_str()));
                     let what = format!("timeline \"{timeline}\" does not exist");
                     problems.error_hint(matching.at, Code::UnknownComponent, what, why, hint);
                 }
@@ -40,7 +51,10 @@ pub(super) fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, proble
         for pair in rows.windows(2) {
             if pair[0].len() != pair[1].len() && prefix.is_empty() {
                 let why = "one of them is nested more deeply, so it has more points";
-                let what = format!("the timelines that are to match \"{}\" cannot", matching.head);
+                let what = format!(
+                    "the timelines that are to match \"{}\" cannot",
+                    matching.head
+                );
                 problems.warn(matching.at, Code::Rate, what, why, None);
                 continue;
             }

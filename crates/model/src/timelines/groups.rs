@@ -36,7 +36,11 @@ pub(super) fn groups(onward: &HashMap<Part, Vec<Part>>) -> HashMap<Part, usize> 
                 continue;
             }
             // All children are done: take over the lowest number that they reach.
-            let lowest = children.iter().filter(|c| !group.contains_key(*c)).map(|c| index[c].1).min();
+            let lowest = children
+                .iter()
+                .filter(|c| !group.contains_key(*c))
+                .map(|c| index[c].1)
+                .min();
             if let Some(low) = lowest {
                 lower(&mut index, at, low);
             }

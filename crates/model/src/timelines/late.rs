@@ -15,12 +15,16 @@ pub(super) fn report_late(graph: &mut Graph<'_>, found: &Found, problems: &mut P
         let own = usize::from(link.sender_port.operator == Operator::OI);
         reducers(link.filters) > own && !link.guessed()
     };
-    let links: Vec<usize> = (0..graph.links.len()).filter(|i| late(&graph.links[*i])).collect();
+    let links: Vec<usize> = (0..graph.links.len())
+        .filter(|i| late(&graph.links[*i]))
+        .collect();
     if links.is_empty() {
         return;
     }
-    let (mut onward, mut callers) =
-        (HashMap::<usize, Vec<usize>>::new(), HashMap::<usize, Vec<usize>>::new());
+    let (mut onward, mut callers) = (
+        HashMap::<usize, Vec<usize>>::new(),
+        HashMap::<usize, Vec<usize>>::new(),
+    );
     for (i, link) in graph.links.iter().enumerate() {
         onward.entry(link.sender).or_default().push(i);
         if link.receiver_port.operator == Operator::FInit {
@@ -32,19 +36,31 @@ pub(super) fn report_late(graph: &mut Graph<'_>, found: &Found, problems: &mut P
             return;
         }
         let (sender, port) = (graph.links[i].sender, graph.links[i].sender_port);
-        let Some(from) = graph.messages(sender, port, &found.around) else { continue };
-        let Some(level) = from.len().checked_sub(reducers(graph.links[i].filters)) else { continue };
+        let Some(from) = graph.messages(sender, port, &found.around) else {
+            continue;
+        };
+        let Some(level) = from.len().checked_sub(reducers(graph.links[i].filters)) else {
+            continue;
+        };
         let first = callers_within(sender, &callers, found, level);
-        let Some(way) = way(graph, found, &onward, i, &first, level) else { continue };
+        let Some(way) = way(graph, found, &onward, i, &first, level) else {
+            continue;
+        };
         let link = &graph.links[i];
-        let (out, into) = (end(graph, sender, port), end(graph, link.receiver, link.receiver_port));
+        let (out, into) = (
+            end(graph, sender, port),
+            end(graph, link.receiver, link.receiver_port),
+        );
         let names = listing(way.iter().map(|component| graph.names[*component]));
         let what = format!("\"last\" before \"{into}\" would wait for ever");
         let why = format!(
             "which message of \"{out}\" is the last one is known once \"{}\" is called in a later step{}, or has to end, and that \
              waits for \"{}\" in turn, by way of {names}",
             graph.names[sender],
-            graph.show(&from[..level]).strip_prefix("in each step").unwrap_or_default(),
+            graph
+                .show(&from[..level])
+                .strip_prefix("in each step")
+                .unwrap_or_default(),
             graph.names[link.receiver],
         );
         let hint =
@@ -62,8 +78,7 @@ fn callers_within(
     found: &Found,
     level: usize,
 ) -> HashSet<usize> {
-    let inside =
-        |component: usize| matches!(&found.around[component], Around::Known(path) if path.len() >= level);
+    let inside = |component: usize| matches!(&found.around[component], Around::Known(path) if path.len() >= level);
     let mut within = HashSet::from([component]);
     let mut todo = vec![component];
     while let Some(at) = todo.pop() {
@@ -101,12 +116,23 @@ fn way(
             way.dedup();
             return Some(way);
         }
-        let Around::Known(around) = &found.around[at] else { continue };
-        for link in onward.get(&at).into_iter().flatten().map(|i| &graph.links[*i]) {
-            let next_step = in_step && link.sender_port.operator == Operator::OI && around.len() < level;
+        let Around::Known(around) = &found.around[at] else {
+            continue;
+        };
+        for link in onward
+            .get(&at)
+            .into_iter()
+            .flatten()
+            .map(|i| &graph.links[*i])
+        {
+            let next_step =
+                in_step && link.sender_port.operator == Operator::OI && around.len() < level;
             let steps = steps + u32::from(next_step);
             let next = enters(link);
-            if steps > 1 || link.guessed() || best.get(&next).is_some_and(|(known, _)| *known <= steps) {
+            if steps > 1
+                || link.guessed()
+                || best.get(&next).is_some_and(|(known, _)| *known <= steps)
+            {
                 continue;
             }
             best.insert(next, (steps, Some(state)));

@@ -16,7 +16,9 @@ pub(super) fn end(graph: &Graph<'_>, component: usize, port: &Port) -> String {
 }
 
 pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Problems) {
-    let Some(first) = cycle.first().map(|i| &graph.links[*i]) else { return };
+    let Some(first) = cycle.first().map(|i| &graph.links[*i]) else {
+        return;
+    };
     let mut why = String::from("each of these waits at F_INIT for the one before it:");
     for i in cycle.iter().take(MOST_LINES) {
         let link = &graph.links[*i];
@@ -34,7 +36,8 @@ pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Pr
     let names = listing(cycle.iter().map(|i| graph.names[graph.links[*i].sender]));
     let what = format!("{names} can never start");
     let hint =
-        "receive in S what comes back, or begin the cycle with a component that needs nothing".to_string();
+        "receive in S what comes back, or begin the cycle with a component that needs nothing"
+            .to_string();
     problems.error_hint(first.at, Code::Cycle, what, why, hint);
 }
 
@@ -44,7 +47,8 @@ pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Probl
         over_reduced(graph, link, problems);
     }
     for (component, incoming) in &found.torn {
-        let mut why = String::from("all F_INIT ports receive once per use, but here they are sent to:");
+        let mut why =
+            String::from("all F_INIT ports receive once per use, but here they are sent to:");
         for (i, path) in incoming.iter().take(MOST_LINES) {
             let link = &graph.links[*i];
             why += &format!(
@@ -57,10 +61,19 @@ pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Probl
         if incoming.len() > MOST_LINES {
             why += &format!("\n  and {} more", incoming.len() - MOST_LINES);
         }
-        let longest = incoming.iter().map(|(_, path)| path.len()).max().unwrap_or(0);
-        let rare = incoming.iter().find(|(_, path)| path.len() < longest).map(|(i, _)| *i);
+        let longest = incoming
+            .iter()
+            .map(|(_, path)| path.len())
+            .max()
+            .unwrap_or(0);
+        let rare = incoming
+            .iter()
+            .find(|(_, path)| path.len() < longest)
+            .map(|(i, _)| *i);
         let shown = rare.or_else(|| incoming.last().map(|(i, _)| *i));
-        let Some(link) = shown.map(|i| &graph.links[i]) else { continue };
+        let Some(link) = shown.map(|i| &graph.links[i]) else {
+            continue;
+        };
         let hint = if rare.is_some() {
             format!(
                 "if one message is to serve all uses, write \"{}: repeat {}\"",
@@ -69,11 +82,19 @@ pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Probl
             )
         } else {
             let paths = || incoming.iter().map(|(_, path)| path);
-            let apart = paths().zip(paths().skip(1)).find_map(|(one, other)| differing(graph, one, other));
+            let apart = paths()
+                .zip(paths().skip(1))
+                .find_map(|(one, other)| differing(graph, one, other));
             let (one, other) = apart.expect("they have as many parts, and are not the same");
-            format!("if these components step together, write {}", matching(graph, one, other))
+            format!(
+                "if these components step together, write {}",
+                matching(graph, one, other)
+            )
         };
-        let what = format!("the F_INIT ports of \"{}\" receive at different rates", graph.names[*component]);
+        let what = format!(
+            "the F_INIT ports of \"{}\" receive at different rates",
+            graph.names[*component]
+        );
         problems.error_hint(link.at, Code::Rate, what, why, hint);
     }
 }
@@ -86,7 +107,11 @@ fn differing(graph: &Graph<'_>, one: &[Part], other: &[Part]) -> Option<(Part, P
 
 /// The line of the model that says that two parts of timelines match.
 fn matching(graph: &Graph<'_>, one: Part, other: Part) -> String {
-    format!("matching_timelines: {{{}: {}}}", graph.timeline(&[one]), graph.timeline(&[other]))
+    format!(
+        "matching_timelines: {{{}: {}}}",
+        graph.timeline(&[one]),
+        graph.timeline(&[other])
+    )
 }
 
 fn over_reduced(graph: &Graph<'_>, link: &Link<'_>, problems: &mut Problems) {
@@ -94,13 +119,30 @@ fn over_reduced(graph: &Graph<'_>, link: &Link<'_>, problems: &mut Problems) {
         "\"last\" before \"{}\" has nothing to reduce",
         end(graph, link.receiver, link.receiver_port)
     );
-    let why = format!("\"{}\" sends once per run", end(graph, link.sender, link.sender_port));
-    problems.error_hint(link.at, Code::Rate, what, why, "leave the filter out".to_string());
+    let why = format!(
+        "\"{}\" sends once per run",
+        end(graph, link.sender, link.sender_port)
+    );
+    problems.error_hint(
+        link.at,
+        Code::Rate,
+        what,
+        why,
+        "leave the filter out".to_string(),
+    );
 }
 
 pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut Problems) {
     for i in 0..graph.links.len() {
-        let Link { sender, sender_port, receiver, receiver_port, filters, at, .. } = graph.links[i];
+        let Link {
+            sender,
+            sender_port,
+            receiver,
+            receiver_port,
+            filters,
+            at,
+            ..
+        } = graph.links[i];
         if sender_port.guessed || receiver_port.guessed || found.over_reduced.contains(&i) {
             continue;
         }
@@ -119,15 +161,18 @@ pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut 
             && answers
         {
             let back = end(graph, receiver, receiver_port);
-            let what =
-                format!("the rates of \"{}\" and \"{back}\" do not match", end(graph, sender, sender_port));
+            let what = format!(
+                "the rates of \"{}\" and \"{back}\" do not match",
+                end(graph, sender, sender_port)
+            );
             let why = format!(
                 "\"{}\" is used at some steps of \"{}\" alone, as \"{port}\" has it under `titin: fields`, and \"{back}\" is received in \
                  each",
                 graph.names[sender], graph.names[receiver]
             );
-            let hint =
-                format!("give it the same steps: `{back}: {{receiver: {{...}}}}` under `titin: fields`");
+            let hint = format!(
+                "give it the same steps: `{back}: {{receiver: {{...}}}}` under `titin: fields`"
+            );
             problems.error_hint(at, Code::Rate, what, why, hint);
             continue;
         }
@@ -135,7 +180,9 @@ pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut 
             graph.messages(sender, sender_port, &found.around),
             graph.messages(receiver, receiver_port, &found.around),
         );
-        let (Some(from), Some(to)) = (from, to) else { continue };
+        let (Some(from), Some(to)) = (from, to) else {
+            continue;
+        };
         let (less, more) = (reducers(filters), repeaters(filters));
         if from.len() < less {
             over_reduced(graph, &graph.links[i], problems);
@@ -144,16 +191,28 @@ pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut 
         let model = graph.model();
         let kept = from.len() - less;
         let hint = if kept + more < to.len() {
-            let or = if less > 0 { ", or leave a \"last\" out" } else { "" };
+            let or = if less > 0 {
+                ", or leave a \"last\" out"
+            } else {
+                ""
+            };
             format!("write \"repeat\" or \"pad\" before the receiver{or}")
         } else if kept + more > to.len() {
-            let or = if more > 0 { ", or leave a \"repeat\" or \"pad\" out" } else { "" };
+            let or = if more > 0 {
+                ", or leave a \"repeat\" or \"pad\" out"
+            } else {
+                ""
+            };
             format!("write \"last\" before the receiver{or}")
         } else if sender == model || receiver == model {
             continue;
         } else if let Some((one, other)) = differing(graph, &from[..kept], &to[..kept]) {
-            format!("if these timelines have the same points, write {}", matching(graph, one, other))
-        } else if (kept..to.len().min(from.len())).any(|k| graph.find(from[k]) == graph.find(to[k])) {
+            format!(
+                "if these timelines have the same points, write {}",
+                matching(graph, one, other)
+            )
+        } else if (kept..to.len().min(from.len())).any(|k| graph.find(from[k]) == graph.find(to[k]))
+        {
             "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string()
         } else {
             continue;
@@ -164,9 +223,16 @@ pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut 
             end(graph, receiver, receiver_port)
         );
         let through: Vec<_> = filters.iter().map(ToString::to_string).collect();
-        let through =
-            if through.is_empty() { String::new() } else { format!(", through \"{}\"", through.join(" ")) };
-        let why = format!("it is sent {}{through}, and received {}", graph.show(&from), graph.show(&to));
+        let through = if through.is_empty() {
+            String::new()
+        } else {
+            format!(", through \"{}\"", through.join(" "))
+        };
+        let why = format!(
+            "it is sent {}{through}, and received {}",
+            graph.show(&from),
+            graph.show(&to)
+        );
         problems.error_hint(at, Code::Rate, what, why, hint);
     }
 }

@@ -11,26 +11,49 @@ use crate::operator::Timeline;
 use crate::problem::Problems;
 
 /// Fills in the timelines of a network, and reports what does not fit where conduits lead from one model into another.
-pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], problems: &mut Problems) {
+pub(crate) fn of_network(
+    network: &mut Network,
+    models: &[(String, &Model)],
+    problems: &mut Problems,
+) {
     let mut names: Vec<&str> = network.components.iter().map(|c| c.path.as_str()).collect();
     names.push("");
     let mut graph = Graph::new(names);
     for bundle in &network.bundles {
         let (sender, receiver) = network.ends(bundle);
-        let ports = (sender.ports.get(&bundle.sender_port), receiver.ports.get(&bundle.receiver_port));
-        let keeps_step = bundle.pattern.as_ref().is_none_or(|pattern| pattern.keeps_step());
+        let ports = (
+            sender.ports.get(&bundle.sender_port),
+            receiver.ports.get(&bundle.receiver_port),
+        );
+        let keeps_step = bundle
+            .pattern
+            .as_ref()
+            .is_none_or(|pattern| pattern.keeps_step());
         if let (Some(sender_port), Some(receiver_port)) = ports {
             let (sender, receiver) = (bundle.sender.index(), bundle.receiver.index());
             if !keeps_step {
                 graph.couple(sender, receiver, receiver_port);
                 continue;
             }
-            let (filters, through, at) = (bundle.filters.as_slice(), bundle.through_models, bundle.at);
-            graph.links.push(Link { sender, sender_port, receiver, receiver_port, filters, through, at });
+            let (filters, through, at) =
+                (bundle.filters.as_slice(), bundle.through_models, bundle.at);
+            graph.links.push(Link {
+                sender,
+                sender_port,
+                receiver,
+                receiver_port,
+                filters,
+                through,
+                at,
+            });
         }
     }
     for (path, model) in models {
-        let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
+        let prefix = if path.is_empty() {
+            String::new()
+        } else {
+            format!("{path}.")
+        };
         // What is wrong with the declarations was said when the model was checked.
         declare(&mut graph, model, &prefix, &mut Problems::default());
     }
@@ -61,11 +84,16 @@ pub(crate) fn of_network(network: &mut Network, models: &[(String, &Model)], pro
         let whole = if own.is_root() {
             path.clone()
         } else {
-            path.parent().unwrap_or_default().child(format!("{}.{own}", graph.names[*component]))
+            path.parent()
+                .unwrap_or_default()
+                .child(format!("{}.{own}", graph.names[*component]))
         };
         classes.entry(graph.find(part)).or_default().push(whole);
     }
-    let mut matching: Vec<_> = classes.into_values().filter(|class| class.len() > 1).collect();
+    let mut matching: Vec<_> = classes
+        .into_values()
+        .filter(|class| class.len() > 1)
+        .collect();
     matching.sort();
     network.matching_timelines = matching;
     for (component, timeline) in network.components.iter_mut().zip(timelines) {

@@ -15,7 +15,9 @@ pub(super) fn entry_without_colon(lines: &[&str]) -> Option<(u32, String)> {
     };
     let beside = |line: &&&str| {
         let text = line.trim_start();
-        indent(line) == indent(last) && !is_entry(line) && !text.starts_with(['#', '-', '"', '\'', '{', '['])
+        indent(line) == indent(last)
+            && !is_entry(line)
+            && !text.starts_with(['#', '-', '"', '\'', '{', '['])
     };
     let broken = before.iter().rev().take_while(beside).count();
     let at = before.len() - broken;
@@ -28,12 +30,19 @@ pub(crate) fn with_colon(text: &str) -> Option<String> {
     if let Some((key, value)) = text.split_once("->") {
         let (key, value) = (key.trim().trim_end_matches(':').trim_end(), value.trim());
         let whole = !key.is_empty() && !value.is_empty() && !key.contains(char::is_whitespace);
-        return whole.then(|| format!("a conduit has a colon and no arrow: write \"{key}: {value}\""));
+        return whole
+            .then(|| format!("a conduit has a colon and no arrow: write \"{key}: {value}\""));
     }
-    let (key, value) = text.split_once(':').or_else(|| text.split_once(char::is_whitespace))?;
+    let (key, value) = text
+        .split_once(':')
+        .or_else(|| text.split_once(char::is_whitespace))?;
     let (key, value) = (key.trim(), value.trim());
     let whole = !key.is_empty() && !value.is_empty() && !key.contains(char::is_whitespace);
-    let missing = if text.contains(':') { "a blank" } else { "a colon" };
+    let missing = if text.contains(':') {
+        "a blank"
+    } else {
+        "a colon"
+    };
     whole.then(|| format!("{missing} is missing: write \"{key}: {value}\""))
 }
 
@@ -67,7 +76,12 @@ pub(super) fn indentation(lines: &[&str]) -> Option<String> {
     }
     let level = |(line, blanks)| format!("{blanks} as line {line}");
     let levels: Vec<String> = [around, deeper].into_iter().flatten().map(level).collect();
-    deeper.map(|_| format!("it is indented by {own}; indent it by {}", levels.join(", or by ")))
+    deeper.map(|_| {
+        format!(
+            "it is indented by {own}; indent it by {}",
+            levels.join(", or by ")
+        )
+    })
 }
 
 #[cfg(test)]
@@ -82,16 +96,27 @@ mod tests {
     #[test]
     fn a_line_without_its_colon_is_told_and_not_the_one_after_it() {
         let found = |text: &str| entry_without_colon(&text.lines().collect::<Vec<_>>());
-        let missing = |what: &str, line| Some((line, format!("{what} is missing: write \"a.out: b.in\"")));
-        assert_eq!(found("c:\n  a.out:b.in\n  b.out: a.in"), missing("a blank", 2));
-        assert_eq!(found("c:\n  a.out b.in\n  b.out:c.in\n  c.out: a.in"), missing("a colon", 2));
+        let missing =
+            |what: &str, line| Some((line, format!("{what} is missing: write \"a.out: b.in\"")));
+        assert_eq!(
+            found("c:\n  a.out:b.in\n  b.out: a.in"),
+            missing("a blank", 2)
+        );
+        assert_eq!(
+            found("c:\n  a.out b.in\n  b.out:c.in\n  c.out: a.in"),
+            missing("a colon", 2)
+        );
         let arrow = "a conduit has a colon and no arrow: write \"a.out: b.in\"";
         for text in ["a.out -> b.in", "a.out->b.in", "a.out: -> b.in"] {
             assert_eq!(with_colon(text).as_deref(), Some(arrow), "{text}");
         }
-        for text in
-            ["c:\n  a.out: b.in\n  b.out: a.in: c", "c:\n  - x y\n  b: 1", "c:\n  # x y\n  b: 1", "b: 1", ""]
-        {
+        for text in [
+            "c:\n  a.out: b.in\n  b.out: a.in: c",
+            "c:\n  - x y\n  b: 1",
+            "c:\n  # x y\n  b: 1",
+            "b: 1",
+            "",
+        ] {
             assert_eq!(found(text), None, "{text}");
         }
     }
@@ -100,12 +125,18 @@ mod tests {
     fn a_line_between_two_levels_is_told_both() {
         let told = |text: &str| indentation(&text.lines().collect::<Vec<_>>());
         let text = "models:\n  m:\n    components:\n      a: 1\n\n# x\n programs:";
-        assert_eq!(told(text).unwrap(), "it is indented by 1; indent it by 0 as line 1, or by 2 as line 2");
+        assert_eq!(
+            told(text).unwrap(),
+            "it is indented by 1; indent it by 0 as line 1, or by 2 as line 2"
+        );
         assert_eq!(
             told("p:\n   a: 1\n  b: 2").unwrap(),
             "it is indented by 2; indent it by 0 as line 1, or by 3 as line 2"
         );
-        assert_eq!(told("a:\n\tb: 1").unwrap(), "indent with spaces; YAML allows no tabs");
+        assert_eq!(
+            told("a:\n\tb: 1").unwrap(),
+            "indent with spaces; YAML allows no tabs"
+        );
         assert_eq!(told("a: 1\nb: ]"), None);
         assert_eq!(told("a:\n  b: ]"), None);
     }

@@ -56,18 +56,25 @@ impl Line {
 
     /// Who the partner at a place is, for people.
     pub(super) fn partner_name(&self, place: usize) -> String {
-        let partner = self.schedule.partner(place).expect("the place of a partner");
+        let partner = self
+            .schedule
+            .partner(place)
+            .expect("the place of a partner");
         written(&rank_name(&self.peer, partner.rank))
     }
 
     /// Its sending ends to this rank.
     pub(crate) fn outlets_to(&self, peer: &str) -> impl Iterator<Item = &Outlet> {
-        self.port.every_outlet().filter(move |outlet| *outlet.end.peer == *peer)
+        self.port
+            .every_outlet()
+            .filter(move |outlet| *outlet.end.peer == *peer)
     }
 
     /// Its receiving ends from this rank.
     pub(crate) fn inlets_from(&self, peer: &str) -> impl Iterator<Item = &Inlet> {
-        self.port.every_inlet().filter(move |inlet| *inlet.end.peer == *peer)
+        self.port
+            .every_inlet()
+            .filter(move |inlet| *inlet.end.peer == *peer)
     }
 }
 
@@ -81,7 +88,11 @@ impl Inner {
         schedule: Schedule,
     ) -> Result<Arc<Line>> {
         let (name, role, peer) = (between_ranks(&field.name), field.role, &way.peer);
-        let mut line = Port::new(self.process.name(&name), self.ports[field.port.0].operator, true);
+        let mut line = Port::new(
+            self.process.name(&name),
+            self.ports[field.port.0].operator,
+            true,
+        );
         let ((rank, ranks), mut peers) = (self.place_in_ranks(), Vec::new());
         for (place, partner) in schedule.partners().enumerate() {
             let conduit = match role {
@@ -108,7 +119,14 @@ impl Inner {
                 }
                 Role::Receiver => {
                     let inbox = self.process.exchange.inbox(conduit);
-                    line.put_inlet(place, Inlet { end, inbox, limits: ACKNOWLEDGED });
+                    line.put_inlet(
+                        place,
+                        Inlet {
+                            end,
+                            inbox,
+                            limits: ACKNOWLEDGED,
+                        },
+                    );
                 }
             }
         }
@@ -126,7 +144,10 @@ impl Inner {
             exchanges,
             pulled,
         });
-        self.lines.write().expect("never poisoned").push(line.clone());
+        self.lines
+            .write()
+            .expect("never poisoned")
+            .push(line.clone());
         self.process.join_ranks(self, &peers);
         // Its word may have come before this line was there to hear it.
         if self.process.finished(&line.peer) {
@@ -142,13 +163,18 @@ impl Inner {
 
     /// Ends the lines, as the conduits of ports are ended: receivers are told that no more follows, ...
     pub(crate) fn end_lines(&self) -> Result<()> {
-        self.all_lines().iter().try_for_each(|line| self.end_line(line))
+        self.all_lines()
+            .iter()
+            .try_for_each(|line| self.end_line(line))
     }
 
     pub(super) fn end_line(&self, line: &Line) -> Result<()> {
         // A receiver that has left before it could pull has no link, and misses nothing.
         let there = |outlet: &&Outlet| !line.pulled || outlet.end.carrier.get().is_some();
-        line.port.every_outlet().filter(there).try_for_each(|outlet| self.end_stream(outlet))
+        line.port
+            .every_outlet()
+            .filter(there)
+            .try_for_each(|outlet| self.end_stream(outlet))
     }
 
     /// ... and it waits until they hold all, and until the senders have ended theirs.
@@ -176,7 +202,9 @@ impl Inner {
                             written(&inlet.end.peer),
                             line.peer
                         );
-                        return Err(self.by_end_of(Error::new(Kind::CallOrder, text), [&*line.peer]));
+                        return Err(
+                            self.by_end_of(Error::new(Kind::CallOrder, text), [&*line.peer])
+                        );
                     }
                 }
                 Ok(over.then_some(()))
@@ -189,7 +217,9 @@ impl Inner {
     /// A peer takes no more messages.
     pub(crate) fn close_lines(&self, peer: &str) {
         for line in self.all_lines().iter().filter(|line| *line.peer == *peer) {
-            line.port.every_outlet().for_each(|outlet| outlet.window.close());
+            line.port
+                .every_outlet()
+                .for_each(|outlet| outlet.window.close());
         }
     }
 }

@@ -53,17 +53,28 @@ impl Inner {
         let sizes = || arrays.iter().map(|array| array.size);
         let whole = line.schedule.bytes(to, sizes());
         let in_place = match arrays {
-            [one] => line.schedule.in_place(to, one.local, one.size).and_then(|range| one.memory.get(range)),
+            [one] => line
+                .schedule
+                .in_place(to, one.local, one.size)
+                .and_then(|range| one.memory.get(range)),
             _ => None,
         };
         let mut port = line.port.enter()?;
         let exchange = line.exchanges.load(Ordering::Relaxed);
         let outlets = &line.port.outlets[to];
-        let shared =
-            |outlet: &Outlet| outlet.end.carrier.get().is_some_and(|carrier| carrier.medium() == Medium::Shm);
+        let shared = |outlet: &Outlet| {
+            outlet
+                .end
+                .carrier
+                .get()
+                .is_some_and(|carrier| carrier.medium() == Medium::Shm)
+        };
         let shared = outlets.iter().all(shared);
         // A partner that has not yet taken what it was sent before is not about to take this.
-        let mut paced = shared && outlets.iter().all(|outlet| outlet.window.ahead().1 <= AT_ONCE);
+        let mut paced = shared
+            && outlets
+                .iter()
+                .all(|outlet| outlet.window.ahead().1 <= AT_ONCE);
         while *done < whole {
             let end = match *done + AT_ONCE {
                 // No part is much smaller than the others.
@@ -83,11 +94,17 @@ impl Inner {
                     Payload::lent(&packed)
                 }
             };
-            let part = Part { exchange, room: (*done == 0).then_some(whole) };
+            let part = Part {
+                exchange,
+                room: (*done == 0).then_some(whole),
+            };
             let mut sending = Sending::of(&payload, stamps).part(part);
             self.send_along_all(&line.port, outlets, &mut port, &payload, &mut sending)?;
             *done = end;
-            paced = paced && outlets.iter().all(|outlet| self.keep_pace(outlet, whole - *done));
+            paced = paced
+                && outlets
+                    .iter()
+                    .all(|outlet| self.keep_pace(outlet, whole - *done));
         }
         Ok(())
     }
@@ -103,8 +120,14 @@ impl Inner {
         past_caches: bool,
     ) -> Result<Lent> {
         let length = bytes.end - bytes.start;
-        let mut memory = self.process.exchange.loan(length).map_err(crate::filter::no_memory)?;
-        let packing = line.schedule.pack_by(copy_by(past_caches), to, arrays, bytes.start, memory.rest());
+        let mut memory = self
+            .process
+            .exchange
+            .loan(length)
+            .map_err(crate::filter::no_memory)?;
+        let packing =
+            line.schedule
+                .pack_by(copy_by(past_caches), to, arrays, bytes.start, memory.rest());
         packing.map_err(|error| refused(self, &field.name, &error))?;
         Ok(Lent::new(flat(length), memory.finish()))
     }
@@ -113,9 +136,12 @@ impl Inner {
     /// False once the wait has taken as long as copying the rest of the piece takes: the partner does not receive now, and the
     /// sender goes on without it.
     fn keep_pace(&self, outlet: &Outlet, unsent: u64) -> bool {
-        let Some(carrier) = outlet.end.carrier.get() else { return false };
+        let Some(carrier) = outlet.end.carrier.get() else {
+            return false;
+        };
         // The first part has claimed room for all of the piece.
-        let keeps_up = || outlet.window.ahead().1 <= AHEAD.saturating_add(unsent) || outlet.window.closed();
+        let keeps_up =
+            || outlet.window.ahead().1 <= AHEAD.saturating_add(unsent) || outlet.window.closed();
         let mut deadline = None;
         loop {
             let rings = self.bell.rings();
@@ -146,15 +172,20 @@ impl Inner {
         let deadline = deadline.filter(|_| self.ranks.is_none());
         let mut receive = |state: &mut State, come: &mut Come| -> Result<()> {
             let lines = self.lines(field, state, deadline)?;
-            let Some(Some(line)) = lines.first() else { return Ok(()) };
+            let Some(Some(line)) = lines.first() else {
+                return Ok(());
+            };
             let sizes = || field.dtypes.iter().map(|dtype| dtype.size());
             come.0.resize(line.schedule.count(), 0);
             let partners = (0..line.schedule.count()).map(|turn| line.partner(turn));
-            let mut left: VecDeque<usize> =
-                partners.filter(|from| come.0[*from] < line.schedule.bytes(*from, sizes())).collect();
+            let mut left: VecDeque<usize> = partners
+                .filter(|from| come.0[*from] < line.schedule.bytes(*from, sizes()))
+                .collect();
             let copy = copy_by(line.past_caches);
             let mut port = line.port.enter()?;
-            while let Some((from, message)) = self.await_part(line, &mut port, &mut left, deadline)? {
+            while let Some((from, message)) =
+                self.await_part(line, &mut port, &mut left, deadline)?
+            {
                 if message.tag != number as u32 {
                     let text = format!(
                         "field on port '{}': piece {} has come where {number} was to come: were ordinary messages sent on the \
@@ -175,7 +206,9 @@ impl Inner {
                     return Err(Error::new(Kind::CallOrder, text));
                 }
                 if let Some(arrays) = arrays.as_deref_mut() {
-                    let unpacked = line.schedule.unpack_by(copy, from, come.0[from], message.bytes(), arrays);
+                    let unpacked =
+                        line.schedule
+                            .unpack_by(copy, from, come.0[from], message.bytes(), arrays);
                     unpacked.map_err(|error| refused(self, &field.name, &error))?;
                 }
                 come.0[from] += message.bytes().len() as u64;
@@ -198,7 +231,10 @@ impl Inner {
         state.into = None;
         let goes_on = |error: &Error| error.is_unfinished() || error.kind == Kind::Timeout;
         if received.as_ref().is_err_and(goes_on) {
-            state.into = arrays.as_deref().filter(|_| come.0.iter().any(|bytes| *bytes > 0)).map(places);
+            state.into = arrays
+                .as_deref()
+                .filter(|_| come.0.iter().any(|bytes| *bytes > 0))
+                .map(places);
             state.receiving = Some((header.clone(), come));
         }
         received
@@ -212,10 +248,15 @@ impl Inner {
         left: &mut VecDeque<usize>,
         deadline: Option<Instant>,
     ) -> Result<Option<(usize, Message)>> {
-        let Some(&first) = left.front() else { return Ok(None) };
+        let Some(&first) = left.front() else {
+            return Ok(None);
+        };
         if left.len() == 1 {
             let patience = Patience::until(deadline);
-            return Ok(Some((first, self.await_at(&line.port, first, &mut port.inlets[first], patience)?)));
+            return Ok(Some((
+                first,
+                self.await_at(&line.port, first, &mut port.inlets[first], patience)?,
+            )));
         }
         let (turn, message) = self.await_any_at(&line.port, left, &mut port.inlets, deadline)?;
         left.rotate_left(turn);
@@ -229,5 +270,10 @@ fn copy_by(past_caches: bool) -> CopyBytes {
 
 /// So many bytes.
 fn flat(length: u64) -> Layout {
-    Layout { dtype: Dtype::UInt8, order: Order::C, shape: Shape::from_slice(&[length]), names: Vec::new() }
+    Layout {
+        dtype: Dtype::UInt8,
+        order: Order::C,
+        shape: Shape::from_slice(&[length]),
+        names: Vec::new(),
+    }
 }

@@ -56,7 +56,10 @@ pub(crate) struct Version {
 
 impl Version {
     fn bytes(&self) -> u64 {
-        self.pieces.iter().map(|piece| piece.bytes().len() as u64).sum()
+        self.pieces
+            .iter()
+            .map(|piece| piece.bytes().len() as u64)
+            .sum()
     }
 }
 
@@ -75,7 +78,12 @@ pub(crate) enum Action {
 impl Pull {
     pub(crate) fn new(cache: Cache, rank: u32) -> Self {
         let chooser = (rank == 0).then(|| Chooser::new(cache));
-        Pull { chooser, keeper: Keeper::default(), versions: cache.versions as usize, actions: Vec::new() }
+        Pull {
+            chooser,
+            keeper: Keeper::default(),
+            versions: cache.versions as usize,
+            actions: Vec::new(),
+        }
     }
 
     /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep some more than that, since it gives up
@@ -129,7 +137,10 @@ impl Pull {
     /// How many versions of rank 0 wait to be taken, and the bytes of its part of them.
     fn untaken(&self) -> (u64, u64) {
         let count = self.chooser.as_ref().map_or(0, Chooser::untaken);
-        (count, self.keeper.parts().map(|version| version.bytes()).sum())
+        (
+            count,
+            self.keeper.parts().map(|version| version.bytes()).sum(),
+        )
     }
 
     /// Rank 0 gives up all versions.
@@ -169,10 +180,16 @@ impl Pull {
         for decision in decisions {
             match decision {
                 Decision::Announce { question, version } => {
-                    let version = self.keeper.part(version).expect("rank 0 decides by what it has").clone();
+                    let version = self
+                        .keeper
+                        .part(version)
+                        .expect("rank 0 decides by what it has")
+                        .clone();
                     self.actions.push(Action::Announce(question, version));
                 }
-                Decision::Refuse { question, why } => self.actions.push(Action::Refuse(question, why)),
+                Decision::Refuse { question, why } => {
+                    self.actions.push(Action::Refuse(question, why))
+                }
                 Decision::Order(order) => self.obey(order),
             }
         }
@@ -207,7 +224,8 @@ pub(super) struct Answer {
 
 impl Answer {
     fn encode(&self) -> Vec<u8> {
-        let mut said: Vec<Value<&[u8]>> = vec![Value::Text(TEXT.into()), Value::Int(self.question as i64)];
+        let mut said: Vec<Value<&[u8]>> =
+            vec![Value::Text(TEXT.into()), Value::Int(self.question as i64)];
         if let Some((kind, why)) = &self.refusal {
             said.extend([Value::Text(why.clone()), Value::Int(*kind as i64)]);
         }
@@ -220,7 +238,9 @@ impl Answer {
         if !announces_field(message) {
             return None;
         }
-        let Value::List(said) = message.structure() else { return None };
+        let Value::List(said) = message.structure() else {
+            return None;
+        };
         match &said[..] {
             [Value::Text(text), Value::Int(question), why @ ..] if text == TEXT => {
                 let refusal = match why {
@@ -230,7 +250,10 @@ impl Answer {
                     }
                     _ => return None,
                 };
-                Some(Answer { question: *question as u64, refusal })
+                Some(Answer {
+                    question: *question as u64,
+                    refusal,
+                })
             }
             _ => None,
         }
@@ -265,20 +288,43 @@ impl Inner {
     pub(crate) fn carry_out(&self, conduit: ConduitId, action: Action) {
         match action {
             Action::Announce(question, version) => {
-                self.answer(conduit, Answer { question, refusal: None }, version.stamps);
+                self.answer(
+                    conduit,
+                    Answer {
+                        question,
+                        refusal: None,
+                    },
+                    version.stamps,
+                );
             }
             Action::Refuse(question, why) => {
                 let (Refusal::Evicted { at, .. }
                 | Refusal::TooEarly { at, .. }
                 | Refusal::TooLate { at, .. }) = why;
-                self.answer(conduit, Answer { question, refusal: Some(refusal(why)) }, (at, None));
+                self.answer(
+                    conduit,
+                    Answer {
+                        question,
+                        refusal: Some(refusal(why)),
+                    },
+                    (at, None),
+                );
             }
             Action::Serve(version) => {
                 let exchange = version.line.exchanges.fetch_add(1, Ordering::Relaxed);
                 for (outlet, piece) in version.line.port.every_outlet().zip(&version.pieces) {
                     let content = Content::Array(piece.layout().clone());
-                    let meta = Meta { content, ..Meta::default() };
-                    self.post(outlet, exchange, meta, piece.memory().clone(), version.stamps);
+                    let meta = Meta {
+                        content,
+                        ..Meta::default()
+                    };
+                    self.post(
+                        outlet,
+                        exchange,
+                        meta,
+                        piece.memory().clone(),
+                        version.stamps,
+                    );
                 }
             }
             Action::PassOn(_) => {}
@@ -286,10 +332,16 @@ impl Inner {
     }
 
     fn answer(&self, conduit: ConduitId, answer: Answer, stamps: (f64, Option<f64>)) {
-        let Some(outlet) = self.outlet_of(conduit) else { return };
+        let Some(outlet) = self.outlet_of(conduit) else {
+            return;
+        };
         match Buffer::gather(&[IoSlice::new(&answer.encode())]) {
             Ok(body) => {
-                let meta = Meta { content: Content::Structure, field: true, ..Meta::default() };
+                let meta = Meta {
+                    content: Content::Structure,
+                    field: true,
+                    ..Meta::default()
+                };
                 self.post(outlet, 0, meta, Arc::new(body), stamps);
             }
             Err(why) => self.fail(&crate::filter::no_memory(why)),
@@ -297,12 +349,30 @@ impl Inner {
     }
 
     /// Sends along a conduit without waiting. Who asked holds it; if that one is gone nobody misses it.
-    fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: Arc<Buffer>, stamps: (f64, Option<f64>)) {
-        let Some(carrier) = outlet.end.carrier.get() else { return };
-        let Some(sequence) = outlet.window.claim_place() else { return };
+    fn post(
+        &self,
+        outlet: &Outlet,
+        tag: u32,
+        meta: Meta,
+        body: Arc<Buffer>,
+        stamps: (f64, Option<f64>),
+    ) {
+        let Some(carrier) = outlet.end.carrier.get() else {
+            return;
+        };
+        let Some(sequence) = outlet.window.claim_place() else {
+            return;
+        };
         let meta = Arc::new(meta);
         let parts = [IoSlice::new(&body)];
-        let outgoing = Outgoing::new(Head { tag, ..head(outlet, sequence, stamps) }, &meta, &parts);
+        let outgoing = Outgoing::new(
+            Head {
+                tag,
+                ..head(outlet, sequence, stamps)
+            },
+            &meta,
+            &parts,
+        );
         outgoing.share(body.clone());
         match carrier.post(&outgoing) {
             Ok(sent) => outlet.end.meter.count(outgoing.length(), sent.copied),
@@ -333,7 +403,10 @@ impl Inner {
             given_up || self.process.finished(&way.peer)
         };
         let there = || {
-            for outlet in outlets.iter().filter(|outlet| outlet.end.carrier.get().is_none()) {
+            for outlet in outlets
+                .iter()
+                .filter(|outlet| outlet.end.carrier.get().is_none())
+            {
                 match self.reachable(&outlet.end) {
                     _ if is_over() => {}
                     // It may have left; then that will be told.
@@ -366,10 +439,25 @@ impl Inner {
         }
         let partners = 0..line.schedule.count();
         let sizes = || arrays.iter().map(|array| array.size);
-        let whole = |to| self.pack(field, line, to, arrays, 0..line.schedule.bytes(to, sizes()), false);
+        let whole = |to| {
+            self.pack(
+                field,
+                line,
+                to,
+                arrays,
+                0..line.schedule.bytes(to, sizes()),
+                false,
+            )
+        };
         let pieces = partners.map(whole).collect::<Result<_>>()?;
-        let version = Version { line: line.clone(), pieces, stamps };
-        self.process.change(&self.name, way.conduit, |meeting| meeting.pull(|pull| pull.produce(version)));
+        let version = Version {
+            line: line.clone(),
+            pieces,
+            stamps,
+        };
+        self.process.change(&self.name, way.conduit, |meeting| {
+            meeting.pull(|pull| pull.produce(version))
+        });
         Ok(())
     }
 
@@ -399,7 +487,10 @@ impl Instance {
         if at.is_some_and(f64::is_nan) {
             return Err(Error::new(
                 Kind::Usage,
-                format!("field on port '{}': the time asked for is no number", field.name),
+                format!(
+                    "field on port '{}': the time asked for is no number",
+                    field.name
+                ),
             ));
         }
         // A question that an earlier call has asked in vain is not asked again.
@@ -417,13 +508,18 @@ impl Instance {
                         if *told < number {
                             inner.meet(field, way, deadline)?;
                             let question = Word::Ask(Question { number, at });
-                            inner.process.change(&inner.name, way.conduit, |meeting| meeting.say(question));
+                            inner
+                                .process
+                                .change(&inner.name, way.conduit, |meeting| meeting.say(question));
                             *told = number;
                         }
                         Ok(Patience::until(deadline))
                     };
                     let fits = |message: &Message| field.is_answer(message);
-                    (self.receive_begun((field.port, None), at, ask, fits)?, Come::default())
+                    (
+                        self.receive_begun((field.port, None), at, ask, fits)?,
+                        Come::default(),
+                    )
                 }
             };
             let answer = Answer::of(&header).expect("`is_answer` has seen it");
@@ -446,7 +542,9 @@ impl Instance {
             if !late {
                 state.asking.open = None;
                 if inner.leads() {
-                    inner.process.change(&inner.name, way.conduit, |meeting| meeting.say(Word::Took(number)));
+                    inner.process.change(&inner.name, way.conduit, |meeting| {
+                        meeting.say(Word::Took(number))
+                    });
                 }
                 return Ok(Stamps::of(&header));
             }
@@ -459,8 +557,13 @@ impl Inner {
     /// The conduits of its fields that are pulled, in this role.
     pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
         let fields = self.fields.read().expect("never poisoned");
-        let ways = fields.iter().filter(|field| field.role == role).flat_map(|field| &field.ways);
-        ways.filter(|way| way.pattern.cache().is_some()).map(|way| way.conduit).collect()
+        let ways = fields
+            .iter()
+            .filter(|field| field.role == role)
+            .flat_map(|field| &field.ways);
+        ways.filter(|way| way.pattern.cache().is_some())
+            .map(|way| way.conduit)
+            .collect()
     }
 
     /// Tells senders that no version is asked for any more, and takes none that is on its way.
@@ -472,7 +575,9 @@ impl Inner {
         }
         let lines = self.all_lines();
         let pulled = lines.iter().filter(|line| line.pulled);
-        pulled.flat_map(|line| line.port.every_inlet()).for_each(|inlet| inlet.inbox.discard());
+        pulled
+            .flat_map(|line| line.port.every_inlet())
+            .for_each(|inlet| inlet.inbox.discard());
     }
 
     /// Waits until receivers have taken the last version, or take no more, and ends their conduits.
@@ -480,7 +585,8 @@ impl Inner {
         let mut open = self.pulled(Role::Sender);
         if self.leads() {
             for conduit in &open {
-                self.process.change(&self.name, *conduit, |meeting| meeting.pull(Pull::close));
+                self.process
+                    .change(&self.name, *conduit, |meeting| meeting.pull(Pull::close));
             }
         }
         while !open.is_empty() {
@@ -507,11 +613,22 @@ impl Inner {
 
     /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps; it keeps no others.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
-        if let Some((ours, theirs)) = self.process.pull(&self.name, conduit, Pull::differs).flatten() {
-            let error = |field: Arc<Field>| field.unequal((self.place_in_ranks().0, ours), (0, theirs));
+        if let Some((ours, theirs)) = self
+            .process
+            .pull(&self.name, conduit, Pull::differs)
+            .flatten()
+        {
+            let error =
+                |field: Arc<Field>| field.unequal((self.place_in_ranks().0, ours), (0, theirs));
             return self.field_by(conduit).map(error).map_or(Ok(None), Err);
         }
-        let over = |pull: &Pull| if self.leads() { pull.is_settled() } else { pull.is_over() };
+        let over = |pull: &Pull| {
+            if self.leads() {
+                pull.is_settled()
+            } else {
+                pull.is_over()
+            }
+        };
         let mut taken = self.process.pull(&self.name, conduit, over).unwrap_or(true);
         if let Some(outlet) = self.outlet_of(conduit).filter(|_| !taken) {
             taken = outlet.window.closed();
@@ -531,15 +648,30 @@ impl Inner {
             steps,
             if steps == 1 { "send" } else { "sends" }
         );
-        let peers = field.ways.iter().map(|way| instance_of(&way.peer).to_owned()).collect();
-        let (instance, port) = (self.name.clone(), Some(format!("{}.{}", self.name, field.name)));
-        self.tell(&ToManager::Missed { instance, peers, port, text: self.as_rank(&text) });
+        let peers = field
+            .ways
+            .iter()
+            .map(|way| instance_of(&way.peer).to_owned())
+            .collect();
+        let (instance, port) = (
+            self.name.clone(),
+            Some(format!("{}.{}", self.name, field.name)),
+        );
+        self.tell(&ToManager::Missed {
+            instance,
+            peers,
+            port,
+            text: self.as_rank(&text),
+        });
     }
 
     /// Gives up all versions for a receiver, and tells it that no more follows.
     fn end_versions(&self, conduit: ConduitId) -> Result<()> {
-        let Some(outlet) = self.outlet_of(conduit) else { return Ok(()) };
-        self.process.change(&self.name, conduit, |meeting| meeting.pull(Pull::end));
+        let Some(outlet) = self.outlet_of(conduit) else {
+            return Ok(());
+        };
+        self.process
+            .change(&self.name, conduit, |meeting| meeting.pull(Pull::end));
         self.end_stream(outlet)
     }
 }
@@ -556,8 +688,10 @@ impl Instance {
         let field = inner.field(field);
         let state = field.enter()?;
         if field.role == Role::Receiver {
-            let text =
-                format!("field on port '{}': it is received here; its sender withdraws it", field.name);
+            let text = format!(
+                "field on port '{}': it is received here; its sender withdraws it",
+                field.name
+            );
             return Err(Error::new(Kind::Usage, text));
         }
         if !field.withdrawn.swap(true, Ordering::Relaxed) && inner.leads() {
@@ -565,21 +699,40 @@ impl Instance {
         }
         let end_lines = |pulled: bool| {
             let lines = state.lines.iter().flat_map(|lines| lines.iter().flatten());
-            lines.filter(|line| line.pulled == pulled).try_for_each(|line| inner.end_line(line))
+            lines
+                .filter(|line| line.pulled == pulled)
+                .try_for_each(|line| inner.end_line(line))
         };
         // At once: a receiver that waits for a piece of this rank learns from it that none comes.
         end_lines(false)?;
-        let pulled: Vec<ConduitId> =
-            field.ways.iter().filter(|way| way.pattern.cache().is_some()).map(|way| way.conduit).collect();
+        let pulled: Vec<ConduitId> = field
+            .ways
+            .iter()
+            .filter(|way| way.pattern.cache().is_some())
+            .map(|way| way.conduit)
+            .collect();
         let end = || {
-            field.ways.iter().try_for_each(|way| match way.pattern.cache() {
-                Some(_) => inner.end_versions(way.conduit),
-                None => inner.outlet_of(way.conduit).map_or(Ok(()), |outlet| inner.end_stream(outlet)),
-            })
+            field
+                .ways
+                .iter()
+                .try_for_each(|way| match way.pattern.cache() {
+                    Some(_) => inner.end_versions(way.conduit),
+                    None => inner
+                        .outlet_of(way.conduit)
+                        .map_or(Ok(()), |outlet| inner.end_stream(outlet)),
+                })
         };
         // What is to be sent of versions that rank 0 has decided on goes first, if this rank has them.
-        let unequal = || pulled.iter().try_for_each(|conduit| inner.is_taken(*conduit).map(drop));
-        inner.act_together(&format!("withdraw of the field on port '{}'", field.name), end, unequal)?;
+        let unequal = || {
+            pulled
+                .iter()
+                .try_for_each(|conduit| inner.is_taken(*conduit).map(drop))
+        };
+        inner.act_together(
+            &format!("withdraw of the field on port '{}'", field.name),
+            end,
+            unequal,
+        )?;
         for conduit in pulled.iter().filter(|_| !inner.leads()) {
             inner.wait(None, None, None, Vec::new, || inner.is_taken(*conduit))?;
         }

@@ -13,7 +13,9 @@
 
 use std::collections::VecDeque;
 
-use titin_array::{Answer, Directory, Entries, Error, Exchange, Parts, Register, Role, Schedule, Wants};
+use titin_array::{
+    Answer, Directory, Entries, Error, Exchange, Parts, Register, Role, Schedule, Wants,
+};
 use titin_wire::ranks::{children, parent};
 
 use super::Word;
@@ -77,7 +79,12 @@ enum Stage {
 
 impl Setup {
     /// Begins; the first letters are to be taken.
-    pub(crate) fn begin(exchange: Exchange, parts: Parts, role: Role, rank: u32) -> Result<Self, Error> {
+    pub(crate) fn begin(
+        exchange: Exchange,
+        parts: Parts,
+        role: Role,
+        rank: u32,
+    ) -> Result<Self, Error> {
         let senders = exchange.from().decomposition.ranks();
         let ranks = match role {
             Role::Sender => senders,
@@ -129,8 +136,13 @@ impl Setup {
         self.early.push_back(envelope);
         loop {
             // One by one, as each may bring the next stage.
-            let place = self.early.iter().position(|envelope| self.is_time_for(&envelope.letter));
-            let Some(envelope) = place.and_then(|place| self.early.remove(place)) else { return Ok(()) };
+            let place = self
+                .early
+                .iter()
+                .position(|envelope| self.is_time_for(&envelope.letter));
+            let Some(envelope) = place.and_then(|place| self.early.remove(place)) else {
+                return Ok(());
+            };
             self.read(envelope)?;
         }
     }
@@ -138,8 +150,14 @@ impl Setup {
     fn is_time_for(&self, letter: &Letter) -> bool {
         match (&self.stage, letter) {
             (Stage::Over, _) => false,
-            (Stage::Entering(_), Letter::Enter(_) | Letter::Acknowledge | Letter::Done | Letter::Go) => true,
-            (Stage::Serving(_), Letter::Ask(_) | Letter::Want(_) | Letter::Complete | Letter::Go) => true,
+            (
+                Stage::Entering(_),
+                Letter::Enter(_) | Letter::Acknowledge | Letter::Done | Letter::Go,
+            ) => true,
+            (
+                Stage::Serving(_),
+                Letter::Ask(_) | Letter::Want(_) | Letter::Complete | Letter::Go,
+            ) => true,
             (Stage::Asking(_), Letter::Answer(_)) => true,
             (Stage::Asking(_) | Stage::Wanting, Letter::Acknowledge | Letter::Done) => true,
             _ => false,
@@ -190,17 +208,24 @@ impl Setup {
         let entries = self.exchange.entries(self.rank, &self.parts, &map)?;
         self.stage = Stage::Entering(Register::new(self.exchange.clone()));
         self.unanswered = entries.len();
-        entries.into_iter().for_each(|(rank, entries)| self.send(true, rank, Letter::Enter(entries)));
+        entries
+            .into_iter()
+            .for_each(|(rank, entries)| self.send(true, rank, Letter::Enter(entries)));
         self.go_on_if_done()
     }
 
     fn ask(&mut self) -> Result<(), Error> {
         let queries = match self.exchange.needs_directory() {
-            true => self.exchange.queries(self.rank, &self.parts, &self.exchange.map(self.senders))?,
+            true => {
+                self.exchange
+                    .queries(self.rank, &self.parts, &self.exchange.map(self.senders))?
+            }
             false => Vec::new(),
         };
         self.stage = Stage::Asking(queries.len());
-        queries.into_iter().for_each(|(rank, asked)| self.send(true, rank, Letter::Ask(asked)));
+        queries
+            .into_iter()
+            .for_each(|(rank, asked)| self.send(true, rank, Letter::Ask(asked)));
         self.want_if_answered()
     }
 
@@ -213,7 +238,9 @@ impl Setup {
         self.stage = Stage::Wanting;
         self.schedule = Some(schedule);
         self.unanswered = wants.len();
-        wants.into_iter().for_each(|(rank, wants)| self.send(true, rank, Letter::Want(wants)));
+        wants
+            .into_iter()
+            .for_each(|(rank, wants)| self.send(true, rank, Letter::Want(wants)));
         self.go_on_if_done()
     }
 
@@ -251,7 +278,11 @@ impl Setup {
     }
 
     fn send(&mut self, of_sender: bool, rank: u32, letter: Letter) {
-        self.out.push(Envelope { of_sender, rank, letter });
+        self.out.push(Envelope {
+            of_sender,
+            rank,
+            letter,
+        });
     }
 }
 
@@ -264,30 +295,52 @@ mod tests {
     /// A row of the array for each rank, dealt out by `owner`.
     fn rows(owner: impl Fn(u64) -> u32, count: u64, rank: u32) -> Parts {
         let mine = (0..count).filter(|row| owner(*row) == rank);
-        Parts::Boxes(mine.map(|row| Region::new(&[row, 0], &[row + 1, 8]).unwrap()).collect())
+        Parts::Boxes(
+            mine.map(|row| Region::new(&[row, 0], &[row + 1, 8]).unwrap())
+                .collect(),
+        )
     }
 
     /// Has all ranks of both sides find their schedules; letters are delivered in an order that a number chooses.
-    fn play(exchange: &Exchange, parts: impl Fn(Role, u32) -> Parts, mut order: u64) -> [Vec<Setup>; 2] {
+    fn play(
+        exchange: &Exchange,
+        parts: impl Fn(Role, u32) -> Parts,
+        mut order: u64,
+    ) -> [Vec<Setup>; 2] {
         let roles = [Role::Sender, Role::Receiver];
         let ranks = [exchange.from(), exchange.to()].map(|side| side.decomposition.ranks());
-        let begin = |role: Role, rank| Setup::begin(exchange.clone(), parts(role, rank), role, rank).unwrap();
-        let mut setups =
-            [0, 1].map(|side| (0..ranks[side]).map(|rank| begin(roles[side], rank)).collect::<Vec<_>>());
+        let begin = |role: Role, rank| {
+            Setup::begin(exchange.clone(), parts(role, rank), role, rank).unwrap()
+        };
+        let mut setups = [0, 1].map(|side| {
+            (0..ranks[side])
+                .map(|rank| begin(roles[side], rank))
+                .collect::<Vec<_>>()
+        });
         let mut mail: Vec<(usize, u32, Envelope)> = Vec::new();
         loop {
             for side in [0, 1] {
                 for rank in 0..ranks[side] {
                     for envelope in setups[side][rank as usize].take() {
                         let to = usize::from(!envelope.of_sender);
-                        mail.push((to, envelope.rank, Envelope { of_sender: side == 0, rank, ..envelope }));
+                        mail.push((
+                            to,
+                            envelope.rank,
+                            Envelope {
+                                of_sender: side == 0,
+                                rank,
+                                ..envelope
+                            },
+                        ));
                     }
                 }
             }
             if mail.is_empty() {
                 return setups;
             }
-            order = order.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            order = order
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             let (side, rank, envelope) = mail.swap_remove((order >> 33) as usize % mail.len());
             setups[side][rank as usize].receive(envelope).unwrap();
         }
@@ -298,9 +351,12 @@ mod tests {
         let shape = [40, 8];
         let boxes = |ranks| Side::new(Decomposition::boxes(&shape, ranks).unwrap());
         let block = |ranks| Side::new(Decomposition::block(&shape, &[1, ranks]).unwrap());
-        for (from, to) in
-            [(boxes(5), boxes(3)), (boxes(40), block(4)), (block(4), boxes(36)), (boxes(1), boxes(1))]
-        {
+        for (from, to) in [
+            (boxes(5), boxes(3)),
+            (boxes(40), block(4)),
+            (block(4), boxes(36)),
+            (boxes(1), boxes(1)),
+        ] {
             let (senders, receivers) = (from.decomposition.ranks(), to.decomposition.ranks());
             let exchange = Exchange::new(from, to).unwrap();
             let parts = |role: Role, rank| match role {
@@ -315,7 +371,10 @@ mod tests {
             for order in 0..20 {
                 let [sending, receiving] = play(&exchange, parts, order);
                 let elements = |setups: &[Setup]| -> u64 {
-                    setups.iter().map(|setup| setup.schedule().expect("all have one").elements()).sum()
+                    setups
+                        .iter()
+                        .map(|setup| setup.schedule().expect("all have one").elements())
+                        .sum()
                 };
                 assert_eq!((elements(&sending), elements(&receiving)), (320, 320));
                 for (rank, setup) in (0..).zip(&sending) {
@@ -343,11 +402,25 @@ mod tests {
             let (to_all, asked) = (sender.take(), receiver.take());
             assert!(!to_all.is_empty() || !asked.is_empty(), "a gap is found");
             for envelope in to_all {
-                let to = if envelope.of_sender { &mut sender } else { &mut receiver };
-                problem = problem.or(to.receive(Envelope { of_sender: true, ..envelope }).err());
+                let to = if envelope.of_sender {
+                    &mut sender
+                } else {
+                    &mut receiver
+                };
+                problem = problem.or(to
+                    .receive(Envelope {
+                        of_sender: true,
+                        ..envelope
+                    })
+                    .err());
             }
             for envelope in asked {
-                problem = problem.or(sender.receive(Envelope { of_sender: false, ..envelope }).err());
+                problem = problem.or(sender
+                    .receive(Envelope {
+                        of_sender: false,
+                        ..envelope
+                    })
+                    .err());
             }
         }
         assert!(matches!(problem, Some(Error::Gap(_))), "{problem:?}");
@@ -358,11 +431,22 @@ mod tests {
         let mut problem = None;
         while problem.is_none() {
             let (first, second) = (one.take(), other.take());
-            assert!(!first.is_empty() || !second.is_empty(), "an overlap is found");
+            assert!(
+                !first.is_empty() || !second.is_empty(),
+                "an overlap is found"
+            );
             for (from, envelopes) in [(0, first), (1, second)] {
                 for envelope in envelopes {
-                    let to = if envelope.rank == 0 { &mut one } else { &mut other };
-                    let envelope = Envelope { of_sender: true, rank: from, ..envelope };
+                    let to = if envelope.rank == 0 {
+                        &mut one
+                    } else {
+                        &mut other
+                    };
+                    let envelope = Envelope {
+                        of_sender: true,
+                        rank: from,
+                        ..envelope
+                    };
                     problem = problem.or(to.receive(envelope).err());
                 }
             }

@@ -142,13 +142,20 @@ impl Chooser {
         if self.produced == 1 {
             self.first = timestamp;
         }
-        self.versions.push_back(Stamped { number: self.produced, timestamp, next });
+        self.versions.push_back(Stamped {
+            number: self.produced,
+            timestamp,
+            next,
+        });
         // What it tells of a question that waited comes before it takes the place of another version.
         let mut decisions = self.answer();
         let mut given_up = None;
         while self.is_too_many() {
             self.versions.pop_front();
-            given_up = self.versions.front().map(|oldest| Decision::Order(Order::GiveUp(oldest.number)));
+            given_up = self
+                .versions
+                .front()
+                .map(|oldest| Decision::Order(Order::GiveUp(oldest.number)));
         }
         decisions.extend(given_up);
         decisions
@@ -219,7 +226,10 @@ impl Chooser {
 
     /// How many versions are kept that were not taken.
     pub(crate) fn untaken(&self) -> u64 {
-        self.versions.iter().filter(|version| version.number > self.taken).count() as u64
+        self.versions
+            .iter()
+            .filter(|version| version.number > self.taken)
+            .count() as u64
     }
 
     /// The receiver takes no more, or is to get no more.
@@ -233,42 +243,74 @@ impl Chooser {
 
     /// Answers the question, if it is one and can be answered yet.
     fn answer(&mut self) -> Vec<Decision> {
-        let Some(question) = self.question.filter(|_| !self.over) else { return Vec::new() };
-        let Some(latest) = self.versions.back().copied() else { return Vec::new() };
+        let Some(question) = self.question.filter(|_| !self.over) else {
+            return Vec::new();
+        };
+        let Some(latest) = self.versions.back().copied() else {
+            return Vec::new();
+        };
         let chosen = match question.at {
             None => Ok(latest),
             // Until that time is passed there may be a later one at or before it.
             Some(at) if !self.has_passed(&latest, at) => return Vec::new(),
             Some(at) => {
-                let found = self.versions.iter().rfind(|version| version.timestamp <= at).copied();
+                let found = self
+                    .versions
+                    .iter()
+                    .rfind(|version| version.timestamp <= at)
+                    .copied();
                 found.ok_or_else(|| match at < self.first {
-                    true => Refusal::TooEarly { at, first: self.first },
-                    false => Refusal::Evicted { at, oldest: self.versions[0].timestamp },
+                    true => Refusal::TooEarly {
+                        at,
+                        first: self.first,
+                    },
+                    false => Refusal::Evicted {
+                        at,
+                        oldest: self.versions[0].timestamp,
+                    },
                 })
             }
         };
         // The last version serves all times before the one that was to follow.
         let end = latest.next.unwrap_or(latest.timestamp);
-        let beyond = question.at.is_none_or(|at| at > latest.timestamp && at >= end);
+        let beyond = question
+            .at
+            .is_none_or(|at| at > latest.timestamp && at >= end);
         if self.complete && beyond && self.has_last() && (self.closing || question.at.is_some()) {
             self.exhausted = true;
             // It hears that no more follows as the conduit ends, or, where the sender goes on, now.
-            let Some(at) = question.at.filter(|_| !self.closing) else { return Vec::new() };
+            let Some(at) = question.at.filter(|_| !self.closing) else {
+                return Vec::new();
+            };
             self.question = None;
-            let why = Refusal::TooLate { at, last: latest.timestamp };
-            return vec![Decision::Refuse { question: question.number, why }];
+            let why = Refusal::TooLate {
+                at,
+                last: latest.timestamp,
+            };
+            return vec![Decision::Refuse {
+                question: question.number,
+                why,
+            }];
         }
         self.question = None;
         match chosen {
-            Ok(Stamped { number: version, .. }) => {
+            Ok(Stamped {
+                number: version, ..
+            }) => {
                 if version >= self.taken {
                     (self.taken, self.announced) = (version, question.number);
                     self.by_time = question.at.is_some();
                 }
-                let announced = Decision::Announce { question: question.number, version };
+                let announced = Decision::Announce {
+                    question: question.number,
+                    version,
+                };
                 vec![announced, Decision::Order(Order::Serve(version))]
             }
-            Err(why) => vec![Decision::Refuse { question: question.number, why }],
+            Err(why) => vec![Decision::Refuse {
+                question: question.number,
+                why,
+            }],
         }
     }
 
@@ -329,7 +371,11 @@ impl<P> Keeper<P> {
                 Order::Serve(version) if version > self.produced => return None,
                 Order::GiveUp(before) => {
                     self.first = self.first.max(before);
-                    while self.parts.front().is_some_and(|(number, _)| *number < before) {
+                    while self
+                        .parts
+                        .front()
+                        .is_some_and(|(number, _)| *number < before)
+                    {
                         self.parts.pop_front();
                     }
                 }
@@ -354,7 +400,10 @@ impl<P> Keeper<P> {
     pub(crate) fn differs(&self) -> Option<(u64, String)> {
         let theirs = match self.orders.front() {
             Some(Order::Serve(version)) => Some(format!("at least {version}")),
-            _ => self.total.filter(|total| *total != self.produced).map(|total| total.to_string()),
+            _ => self
+                .total
+                .filter(|total| *total != self.produced)
+                .map(|total| total.to_string()),
         };
         theirs.map(|theirs| (self.produced, theirs))
     }
@@ -395,11 +444,17 @@ mod tests {
     }
 
     fn at(number: u64, at: f64) -> Question {
-        Question { number, at: Some(at) }
+        Question {
+            number,
+            at: Some(at),
+        }
     }
 
     fn serves(question: u64, version: u64) -> Vec<Decision> {
-        vec![Decision::Announce { question, version }, Decision::Order(Order::Serve(version))]
+        vec![
+            Decision::Announce { question, version },
+            Decision::Order(Order::Serve(version)),
+        ]
     }
 
     fn refused(question: u64, why: Refusal) -> Vec<Decision> {
@@ -414,7 +469,11 @@ mod tests {
         chooser.produce(1.0, None);
         chooser.produce(2.0, None);
         assert_eq!(chooser.ask(latest(2)), serves(2, 3));
-        assert_eq!(chooser.ask(latest(3)), serves(3, 3), "the same again: nothing newer is there");
+        assert_eq!(
+            chooser.ask(latest(3)),
+            serves(3, 3),
+            "the same again: nothing newer is there"
+        );
     }
 
     #[test]
@@ -427,7 +486,16 @@ mod tests {
             assert_eq!(decisions.len(), usize::from(step > 1), "{decisions:?}");
             assert!(step < 2 || decisions == [Decision::Order(Order::GiveUp(oldest))]);
         }
-        assert_eq!(chooser.ask(at(1, 1.5)), refused(1, Refusal::Evicted { at: 1.5, oldest: 3.0 }));
+        assert_eq!(
+            chooser.ask(at(1, 1.5)),
+            refused(
+                1,
+                Refusal::Evicted {
+                    at: 1.5,
+                    oldest: 3.0
+                }
+            )
+        );
         assert_eq!(chooser.ask(at(2, 3.5)), serves(2, 4));
     }
 
@@ -436,14 +504,31 @@ mod tests {
         let mut chooser = chooser(4, Full::Evict);
         assert_eq!(chooser.ask(at(1, 1.0)), []);
         assert_eq!(chooser.produce(0.0, None), [], "there may be a better one");
-        assert_eq!(chooser.produce(0.5, Some(1.5)), serves(1, 2), "there is none");
+        assert_eq!(
+            chooser.produce(0.5, Some(1.5)),
+            serves(1, 2),
+            "there is none"
+        );
         assert_eq!(chooser.ask(at(2, 1.5)), []);
         assert_eq!(chooser.produce(1.5, None), serves(2, 3));
         chooser.took(2);
         assert_eq!(chooser.ask(at(3, 9.0)), []);
-        assert_eq!(chooser.close(), [Decision::Order(Order::Complete(3))], "it has the last one");
+        assert_eq!(
+            chooser.close(),
+            [Decision::Order(Order::Complete(3))],
+            "it has the last one"
+        );
         assert_eq!(chooser.ask(at(4, 0.2)), serves(4, 1));
-        assert_eq!(chooser.ask(at(5, -1.0)), refused(5, Refusal::TooEarly { at: -1.0, first: 0.0 }));
+        assert_eq!(
+            chooser.ask(at(5, -1.0)),
+            refused(
+                5,
+                Refusal::TooEarly {
+                    at: -1.0,
+                    first: 0.0
+                }
+            )
+        );
     }
 
     #[test]
@@ -452,7 +537,10 @@ mod tests {
         assert_eq!(chooser.ask(at(1, 9.0)), []);
         assert_eq!(chooser.ask(latest(2)), []);
         assert_eq!(chooser.produce(0.0, None), serves(2, 1));
-        assert_eq!(chooser.produce(9.0, None), [Decision::Order(Order::GiveUp(2))]);
+        assert_eq!(
+            chooser.produce(9.0, None),
+            [Decision::Order(Order::GiveUp(2))]
+        );
     }
 
     #[test]
@@ -527,16 +615,26 @@ mod tests {
         assert!(!chooser.has_room());
         assert_eq!(chooser.ask(at(1, 0.0)), serves(1, 1));
         assert!(chooser.has_room());
-        assert_eq!(chooser.produce(2.0, None), [], "the one that was taken can be taken again");
+        assert_eq!(
+            chooser.produce(2.0, None),
+            [],
+            "the one that was taken can be taken again"
+        );
         assert!(!chooser.has_room());
         assert_eq!(chooser.ask(at(2, 0.5)), serves(2, 1));
         assert_eq!(chooser.ask(at(3, 1.0)), serves(3, 2));
-        assert_eq!(chooser.produce(3.0, None), [Decision::Order(Order::GiveUp(2))]);
+        assert_eq!(
+            chooser.produce(3.0, None),
+            [Decision::Order(Order::GiveUp(2))]
+        );
         assert_eq!(chooser.raise(1), [], "never less");
         assert_eq!(chooser.raise(3), [Decision::Order(Order::Raise(3))]);
         assert!(chooser.has_room() && chooser.untaken() == 2);
         assert_eq!(chooser.end(), [Decision::Order(Order::End)]);
-        assert!(chooser.has_room() && chooser.produce(3.0, None).is_empty(), "nobody takes them any more");
+        assert!(
+            chooser.has_room() && chooser.produce(3.0, None).is_empty(),
+            "nobody takes them any more"
+        );
     }
 
     #[test]
@@ -584,12 +682,28 @@ mod tests {
         chooser.produce(40.0, Some(50.0));
         assert_eq!(chooser.ask(at(1, 60.0)), []);
         let complete = Decision::Order(Order::Complete(1));
-        assert_eq!(chooser.complete(), [vec![complete.clone()], serves(1, 1)].concat());
+        assert_eq!(
+            chooser.complete(),
+            [vec![complete.clone()], serves(1, 1)].concat()
+        );
         chooser.took(1);
         assert_eq!(chooser.ask(at(2, 49.0)), serves(2, 1));
         chooser.took(2);
-        assert_eq!(chooser.ask(at(3, 50.0)), refused(3, Refusal::TooLate { at: 50.0, last: 40.0 }));
-        assert_eq!(chooser.ask(latest(4)), serves(4, 1), "as long as it is there");
+        assert_eq!(
+            chooser.ask(at(3, 50.0)),
+            refused(
+                3,
+                Refusal::TooLate {
+                    at: 50.0,
+                    last: 40.0
+                }
+            )
+        );
+        assert_eq!(
+            chooser.ask(latest(4)),
+            serves(4, 1),
+            "as long as it is there"
+        );
         chooser.took(4);
         assert_eq!(chooser.ask(at(5, 41.0)), serves(5, 1));
         chooser.took(5);
@@ -617,9 +731,14 @@ mod tests {
     #[test]
     fn a_rank_that_has_passed_over_a_version_goes_on_behind_it() {
         let mut keeper = Keeper::<()>::default();
-        [Order::Serve(1), Order::Complete(1), Order::End].into_iter().for_each(|order| keeper.obey(order));
+        [Order::Serve(1), Order::Complete(1), Order::End]
+            .into_iter()
+            .for_each(|order| keeper.obey(order));
         assert_eq!(keeper.serve(), None);
-        assert_eq!((keeper.is_over(), keeper.differs()), (false, Some((0, "at least 1".into()))));
+        assert_eq!(
+            (keeper.is_over(), keeper.differs()),
+            (false, Some((0, "at least 1".into())))
+        );
         keeper.pass_over();
         assert_eq!(keeper.serve(), None);
         assert_eq!((keeper.is_over(), keeper.differs()), (true, None));
@@ -635,7 +754,11 @@ mod tests {
         for part in ["two", "three"] {
             keeper.add(part);
             assert_eq!(keeper.serve(), None);
-            assert_eq!(keeper.kept(), 0, "else it would have no room to get to the fourth");
+            assert_eq!(
+                keeper.kept(),
+                0,
+                "else it would have no room to get to the fourth"
+            );
         }
         keeper.add("four");
         assert_eq!(keeper.serve().copied(), Some("four"));

@@ -58,7 +58,11 @@ impl Instance {
     ///
     /// # Errors
     /// [`Kind::PortClosed`] once all are closed; as [`Instance::receive`].
-    pub fn receive_any(&self, ports: &[PortId], patience: Patience) -> Result<(PortId, u32, Message)> {
+    pub fn receive_any(
+        &self,
+        ports: &[PortId],
+        patience: Patience,
+    ) -> Result<(PortId, u32, Message)> {
         self.inner.enter()?;
         let mut last = self.inner.choice.lock().expect("never poisoned");
         let choice = match last.clone().filter(|choice| choice.ports == ports) {
@@ -79,7 +83,10 @@ impl Instance {
         for &id in ports {
             let port = &inner.ports[id.0];
             if !known.insert(id) {
-                let text = format!("receive_any was given port '{}' twice; name each port once", port.name);
+                let text = format!(
+                    "receive_any was given port '{}' twice; name each port once",
+                    port.name
+                );
                 return Err(Error::new(Kind::Usage, text));
             }
             // Rank 0 of a parallel program has the ends.
@@ -89,7 +96,11 @@ impl Instance {
             }
             plain &= port.operator == Operator::S && !port.resizable;
             // Of one whose slots the sender counts, the first end brings what is for all of them.
-            let slots = if port.resizable && !port.operator.sends() { 0 } else { port.slots() };
+            let slots = if port.resizable && !port.operator.sends() {
+                0
+            } else {
+                port.slots()
+            };
             for slot in 0..slots {
                 let source = inner.source(id, port.vector.then_some(slot))?;
                 plain &= !source.inlet.end.chain.chooses();
@@ -97,29 +108,50 @@ impl Instance {
             }
         }
         if ports.is_empty() || (ends.is_empty() && plain) {
-            return Err(Error::new(Kind::Usage, "receive_any was given no port with a slot"));
+            return Err(Error::new(
+                Kind::Usage,
+                "receive_any was given no port with a slot",
+            ));
         }
-        let selection =
-            Selection { ends, arrivals: Arc::default(), open: 0, asked: 0, carriers: Carriers::Unknown };
+        let selection = Selection {
+            ends,
+            arrivals: Arc::default(),
+            open: 0,
+            asked: 0,
+            carriers: Carriers::Unknown,
+        };
         let selection = plain.then(|| Latch::new(selection));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Choice { number, ports: ports.to_vec(), selection }))
+        Ok(Arc::new(Choice {
+            number,
+            ports: ports.to_vec(),
+            selection,
+        }))
     }
 
     /// As [`Instance::receive_any`], of ports that were chosen before.
     ///
     /// # Errors
     /// As [`Instance::receive_any`]; [`Kind::Usage`] if another thread is in a call on these ports.
-    pub fn receive_from(&self, choice: &Choice, patience: Patience) -> Result<(PortId, u32, Message)> {
+    pub fn receive_from(
+        &self,
+        choice: &Choice,
+        patience: Patience,
+    ) -> Result<(PortId, u32, Message)> {
         let inner = &self.inner;
         inner.enter()?;
         inner.receives_no_field(&choice.ports)?;
         if inner.ranks.is_none() {
             return inner.receive_chosen(choice, patience);
         }
-        let ports: Vec<&str> = choice.ports.iter().map(|port| &*inner.ports[port.0].name).collect();
+        let ports: Vec<&str> = choice
+            .ports
+            .iter()
+            .map(|port| &*inner.ports[port.0].name)
+            .collect();
         let call = format!("receive_any on ports {}", ports.join(", "));
-        let received = inner.receive_together(&call, || inner.receive_chosen(choice, patience).map(Some));
+        let received =
+            inner.receive_together(&call, || inner.receive_chosen(choice, patience).map(Some));
         received?.ok_or_else(|| unexpected(&call))
     }
 }
@@ -147,7 +179,10 @@ impl Selection {
     fn begin<'a>(&mut self, inner: &'a Inner, ports: &[PortId]) -> Result<Held<'a>> {
         // What comes first, the word that there are lists or the port, is seen by a call on that port.
         inner.lists.store(true, Ordering::Relaxed);
-        let held = ports.iter().map(|port| inner.ports[port.0].enter()).collect::<Result<_>>()?;
+        let held = ports
+            .iter()
+            .map(|port| inner.ports[port.0].enter())
+            .collect::<Result<_>>()?;
         let ends = || self.ends.iter().map(|end| inner.end_at(*end));
         if let Some(source) = ends().find(|source| source.inlet.inbox.is_waited_for()) {
             return Err(two_at_once(&source.port.name));
@@ -155,7 +190,11 @@ impl Selection {
         self.arrivals = Arc::default();
         self.open = self.ends.len();
         for (number, end) in self.ends.iter().enumerate() {
-            inner.end_at(*end).inlet.inbox.list(&self.arrivals, number as u32);
+            inner
+                .end_at(*end)
+                .inlet
+                .inbox
+                .list(&self.arrivals, number as u32);
         }
         Ok(held)
     }
@@ -170,19 +209,43 @@ impl Selection {
             for other in carriers {
                 one &= std::ptr::addr_eq(Arc::as_ptr(first), Arc::as_ptr(other?));
             }
-            self.carriers = if one { Carriers::One(first.clone()) } else { Carriers::Several };
+            self.carriers = if one {
+                Carriers::One(first.clone())
+            } else {
+                Carriers::Several
+            };
         }
-        if let Carriers::One(carrier) = &self.carriers { Some(carrier.clone()) } else { None }
+        if let Carriers::One(carrier) = &self.carriers {
+            Some(carrier.clone())
+        } else {
+            None
+        }
     }
 }
 
 impl Inner {
-    fn receive_chosen(&self, choice: &Choice, patience: Patience) -> Result<(PortId, u32, Message)> {
-        let Choice { number, ports, selection } = choice;
-        let Some(selection) = selection else { return self.receive_by_turns(ports, patience) };
-        let mut selection = selection.try_lock().ok_or_else(|| two_at_once(&self.ports[ports[0].0].name))?;
+    fn receive_chosen(
+        &self,
+        choice: &Choice,
+        patience: Patience,
+    ) -> Result<(PortId, u32, Message)> {
+        let Choice {
+            number,
+            ports,
+            selection,
+        } = choice;
+        let Some(selection) = selection else {
+            return self.receive_by_turns(ports, patience);
+        };
+        let mut selection = selection
+            .try_lock()
+            .ok_or_else(|| two_at_once(&self.ports[ports[0].0].name))?;
         let mut begun = self.chosen_by.lock().expect("never poisoned");
-        let held = if *begun == *number { Held::new() } else { selection.begin(self, ports)? };
+        let held = if *begun == *number {
+            Held::new()
+        } else {
+            selection.begin(self, ports)?
+        };
         *begun = *number;
         let _using = Using::of(&selection.arrivals);
         // From here on a call on one of the ports finds that it is waited for.
@@ -192,7 +255,8 @@ impl Inner {
 
     /// An end that was chosen.
     fn end_at(&self, (number, place): (usize, usize)) -> Source<'_> {
-        self.end_of(number, place).expect("chosen, so it is connected")
+        self.end_of(number, place)
+            .expect("chosen, so it is connected")
     }
 
     fn receive_listed(
@@ -201,7 +265,13 @@ impl Inner {
         patience: Patience,
     ) -> Result<(PortId, u32, Message)> {
         let carrier = selection.carrier(self);
-        let Selection { ends, arrivals, open, asked, .. } = selection;
+        let Selection {
+            ends,
+            arrivals,
+            open,
+            asked,
+            ..
+        } = selection;
         let since = Cell::new(0);
         let mut poll = || {
             if self.put_back.load(Ordering::Relaxed)
@@ -247,7 +317,11 @@ impl Inner {
             return self.chosen(&source, None, source.slot.unwrap_or(0), message);
         }
         let start = self.trace.clock();
-        let on = || ends.iter().map(|end| self.end_at(*end).wait_on(self)).collect();
+        let on = || {
+            ends.iter()
+                .map(|end| self.end_at(*end).wait_on(self))
+                .collect()
+        };
         let who = ends.first().map(|end| self.end_at(*end).inlet.end.conduit);
         since.set(self.start_of_wait(who));
         let found = self.wait(who, patience.deadline(), carrier.as_deref(), on, poll);
@@ -262,7 +336,9 @@ impl Inner {
     #[cold]
     fn unstash(&self, ends: &[(usize, usize)]) -> Result<Option<(Source<'_>, Message)>> {
         for source in ends.iter().map(|end| self.end_at(*end)) {
-            if let Some((_, message)) = source.port.enter()?.inlets[source.place].unstash(source.slot) {
+            if let Some((_, message)) =
+                source.port.enter()?.inlets[source.place].unstash(source.slot)
+            {
                 return Ok(Some((source, message)));
             }
         }
@@ -270,14 +346,21 @@ impl Inner {
     }
 
     /// Receives from any of these ports by looking at one after the other.
-    fn receive_by_turns(&self, ports: &[PortId], patience: Patience) -> Result<(PortId, u32, Message)> {
+    fn receive_by_turns(
+        &self,
+        ports: &[PortId],
+        patience: Patience,
+    ) -> Result<(PortId, u32, Message)> {
         let (mut sources, mut held) = (Vec::new(), Held::new());
         for &PortId(number) in ports {
             let port = &self.ports[number];
             held.push(port.enter()?);
             let place = held.len() - 1;
             if port.resizable {
-                sources.extend(self.ends_of(number, place).map(|source| Source { slot: None, ..source }));
+                sources.extend(self.ends_of(number, place).map(|source| Source {
+                    slot: None,
+                    ..source
+                }));
             } else {
                 sources.extend(self.ends_of(number, place));
             }
@@ -347,14 +430,20 @@ impl Inner {
 
     fn all_closed<'a>(&self, ends: impl Iterator<Item = &'a End> + Clone) -> Error {
         let text = format!("all of the ports {} are closed", names(ends.clone()));
-        self.by_end_of(Error::new(Kind::PortClosed, text), ends.map(|end| &*end.peer))
+        self.by_end_of(
+            Error::new(Kind::PortClosed, text),
+            ends.map(|end| &*end.peer),
+        )
     }
 
     /// An error of a call on several ports; one about time says which.
     fn too_late<'a>(&self, mut error: Error, ends: impl Iterator<Item = &'a End>) -> Error {
         if error.kind == Kind::Timeout {
-            error.text =
-                format!("{}: no message on any of the ports {} in the time given", self.name, names(ends));
+            error.text = format!(
+                "{}: no message on any of the ports {} in the time given",
+                self.name,
+                names(ends)
+            );
         }
         error
     }
@@ -364,7 +453,10 @@ impl Inner {
 fn names<'a>(ends: impl Iterator<Item = &'a End>) -> String {
     let mut ports: Vec<(&str, &str, usize)> = Vec::new();
     for end in ends {
-        let port = end.label.split_once('[').map_or(&*end.label, |(port, _)| port);
+        let port = end
+            .label
+            .split_once('[')
+            .map_or(&*end.label, |(port, _)| port);
         match ports.last_mut() {
             // The slots of a port stand together.
             Some((last, _, slots)) if *last == port => *slots += 1,

@@ -99,21 +99,30 @@ impl Inner {
         if !std::mem::replace(&mut ending.said, true) {
             let settled = self.trace.live("DISCONNECT_WAIT", began);
             let dropped = ending.dropped.take().into_iter().flatten();
-            dropped.chain(missed).chain(self.idle_patterns()).for_each(|text| self.log(WARNING, &text));
+            dropped
+                .chain(missed)
+                .chain(self.idle_patterns())
+                .for_each(|text| self.log(WARNING, &text));
             self.report_progress();
             self.trace.live("SHUTDOWN", settled);
             self.tell_profile();
-            self.tell(&ToManager::Done { instance: self.name.clone() });
+            self.tell(&ToManager::Done {
+                instance: self.name.clone(),
+            });
         }
-        self.wait(None, None, None, Vec::new, || Ok(self.process.finished(&self.name).then_some(())))
+        self.wait(None, None, None, Vec::new, || {
+            Ok(self.process.finished(&self.name).then_some(()))
+        })
     }
 
     /// Tells of O_F ports on which the use that ends has sent nothing. The manager hears of it whatever the log takes.
     pub(super) fn tell_missed(&self) {
         let finals = self.ports.iter().enumerate();
-        let finals =
-            finals.filter(|(_, port)| port.operator == Operator::OF && port.connected() && self.leads());
-        let missed = self.cycle().missed(finals.map(|(number, port)| (number, port.slots())));
+        let finals = finals
+            .filter(|(_, port)| port.operator == Operator::OF && port.connected() && self.leads());
+        let missed = self
+            .cycle()
+            .missed(finals.map(|(number, port)| (number, port.slots())));
         for port in missed {
             let text = format!(
                 "a use has ended in which nothing was sent on O_F port '{}': its receivers get one message less than there are \
@@ -121,10 +130,16 @@ impl Inner {
                 self.ports[port].name
             );
             self.log(WARNING, &text);
-            let peers =
-                self.ports[port].every_outlet().map(|outlet| instance_of(&outlet.end.peer).to_owned());
+            let peers = self.ports[port]
+                .every_outlet()
+                .map(|outlet| instance_of(&outlet.end.peer).to_owned());
             let (instance, peers, text) = (self.name.clone(), peers.collect(), self.as_rank(&text));
-            self.tell(&ToManager::Missed { instance, peers, port: None, text });
+            self.tell(&ToManager::Missed {
+                instance,
+                peers,
+                port: None,
+                text,
+            });
         }
     }
 
@@ -188,15 +203,26 @@ impl Inner {
             let dropped: Vec<_>;
             (ending.open, dropped) = (0..inlets.len()).partition(awaited);
             let missed = dropped.iter().filter(|index| !chooses(index));
-            ending.dropped = Some(missed.filter_map(|&index| untaken(index).warning()).collect());
-            dropped.iter().for_each(|&index| inlets[index].1.inbox.discard());
+            ending.dropped = Some(
+                missed
+                    .filter_map(|&index| untaken(index).warning())
+                    .collect(),
+            );
+            dropped
+                .iter()
+                .for_each(|&index| inlets[index].1.inbox.discard());
         }
-        let Some(first) = ending.open.first().map(|&index| inlets[index].1) else { return Ok(()) };
+        let Some(first) = ending.open.first().map(|&index| inlets[index].1) else {
+            return Ok(());
+        };
         let start = Instant::now();
         let open = RefCell::new(&mut ending.open);
         let on = || {
             let on = |inlet: &Inlet| self.wait_on(&inlet.end, None, Some(inlet));
-            open.borrow().iter().map(|&index| on(inlets[index].1)).collect()
+            open.borrow()
+                .iter()
+                .map(|&index| on(inlets[index].1))
+                .collect()
         };
         self.wait(None, None, None, on, || {
             let mut problem = Ok(());
@@ -236,7 +262,9 @@ impl Inner {
         for (number, port) in self.ports.iter().enumerate().filter(receive) {
             let state = port.enter()?;
             let inlets = port.inlets.iter().zip(&state.inlets);
-            all.extend(inlets.filter_map(|(inlet, state)| Some(visit(number, inlet.as_ref()?, state))));
+            all.extend(
+                inlets.filter_map(|(inlet, state)| Some(visit(number, inlet.as_ref()?, state))),
+            );
         }
         Ok(all)
     }
@@ -250,8 +278,16 @@ impl Inner {
             return;
         }
         self.tell_profile();
-        let (text, after) = (shortened(&self.as_rank(&error.text)), self.ended_before(&error.text));
-        self.tell(&ToManager::Failed { instance: self.name.clone(), text, echo: error.is_echo(), after });
+        let (text, after) = (
+            shortened(&self.as_rank(&error.text)),
+            self.ended_before(&error.text),
+        );
+        self.tell(&ToManager::Failed {
+            instance: self.name.clone(),
+            text,
+            echo: error.is_echo(),
+            after,
+        });
         self.process.await_below();
         self.part();
         // Many on few cores learn of the failure at once: none should tear down its program before all know.
@@ -260,7 +296,11 @@ impl Inner {
 
     /// An error that comes of what these peers have ended. If the program fails by it, in whatever words, the manager is told so:
     /// one of them may have failed, and then that is the reason.
-    pub(crate) fn by_end_of<'a>(&self, error: Error, peers: impl IntoIterator<Item = &'a str>) -> Error {
+    pub(crate) fn by_end_of<'a>(
+        &self,
+        error: Error,
+        peers: impl IntoIterator<Item = &'a str>,
+    ) -> Error {
         let mut after: Vec<String> = peers
             .into_iter()
             .map(|peer| instance_of(peer).to_owned())
@@ -290,9 +330,16 @@ impl Inner {
     /// The error of a program that lets go of the instance without closing it: where peers have ended something, most likely by that.
     pub(super) fn let_go(&self) -> Error {
         let ended = self.ended.lock().expect("never poisoned");
-        let last = ended.as_ref().filter(|_| self.ended_last.load(Ordering::Relaxed));
-        let after = last.map(|(error, _)| format!(", after this: {error}")).unwrap_or_default();
-        Error::new(Kind::Closed, format!("the program let go of the instance without closing it{after}"))
+        let last = ended
+            .as_ref()
+            .filter(|_| self.ended_last.load(Ordering::Relaxed));
+        let after = last
+            .map(|(error, _)| format!(", after this: {error}"))
+            .unwrap_or_default();
+        Error::new(
+            Kind::Closed,
+            format!("the program let go of the instance without closing it{after}"),
+        )
     }
 
     pub(super) fn leave(&self) {
@@ -316,7 +363,11 @@ impl Untaken<'_> {
         if count == 0 {
             return None;
         }
-        let (s, were) = if count == 1 { ("", "was") } else { ("s", "were") };
+        let (s, were) = if count == 1 {
+            ("", "was")
+        } else {
+            ("s", "were")
+        };
         let end = &self.inlet.end;
         Some(format!(
             "{count} message{s} from {} on {} port '{}' {were} never taken",
@@ -328,11 +379,16 @@ impl Untaken<'_> {
 
     /// For the log of a program that is not checked.
     fn warning(&self) -> Option<String> {
-        Some(format!("{}, and dropped: the order of calls is not checked", self.text()?))
+        Some(format!(
+            "{}, and dropped: the order of calls is not checked",
+            self.text()?
+        ))
     }
 
     fn refuse(&self) -> Result<()> {
-        let Some(text) = self.text() else { return Ok(()) };
+        let Some(text) = self.text() else {
+            return Ok(());
+        };
         if is_between_ranks(&self.port.name) {
             let text = "rank 0 has made calls that this rank has not made before it closed: all ranks make the same calls \
                         on ports, and of reuse() and close(), in the same order";

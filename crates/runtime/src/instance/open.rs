@@ -60,16 +60,28 @@ impl Opening {
                 return Err(Error::new(Kind::Usage, text));
             }
             // One rank alone is a serial program.
-            Some(communicator) if communicator.ranks() > 1 => Some(meet(&options, &*communicator, &bell)?),
+            Some(communicator) if communicator.ranks() > 1 => {
+                Some(meet(&options, &*communicator, &bell)?)
+            }
             _ => None,
         };
-        let Met { instance: name, process, rank, roll } = match met {
+        let Met {
+            instance: name,
+            process,
+            rank,
+            roll,
+        } = match met {
             Some(met) => met,
             None => {
                 let (instance, run) = (options.find_instance()?, options.find_run()?);
                 let process = Process::join(&run)?;
                 process.expect_answer(&instance, bell.clone())?;
-                Met { instance, process, rank: 0, roll: Vec::new() }
+                Met {
+                    instance,
+                    process,
+                    rank: 0,
+                    roll: Vec::new(),
+                }
             }
         };
         let place = (!roll.is_empty()).then_some((rank, roll.len() as u32));
@@ -91,7 +103,15 @@ impl Opening {
         if rank == 0 {
             process.ask(registration);
         }
-        Ok(Opening { name, options, process, bell, place, began, over: false })
+        Ok(Opening {
+            name,
+            options,
+            process,
+            bell,
+            place,
+            began,
+            over: false,
+        })
     }
 
     /// The instance, once the manager has answered; until then `None`. A light one is told by its list when to ask again.
@@ -101,7 +121,10 @@ impl Opening {
     pub fn poll(&mut self) -> Result<Option<Instance>> {
         loop {
             let rings = self.bell.rings();
-            let answer = self.process.answer(&self.name).inspect_err(|_| self.give_up())?;
+            let answer = self
+                .process
+                .answer(&self.name)
+                .inspect_err(|_| self.give_up())?;
             if let Some(welcome) = answer {
                 return self.enter(welcome).map(Some);
             }
@@ -121,7 +144,11 @@ impl Opening {
             if let Some(instance) = self.poll()? {
                 return Ok(instance);
             }
-            let slice = self.options.interrupt.as_ref().map_or(self.process.patience, |_| SLICE);
+            let slice = self
+                .options
+                .interrupt
+                .as_ref()
+                .map_or(self.process.patience, |_| SLICE);
             let wake = self.bell.wait(rings, Some(slice), &[]);
             let interrupted = self.options.interrupt.as_ref();
             if wake != Wake::Rung && interrupted.is_some_and(|interrupted| interrupted()) {
@@ -134,15 +161,29 @@ impl Opening {
 
     fn enter(&mut self, mut welcome: Welcome) -> Result<Instance> {
         self.over = true;
-        let ranks = self.place.map(|(rank, ranks)| Ranks::of(&mut welcome, rank, ranks)).transpose();
+        let ranks = self
+            .place
+            .map(|(rank, ranks)| Ranks::of(&mut welcome, rank, ranks))
+            .transpose();
         let built = ranks.and_then(|ranks| {
-            Inner::build(&self.name, &self.options, &self.process, &self.bell, &welcome, ranks, self.began)
+            Inner::build(
+                &self.name,
+                &self.options,
+                &self.process,
+                &self.bell,
+                &welcome,
+                ranks,
+                self.began,
+            )
         });
         let inner = Arc::new(built.inspect_err(|error| {
             self.tell(&error.text);
             self.process.enters_no_more(&self.name);
         })?);
-        welcome.between_ranks.iter().for_each(|first| self.process.number_tree(*first));
+        welcome
+            .between_ranks
+            .iter()
+            .for_each(|first| self.process.number_tree(*first));
         self.process.admit(&inner, &welcome);
         if let Some(interrupted) = self.options.interrupt.take() {
             let _ = inner.interrupt.set(interrupted);
@@ -164,7 +205,12 @@ impl Opening {
 
     fn tell(&self, text: &str) {
         let (instance, text) = (self.name.clone(), text.to_owned());
-        self.process.tell(&ToManager::Failed { instance, text, echo: false, after: Vec::new() });
+        self.process.tell(&ToManager::Failed {
+            instance,
+            text,
+            echo: false,
+            after: Vec::new(),
+        });
     }
 }
 
@@ -187,8 +233,11 @@ impl Inner {
         ranks: Option<Ranks>,
         began: Instant,
     ) -> Result<Self> {
-        let internal = |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
-        let path: InstanceName = name.parse().map_err(|error| internal(format!("instance name: {error}")))?;
+        let internal =
+            |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
+        let path: InstanceName = name
+            .parse()
+            .map_err(|error| internal(format!("instance name: {error}")))?;
         let mut ports = Vec::with_capacity(welcome.ports.len());
         let mut ends = Vec::new();
         let mut places = HashMap::new();
@@ -198,10 +247,17 @@ impl Inner {
             let operator = Operator::from_key(&declared.operator)
                 .ok_or_else(|| internal(format!("unknown operator {}", declared.operator)))?;
             places.insert(declared.name.as_str(), ports.len());
-            ports.push(Port::new(process.name(&declared.name), operator, declared.vector));
+            ports.push(Port::new(
+                process.name(&declared.name),
+                operator,
+                declared.vector,
+            ));
         }
         let mut settings = Settings::default();
-        welcome.settings.iter().for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
+        welcome
+            .settings
+            .iter()
+            .for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
         let habits = Habits::of(&settings, &path);
         let trace = Trace::new(welcome.trace, habits.trace);
         let registered = trace.live("REGISTER", trace.at(began));
@@ -210,17 +266,21 @@ impl Inner {
             wire.pattern.iter().for_each(|pattern| {
                 patterns.insert(wire.conduit, Arc::new(Pattern::clone(pattern)));
             });
-            let index =
-                *places.get(wire.port.as_str()).ok_or_else(|| internal(format!("no port {}", wire.port)))?;
+            let index = *places
+                .get(wire.port.as_str())
+                .ok_or_else(|| internal(format!("no port {}", wire.port)))?;
             let port: &mut Port = &mut ports[index];
             let place = port.place(wire);
             port.timeline = match &wire.timeline {
                 None => 0,
                 Some(timeline) => {
-                    1 + timelines.iter().position(|known| known == timeline).unwrap_or_else(|| {
-                        timelines.push(timeline.clone());
-                        timelines.len() - 1
-                    })
+                    1 + timelines
+                        .iter()
+                        .position(|known| known == timeline)
+                        .unwrap_or_else(|| {
+                            timelines.push(timeline.clone());
+                            timelines.len() - 1
+                        })
                 }
             };
             // Rank 0 of a parallel program has its conduits.
@@ -228,7 +288,12 @@ impl Inner {
                 far.push((index, wire.conduit, process.name(&wire.peer)));
                 continue;
             }
-            let chain = Chain::new(&wire.filters, wire.sends, &welcome.filters, &options.functions)?;
+            let chain = Chain::new(
+                &wire.filters,
+                wire.sends,
+                &welcome.filters,
+                &options.functions,
+            )?;
             if port.resizable && chain.chooses() {
                 let text = format!(
                     "port '{}' of {name}: its sender counts the slots at run time, so the filters `last`, `repeat` and \
@@ -247,7 +312,10 @@ impl Inner {
                 let (messages, bytes) = if uses { (limits.0, u64::MAX) } else { limits };
                 let window = Arc::new(Window::new(bell.clone(), messages, bytes));
                 process.exchange.open_window(wire.conduit, window.clone());
-                ends.push((name, Place::sending(index, place, port.outlets[place].len())));
+                ends.push((
+                    name,
+                    Place::sending(index, place, port.outlets[place].len()),
+                ));
                 port.push_outlet(place, end, window);
             } else {
                 let inbox = process.exchange.inbox(wire.conduit);
@@ -257,7 +325,10 @@ impl Inner {
         }
         // What leads nowhere does not count the steps of what does.
         let apart = timelines.len() + 1;
-        ports.iter_mut().filter(|port| !port.connected()).for_each(|port| port.timeline = apart);
+        ports
+            .iter_mut()
+            .filter(|port| !port.connected())
+            .for_each(|port| port.timeline = apart);
         trace.live("CONNECT", registered);
         Ok(Inner {
             name: name.to_owned(),

@@ -122,16 +122,21 @@ impl Instance {
         let inner = &self.inner;
         inner.enter()?;
         if inner.ranks.is_none() {
-            return inner.receive(port, slot, begin()?, fits).map(|(_, message)| message);
+            return inner
+                .receive(port, slot, begin()?, fits)
+                .map(|(_, message)| message);
         }
         let mut call = inner.call_on("receive", port, slot);
         // Zero is the same time whatever its sign.
-        at.iter().for_each(|at| call += &format!(" at {}", at + 0.0));
+        at.iter()
+            .for_each(|at| call += &format!(" at {}", at + 0.0));
         // What rank 0 finds no fault with may not fit another one, where it is gone then.
         let fits = Cell::new(Some(fits));
         let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
         let received = inner.receive_together(&call, || {
-            inner.receive(port, slot, begin()?, check).map(|(slot, message)| Some((port, slot, message)))
+            inner
+                .receive(port, slot, begin()?, check)
+                .map(|(slot, message)| Some((port, slot, message)))
         });
         let (.., message) = received?.ok_or_else(|| unexpected(&call))?;
         check(&message).map(|()| message)
@@ -150,7 +155,9 @@ impl Instance {
         }
         let call = inner.call_on("try_receive", port, slot);
         let received = inner.receive_together(&call, || {
-            Ok(inner.try_receive(port, slot)?.map(|(slot, message)| (port, slot, message)))
+            Ok(inner
+                .try_receive(port, slot)?
+                .map(|(slot, message)| (port, slot, message)))
         });
         Ok(received?.map(|(.., message)| message))
     }
@@ -169,7 +176,8 @@ pub(super) struct NextUse {
 impl NextUse {
     /// What the other ranks are told of it.
     pub(super) fn for_ranks(&self) -> Common {
-        let end = |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
+        let end =
+            |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
         Common::Use {
             overlay: (*self.overlay.1).clone(),
             steps: self.iteration.steps().to_vec(),
@@ -199,10 +207,14 @@ impl Inner {
     /// As [`Inner::next_use`], whose call began then.
     fn find_use(&self, began: i64) -> Result<Option<NextUse>> {
         if let Some(text) = self.cycle().untaken() {
-            return Err(Error::new(Kind::CallOrder, format!("{}: {text}", self.name)));
+            return Err(Error::new(
+                Kind::CallOrder,
+                format!("{}: {text}", self.name),
+            ));
         }
         let (mut held, sources) = self.f_init()?;
-        let (following, mut leading): (Vec<_>, Vec<_>) = sources.into_iter().partition(Source::follows);
+        let (following, mut leading): (Vec<_>, Vec<_>) =
+            sources.into_iter().partition(Source::follows);
         let first = !self.cycle().used();
         if leading.is_empty() && !first {
             return Ok(None);
@@ -217,22 +229,39 @@ impl Inner {
         }
         for source in &following {
             let state = source.state(&mut held);
-            let (slot, message) = self.await_message(source, state, Patience::Forever, &begins, || Ok(()))?;
+            let (slot, message) =
+                self.await_message(source, state, Patience::Forever, &begins, || Ok(()))?;
             state.put_back(slot, message);
         }
         let sources: Vec<_> = following.into_iter().chain(leading).collect();
         let overlay = self.merge_overlays(&sources, &mut held)?;
         let overlay = self.number(overlay)?;
-        let waiting = sources.iter().filter(|source| *source.port.name != *SETTINGS_IN);
+        let waiting = sources
+            .iter()
+            .filter(|source| *source.port.name != *SETTINGS_IN);
         let ends = waiting.map(|s| {
             let slot = s.slot.unwrap_or(0);
-            ((s.number, slot), s.port.label(s.port.vector.then_some(slot)))
+            (
+                (s.number, slot),
+                s.port.label(s.port.vector.then_some(slot)),
+            )
         });
-        Ok(Some(NextUse { overlay, f_init: ends.collect(), iteration: begins.iteration }))
+        Ok(Some(NextUse {
+            overlay,
+            f_init: ends.collect(),
+            iteration: begins.iteration,
+        }))
     }
 
     /// The use begins: the overlay is fixed.
-    fn begin(&self, NextUse { overlay, f_init, iteration }: NextUse) {
+    fn begin(
+        &self,
+        NextUse {
+            overlay,
+            f_init,
+            iteration,
+        }: NextUse,
+    ) {
         self.tell_missed();
         self.overlaid.store(overlay.0 != 0, Ordering::Release);
         *self.overlay.lock().expect("never poisoned") = overlay;
@@ -326,7 +355,11 @@ impl Inner {
     /// The F_INIT ports, and their connected ends; of a port whose slots the sender counts only the first slot.
     fn f_init(&self) -> Result<(Held<'_>, Vec<Source<'_>>)> {
         let (mut held, mut sources) = (Held::new(), Vec::new());
-        let ports = self.ports.iter().enumerate().filter(|(_, port)| port.operator == Operator::FInit);
+        let ports = self
+            .ports
+            .iter()
+            .enumerate()
+            .filter(|(_, port)| port.operator == Operator::FInit);
         for (number, port) in ports.filter(|(_, port)| port.connected()) {
             sources.extend(self.ends_of(number, held.len()));
             held.push(port.enter()?);
@@ -337,7 +370,8 @@ impl Inner {
     /// The connected receiving ends of a port, which is held at this place; of one whose slots the sender counts only the
     /// first slot.
     pub(super) fn ends_of(&self, number: usize, held: usize) -> impl Iterator<Item = Source<'_>> {
-        let ends = (0..self.ports[number].inlets.len()).filter_map(move |place| self.end_of(number, place));
+        let ends = (0..self.ports[number].inlets.len())
+            .filter_map(move |place| self.end_of(number, place));
         ends.map(move |source| Source { held, ..source })
     }
 
@@ -362,7 +396,8 @@ impl Inner {
         may_wait: impl Fn() -> Result<()>,
     ) -> Result<Message> {
         let source = self.inner_source(port, place);
-        let (_, message) = self.await_message(&source, state, patience, &Here::default(), may_wait)?;
+        let (_, message) =
+            self.await_message(&source, state, patience, &Here::default(), may_wait)?;
         Ok(message)
     }
 
@@ -379,7 +414,12 @@ impl Inner {
         let since = self.start_of_wait(who);
         let mut poll = || {
             for (turn, place) in places.iter().enumerate() {
-                let found = self.poll(&source(*place), &mut states[*place], &Here::default(), since)?;
+                let found = self.poll(
+                    &source(*place),
+                    &mut states[*place],
+                    &Here::default(),
+                    since,
+                )?;
                 if let Some((_, message)) = found {
                     return Ok(Some((turn, message)));
                 }
@@ -390,23 +430,48 @@ impl Inner {
             return Ok(found);
         }
         let start = self.trace.clock();
-        let on = || places.iter().map(|place| source(*place).wait_on(self)).collect();
+        let on = || {
+            places
+                .iter()
+                .map(|place| source(*place).wait_on(self))
+                .collect()
+        };
         let (turn, message) = self.wait(who, deadline, None, on, poll)?;
-        source(places[turn]).inlet.end.meter.waited(self.waited_since(start));
+        source(places[turn])
+            .inlet
+            .end
+            .meter
+            .waited(self.waited_since(start));
         Ok((turn, message))
     }
 
     /// The end at this place of a port that is none of the program's.
     fn inner_source<'a>(&self, port: &'a Port, place: usize) -> Source<'a> {
-        let inlet = port.inlets[place].as_ref().expect("such a port has an end at each place");
-        Source { number: usize::MAX, port, inlet, place, held: 0, slot: Some(place as u32) }
+        let inlet = port.inlets[place]
+            .as_ref()
+            .expect("such a port has an end at each place");
+        Source {
+            number: usize::MAX,
+            port,
+            inlet,
+            place,
+            held: 0,
+            slot: Some(place as u32),
+        }
     }
 
     /// The receiving end at this place of a port, if it is connected.
     pub(super) fn end_of(&self, number: usize, place: usize) -> Option<Source<'_>> {
         let port = &self.ports[number];
         let inlet = port.inlets.get(place)?.as_ref()?;
-        Some(Source { number, port, inlet, place, held: 0, slot: Some(place as u32) })
+        Some(Source {
+            number,
+            port,
+            inlet,
+            place,
+            held: 0,
+            slot: Some(place as u32),
+        })
     }
 
     #[inline(always)]
@@ -428,7 +493,10 @@ impl Inner {
             );
             Error::new(Kind::Usage, text)
         })?;
-        Ok(Source { slot: Some(slot), ..source })
+        Ok(Source {
+            slot: Some(slot),
+            ..source
+        })
     }
 
     /// Takes the port for a call on this end, which no call on several ports may wait for.
@@ -447,19 +515,30 @@ impl Inner {
             return Ok(());
         }
         let cycle = self.cycle();
-        let mut places = sources.iter().map(|source| cycle.place(&source.port.name, source.port.operator));
+        let mut places = sources
+            .iter()
+            .map(|source| cycle.place(&source.port.name, source.port.operator));
         match places.next() {
-            Some(Err(text)) if places.all(|place| place.is_err()) => {
-                Err(Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))
-            }
+            Some(Err(text)) if places.all(|place| place.is_err()) => Err(Error::new(
+                Kind::CallOrder,
+                format!("{}: {text}", self.name),
+            )),
             _ => Ok(()),
         }
     }
 
     /// Before a wait that only a message on S ends: what was not sent in this step will not be.
     pub(super) fn before(&self, sources: &[Source<'_>], patience: Patience) -> Result<()> {
-        let all_steps = || sources.iter().all(|source| source.port.operator == Operator::S);
-        if self.counts_steps && patience == Patience::Forever && all_steps() && self.place(sources).is_ok() {
+        let all_steps = || {
+            sources
+                .iter()
+                .all(|source| source.port.operator == Operator::S)
+        };
+        if self.counts_steps
+            && patience == Patience::Forever
+            && all_steps()
+            && self.place(sources).is_ok()
+        {
             for source in sources {
                 let end = (source.number, source.slot.unwrap_or(0));
                 self.pass_steps(Operator::S, source.port.timeline, end)?;
@@ -471,30 +550,44 @@ impl Inner {
     /// Waits until each of the ends has a message or is closed. Where the use lies to which they belong if all have one,
     /// `None` if all are closed. The messages are put back. Where the sender counts the slots,
     /// the message for the first one says how many there are, and the others join the ends.
-    fn all_or_none<'a>(&'a self, sources: &mut Vec<Source<'a>>, held: &mut Held<'_>) -> Result<Option<Here>> {
+    fn all_or_none<'a>(
+        &'a self,
+        sources: &mut Vec<Source<'a>>,
+        held: &mut Held<'_>,
+    ) -> Result<Option<Here>> {
         let (mut here, mut closed) = (Here::default(), Vec::new());
         let mut next = 0;
         while let Some(&source) = sources.get(next) {
             next += 1;
             let state = source.state(held);
-            match self.await_message(&source, state, Patience::Forever, &Here::default(), || Ok(())) {
+            match self.await_message(&source, state, Patience::Forever, &Here::default(), || {
+                Ok(())
+            }) {
                 Ok((slot, message)) => {
                     here.include(&message);
                     if slot == 0 {
                         let others = 1..message.slots.unwrap_or(1);
-                        sources.extend(others.map(|slot| Source { slot: Some(slot), ..source }));
+                        sources.extend(others.map(|slot| Source {
+                            slot: Some(slot),
+                            ..source
+                        }));
                     }
                     state.put_back(slot, message);
                 }
-                Err(error) if error.kind == Kind::PortClosed => closed.push(source.inlet.end.label.as_ref()),
+                Err(error) if error.kind == Kind::PortClosed => {
+                    closed.push(source.inlet.end.label.as_ref())
+                }
                 Err(error) => return Err(error),
             }
         }
         if closed.is_empty() {
             return Ok(Some(here));
         }
-        let open: Vec<&str> =
-            sources.iter().map(|s| s.inlet.end.label.as_ref()).filter(|l| !closed.contains(l)).collect();
+        let open: Vec<&str> = sources
+            .iter()
+            .map(|s| s.inlet.end.label.as_ref())
+            .filter(|l| !closed.contains(l))
+            .collect();
         if open.is_empty() {
             return Ok(None);
         }
@@ -514,7 +607,9 @@ impl Inner {
         let mut merged: BTreeMap<String, (Setting, String)> = BTreeMap::new();
         for source in sources {
             let (state, slot) = (source.state(held), source.slot.unwrap_or(0));
-            let Some(message) = state.stashed(slot) else { continue };
+            let Some(message) = state.stashed(slot) else {
+                continue;
+            };
             let mut overlay = message.settings.as_deref().cloned().unwrap_or_default();
             if *source.port.name == *SETTINGS_IN {
                 overlay.extend(settings_of(message)?);
@@ -545,7 +640,10 @@ impl Inner {
                 self.log(super::close::WARNING, &text);
             }
         }
-        Ok(merged.into_iter().map(|(name, (value, _))| (name, value)).collect())
+        Ok(merged
+            .into_iter()
+            .map(|(name, (value, _))| (name, value))
+            .collect())
     }
 
     /// Waits for a message. While there is none, `may_wait` says why there is no use in that.
@@ -557,7 +655,9 @@ impl Inner {
         here: &Here,
         may_wait: impl Fn() -> Result<()>,
     ) -> Result<(u32, Message)> {
-        let Source { port, inlet, slot, .. } = *source;
+        let Source {
+            port, inlet, slot, ..
+        } = *source;
         let carrier = inlet.end.carrier.get().map(AsRef::as_ref);
         // What needs no choice, no filter and no slot of its own need not wait in the inbox.
         let plain = !port.resizable && inlet.end.chain.is_empty() && !inlet.end.chain.chooses();
@@ -607,8 +707,10 @@ impl Inner {
                 end.meter.waited(self.waited_since(start));
                 if error.kind == Kind::Timeout {
                     let (from, port) = (end.other(), &end.label);
-                    error.text =
-                        format!("{}: no message from {from} on port '{port}' in the time given", self.name);
+                    error.text = format!(
+                        "{}: no message from {from} on port '{port}' in the time given",
+                        self.name
+                    );
                 }
                 Err(error)
             }
@@ -650,7 +752,11 @@ impl Inner {
         slot: u32,
         message: Message,
     ) -> Error {
-        if self.cycle().place(&source.port.name, source.port.operator).is_err() {
+        if self
+            .cycle()
+            .place(&source.port.name, source.port.operator)
+            .is_err()
+        {
             self.leave_there(source, port, slot, message);
         }
         error
@@ -658,12 +764,21 @@ impl Inner {
 
     /// Puts a message back that a call was not given, for the next one.
     #[cold]
-    pub(super) fn leave_there(&self, source: &Source<'_>, port: &mut PortState, slot: u32, message: Message) {
+    pub(super) fn leave_there(
+        &self,
+        source: &Source<'_>,
+        port: &mut PortState,
+        slot: u32,
+        message: Message,
+    ) {
         let state = &mut port.inlets[source.place];
         if source.follows() {
             // `repeat` and `pad` choose anew where the next call is. What `pad` gives once nobody was given.
             if let Some(chosen) = &mut state.chosen
-                && chosen.latest.as_ref().is_some_and(|latest| Arc::ptr_eq(&latest.body, &message.body))
+                && chosen
+                    .latest
+                    .as_ref()
+                    .is_some_and(|latest| Arc::ptr_eq(&latest.body, &message.body))
             {
                 chosen.given = None;
             }
@@ -696,7 +811,9 @@ impl Inner {
         here: &Here,
         mut since: i64,
     ) -> Result<Option<(u32, Message)>> {
-        let Source { port, inlet, slot, .. } = *source;
+        let Source {
+            port, inlet, slot, ..
+        } = *source;
         let found = |slot: u32, message: Message| {
             if let Some(slots) = message.slots {
                 port.set_slots(slots);
@@ -713,7 +830,8 @@ impl Inner {
         while let Some(arrived) = inlet.take() {
             let counted = arrived.meta.slot.filter(|_| port.resizable);
             let for_slot = counted.map_or(slot.unwrap_or(0), |(for_slot, _)| for_slot);
-            let mut message = self.unpack(source, for_slot, state, arrived, std::mem::take(&mut since))?;
+            let mut message =
+                self.unpack(source, for_slot, state, arrived, std::mem::take(&mut since))?;
             message.slots = counted.map(|(_, slots)| slots);
             if slot.is_none_or(|slot| slot == for_slot) {
                 return found(for_slot, message);
@@ -749,7 +867,11 @@ impl Inner {
                     inlet.end.other()
                 ),
             };
-            let kind = if between { Kind::CallOrder } else { Kind::PortClosed };
+            let kind = if between {
+                Kind::CallOrder
+            } else {
+                Kind::PortClosed
+            };
             return Err(self.by_end_of(Error::new(kind, text), [&*inlet.end.peer]));
         }
         if !inlet.inbox.ready() {
@@ -798,7 +920,16 @@ impl Inner {
             ("RECEIVE", began, stop),
         ] {
             let size = (message.number, message.body.len() as u64);
-            self.row(traced(kind, port, slot, end, start, stop, size, message.timestamp));
+            self.row(traced(
+                kind,
+                port,
+                slot,
+                end,
+                start,
+                stop,
+                size,
+                message.timestamp,
+            ));
         }
         Ok(message)
     }
@@ -806,17 +937,25 @@ impl Inner {
     #[inline(always)]
     fn decoded(&self, inlet: &Inlet, state: &mut InletState, arrived: Arrived) -> Result<Message> {
         let iteration = iteration_of(&arrived).outer(inlet.end.chain.lasts);
-        let Arrived { head, mut meta, mut body } = arrived;
+        let Arrived {
+            head,
+            mut meta,
+            mut body,
+        } = arrived;
         let End { meter, chain, .. } = &inlet.end;
         meter.count(body.len() as u64, 0);
         let mut settings = None;
         if meta.overlay != 0 {
             if let Some(definition) = &meta.definition {
-                let overlay = decode_overlay(definition)
-                    .map_err(|error| self.malformed(&inlet.end, head.timestamp, &error.to_string()))?;
+                let overlay = decode_overlay(definition).map_err(|error| {
+                    self.malformed(&inlet.end, head.timestamp, &error.to_string())
+                })?;
                 state.overlay = Some((meta.overlay, Arc::new(overlay)));
             }
-            let known = state.overlay.as_ref().filter(|(number, _)| *number == meta.overlay);
+            let known = state
+                .overlay
+                .as_ref()
+                .filter(|(number, _)| *number == meta.overlay);
             let unknown = || {
                 let text = format!(
                     "{}: port '{}': message {} of {} is to go with settings overlay {}, which was never sent: look for what \
@@ -839,19 +978,40 @@ impl Inner {
             })?;
         }
         if !chain.is_empty() {
-            let mapped = Mapped { content: meta.content.clone(), body, timestamp, next_timestamp };
+            let mapped = Mapped {
+                content: meta.content.clone(),
+                body,
+                timestamp,
+                next_timestamp,
+            };
             let (mapped, _) = inlet.end.filter("from", mapped)?;
-            meta = Arc::new(Meta { content: mapped.content, ..Meta::default() });
-            (body, timestamp, next_timestamp) = (mapped.body, mapped.timestamp, mapped.next_timestamp);
+            meta = Arc::new(Meta {
+                content: mapped.content,
+                ..Meta::default()
+            });
+            (body, timestamp, next_timestamp) =
+                (mapped.body, mapped.timestamp, mapped.next_timestamp);
         }
         let (number, tag, slots, tree) = (head.sequence, head.tag, None, None);
-        let message =
-            Message { timestamp, next_timestamp, meta, settings, number, tag, slots, iteration, body, tree };
+        let message = Message {
+            timestamp,
+            next_timestamp,
+            meta,
+            settings,
+            number,
+            tag,
+            slots,
+            iteration,
+            body,
+            tree,
+        };
         // What ranks tell each other has an encoding of its own, and data among it were read by rank 0.
         if *message.content() != Content::Structure || is_between_ranks(&inlet.end.label) {
             return Ok(message);
         }
-        message.read().map_err(|error| self.malformed(&inlet.end, head.timestamp, &error.to_string()))
+        message
+            .read()
+            .map_err(|error| self.malformed(&inlet.end, head.timestamp, &error.to_string()))
     }
 
     /// The error for a message that is not what any call of titin sends.
@@ -874,7 +1034,8 @@ fn settings_of(message: &Message) -> Result<Overlay> {
         return Ok(Overlay::new());
     }
     overlay_of(&message.structure()).map_err(|why| {
-        let text = format!("a message on {SETTINGS_IN} is a map from names of settings to values; {why}");
+        let text =
+            format!("a message on {SETTINGS_IN} is a map from names of settings to values; {why}");
         Error::new(Kind::TypeMismatch, text)
     })
 }

@@ -20,13 +20,19 @@ impl Inner {
         let count = |conduit: &ConduitId| {
             let sent = self.outlet_of(*conduit).map(|outlet| outlet.window.sent());
             let taken = || {
-                let found = self.inlets().find(|(_, inlet)| inlet.end.conduit == *conduit);
+                let found = self
+                    .inlets()
+                    .find(|(_, inlet)| inlet.end.conduit == *conduit);
                 found.map(|(_, inlet)| inlet.seen())
             };
             // A question on its way is as good as a message on its way.
-            let asked =
-                if self.is_pulled(*conduit) { self.process.questions(&self.name, *conduit) } else { 0 };
-            sent.or_else(taken).map(|count| (*conduit, count.wrapping_add(asked << 32)))
+            let asked = if self.is_pulled(*conduit) {
+                self.process.questions(&self.name, *conduit)
+            } else {
+                0
+            };
+            sent.or_else(taken)
+                .map(|count| (*conduit, count.wrapping_add(asked << 32)))
         };
         let counts = conduits.iter().filter_map(count).collect();
         // Behind the counts: if the wait stands still, nothing that it goes on for is among them.
@@ -34,7 +40,12 @@ impl Inner {
     }
 
     /// What a wait for this end looks like to the manager.
-    pub(crate) fn wait_on(&self, end: &End, window: Option<&Window>, inlet: Option<&Inlet>) -> WaitOn {
+    pub(crate) fn wait_on(
+        &self,
+        end: &End,
+        window: Option<&Window>,
+        inlet: Option<&Inlet>,
+    ) -> WaitOn {
         let (ahead, ahead_bytes) = window.map_or((0, 0), Window::ahead);
         WaitOn {
             conduit: end.conduit,
@@ -42,7 +53,10 @@ impl Inner {
             peer: end.peer.to_string(),
             peer_port: end.peer_port.to_string(),
             sends: window.is_some(),
-            count: window.map(Window::sent).or(inlet.map(Inlet::seen)).unwrap_or(0),
+            count: window
+                .map(Window::sent)
+                .or(inlet.map(Inlet::seen))
+                .unwrap_or(0),
             ahead,
             ahead_bytes,
             field: false,
@@ -54,7 +68,10 @@ impl Inner {
         if level < self.habits.log_level {
             return;
         }
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let time = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs_f64();
         self.tell(&ToManager::Log {
             instance: self.name.clone(),
             level,
@@ -66,7 +83,10 @@ impl Inner {
 
     /// What a rank of a parallel program has to say.
     pub(crate) fn as_rank(&self, text: &str) -> String {
-        self.ranks.map_or_else(|| text.to_owned(), |ranks| format!("rank {}: {text}", ranks.rank))
+        self.ranks.map_or_else(
+            || text.to_owned(),
+            |ranks| format!("rank {}: {text}", ranks.rank),
+        )
     }
 
     pub(super) fn simulated(&self) -> Option<f64> {
@@ -84,15 +104,23 @@ impl Inner {
             return;
         }
         let count = |counter: fn(&Outlet) -> &AtomicU64| -> u64 {
-            let own = self.ports.iter().filter(|port| !is_between_ranks(&port.name));
-            own.flat_map(Port::every_outlet).map(|outlet| counter(outlet).load(Ordering::Relaxed)).sum()
+            let own = self
+                .ports
+                .iter()
+                .filter(|port| !is_between_ranks(&port.name));
+            own.flat_map(Port::every_outlet)
+                .map(|outlet| counter(outlet).load(Ordering::Relaxed))
+                .sum()
         };
         let messages = count(|outlet| &outlet.end.meter.messages);
         let pieces = |line: &Arc<Line>| -> u64 {
-            line.port.every_outlet().map(|outlet| outlet.end.meter.bytes.load(Ordering::Relaxed)).sum()
+            line.port
+                .every_outlet()
+                .map(|outlet| outlet.end.meter.bytes.load(Ordering::Relaxed))
+                .sum()
         };
-        let bytes =
-            count(|outlet| &outlet.end.meter.bytes) + self.all_lines().iter().map(pieces).sum::<u64>();
+        let bytes = count(|outlet| &outlet.end.meter.bytes)
+            + self.all_lines().iter().map(pieces).sum::<u64>();
         let now = (self.simulated.load(Ordering::Relaxed), messages, bytes);
         if std::mem::replace(&mut *self.progress.lock().expect("never poisoned"), now) == now {
             return;
@@ -112,7 +140,8 @@ impl Inner {
         let now = self.trace.now();
         let last = self.timed.swap(now, Ordering::Relaxed);
         let time = share(time, times, Duration::from_nanos(now.abs_diff(last)));
-        self.sending.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+        self.sending
+            .fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn row(&self, event: Event) {
@@ -136,13 +165,20 @@ impl Inner {
 
     fn profile(&self) -> Profile {
         let detour = |end: &End| match end.meter.by_socket.load(Ordering::Relaxed) {
-            0 => end.pinned.is_none().then(|| self.process.detour(&end.peer)).flatten(),
+            0 => end
+                .pinned
+                .is_none()
+                .then(|| self.process.detour(&end.peer))
+                .flatten(),
             // Messages go by the socket beside shared memory: there was no more, or there was to be none.
             _ if self.process.exchange.is_switched_off() => Some(format!(
                 "TITIN_SHARED_MEMORY=0 in the environment of {} switches shared memory off",
                 self.name
             )),
-            _ => end.meter.shortage().map(|why| format!("no shared memory was left for them: {why}")),
+            _ => end
+                .meter
+                .shortage()
+                .map(|why| format!("no shared memory was left for them: {why}")),
         };
         let report = |end: &End, receives: bool| {
             let carrier = end.carrier.get();
@@ -150,8 +186,12 @@ impl Inner {
                 conduit: end.conduit.0,
                 port: end.label.to_string(),
                 sends: !receives,
-                medium: carrier.map_or("none", |carrier| carrier.medium().name()).to_owned(),
-                streams: carrier.map(|carrier| carrier.streams() as u32).filter(|streams| *streams > 1),
+                medium: carrier
+                    .map_or("none", |carrier| carrier.medium().name())
+                    .to_owned(),
+                streams: carrier
+                    .map(|carrier| carrier.streams() as u32)
+                    .filter(|streams| *streams > 1),
                 detour: detour(end),
                 messages: end.meter.messages.load(Ordering::Relaxed),
                 bytes: end.meter.bytes.load(Ordering::Relaxed),
@@ -161,7 +201,11 @@ impl Inner {
             }
         };
         let mut conduits = Vec::new();
-        let own = self.ports.iter().filter(|port| !is_between_ranks(&port.name)).flat_map(Port::every_end);
+        let own = self
+            .ports
+            .iter()
+            .filter(|port| !is_between_ranks(&port.name))
+            .flat_map(Port::every_end);
         own.for_each(|(end, receives)| conduits.push(report(end, receives)));
         // Fields are counted as they are announced, with the bytes of the pieces, and the waits for them.
         for line in self.all_lines() {
@@ -169,7 +213,9 @@ impl Inner {
                 let known = conduits
                     .iter_mut()
                     .find(|known| known.conduit == line.along.0 && known.sends != receives);
-                let (Some(field), piece) = (known, report(end, receives)) else { continue };
+                let (Some(field), piece) = (known, report(end, receives)) else {
+                    continue;
+                };
                 field.bytes += piece.bytes;
                 field.copied += piece.copied;
                 field.by_socket += piece.by_socket;
@@ -178,10 +224,19 @@ impl Inner {
             }
         }
         // Rank 0 of a parallel program joins and leaves for all.
-        let mut events = if self.leads() { self.trace.take_life() } else { Vec::new() };
+        let mut events = if self.leads() {
+            self.trace.take_life()
+        } else {
+            Vec::new()
+        };
         events.extend(self.trace.take_rows());
-        let sum =
-            |sends: bool| -> f64 { conduits.iter().filter(|c| c.sends == sends).map(|c| c.waiting).sum() };
+        let sum = |sends: bool| -> f64 {
+            conduits
+                .iter()
+                .filter(|c| c.sends == sends)
+                .map(|c| c.waiting)
+                .sum()
+        };
         Profile {
             instance: self.name.clone(),
             start: self.trace.start(),
@@ -217,6 +272,9 @@ mod tests {
         assert_eq!(shortened("short"), "short");
         let long = format!("{}ä and more", "x".repeat(LONGEST - 1));
         let kept = shortened(&long);
-        assert_eq!(kept.strip_prefix(&long[..LONGEST - 1]), Some("... (11 bytes more are left out)"));
+        assert_eq!(
+            kept.strip_prefix(&long[..LONGEST - 1]),
+            Some("... (11 bytes more are left out)")
+        );
     }
 }

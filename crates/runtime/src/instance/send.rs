@@ -48,7 +48,14 @@ impl Instance {
             self.inner.enter()?;
             self.inner.refuse_send("send", port)?;
         }
-        self.send_along_most(None, port, slot, payload, (timestamp, next_timestamp), settings)
+        self.send_along_most(
+            None,
+            port,
+            slot,
+            payload,
+            (timestamp, next_timestamp),
+            settings,
+        )
     }
 
     /// As [`Instance::send`], but not along these conduits of the port; the call counts as made for all of them.
@@ -59,7 +66,14 @@ impl Instance {
         payload: &Payload<'_>,
         stamps: Stamps,
     ) -> Result<()> {
-        self.send_along_most(Some(apart).filter(|apart| !apart.is_empty()), port, None, payload, stamps, None)
+        self.send_along_most(
+            Some(apart).filter(|apart| !apart.is_empty()),
+            port,
+            None,
+            payload,
+            stamps,
+            None,
+        )
     }
 
     #[inline(always)]
@@ -87,8 +101,10 @@ impl Instance {
         let (place, slot) = port.find(slot)?;
         payload.check()?;
         if let Some(next) = next_timestamp.filter(|next| next.is_nan() || *next < timestamp) {
-            let text =
-                format!("the next timestamp on port '{}' is {next:?}, before {timestamp:?}", port.name);
+            let text = format!(
+                "the next timestamp on port '{}' is {next:?}, before {timestamp:?}",
+                port.name
+            );
             return Err(Error::new(Kind::Usage, text));
         }
         if next_timestamp.is_some_and(f64::is_infinite) {
@@ -98,7 +114,11 @@ impl Instance {
             );
             return Err(Error::new(Kind::Usage, text));
         }
-        if let Some(index) = state.sending.iter().position(|sending| sending.slot == slot) {
+        if let Some(index) = state
+            .sending
+            .iter()
+            .position(|sending| sending.slot == slot)
+        {
             let mut halfway = state.sending.swap_remove(index);
             // After an interruption a program need not go on with what it was at.
             let same = (halfway.timestamp, halfway.next_timestamp) == (timestamp, next_timestamp);
@@ -116,7 +136,14 @@ impl Instance {
         };
         let overlay = overlay.filter(|(number, _)| *number != 0);
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = Call { port: &port.name, end, operator, timeline, timestamp, next: next_timestamp };
+        let call = Call {
+            port: &port.name,
+            end,
+            operator,
+            timeline,
+            timestamp,
+            next: next_timestamp,
+        };
         let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name));
         let counted = inner.counts_steps;
         if counted {
@@ -128,7 +155,11 @@ impl Instance {
             }
         }
         let mut cycle = inner.cycle();
-        let iteration = if counted { cycle.iteration(operator, timeline, end) } else { Iteration::default() };
+        let iteration = if counted {
+            cycle.iteration(operator, timeline, end)
+        } else {
+            Iteration::default()
+        };
         cycle.call(&call).map_err(refused)?;
         let misannounced = cycle.take_misannounced();
         drop(cycle);
@@ -136,9 +167,17 @@ impl Instance {
         inner.goes_on();
         inner.at(timestamp);
 
-        let Some(outlets) = port.outlets.get(place) else { return Ok(()) };
+        let Some(outlets) = port.outlets.get(place) else {
+            return Ok(());
+        };
         let plain = Sending::of(payload, (timestamp, next_timestamp));
-        let mut sending = Sending { slot, iteration, overlay, apart, ..plain };
+        let mut sending = Sending {
+            slot,
+            iteration,
+            overlay,
+            apart,
+            ..plain
+        };
         let sent = inner.send_along_all(port, outlets, &mut state, payload, &mut sending);
         state.keep(sending, &sent);
         sent
@@ -180,10 +219,18 @@ impl Instance {
         if port.has_field.load(Ordering::Relaxed) {
             inner.refuse_send("loan", number)?;
         }
-        let wrong = || Error::new(Kind::Usage, format!("an array of {:?} has too many bytes", layout.shape));
+        let wrong = || {
+            Error::new(
+                Kind::Usage,
+                format!("an array of {:?} has too many bytes", layout.shape),
+            )
+        };
         let length = layout.bytes().ok_or_else(wrong)?;
         if layout.shape.len() > MAX_RANK {
-            let text = format!("an array of rank {}, at most {MAX_RANK}", layout.shape.len());
+            let text = format!(
+                "an array of rank {}, at most {MAX_RANK}",
+                layout.shape.len()
+            );
             return Err(Error::new(Kind::Usage, text));
         }
         let memory = inner.process.exchange.loan(length).map_err(no_memory)?;
@@ -245,7 +292,10 @@ impl Sending {
     }
 
     pub(crate) fn part(self, part: Part) -> Self {
-        Sending { part: Some(part), ..self }
+        Sending {
+            part: Some(part),
+            ..self
+        }
     }
 }
 
@@ -263,8 +313,9 @@ impl Inner {
         if *numbered.1 != overlay {
             let length = encode_overlay(&overlay).len();
             if length > MAX_OVERLAY {
-                let text =
-                    format!("a settings overlay of {length} bytes, at most {MAX_OVERLAY}; send it as data");
+                let text = format!(
+                    "a settings overlay of {length} bytes, at most {MAX_OVERLAY}; send it as data"
+                );
                 return Err(Error::new(Kind::Usage, text));
             }
             *numbered = (numbered.0 + 1, Arc::new(overlay));
@@ -290,11 +341,20 @@ impl Inner {
             turn => stands_for(turn),
         };
         // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
-        let waited = || outlets.iter().map(|outlet| outlet.end.meter.waited_so_far()).sum::<Duration>();
+        let waited = || {
+            outlets
+                .iter()
+                .map(|outlet| outlet.end.meter.waited_so_far())
+                .sum::<Duration>()
+        };
         let clock = times.map(|times| (Instant::now(), waited(), times));
         let mut began = if self.trace.on { self.trace.now() } else { 0 };
         while let Some(outlet) = outlets.get(message.done) {
-            if message.apart.as_ref().is_some_and(|apart| apart.contains(&outlet.end.conduit)) {
+            if message
+                .apart
+                .as_ref()
+                .is_some_and(|apart| apart.contains(&outlet.end.conduit))
+            {
                 message.done += 1;
                 continue;
             }
@@ -302,8 +362,18 @@ impl Inner {
             let sent = self.send_along(port, outlet, known, payload, message)?;
             message.done += 1;
             if self.trace.on {
-                let (slot, timestamp, sent_at) = (message.slot, message.timestamp, self.trace.now());
-                self.row(traced("SEND", port, slot, &outlet.end, began, sent_at, sent, timestamp));
+                let (slot, timestamp, sent_at) =
+                    (message.slot, message.timestamp, self.trace.now());
+                self.row(traced(
+                    "SEND",
+                    port,
+                    slot,
+                    &outlet.end,
+                    began,
+                    sent_at,
+                    sent,
+                    timestamp,
+                ));
                 began = sent_at;
             }
         }
@@ -329,7 +399,9 @@ impl Inner {
             self.reachable(&outlet.end).map(|()| None)
         };
         // Not reported: nobody can end this wait but the receiver by coming, and for that the manager waits itself.
-        self.counted(&outlet.end, || self.wait(Some(outlet.end.conduit), None, None, Vec::new, poll))
+        self.counted(&outlet.end, || {
+            self.wait(Some(outlet.end.conduit), None, None, Vec::new, poll)
+        })
     }
 
     /// Fails once it is sure that the other end cannot be reached.
@@ -364,7 +436,9 @@ impl Inner {
         if message.lost {
             return self.explained(outlet, message);
         }
-        let Some(carrier) = self.carrier(outlet)? else { return self.refuse(outlet) };
+        let Some(carrier) = self.carrier(outlet)? else {
+            return self.refuse(outlet);
+        };
         // Most messages say nothing but what their data are.
         let bare = message.overlay.is_none() && !port.resizable && !self.counts_steps;
         if !bare || !outlet.end.chain.is_empty() {
@@ -372,14 +446,25 @@ impl Inner {
         }
         let claimed = match message.part {
             None => self.claim(outlet, payload.length())?,
-            Some(Part { room: Some(bytes), .. }) => self.claim(outlet, bytes)?,
+            Some(Part {
+                room: Some(bytes), ..
+            }) => self.claim(outlet, bytes)?,
             Some(_) => outlet.window.claim_place(),
         };
-        let Some(sequence) = claimed else { return self.refuse(outlet) };
-        let mut head = head(outlet, sequence, (message.timestamp, message.next_timestamp));
+        let Some(sequence) = claimed else {
+            return self.refuse(outlet);
+        };
+        let mut head = head(
+            outlet,
+            sequence,
+            (message.timestamp, message.next_timestamp),
+        );
         head.tag = message.part.map_or(0, |part| part.exchange);
         let outgoing = Outgoing::new(head, state.plain(payload), &payload.parts);
-        message.copy.iter().for_each(|copy| outgoing.share(copy.clone()));
+        message
+            .copy
+            .iter()
+            .for_each(|copy| outgoing.share(copy.clone()));
         let sent = self.hand_over(outlet, carrier, &outgoing, message)?;
         message.copy = outgoing.into_copy();
         Ok(sent)
@@ -398,7 +483,9 @@ impl Inner {
         let mut meta = Meta {
             slot: port.resizable.then(|| (message.slot, port.slots())),
             overlay: message.overlay.as_ref().map_or(0, |(number, _)| *number),
-            iteration: self.counts_steps.then(|| message.iteration.steps().to_vec()),
+            iteration: self
+                .counts_steps
+                .then(|| message.iteration.steps().to_vec()),
             ..payload.meta()
         };
         let mut stamps = (message.timestamp, message.next_timestamp);
@@ -430,7 +517,9 @@ impl Inner {
                 }
             })?,
         };
-        let Some(sequence) = claimed else { return self.refuse(outlet) };
+        let Some(sequence) = claimed else {
+            return self.refuse(outlet);
+        };
         if outlet.end.chain.chooses() {
             outlet.note(&message.iteration, sequence);
         }
@@ -444,7 +533,8 @@ impl Inner {
         let meta = Arc::new(meta);
         let outgoing = Outgoing::new(head(outlet, sequence, stamps), &meta, parts);
         let copy = mapped.as_ref().or(message.copy.as_ref());
-        copy.into_iter().for_each(|copy| outgoing.share(copy.clone()));
+        copy.into_iter()
+            .for_each(|copy| outgoing.share(copy.clone()));
         let sent = self.hand_over(outlet, carrier, &outgoing, message)?;
         if mapped.is_none() {
             message.copy = outgoing.into_copy();
@@ -472,8 +562,15 @@ impl Inner {
             }
             Err(why) if why.is_of_message() => {
                 // The conduit lacks a message now, so there is no going on.
-                let kind = if matches!(why, Lost::NoMemory(_)) { Kind::NoMemory } else { Kind::Usage };
-                let error = Error::new(kind, format!("{}: port '{}': {why}", self.name, outlet.end.label));
+                let kind = if matches!(why, Lost::NoMemory(_)) {
+                    Kind::NoMemory
+                } else {
+                    Kind::Usage
+                };
+                let error = Error::new(
+                    kind,
+                    format!("{}: port '{}': {why}", self.name, outlet.end.label),
+                );
                 self.fail(&error);
                 Err(error)
             }
@@ -485,7 +582,9 @@ impl Inner {
     #[cold]
     fn ran_out(&self, outlet: &Outlet, length: u64) {
         outlet.end.meter.went_by_socket();
-        let Some(short) = self.process.exchange.ran_out() else { return };
+        let Some(short) = self.process.exchange.ran_out() else {
+            return;
+        };
         let (why, todo) = match short {
             Shortage::Ceiling(bytes) if length > bytes => (
                 format!(
@@ -502,7 +601,9 @@ impl Inner {
                 "raise that",
             ),
             Shortage::Blocks(count) => (
-                format!("{count} arrays are there at a time at most, of which receivers keep too many"),
+                format!(
+                    "{count} arrays are there at a time at most, of which receivers keep too many"
+                ),
                 "keep fewer, or larger ones",
             ),
             Shortage::System(limit) => (limit, "raise that limit"),
@@ -583,7 +684,9 @@ impl Inner {
             Room::Full => self.reachable(&outlet.end).map(|()| None),
             Room::Closed => Ok(Some(None)),
         };
-        self.counted(&outlet.end, || self.wait(Some(outlet.end.conduit), None, carrier, on, poll))
+        self.counted(&outlet.end, || {
+            self.wait(Some(outlet.end.conduit), None, carrier, on, poll)
+        })
     }
 
     /// What a send to a receiver that has finished comes to: nothing for one that wants the latest only, else an error.

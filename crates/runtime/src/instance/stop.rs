@@ -34,7 +34,9 @@ impl Instance {
                        (titin: {scales: {NAME: {total: 10 s}}})";
             return wrong(Kind::Setting, why);
         };
-        let step = self.time("dt", scale.and_then(|scale| scale.dt))?.unwrap_or(0.0);
+        let step = self
+            .time("dt", scale.and_then(|scale| scale.dt))?
+            .unwrap_or(0.0);
         let stops = passes(begin, timestamp, step, total);
         if !stops && step > 0.0 && timestamp + step == timestamp {
             return wrong(Kind::Usage, &standstill(timestamp, step));
@@ -47,7 +49,10 @@ impl Instance {
         let of_scale = || scale.map(|seconds| Setting::Str(format!("{seconds:e} s")));
         let value = self.find_setting(name).or_else(of_scale);
         let Some(value) = value else { return Ok(None) };
-        let value = SettingValue { name: name.to_owned(), value };
+        let value = SettingValue {
+            name: name.to_owned(),
+            value,
+        };
         let time = value.in_unit(self.time_unit())?;
         if let Some(what) = fault(name, time) {
             let text = format!(
@@ -105,9 +110,13 @@ mod tests {
     /// How many steps there is room for from a time on, where times are sums of timesteps, or multiples of one.
     fn steps_from(begin: f64, step: f64, total: f64) -> usize {
         let sums = std::iter::successors(Some(begin), |time| Some(time + step));
-        let summed = sums.take_while(|time| !passes(begin, *time, step, total)).count();
+        let summed = sums
+            .take_while(|time| !passes(begin, *time, step, total))
+            .count();
         let products = (0..).map(|count| begin + f64::from(count) * step);
-        let multiplied = products.take_while(|time| !passes(begin, *time, step, total)).count();
+        let multiplied = products
+            .take_while(|time| !passes(begin, *time, step, total))
+            .count();
         assert_eq!(summed, multiplied, "from {begin}, {step} to {total}");
         summed
     }
@@ -129,7 +138,11 @@ mod tests {
         assert_eq!(steps(1.0, 10.0), 10);
         assert_eq!(steps(3.0, 10.0), 3);
         assert_eq!(steps(3.0, 8.99), 2, "more than rounding is missing");
-        assert_eq!(steps(0.1, 40.0), 400, "though 400 sums of 0.1 are more than 40");
+        assert_eq!(
+            steps(0.1, 40.0),
+            400,
+            "though 400 sums of 0.1 are more than 40"
+        );
         assert_eq!(steps(0.7, 7.0), 10);
         assert_eq!(steps(20.0, 10.0), 0);
     }
@@ -137,7 +150,10 @@ mod tests {
     #[test]
     fn sums_of_many_steps_end_where_they_are_to() {
         let sum = (0..1_000_000).fold(0.0, |sum: f64, _| sum + 0.1);
-        assert!(sum - 1e5 > 1e-6, "{sum}: more than the rounding of one operation");
+        assert!(
+            sum - 1e5 > 1e-6,
+            "{sum}: more than the rounding of one operation"
+        );
         assert_eq!(steps(0.1, 1e5), 1_000_000);
         assert_eq!(steps(1e-3, 3600.0), 3_600_000);
         assert_eq!(steps_from(3e6, 0.001, 10.0), 10_000);
@@ -167,11 +183,27 @@ mod tests {
     #[test]
     fn without_a_timestep_the_end_itself_counts() {
         let sum = (0..100).fold(0.0, |sum: f64, _| sum + 0.1);
-        assert!(sum < 10.0 && passes(0.0, sum, 0.0, 10.0), "a sum of timesteps is rounded");
-        assert!(!passes(0.0, 1e300, 0.0, f64::INFINITY), "which may have no end");
-        assert!(!passes(0.0, 9.9, 0.0, 10.0) && passes(0.0, 10.0, 0.0, 10.0) && passes(0.0, 11.0, 0.0, 10.0));
+        assert!(
+            sum < 10.0 && passes(0.0, sum, 0.0, 10.0),
+            "a sum of timesteps is rounded"
+        );
+        assert!(
+            !passes(0.0, 1e300, 0.0, f64::INFINITY),
+            "which may have no end"
+        );
+        assert!(
+            !passes(0.0, 9.9, 0.0, 10.0)
+                && passes(0.0, 10.0, 0.0, 10.0)
+                && passes(0.0, 11.0, 0.0, 10.0)
+        );
         let now = 1.7e9;
-        assert!(!passes(now, now + 0.999, 0.0, 1.0), "a millisecond before the end");
-        assert!(passes(now, now + 1.0 - 2e-7, 0.0, 1.0), "the end but for rounding");
+        assert!(
+            !passes(now, now + 0.999, 0.0, 1.0),
+            "a millisecond before the end"
+        );
+        assert!(
+            passes(now, now + 1.0 - 2e-7, 0.0, 1.0),
+            "the end but for rounding"
+        );
     }
 }

@@ -32,16 +32,29 @@ impl Inner {
         let call = "reuse";
         if self.leads() {
             let next = self.lead(call, act);
-            let common = next.as_ref().map(|next| next.as_ref().map_or(Common::Nothing, NextUse::for_ranks));
+            let common = next
+                .as_ref()
+                .map(|next| next.as_ref().map_or(Common::Nothing, NextUse::for_ranks));
             let told = self.tell_ranks(call, common.map_err(Clone::clone), None);
             return next.and_then(|next| told.map(|()| next));
         }
         match self.hear_rank(call, || Ok(()))? {
             (Common::Nothing, _) => Ok(None),
-            (Common::Use { overlay, steps, f_init }, _) => {
+            (
+                Common::Use {
+                    overlay,
+                    steps,
+                    f_init,
+                },
+                _,
+            ) => {
                 let end = |(port, slot, label)| ((port as usize, slot), label);
                 let f_init = f_init.into_iter().map(end).collect();
-                Ok(Some(NextUse { overlay: self.number(overlay)?, f_init, iteration: Iteration::new(steps) }))
+                Ok(Some(NextUse {
+                    overlay: self.number(overlay)?,
+                    f_init,
+                    iteration: Iteration::new(steps),
+                }))
             }
             _ => Err(unexpected(call)),
         }
@@ -65,15 +78,33 @@ impl Inner {
         }
         match self.hear_rank(call, || Ok(()))? {
             (Common::Nothing, _) => Ok(None),
-            (Common::Message { port, slot, slots, number, settings, steps, time }, Some(data))
-                if (port as usize) < self.ports.len() =>
-            {
+            (
+                Common::Message {
+                    port,
+                    slot,
+                    slots,
+                    number,
+                    settings,
+                    steps,
+                    time,
+                },
+                Some(data),
+            ) if (port as usize) < self.ports.len() => {
                 let (settings, iteration) = (settings.map(Arc::new), Iteration::new(steps));
                 let data = data.read().map_err(|error| {
-                    let text = format!("{}: data that rank 0 passes on cannot be read: {error}", self.name);
+                    let text = format!(
+                        "{}: data that rank 0 passes on cannot be read: {error}",
+                        self.name
+                    );
                     Error::new(Kind::Internal, text)
                 })?;
-                let message = Message { settings, number, slots, iteration, ..data };
+                let message = Message {
+                    settings,
+                    number,
+                    slots,
+                    iteration,
+                    ..data
+                };
                 self.note_received(port as usize, slot, time)?;
                 Ok(Some((PortId(port as usize), slot, message)))
             }
@@ -86,7 +117,14 @@ impl Inner {
     pub(super) fn note_received(&self, number: usize, slot: u32, timestamp: f64) -> Result<()> {
         let port = &self.ports[number];
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = Call { port: &port.name, end, operator, timeline, timestamp, next: None };
+        let call = Call {
+            port: &port.name,
+            end,
+            operator,
+            timeline,
+            timestamp,
+            next: None,
+        };
         let called = self.cycle().call(&call);
         called.map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))?;
         self.goes_on();
@@ -138,7 +176,9 @@ impl Inner {
 
     /// Tells the rank above how often this one has sent or received each field, as it closes.
     pub(super) fn tell_steps(&self) -> Result<()> {
-        let Some(up) = self.ranks.and_then(|ranks| ranks.up) else { return Ok(()) };
+        let Some(up) = self.ranks.and_then(|ranks| ranks.up) else {
+            return Ok(());
+        };
         let mut port = self.take_turn(up)?;
         self.send_between(
             up,
@@ -149,18 +189,31 @@ impl Inner {
     }
 
     /// Takes in what ranks right below have told as they closed.
-    fn hear_steps(&self, ranks: Ranks, below: usize) -> Result<MutexGuard<'_, Vec<(u32, FieldSteps)>>> {
+    fn hear_steps(
+        &self,
+        ranks: Ranks,
+        below: usize,
+    ) -> Result<MutexGuard<'_, Vec<(u32, FieldSteps)>>> {
         let mut port = self.take_turn(below)?;
         let mut heard = self.steps_below.lock().expect("never poisoned");
         for (place, rank) in children(ranks.rank, ranks.count).enumerate() {
-            let inlet = self.ports[below].inlets[place].as_ref().expect("each rank below has one");
+            let inlet = self.ports[below].inlets[place]
+                .as_ref()
+                .expect("each rank below has one");
             if inlet.inbox.received() == inlet.inbox.consumed() {
                 continue;
             }
-            let message =
-                self.await_at(&self.ports[below], place, &mut port.inlets[place], Patience::Forever)?;
+            let message = self.await_at(
+                &self.ports[below],
+                place,
+                &mut port.inlets[place],
+                Patience::Forever,
+            )?;
             let steps = control::decode(message.bytes()).map_err(|error| {
-                let text = format!("{}: what rank {rank} tells cannot be read: {error}", self.name);
+                let text = format!(
+                    "{}: what rank {rank} tells cannot be read: {error}",
+                    self.name
+                );
                 Error::new(Kind::Internal, text)
             })?;
             heard.push((rank, steps));
@@ -174,15 +227,20 @@ impl Inner {
         let Some((ranks, below)) = self.ranks.and_then(|ranks| Some((ranks, ranks.below?))) else {
             return Ok(());
         };
-        if self.ports[below].every_inlet().all(|inlet| inlet.inbox.received() == 0) || !self.cycle().checked()
+        if self.ports[below]
+            .every_inlet()
+            .all(|inlet| inlet.inbox.received() == 0)
+            || !self.cycle().checked()
         {
             return Ok(());
         }
         // Where this is called by who takes them in, that compares them.
-        let Ok(heard) = self.hear_steps(ranks, below) else { return Ok(()) };
-        let behind = heard
-            .iter()
-            .find_map(|(rank, steps)| self.unequal_steps((*rank, steps), |theirs, ours| theirs < ours));
+        let Ok(heard) = self.hear_steps(ranks, below) else {
+            return Ok(());
+        };
+        let behind = heard.iter().find_map(|(rank, steps)| {
+            self.unequal_steps((*rank, steps), |theirs, ours| theirs < ours)
+        });
         behind.map_or(Ok(()), Err)
     }
 
@@ -200,7 +258,10 @@ impl Inner {
         match heard.iter().find_map(unequal) {
             Some(error) if self.cycle().checked() => Err(error),
             Some(error) => {
-                self.log(WARNING, &format!("{}; the order of calls is not checked", error.text));
+                self.log(
+                    WARNING,
+                    &format!("{}; the order of calls is not checked", error.text),
+                );
                 Ok(())
             }
             None => Ok(()),
@@ -243,23 +304,42 @@ impl Inner {
 
     /// Tells the ranks below what a call has come to.
     fn tell_ranks(&self, call: &str, common: Result<Common>, data: Option<&Message>) -> Result<()> {
-        let Some(down) = self.ranks.and_then(|ranks| ranks.down) else { return Ok(()) };
-        let verdict = Verdict { call: call.to_owned(), outcome: outcome(common), steps: self.field_steps() };
+        let Some(down) = self.ranks.and_then(|ranks| ranks.down) else {
+            return Ok(());
+        };
+        let verdict = Verdict {
+            call: call.to_owned(),
+            outcome: outcome(common),
+            steps: self.field_steps(),
+        };
         let mut port = self.take_turn(down)?;
-        self.send_between(down, &mut port, &Payload::encoded(&control::encode(&verdict)), (0.0, None))?;
+        self.send_between(
+            down,
+            &mut port,
+            &Payload::encoded(&control::encode(&verdict)),
+            (0.0, None),
+        )?;
         data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
     }
 
     /// What this call has come to at rank 0, and the data that come with that. Until that is told, `may_wait` says why there is no use
     /// in waiting for it.
-    fn hear_rank(&self, call: &str, may_wait: impl Fn() -> Result<()>) -> Result<(Common, Option<Message>)> {
+    fn hear_rank(
+        &self,
+        call: &str,
+        may_wait: impl Fn() -> Result<()>,
+    ) -> Result<(Common, Option<Message>)> {
         let ranks = self.ranks.expect("asked by ranks only");
         let above = ranks.above.expect("rank 0 is not told");
         let mut port = self.take_turn(above)?;
-        let mut below = ranks.down.map(|down| self.take_turn(down).map(|port| (down, port))).transpose()?;
+        let mut below = ranks
+            .down
+            .map(|down| self.take_turn(down).map(|port| (down, port)))
+            .transpose()?;
         let mut next = || -> Result<Message> {
             let inlet = &mut port.inlets[0];
-            let message = self.await_at_unless(&self.ports[above], 0, inlet, Patience::Forever, &may_wait);
+            let message =
+                self.await_at_unless(&self.ports[above], 0, inlet, Patience::Forever, &may_wait);
             let message = message.map_err(|error| match error.kind {
                 Kind::CallOrder => Error::new(error.kind, format!("{} (in {call})", error.text)),
                 _ => error,
@@ -284,7 +364,8 @@ impl Inner {
             };
             self.compare_calls(call, &verdict.call)?;
             if common.is_ok() && self.cycle().checked() {
-                let unequal = self.unequal_steps((0, &verdict.steps), |theirs, ours| theirs != ours);
+                let unequal =
+                    self.unequal_steps((0, &verdict.steps), |theirs, ours| theirs != ours);
                 unequal.map_or(Ok(()), Err)?;
             }
             match common {
@@ -325,7 +406,13 @@ impl Inner {
         stamps: (f64, Option<f64>),
     ) -> Result<()> {
         let port = &self.ports[number];
-        self.send_along_all(port, &port.outlets[0], state, payload, &mut Sending::of(payload, stamps))
+        self.send_along_all(
+            port,
+            &port.outlets[0],
+            state,
+            payload,
+            &mut Sending::of(payload, stamps),
+        )
     }
 
     /// Takes a port between ranks.
@@ -342,5 +429,8 @@ impl Inner {
 
 /// The error of a rank that is told something that does not belong to its call.
 pub(super) fn unexpected(call: &str) -> Error {
-    Error::new(Kind::Internal, format!("rank 0 has told something else than what {call} comes to"))
+    Error::new(
+        Kind::Internal,
+        format!("rank 0 has told something else than what {call} comes to"),
+    )
 }

@@ -39,26 +39,38 @@ impl Process {
     /// Makes a folder that goes with the processes that use it, or joins those.
     fn claim(&self, place: PathBuf) -> Option<PathBuf> {
         let file = claim::enter(&place, MEETING_PLACES).ok()?;
-        self.claims.lock().expect("never poisoned").push((place.clone(), file));
+        self.claims
+            .lock()
+            .expect("never poisoned")
+            .push((place.clone(), file));
         Some(place)
     }
 
     /// Lets go of the places where processes of this host meet: nobody comes any more.
     pub(super) fn leave(&self) {
         let claims = std::mem::take(&mut *self.claims.lock().expect("never poisoned"));
-        claims.into_iter().for_each(|(place, file)| claim::leave(&place, file));
+        claims
+            .into_iter()
+            .for_each(|(place, file)| claim::leave(&place, file));
     }
 }
 
 /// Whether one of these is where processes of one host meet.
 pub(super) fn meets(addresses: &[Address]) -> bool {
-    addresses.iter().any(|address| matches!(address, Address::Shm(_)))
+    addresses
+        .iter()
+        .any(|address| matches!(address, Address::Shm(_)))
 }
 
 /// Addresses under which other hosts may reach this one. First come those that the ways to the run's manager begin at.
 pub(super) fn interfaces(manager: &[Address]) -> Vec<String> {
     let mut found: Vec<Ipv4Addr> = Vec::new();
-    for address in manager.iter().filter_map(near_end).filter(|end| !end.is_loopback()).chain(addresses()) {
+    for address in manager
+        .iter()
+        .filter_map(near_end)
+        .filter(|end| !end.is_loopback())
+        .chain(addresses())
+    {
         if !found.contains(&address) {
             found.push(address);
         }
@@ -69,7 +81,9 @@ pub(super) fn interfaces(manager: &[Address]) -> Vec<String> {
 /// The address of this host from which that one is reached. Nothing is sent: the system looks for the way when a socket
 /// for datagrams is connected.
 fn near_end(address: &Address) -> Option<Ipv4Addr> {
-    let Address::Tcp(host, port) = address else { return None };
+    let Address::Tcp(host, port) = address else {
+        return None;
+    };
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((host.as_str(), *port)).ok()?;
     match socket.local_addr().ok()?.ip() {
@@ -80,7 +94,10 @@ fn near_end(address: &Address) -> Option<Ipv4Addr> {
 
 /// The host's name.
 pub(crate) fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]
@@ -90,9 +107,16 @@ mod tests {
     #[test]
     fn peers_get_the_address_that_the_way_to_the_manager_begins_at() {
         let outer = addresses()[0];
-        let manager = [Address::Tcp(outer.to_string(), 9), Address::Other("ucx:1".into())];
+        let manager = [
+            Address::Tcp(outer.to_string(), 9),
+            Address::Other("ucx:1".into()),
+        ];
         let found = interfaces(&manager);
         assert_eq!(found[0], outer.to_string(), "{found:?}");
-        assert_eq!(found.iter().collect::<std::collections::HashSet<_>>().len(), found.len(), "{found:?}");
+        assert_eq!(
+            found.iter().collect::<std::collections::HashSet<_>>().len(),
+            found.len(),
+            "{found:?}"
+        );
     }
 }

@@ -23,7 +23,10 @@ pub(super) struct Events(pub(super) Weak<Process>);
 
 impl Events {
     fn with<T: Default>(&self, act: impl FnOnce(&Process) -> T) -> T {
-        self.0.upgrade().map(|process| act(&process)).unwrap_or_default()
+        self.0
+            .upgrade()
+            .map(|process| act(&process))
+            .unwrap_or_default()
     }
 
     fn is_manager(process: &Process, link: LinkId) -> bool {
@@ -37,13 +40,21 @@ impl Handler for Events {
             Some(MANAGER) => process.hear(link),
             Some(tag) if MailLinks::is(tag) => process.delivers(tag, link),
             Some(tag) => {
-                let Some((to, way)) = process.lock().routes.dialled(tag) else { return };
+                let Some((to, way)) = process.lock().routes.dialled(tag) else {
+                    return;
+                };
                 if let Some(detour) = process.apart(to, way, link) {
                     link.note_detour(detour);
                 }
                 let detour = link.detour().map(str::to_owned);
                 let (endpoint, pinned) = (process.id, way == Way::Tcp);
-                let greeting = Greeting { endpoint, to, pinned, detour, mail: false };
+                let greeting = Greeting {
+                    endpoint,
+                    to,
+                    pinned,
+                    detour,
+                    mail: false,
+                };
                 link.tell(&control::encode(&greeting));
                 process.up(to, way, link);
             }
@@ -72,7 +83,9 @@ impl Handler for Events {
                 return;
             }
             match control::decode::<Greeting>(body) {
-                Ok(greeting) if greeting.to == process.id && greeting.mail => process.expect_mail(link),
+                Ok(greeting) if greeting.to == process.id && greeting.mail => {
+                    process.expect_mail(link)
+                }
                 Ok(greeting) if greeting.to == process.id => {
                     let way = if greeting.pinned { Way::Tcp } else { Way::Best };
                     if let Some(detour) = greeting.detour {
@@ -114,7 +127,11 @@ impl Handler for Events {
 
     fn stray(&self, link: Option<LinkId>, conduit: ConduitId) {
         self.with(|process| {
-            process.strays.lock().expect("never poisoned").push((conduit, link));
+            process
+                .strays
+                .lock()
+                .expect("never poisoned")
+                .push((conduit, link));
             process.look_soon();
         });
     }
@@ -176,30 +193,65 @@ impl Process {
                 self.answered(&instance, Err(Error::new(Kind::Connection, text)));
             }
             ToProgram::Peers { peers } => self.found(peers),
-            ToProgram::Probe { instance, probe, conduits } => {
+            ToProgram::Probe {
+                instance,
+                probe,
+                conduits,
+            } => {
                 if let Some(inner) = self.instance(&instance) {
                     inner.carriers().iter().for_each(|carrier| carrier.look());
                     let (wait, counts) = inner.counts(&conduits);
                     let polls = inner.polls();
-                    self.tell(&ToManager::Counts { instance, probe, wait, counts, polls });
+                    self.tell(&ToManager::Counts {
+                        instance,
+                        probe,
+                        wait,
+                        counts,
+                        polls,
+                    });
                 }
             }
-            ToProgram::RaiseBuffer { instance, conduit, messages, bytes } => {
-                if let Some(window) = self.instance(&instance).and_then(|_| self.exchange.window(conduit)) {
+            ToProgram::RaiseBuffer {
+                instance,
+                conduit,
+                messages,
+                bytes,
+            } => {
+                if let Some(window) = self
+                    .instance(&instance)
+                    .and_then(|_| self.exchange.window(conduit))
+                {
                     window.raise(messages, bytes);
                     if self.pull(&instance, conduit, |_| ()).is_some() {
                         self.change(&instance, conduit, |meeting| meeting.pull(Pull::raise));
                     }
                 }
             }
-            ToProgram::Field { instance, conduit, ranks, first, field } => {
-                self.change(&instance, conduit, |meeting| meeting.hear(Away { ranks, first, field }));
+            ToProgram::Field {
+                instance,
+                conduit,
+                ranks,
+                first,
+                field,
+            } => {
+                self.change(&instance, conduit, |meeting| {
+                    meeting.hear(Away {
+                        ranks,
+                        first,
+                        field,
+                    })
+                });
             }
             ToProgram::Finished { instance } => {
                 let instances: Vec<Arc<Inner>> = {
                     let mut state = self.lock();
                     let own = state.instances.get(&instance).cloned();
-                    let others = state.neighbours.get(instance.as_str()).into_iter().flatten().cloned();
+                    let others = state
+                        .neighbours
+                        .get(instance.as_str())
+                        .into_iter()
+                        .flatten()
+                        .cloned();
                     let told = others.chain(own).collect();
                     state.finished.insert(instance.clone());
                     told
@@ -211,10 +263,21 @@ impl Process {
                     }
                 }
             }
-            ToProgram::RunFailed { culprit, text, deadlock } => {
-                let kind = if deadlock { Kind::Deadlock } else { Kind::PeerLost };
-                let text =
-                    if deadlock { text } else { format!("the run has failed because of {culprit}: {text}") };
+            ToProgram::RunFailed {
+                culprit,
+                text,
+                deadlock,
+            } => {
+                let kind = if deadlock {
+                    Kind::Deadlock
+                } else {
+                    Kind::PeerLost
+                };
+                let text = if deadlock {
+                    text
+                } else {
+                    format!("the run has failed because of {culprit}: {text}")
+                };
                 self.fail(Error::new(kind, text));
             }
             ToProgram::Heartbeat {} => {}
@@ -231,8 +294,11 @@ impl Process {
         }
         // Threads that receive add to the list: nothing is done while it is held.
         let strays = std::mem::take(&mut *self.strays.lock().expect("never poisoned"));
-        let knows =
-            |inner: &Arc<Inner>, conduit| inner.inlets().any(|(_, inlet)| inlet.end.conduit == conduit);
+        let knows = |inner: &Arc<Inner>, conduit| {
+            inner
+                .inlets()
+                .any(|(_, inlet)| inlet.end.conduit == conduit)
+        };
         let unknown = |conduit| !state.instances.values().any(|inner| knows(inner, conduit));
         let found = strays.into_iter().find(|(conduit, _)| unknown(*conduit));
         let who = found.and_then(|(_, link)| state.routes.at(|up| Some(up.id()) == link));
@@ -262,7 +328,11 @@ impl Process {
             }
             // Whoever must not wait is told when the manager has taken too long.
             let late = |asked: &&Asked| asked.is_late(self.patience);
-            state.asked.values().filter(late).for_each(|asked| asked.bell.ring());
+            state
+                .asked
+                .values()
+                .filter(late)
+                .for_each(|asked| asked.bell.ring());
             if instances.is_empty() && !state.asked.is_empty() {
                 return Some(TICK);
             }
@@ -283,7 +353,9 @@ impl Process {
             self.tell(&ToManager::Heartbeat {});
         }
         self.beat_below(heartbeat);
-        if manager.is_some_and(|heard| heard.elapsed() > 3 * heartbeat) && !self.is_watched_by_link() {
+        if manager.is_some_and(|heard| heard.elapsed() > 3 * heartbeat)
+            && !self.is_watched_by_link()
+        {
             let silence = (3 * heartbeat).as_secs_f64();
             let text = format!("{SILENT_MANAGER} for {silence:.1} s");
             self.fail(Error::new(Kind::Connection, text));
@@ -294,5 +366,8 @@ impl Process {
 
 /// The process of these instances, for people.
 fn process_at(instances: Option<String>) -> String {
-    instances.map_or_else(|| "another process".to_owned(), |names| format!("the process of {names}"))
+    instances.map_or_else(
+        || "another process".to_owned(),
+        |names| format!("the process of {names}"),
+    )
 }

@@ -91,7 +91,9 @@ impl Meeting {
         }
         self.own = Some(own);
         // What rank 0 orders waits for this alone, and keeps its order.
-        std::mem::take(&mut self.early).into_iter().for_each(|envelope| self.receive(envelope));
+        std::mem::take(&mut self.early)
+            .into_iter()
+            .for_each(|envelope| self.receive(envelope));
         self.begin();
     }
 
@@ -105,7 +107,9 @@ impl Meeting {
     }
 
     fn begin(&mut self) {
-        let (Some(own), Some(away)) = (&self.own, &self.away) else { return };
+        let (Some(own), Some(away)) = (&self.own, &self.away) else {
+            return;
+        };
         let setup = Side::from_bytes(&away.field.side).and_then(|theirs| {
             if theirs.decomposition.ranks() != away.ranks {
                 let (declared, ranks) = (theirs.decomposition.ranks(), away.ranks);
@@ -125,7 +129,9 @@ impl Meeting {
             Ok(setup) => self.setup = Some(setup),
             Err(failure) => self.failure = Some(failure),
         }
-        std::mem::take(&mut self.early).into_iter().for_each(|envelope| self.receive(envelope));
+        std::mem::take(&mut self.early)
+            .into_iter()
+            .for_each(|envelope| self.receive(envelope));
     }
 
     /// Changes the versions that it keeps.
@@ -167,8 +173,10 @@ impl Meeting {
             match &mut self.pull {
                 Some(pull) if expected => pull.hear(*word),
                 _ => {
-                    self.failure =
-                        Some(Unfit::Broken(format!("a letter of rank {} out of place", envelope.rank)))
+                    self.failure = Some(Unfit::Broken(format!(
+                        "a letter of rank {} out of place",
+                        envelope.rank
+                    )))
                 }
             }
             return;
@@ -226,7 +234,12 @@ impl State {
 
 impl Process {
     /// Changes what is known of a field, and sends what follows from that.
-    pub(crate) fn change(&self, instance: &str, conduit: ConduitId, act: impl FnOnce(&mut Meeting)) {
+    pub(crate) fn change(
+        &self,
+        instance: &str,
+        conduit: ConduitId,
+        act: impl FnOnce(&mut Meeting),
+    ) {
         let mut mails = Vec::new();
         self.change_one(instance, conduit, act, &mut mails);
         self.deal_with(mails);
@@ -251,21 +264,42 @@ impl Process {
     ) {
         let mut state = self.lock();
         let is_here = state.instances.contains_key(instance) || state.asked.contains_key(instance);
-        if !is_here && !state.branch.as_ref().is_some_and(|branch| branch.is_of(instance)) {
+        if !is_here
+            && !state
+                .branch
+                .as_ref()
+                .is_some_and(|branch| branch.is_of(instance))
+        {
             // It has gone, and what comes for it is of no use.
             return;
         }
-        let meeting = state.meetings.entry((instance.to_owned(), conduit)).or_default().clone();
+        let meeting = state
+            .meetings
+            .entry((instance.to_owned(), conduit))
+            .or_default()
+            .clone();
         drop(state);
         let waiting = self.instance(instance);
         let mut meeting = meeting.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut meeting);
-        let Meeting { own: Some(own), setup, reached, pull, words, written: known, .. } = &mut *meeting
+        let Meeting {
+            own: Some(own),
+            setup,
+            reached,
+            pull,
+            words,
+            written: known,
+            ..
+        } = &mut *meeting
         else {
             return;
         };
         let mut envelopes = setup.as_mut().map(Setup::take).unwrap_or_default();
-        let to_sender = |rank, word| Envelope { of_sender: true, rank, letter: Letter::Word(word) };
+        let to_sender = |rank, word| Envelope {
+            of_sender: true,
+            rank,
+            letter: Letter::Word(word),
+        };
         envelopes.extend(words.drain(..).map(|word| to_sender(0, word)));
         for action in pull.as_mut().map(Pull::take).unwrap_or_default() {
             match (action, &waiting) {
@@ -278,12 +312,23 @@ impl Process {
             }
         }
         let (is_sender, rank, peer) = (own.role == Role::Sender, own.rank, own.peer.clone());
-        let schedule = setup.as_ref().and_then(Setup::schedule).filter(|_| !*reached);
-        let partners: Vec<u32> =
-            schedule.iter().flat_map(|schedule| schedule.partners()).map(|partner| partner.rank).collect();
+        let schedule = setup
+            .as_ref()
+            .and_then(Setup::schedule)
+            .filter(|_| !*reached);
+        let partners: Vec<u32> = schedule
+            .iter()
+            .flat_map(|schedule| schedule.partners())
+            .map(|partner| partner.rank)
+            .collect();
         *reached |= schedule.is_some();
         let mut lost = None;
-        for Envelope { of_sender, rank: to, letter } in envelopes {
+        for Envelope {
+            of_sender,
+            rank: to,
+            letter,
+        } in envelopes
+        {
             let (kind, body) = written(&letter);
             let is_own = of_sender == is_sender;
             let whose = if is_own { instance } else { &*peer };
@@ -301,9 +346,22 @@ impl Process {
             let is_tcp = |address: &&Address| matches!(address, Address::Tcp(..));
             let addresses = addresses.iter().filter(is_tcp).cloned().collect();
             drop(state);
-            known.entry(endpoint).or_insert_with(|| rank_name(whose, to));
-            let mail = Mail { instance: whose.to_owned(), conduit, of_sender: is_sender, rank, kind, body };
-            let parcel = Parcel { endpoint, addresses, mail };
+            known
+                .entry(endpoint)
+                .or_insert_with(|| rank_name(whose, to));
+            let mail = Mail {
+                instance: whose.to_owned(),
+                conduit,
+                of_sender: is_sender,
+                rank,
+                kind,
+                body,
+            };
+            let parcel = Parcel {
+                endpoint,
+                addresses,
+                mail,
+            };
             match endpoint == self.id {
                 true => mails.push(parcel),
                 // Before anybody else changes it: what is told stays in order.
@@ -314,7 +372,10 @@ impl Process {
         // At once, and not when the program first sends or receives: the other one may wait for it in a call of its own.
         self.reach_ranks(&peer, partners.into_iter());
         if let Some(lost) = lost {
-            let text = format!("{instance}: nobody has said where {} is", written_name(&lost));
+            let text = format!(
+                "{instance}: nobody has said where {} is",
+                written_name(&lost)
+            );
             self.fail(Error::new(Kind::Internal, text));
         }
         // There may be a schedule now, or the reason why there is none.
@@ -323,20 +384,44 @@ impl Process {
 
     /// Takes in a letter for a field of an instance of this process.
     fn take_in(&self, mail: Mail, mails: &mut Vec<Parcel>) {
-        let Mail { instance, conduit, of_sender, rank, kind, body } = mail;
+        let Mail {
+            instance,
+            conduit,
+            of_sender,
+            rank,
+            kind,
+            body,
+        } = mail;
         match read(kind, &body) {
             Ok(letter) => {
-                let envelope = Envelope { of_sender, rank, letter };
-                self.change_one(&instance, conduit, |meeting| meeting.receive(envelope), mails);
+                let envelope = Envelope {
+                    of_sender,
+                    rank,
+                    letter,
+                };
+                self.change_one(
+                    &instance,
+                    conduit,
+                    |meeting| meeting.receive(envelope),
+                    mails,
+                );
             }
             Err(error) => {
-                let text = format!("rank {rank} sent what this release of titin cannot read: {error}");
+                let text =
+                    format!("rank {rank} sent what this release of titin cannot read: {error}");
                 self.fail(Error::new(Kind::Connection, text));
             }
         }
     }
 
-    fn send_mail(&self, Parcel { endpoint, addresses, mail }: Parcel) {
+    fn send_mail(
+        &self,
+        Parcel {
+            endpoint,
+            addresses,
+            mail,
+        }: Parcel,
+    ) {
         let body = control::encode(&mail);
         let mut state = self.lock();
         if let Some(outgoing) = state.mail.outgoing.get_mut(&endpoint) {
@@ -347,8 +432,14 @@ impl Process {
         state.mail.dialled.insert(tag, endpoint);
         drop(state);
         let settings = LinkSettings::default();
-        let dialled =
-            self.reactor().dial(&addresses, Purpose::Data, tag, Some(endpoint), settings, self.patience);
+        let dialled = self.reactor().dial(
+            &addresses,
+            Purpose::Data,
+            tag,
+            Some(endpoint),
+            settings,
+            self.patience,
+        );
         if let Err(why) = dialled {
             self.undelivered(tag, &why);
         }
@@ -357,8 +448,16 @@ impl Process {
     /// A link for mail is there.
     pub(super) fn delivers(&self, tag: u128, link: &Arc<Link>) {
         let mut state = self.lock();
-        let Some(to) = state.mail.dialled.get(&tag).copied() else { return };
-        let greeting = Greeting { endpoint: self.id, to, pinned: false, detour: None, mail: true };
+        let Some(to) = state.mail.dialled.get(&tag).copied() else {
+            return;
+        };
+        let greeting = Greeting {
+            endpoint: self.id,
+            to,
+            pinned: false,
+            detour: None,
+            mail: true,
+        };
         link.tell(&control::encode(&greeting));
         if let Some(outgoing) = state.mail.outgoing.get_mut(&to) {
             outgoing.open(link);
@@ -395,10 +494,15 @@ impl Process {
         }
         match control::decode::<Mail>(body) {
             Err(error) => {
-                let text = format!("a peer sent mail that this release of titin cannot read: {error}");
+                let text =
+                    format!("a peer sent mail that this release of titin cannot read: {error}");
                 self.fail(Error::new(Kind::Connection, text));
             }
-            Ok(mail) => self.deal_with(vec![Parcel { endpoint: self.id, addresses: Vec::new(), mail }]),
+            Ok(mail) => self.deal_with(vec![Parcel {
+                endpoint: self.id,
+                addresses: Vec::new(),
+                mail,
+            }]),
         }
         true
     }
@@ -406,13 +510,24 @@ impl Process {
     /// Whether the other end of a conduit has declared a field.
     pub(crate) fn is_declared(&self, instance: &str, conduit: ConduitId) -> bool {
         let meeting = self.lock().meeting(instance, conduit);
-        meeting.is_some_and(|meeting| meeting.lock().unwrap_or_else(PoisonError::into_inner).away.is_some())
+        meeting.is_some_and(|meeting| {
+            meeting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .away
+                .is_some()
+        })
     }
 
     /// How many questions for versions of a field an instance has told, or heard.
     pub(crate) fn questions(&self, instance: &str, conduit: ConduitId) -> u64 {
         let meeting = self.lock().meeting(instance, conduit);
-        meeting.map_or(0, |meeting| meeting.lock().unwrap_or_else(PoisonError::into_inner).questions())
+        meeting.map_or(0, |meeting| {
+            meeting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .questions()
+        })
     }
 
     /// What is to be known of the versions that an instance keeps of a field; `None` if it keeps none.
@@ -439,17 +554,30 @@ impl Process {
         let lost = state.mail.lost.clone();
         drop(state);
         let meeting = meeting.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(away) = &meeting.away else { return Ok(None) };
-        let found = |schedule| Ok(Some(Found { away: away.clone(), schedule }));
+        let Some(away) = &meeting.away else {
+            return Ok(None);
+        };
+        let found = |schedule| {
+            Ok(Some(Found {
+                away: away.clone(),
+                schedule,
+            }))
+        };
         if let Some(failure) = &meeting.failure {
             return found(Err(failure.clone()));
         }
         let schedule = meeting.setup.as_ref().and_then(Setup::schedule);
-        let lost = meeting.written.iter().find_map(|(to, rank)| Some((rank, lost.get(to)?)));
+        let lost = meeting
+            .written
+            .iter()
+            .find_map(|(to, rank)| Some((rank, lost.get(to)?)));
         match (schedule, lost) {
             (Some(schedule), _) => found(Ok(schedule.clone())),
             (None, Some((rank, why))) => {
-                let text = format!("{instance}: {} cannot be reached: {why}", written_name(rank));
+                let text = format!(
+                    "{instance}: {} cannot be reached: {why}",
+                    written_name(rank)
+                );
                 Err(Error::new(Kind::PeerLost, text))
             }
             (None, None) => Ok(None),
@@ -470,7 +598,9 @@ mod tests {
     /// A side of two ranks with three rows each, by boxes or by numbers, and what a rank of it has.
     fn side(by_boxes: bool) -> (Side, [Parts; 2]) {
         let rows = |first: u64| match by_boxes {
-            true => Parts::Boxes(vec![Region::new(&[first, 0], &[first + 3, SHAPE[1]]).unwrap()]),
+            true => Parts::Boxes(vec![
+                Region::new(&[first, 0], &[first + 3, SHAPE[1]]).unwrap(),
+            ]),
             false => Parts::indices(first * SHAPE[1]..(first + 3) * SHAPE[1]),
         };
         let decomposition = match by_boxes {
@@ -484,7 +614,9 @@ mod tests {
     fn begun(by_boxes: bool) -> Vec<Setup> {
         let (side, parts) = side(by_boxes);
         let exchange = Exchange::new(side.clone(), side).unwrap();
-        let ends = [Role::Sender, Role::Receiver].into_iter().flat_map(|role| [(role, 0), (role, 1)]);
+        let ends = [Role::Sender, Role::Receiver]
+            .into_iter()
+            .flat_map(|role| [(role, 0), (role, 1)]);
         let begin = |(role, rank): (Role, u32)| {
             Setup::begin(exchange.clone(), parts[rank as usize].clone(), role, rank).unwrap()
         };

@@ -40,11 +40,19 @@ impl Process {
     pub(crate) fn expect_answer(&self, name: &str, bell: Arc<Doorbell>) -> Result<()> {
         let mut state = self.lock();
         if state.instances.contains_key(name) || state.asked.contains_key(name) {
-            let text =
-                format!("instance {name} is open in this process already; close it first, or open another");
+            let text = format!(
+                "instance {name} is open in this process already; close it first, or open another"
+            );
             return Err(Error::new(Kind::Usage, text));
         }
-        state.asked.insert(name.to_owned(), Asked { bell, since: Instant::now(), answer: None });
+        state.asked.insert(
+            name.to_owned(),
+            Asked {
+                bell,
+                since: Instant::now(),
+                answer: None,
+            },
+        );
         Ok(())
     }
 
@@ -87,7 +95,9 @@ impl Process {
     pub(super) fn answered(&self, name: &str, answer: Result<Welcome>) {
         let mut state = self.lock();
         // Whoever asked may have given up.
-        let Some(asked) = state.asked.get_mut(name) else { return };
+        let Some(asked) = state.asked.get_mut(name) else {
+            return;
+        };
         asked.answer = Some(answer);
         let bell = asked.bell.clone();
         drop(state);
@@ -128,21 +138,37 @@ impl Process {
         }
         let mut dials = Vec::new();
         for peer in inner.neighbours.names() {
-            state.neighbours.entry(peer.clone()).or_default().push(inner.clone());
-            state.unrouted.entry(peer.clone()).or_default().push(inner.clone());
+            state
+                .neighbours
+                .entry(peer.clone())
+                .or_default()
+                .push(inner.clone());
+            state
+                .unrouted
+                .entry(peer.clone())
+                .or_default()
+                .push(inner.clone());
             dials.extend(self.reach(&mut state, peer));
         }
         for peer in inner.far_peers() {
-            state.neighbours.entry(peer.clone()).or_default().push(inner.clone());
+            state
+                .neighbours
+                .entry(peer.clone())
+                .or_default()
+                .push(inner.clone());
         }
         // The manager's word on them may have come before this instance was there to hear it.
         let peers = inner.neighbours.names().chain(inner.far_peers());
-        let finished: Vec<&Arc<str>> = peers.filter(|peer| state.finished.contains(&***peer)).collect();
+        let finished: Vec<&Arc<str>> = peers
+            .filter(|peer| state.finished.contains(&***peer))
+            .collect();
         let count = state.instances.len();
         self.crowd.store(count, Ordering::Relaxed);
         drop(state);
         self.dial(dials);
-        finished.into_iter().for_each(|peer| inner.peer_finished(peer));
+        finished
+            .into_iter()
+            .for_each(|peer| inner.peer_finished(peer));
         // From then on it looks by itself.
         if count == 1 {
             self.reactor().tick();
@@ -154,13 +180,22 @@ impl Process {
         let mut state = self.lock();
         state.instances.remove(&inner.name);
         self.crowd.store(state.instances.len(), Ordering::Relaxed);
-        let State { unrouted, neighbours, .. } = &mut *state;
+        let State {
+            unrouted,
+            neighbours,
+            ..
+        } = &mut *state;
         for peer in inner.neighbours.names().chain(inner.far_peers()) {
-            for known in [unrouted.get_mut(peer), neighbours.get_mut(peer)].into_iter().flatten() {
+            for known in [unrouted.get_mut(peer), neighbours.get_mut(peer)]
+                .into_iter()
+                .flatten()
+            {
                 known.retain(|other| !std::ptr::eq(&raw const **other, inner));
             }
         }
-        state.meetings.retain(|(instance, _), _| *instance != inner.name);
+        state
+            .meetings
+            .retain(|(instance, _), _| *instance != inner.name);
         let State { unrouted, .. } = &mut *state;
         for line in inner.all_lines() {
             for (end, _) in line.port.every_end() {

@@ -21,7 +21,11 @@ pub fn fork_child() -> impl Iterator<Item = i32> {
 /// # Errors
 /// [`Kind::Forked`] in a child forked from a process that uses titin.
 pub fn not_forked() -> Result<()> {
-    if forked() { Err(forked_error()) } else { Ok(()) }
+    if forked() {
+        Err(forked_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether this process is a child forked from one that uses titin.
@@ -46,9 +50,14 @@ pub(super) fn mark() -> Result<()> {
     }
     let name = format!("titin-runtime-{}", std::process::id());
     let wanted = format!("/memfd:{name}");
-    let taken = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten().any(|entry| {
-        std::fs::read_link(entry.path()).is_ok_and(|target| target.to_string_lossy().starts_with(&wanted))
-    });
+    let taken = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| {
+            std::fs::read_link(entry.path())
+                .is_ok_and(|target| target.to_string_lossy().starts_with(&wanted))
+        });
     if taken {
         return Err(Error::new(
             Kind::Usage,

@@ -30,7 +30,9 @@ impl Outbox {
 
     /// The link is there; what waits goes out.
     pub(super) fn open(&mut self, link: &Arc<Link>) {
-        std::mem::take(&mut self.waiting).iter().for_each(|body| link.tell(body));
+        std::mem::take(&mut self.waiting)
+            .iter()
+            .for_each(|body| link.tell(body));
         self.link = Some(link.clone());
     }
 }

@@ -31,10 +31,19 @@ impl Process {
         let mut state = self.lock();
         let mut dials = Vec::new();
         for rank in ranks {
-            let Some((endpoint, addresses)) = state.routes.rank(peer, rank) else { continue };
+            let Some((endpoint, addresses)) = state.routes.rank(peer, rank) else {
+                continue;
+            };
             let (instance, addresses) = (rank_name(peer, rank), addresses.to_vec());
-            state.routes.want(&instance, Way::Best, LinkSettings::default());
-            state.routes.found(Peer { instance: instance.clone(), endpoint, addresses, ranks: Vec::new() });
+            state
+                .routes
+                .want(&instance, Way::Best, LinkSettings::default());
+            state.routes.found(Peer {
+                instance: instance.clone(),
+                endpoint,
+                addresses,
+                ranks: Vec::new(),
+            });
             dials.extend(self.reach(&mut state, &instance));
         }
         drop(state);
@@ -45,7 +54,11 @@ impl Process {
     pub(crate) fn join_ranks(&self, inner: &Arc<Inner>, ranks: &[Arc<str>]) {
         let mut state = self.lock();
         for rank in ranks {
-            state.unrouted.entry(rank.clone()).or_default().push(inner.clone());
+            state
+                .unrouted
+                .entry(rank.clone())
+                .or_default()
+                .push(inner.clone());
             self.settle(&mut state, rank);
         }
     }
@@ -71,9 +84,21 @@ impl Process {
 
     /// Dials what the tables ask for. They are not locked meanwhile: to look a host's name up may take long.
     pub(super) fn dial(&self, dials: Vec<Dial>) {
-        for Dial { tag, to, addresses, settings } in dials {
-            let dialled =
-                self.reactor().dial(&addresses, Purpose::Data, tag, Some(to), settings, self.patience);
+        for Dial {
+            tag,
+            to,
+            addresses,
+            settings,
+        } in dials
+        {
+            let dialled = self.reactor().dial(
+                &addresses,
+                Purpose::Data,
+                tag,
+                Some(to),
+                settings,
+                self.patience,
+            );
             if let Err(why) = dialled {
                 self.lock().routes.refuse(tag, why);
                 self.given_up.fetch_add(1, Ordering::Release);
@@ -94,20 +119,29 @@ impl Process {
 
     /// Gives the ends that wait for this peer the carriers that there are.
     fn settle(&self, state: &mut State, peer: &str) {
-        let carriers: Vec<(Way, Arc<dyn Carrier>)> = if state.routes.location(peer) == Some(self.id) {
+        let carriers: Vec<(Way, Arc<dyn Carrier>)> = if state.routes.location(peer) == Some(self.id)
+        {
             vec![(Way::Best, self.inproc.clone())]
         } else {
-            state.routes.links(peer).map(|(way, link)| (way, link.carrier())).collect()
+            state
+                .routes
+                .links(peer)
+                .map(|(way, link)| (way, link.carrier()))
+                .collect()
         };
         if carriers.is_empty() {
             return;
         }
-        let Some(waiting) = state.unrouted.get_mut(peer) else { return };
+        let Some(waiting) = state.unrouted.get_mut(peer) else {
+            return;
+        };
         let detour = state.routes.links(peer).find(|(way, _)| *way == Way::Best);
         let detour = detour.and_then(|(_, link)| link.detour());
         // Who is pinned to tcp may have to wait for a link of its own.
         waiting.retain(|inner| {
-            carriers.iter().fold(true, |_, (way, carrier)| inner.route(peer, *way, carrier, detour))
+            carriers.iter().fold(true, |_, (way, carrier)| {
+                inner.route(peer, *way, carrier, detour)
+            })
         });
         if waiting.is_empty() {
             state.unrouted.remove(peer);
@@ -148,14 +182,18 @@ impl Process {
         }
         alone.extend(state.routes.outsider(peer).map(str::to_owned));
         let who = alone.join(" and ");
-        (!alone.is_empty())
-            .then(|| format!("they do not share /dev/shm: {who} did not find the run's meeting place there"))
+        (!alone.is_empty()).then(|| {
+            format!("they do not share /dev/shm: {who} did not find the run's meeting place there")
+        })
     }
 
     /// Why this process does not share memory with that of an instance, if the two tried to.
     pub(crate) fn detour(&self, instance: &str) -> Option<String> {
         let state = self.lock();
-        let (_, link) = state.routes.links(instance).find(|(way, _)| *way == Way::Best)?;
+        let (_, link) = state
+            .routes
+            .links(instance)
+            .find(|(way, _)| *way == Way::Best)?;
         link.detour().map(str::to_owned)
     }
 

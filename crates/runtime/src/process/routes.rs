@@ -92,20 +92,36 @@ impl<L> Routes<L> {
                 wanted.ways.insert(way);
             }
             None => {
-                let wanted = Wanted { ways: HashSet::from([way]), settings };
+                let wanted = Wanted {
+                    ways: HashSet::from([way]),
+                    settings,
+                };
                 self.wanted.insert(instance.to_owned(), wanted);
             }
         }
     }
 
     /// An instance is there.
-    pub(super) fn found(&mut self, Peer { instance, endpoint, addresses, ranks }: Peer) {
+    pub(super) fn found(
+        &mut self,
+        Peer {
+            instance,
+            endpoint,
+            addresses,
+            ranks,
+        }: Peer,
+    ) {
         if !ranks.is_empty() {
             self.ranks.insert(instance.clone(), ranks);
         }
         self.locations.insert(instance.clone(), endpoint);
         let home = self.homes.entry(endpoint);
-        home.or_insert_with(|| Home { addresses, instances: HashSet::new() }).instances.insert(instance);
+        home.or_insert_with(|| Home {
+            addresses,
+            instances: HashSet::new(),
+        })
+        .instances
+        .insert(instance);
     }
 
     /// The process that an instance is in, once it was found.
@@ -127,7 +143,9 @@ impl<L> Routes<L> {
     /// dials, each way once. `shares` says whether it has found the place where processes of its host meet.
     pub(super) fn dials(&mut self, instance: &str, own: EndpointId, shares: bool) -> Vec<Dial> {
         let endpoint = self.location(instance).filter(|endpoint| own < *endpoint);
-        let (Some(endpoint), Some(wanted)) = (endpoint, self.wanted.get(instance)) else { return Vec::new() };
+        let (Some(endpoint), Some(wanted)) = (endpoint, self.wanted.get(instance)) else {
+            return Vec::new();
+        };
         let mut dials = Vec::new();
         for way in &wanted.ways {
             let to = (endpoint, *way);
@@ -137,12 +155,22 @@ impl<L> Routes<L> {
             // Who has no meeting place sees nobody else's.
             let shm = *way == Way::Best && shares;
             let fits = |address: &&Address| shm || !matches!(address, Address::Shm(_));
-            let addresses = self.homes[&endpoint].addresses.iter().filter(fits).cloned().collect();
+            let addresses = self.homes[&endpoint]
+                .addresses
+                .iter()
+                .filter(fits)
+                .cloned()
+                .collect();
             // The manager's link has tag 0.
             let tag = self.dialled.len() as u128 + 1;
             self.dialled.insert(tag, to);
             self.routes.insert(to, Route::Dialling);
-            dials.push(Dial { tag, to: endpoint, addresses, settings: wanted.settings });
+            dials.push(Dial {
+                tag,
+                to: endpoint,
+                addresses,
+                settings: wanted.settings,
+            });
         }
         dials
     }
@@ -155,20 +183,36 @@ impl<L> Routes<L> {
     /// A link is there, whoever has dialled it; the instances at its other end, as far as they were found.
     pub(super) fn up(&mut self, to: EndpointId, way: Way, link: L) -> Vec<String> {
         self.routes.insert((to, way), Route::Up(link));
-        self.homes.get(&to).into_iter().flat_map(|home| &home.instances).cloned().collect()
+        self.homes
+            .get(&to)
+            .into_iter()
+            .flat_map(|home| &home.instances)
+            .cloned()
+            .collect()
     }
 
     /// The link that it is has broken. Whether it was still in use.
     pub(super) fn lost(&mut self, it: impl Fn(&L) -> bool, why: Lost, now: Instant) -> bool {
-        let route = self.routes.values_mut().find(|route| matches!(route, Route::Up(link) if it(link)));
-        route.map(|route| *route = Route::Broken(now, why)).is_some()
+        let route = self
+            .routes
+            .values_mut()
+            .find(|route| matches!(route, Route::Up(link) if it(link)));
+        route
+            .map(|route| *route = Route::Broken(now, why))
+            .is_some()
     }
 
     /// Whom the link that it is leads to: the instances at its other end, for people.
     pub(super) fn at(&self, it: impl Fn(&L) -> bool) -> Option<String> {
         let up = |route: &Route<L>| matches!(route, Route::Up(link) if it(link));
         let ((endpoint, _), _) = self.routes.iter().find(|(_, route)| up(route))?;
-        let mut names: Vec<&str> = self.homes.get(endpoint)?.instances.iter().map(String::as_str).collect();
+        let mut names: Vec<&str> = self
+            .homes
+            .get(endpoint)?
+            .instances
+            .iter()
+            .map(String::as_str)
+            .collect();
         names.sort_unstable();
         Some(titin_model::listing(names))
     }
@@ -217,7 +261,10 @@ impl<L> Routes<L> {
 
     /// An instance of a process that did not find the meeting place of its host, if that is so.
     pub(super) fn outsider(&self, endpoint: EndpointId) -> Option<&str> {
-        let home = self.homes.get(&endpoint).filter(|home| !meets(&home.addresses))?;
+        let home = self
+            .homes
+            .get(&endpoint)
+            .filter(|home| !meets(&home.addresses))?;
         home.instances.iter().next().map(String::as_str)
     }
 
@@ -237,35 +284,55 @@ mod tests {
     const LARGE: EndpointId = EndpointId(2);
 
     fn peer(instance: &str, endpoint: EndpointId) -> Peer {
-        let addresses = vec![Address::Shm("/place".into()), Address::Tcp("host".into(), 7)];
-        Peer { instance: instance.into(), endpoint, addresses, ranks: Vec::new() }
+        let addresses = vec![
+            Address::Shm("/place".into()),
+            Address::Tcp("host".into(), 7),
+        ];
+        Peer {
+            instance: instance.into(),
+            endpoint,
+            addresses,
+            ranks: Vec::new(),
+        }
     }
 
     /// Links are known by their names here. The instance `micro` is in the process with the large id.
     fn routes(ways: &[Way]) -> Routes<&'static str> {
         let mut routes = Routes::default();
-        ways.iter().for_each(|way| routes.want("micro", *way, LinkSettings::default()));
+        ways.iter()
+            .for_each(|way| routes.want("micro", *way, LinkSettings::default()));
         routes.found(peer("micro", LARGE));
         routes
     }
 
     fn links(routes: &Routes<&'static str>, instance: &str) -> Vec<(Way, &'static str)> {
-        routes.links(instance).map(|(way, link)| (way, *link)).collect()
+        routes
+            .links(instance)
+            .map(|(way, link)| (way, *link))
+            .collect()
     }
 
     #[test]
     fn a_peer_that_goes_while_it_is_dialled_is_given_up_once_nobody_explains_it() {
         let mut routes = routes(&[Way::Best]);
-        let [dial] = &routes.dials("micro", SMALL, true)[..] else { panic!("one link") };
+        let [dial] = &routes.dials("micro", SMALL, true)[..] else {
+            panic!("one link")
+        };
         let start = Instant::now();
         routes.unanswered(dial.tag, Lost::Closed, start);
         // The manager may still say what has become of it.
         assert!(!routes.give_up(start + EXPLANATION / 2, EXPLANATION));
         assert_eq!(routes.unreachable("micro", Way::Best), None);
-        assert!(routes.dials("micro", SMALL, true).is_empty(), "a process is not dialled again");
+        assert!(
+            routes.dials("micro", SMALL, true).is_empty(),
+            "a process is not dialled again"
+        );
         assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
         assert_eq!(routes.unreachable("micro", Way::Best), Some(&Lost::Closed));
-        assert!(!routes.give_up(start + 2 * EXPLANATION, EXPLANATION), "once");
+        assert!(
+            !routes.give_up(start + 2 * EXPLANATION, EXPLANATION),
+            "once"
+        );
         assert_eq!(links(&routes, "micro"), []);
     }
 
@@ -278,10 +345,17 @@ mod tests {
         routes.want("micro", Way::Best, LinkSettings::default());
         routes.want("meso", Way::Best, LinkSettings::default());
         assert!(routes.dials("micro", SMALL, true).is_empty());
-        assert!(routes.dials("meso", SMALL, true).is_empty(), "nobody knows yet where it is");
+        assert!(
+            routes.dials("meso", SMALL, true).is_empty(),
+            "nobody knows yet where it is"
+        );
         routes.found(peer("meso", LARGE));
         assert!(routes.dials("meso", SMALL, true).is_empty());
-        assert_eq!(links(&routes, "meso"), [], "what is dialled is not there yet");
+        assert_eq!(
+            links(&routes, "meso"),
+            [],
+            "what is dialled is not there yet"
+        );
         let (to, way) = routes.dialled(before[0].tag).unwrap();
         let mut reached = routes.up(to, way, "link");
         reached.sort();
@@ -293,10 +367,16 @@ mod tests {
     fn a_peer_may_come_before_the_manager_has_said_where_it_is() {
         let mut routes = Routes::default();
         routes.want("macro", Way::Best, LinkSettings::default());
-        assert!(routes.up(SMALL, Way::Best, "link").is_empty(), "nobody is known there");
+        assert!(
+            routes.up(SMALL, Way::Best, "link").is_empty(),
+            "nobody is known there"
+        );
         assert_eq!(links(&routes, "macro"), []);
         routes.found(peer("macro", SMALL));
-        assert!(routes.dials("macro", LARGE, true).is_empty(), "the smaller id dials");
+        assert!(
+            routes.dials("macro", LARGE, true).is_empty(),
+            "the smaller id dials"
+        );
         assert_eq!(links(&routes, "macro"), [(Way::Best, "link")]);
     }
 
@@ -305,7 +385,11 @@ mod tests {
         let mut routes = routes(&[Way::Best]);
         let tag = routes.dials("micro", SMALL, true)[0].tag;
         routes.refuse(tag, Lost::Unreachable("any".into()));
-        assert_eq!(routes.unreachable("micro", Way::Best), Some(&Lost::Unreachable("any".into())), "at once");
+        assert_eq!(
+            routes.unreachable("micro", Way::Best),
+            Some(&Lost::Unreachable("any".into())),
+            "at once"
+        );
         routes.up(LARGE, Way::Best, "link");
         assert_eq!(routes.unreachable("micro", Way::Best), None);
         assert_eq!(links(&routes, "micro"), [(Way::Best, "link")]);
@@ -319,20 +403,33 @@ mod tests {
         let tcp = Address::Tcp("host".into(), 7);
         for dial in &dials {
             let (to, way) = routes.dialled(dial.tag).unwrap();
-            assert_eq!(dial.addresses.contains(&Address::Shm("/place".into())), way == Way::Best);
+            assert_eq!(
+                dial.addresses.contains(&Address::Shm("/place".into())),
+                way == Way::Best
+            );
             assert!(dial.addresses.contains(&tcp), "shared memory may fail");
             routes.up(to, way, if way == Way::Best { "shm" } else { "tcp" });
         }
         assert_ne!(dials[0].tag, dials[1].tag);
-        assert_eq!(links(&routes, "micro"), [(Way::Best, "shm"), (Way::Tcp, "tcp")]);
+        assert_eq!(
+            links(&routes, "micro"),
+            [(Way::Best, "shm"), (Way::Tcp, "tcp")]
+        );
         // The one breaks, the other goes on.
         let start = Instant::now();
         assert!(routes.lost(|link| *link == "tcp", Lost::Closed, start));
-        assert!(!routes.lost(|link| *link == "tcp", Lost::Closed, start), "nobody uses it any more");
+        assert!(
+            !routes.lost(|link| *link == "tcp", Lost::Closed, start),
+            "nobody uses it any more"
+        );
         assert_eq!(links(&routes, "micro"), [(Way::Best, "shm")]);
         assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
         assert_eq!(routes.unreachable("micro", Way::Tcp), Some(&Lost::Closed));
-        assert_eq!(routes.unreachable("micro", Way::Best), None, "conduits that go by the other one go on");
+        assert_eq!(
+            routes.unreachable("micro", Way::Best),
+            None,
+            "conduits that go by the other one go on"
+        );
     }
 
     #[test]
@@ -342,7 +439,12 @@ mod tests {
         assert_eq!(dials[0].addresses, [Address::Tcp("host".into(), 7)]);
         assert_eq!(routes.outsider(LARGE), None);
         let addresses = vec![Address::Tcp("other".into(), 7)];
-        routes.found(Peer { instance: "far".into(), endpoint: EndpointId(3), addresses, ranks: Vec::new() });
+        routes.found(Peer {
+            instance: "far".into(),
+            endpoint: EndpointId(3),
+            addresses,
+            ranks: Vec::new(),
+        });
         assert_eq!(routes.outsider(EndpointId(3)), Some("far"));
     }
 }

@@ -42,7 +42,12 @@ struct Neighbour {
 
 impl Neighbour {
     fn new(rank: u32, process: &RankProcess) -> Self {
-        Neighbour { rank, process: process.clone(), outbox: Outbox::default(), heard: Instant::now() }
+        Neighbour {
+            rank,
+            process: process.clone(),
+            outbox: Outbox::default(),
+            heard: Instant::now(),
+        }
     }
 
     fn is_at(&self, link: LinkId) -> bool {
@@ -66,7 +71,9 @@ impl Branch {
     }
 
     fn tell_below(&mut self, body: &[u8]) {
-        self.below.iter_mut().for_each(|below| below.outbox.tell(body));
+        self.below
+            .iter_mut()
+            .for_each(|below| below.outbox.tell(body));
         self.told = Instant::now();
     }
 }
@@ -110,18 +117,30 @@ impl Process {
             let (peer, addresses) = (rank_name(instance, *rank), process.addresses.clone());
             state.routes.want(&peer, Way::Best, LinkSettings::default());
             let endpoint = process.endpoint;
-            state.routes.found(Peer { instance: peer.clone(), endpoint, addresses, ranks: Vec::new() });
+            state.routes.found(Peer {
+                instance: peer.clone(),
+                endpoint,
+                addresses,
+                ranks: Vec::new(),
+            });
             dials.extend(self.reach(&mut state, &peer));
         }
         // Those that were faster have reached it already.
         let there = |neighbour: &mut Neighbour| {
-            let link = state.routes.links(&rank_name(instance, neighbour.rank)).next()?.1.clone();
+            let link = state
+                .routes
+                .links(&rank_name(instance, neighbour.rank))
+                .next()?
+                .1
+                .clone();
             Some((neighbour.process.endpoint, link))
         };
         let there: Vec<_> = branch.neighbours().filter_map(there).collect();
         state.branch = Some(branch);
         drop(state);
-        there.iter().for_each(|(endpoint, link)| self.met(*endpoint, link));
+        there
+            .iter()
+            .for_each(|(endpoint, link)| self.met(*endpoint, link));
         self.dial(dials);
         Ok(())
     }
@@ -136,11 +155,22 @@ impl Process {
     /// A link to a process is there; whose it is shows in the tree.
     pub(super) fn met(&self, endpoint: EndpointId, link: &Arc<Link>) {
         let mut state = self.lock();
-        let Some(branch) = &mut state.branch else { return };
-        let Some(neighbour) = branch.neighbours().find(|it| it.process.endpoint == endpoint) else { return };
+        let Some(branch) = &mut state.branch else {
+            return;
+        };
+        let Some(neighbour) = branch
+            .neighbours()
+            .find(|it| it.process.endpoint == endpoint)
+        else {
+            return;
+        };
         neighbour.outbox.open(link);
         neighbour.heard = Instant::now();
-        if branch.above.as_ref().is_some_and(|above| above.is_at(link.id())) {
+        if branch
+            .above
+            .as_ref()
+            .is_some_and(|above| above.is_at(link.id()))
+        {
             drop(state);
             self.hear(link);
         }
@@ -149,8 +179,12 @@ impl Process {
     /// What a rank below says, if the link is one of those. True if it is.
     pub(super) fn told_by_rank(&self, link: LinkId, body: &[u8]) -> bool {
         let mut state = self.lock();
-        let Some(branch) = &mut state.branch else { return false };
-        let Some(below) = branch.below.iter_mut().find(|below| below.is_at(link)) else { return false };
+        let Some(branch) = &mut state.branch else {
+            return false;
+        };
+        let Some(below) = branch.below.iter_mut().find(|below| below.is_at(link)) else {
+            return false;
+        };
         below.heard = Instant::now();
         let who = below.rank;
         drop(state);
@@ -159,7 +193,8 @@ impl Process {
             Ok(message @ (ToManager::Failed { .. } | ToManager::Log { .. })) => self.tell(&message),
             Ok(_) => {}
             Err(error) => {
-                let text = format!("rank {who} sent what this release of titin cannot read: {error}");
+                let text =
+                    format!("rank {who} sent what this release of titin cannot read: {error}");
                 self.fail(Error::new(Kind::Connection, text));
             }
         }
@@ -184,15 +219,24 @@ impl Process {
     /// Tells the ranks below that the run is over, if the manager cannot.
     pub(super) fn fail_below(&self, error: &Error) {
         let mut state = self.lock();
-        let Some(branch) = &mut state.branch else { return };
+        let Some(branch) = &mut state.branch else {
+            return;
+        };
         let culprit = format!("rank {} of {}", branch.rank, branch.instance);
         let (text, deadlock) = (error.text.clone(), false);
-        branch.tell_below(&control::encode(&ToProgram::RunFailed { culprit, text, deadlock }));
+        branch.tell_below(&control::encode(&ToProgram::RunFailed {
+            culprit,
+            text,
+            deadlock,
+        }));
     }
 
     /// A link is lost, which may have led to a rank that has not closed.
     pub(super) fn lost_rank(&self, link: LinkId, why: &Lost) {
-        self.miss(|neighbour| neighbour.is_at(link), &format!("its connection is lost: {why}"));
+        self.miss(
+            |neighbour| neighbour.is_at(link),
+            &format!("its connection is lost: {why}"),
+        );
     }
 
     /// A process cannot be reached, which may be that of a rank.
@@ -205,46 +249,71 @@ impl Process {
 
     fn miss(&self, is_it: impl Fn(&Neighbour) -> bool, why: &str) {
         let mut state = self.lock();
-        let Some(branch) = &mut state.branch else { return };
+        let Some(branch) = &mut state.branch else {
+            return;
+        };
         let (own, instance, first) = (branch.rank, branch.instance.clone(), branch.first);
-        let Some(lost) = branch.neighbours().find(|neighbour| is_it(neighbour)) else { return };
+        let Some(lost) = branch.neighbours().find(|neighbour| is_it(neighbour)) else {
+            return;
+        };
         let (rank, process) = (lost.rank, lost.process.clone());
-        let is_open = state.instances.contains_key(&instance) || state.asked.contains_key(&instance);
+        let is_open =
+            state.instances.contains_key(&instance) || state.asked.contains_key(&instance);
         drop(state);
         // Who has closed may go.
         let has_closed = first.is_some_and(|first| {
             let (down, up) = conduits(first, rank.max(own));
-            self.exchange.inbox(if rank < own { down } else { up }).ended()
+            self.exchange
+                .inbox(if rank < own { down } else { up })
+                .ended()
         });
         if !is_open || has_closed || self.has_failed() {
             return;
         }
-        let text = format!("{} has gone without closing the instance: {why}", process_of(rank, &process));
+        let text = format!(
+            "{} has gone without closing the instance: {why}",
+            process_of(rank, &process)
+        );
         if rank < own {
             self.fail(Error::new(
                 Kind::PeerLost,
                 format!("the run has failed because of {instance}: {text}"),
             ));
         } else {
-            self.tell(&ToManager::Failed { instance, text, echo: false, after: Vec::new() });
+            self.tell(&ToManager::Failed {
+                instance,
+                text,
+                echo: false,
+                after: Vec::new(),
+            });
         }
     }
 
     /// Gives signs of life to the ranks below, and looks for those that give none.
     pub(super) fn beat_below(&self, heartbeat: Duration) {
         let mut state = self.lock();
-        let Some(branch) = &mut state.branch else { return };
+        let Some(branch) = &mut state.branch else {
+            return;
+        };
         if branch.told.elapsed() >= heartbeat {
             branch.tell_below(&control::encode(&ToProgram::Heartbeat {}));
         }
         // On this host the link breaks when the process ends; one that is stopped may go on.
         let here = host();
-        let is_silent =
-            |below: &&Neighbour| below.process.host != here && below.heard.elapsed() > 3 * heartbeat;
-        let silent = branch.below.iter().find(is_silent).map(|below| below.process.endpoint);
+        let is_silent = |below: &&Neighbour| {
+            below.process.host != here && below.heard.elapsed() > 3 * heartbeat
+        };
+        let silent = branch
+            .below
+            .iter()
+            .find(is_silent)
+            .map(|below| below.process.endpoint);
         drop(state);
         if let Some(endpoint) = silent {
-            let why = format!("nothing was heard of it for {:.1} s", (3 * heartbeat).as_secs_f64());
+            let why = format!(
+                "nothing was heard of it for {:.1} s",
+                (3 * heartbeat).as_secs_f64()
+            );
             self.miss(|neighbour| neighbour.process.endpoint == endpoint, &why);
         }
     }
@@ -268,13 +337,19 @@ impl Process {
 
     /// Whether it is the process of another rank than 0, which has no link to the manager.
     pub(super) fn is_below(&self) -> bool {
-        self.lock().branch.as_ref().is_some_and(|branch| branch.above.is_some())
+        self.lock()
+            .branch
+            .as_ref()
+            .is_some_and(|branch| branch.above.is_some())
     }
 
     /// Whether signs of life are missed: not those of a rank above on this host, whose end breaks the link.
     pub(super) fn is_watched_by_link(&self) -> bool {
         let state = self.lock();
-        let above = state.branch.as_ref().and_then(|branch| branch.above.as_ref());
+        let above = state
+            .branch
+            .as_ref()
+            .and_then(|branch| branch.above.as_ref());
         above.is_some_and(|above| above.process.host == host())
     }
 }

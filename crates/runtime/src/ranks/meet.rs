@@ -29,14 +29,31 @@ pub(crate) struct Met {
 }
 
 /// Meets the other ranks. All must call it; it fails on all or none. The answer to the instance will ring the bell.
-pub(crate) fn meet(options: &Options, communicator: &dyn Communicator, bell: &Arc<Doorbell>) -> Result<Met> {
+pub(crate) fn meet(
+    options: &Options,
+    communicator: &dyn Communicator,
+    bell: &Arc<Doorbell>,
+) -> Result<Met> {
     let rank = communicator.rank();
-    let meeting = Meeting { communicator, is_first: rank == 0 };
-    let invitation =
-        || Ok(Invitation { instance: options.find_instance()?, connection: options.find_run()? });
-    let Invitation { instance, connection } = meeting.tell(meeting.is_first.then(invitation))?;
+    let meeting = Meeting {
+        communicator,
+        is_first: rank == 0,
+    };
+    let invitation = || {
+        Ok(Invitation {
+            instance: options.find_instance()?,
+            connection: options.find_run()?,
+        })
+    };
+    let Invitation {
+        instance,
+        connection,
+    } = meeting.tell(meeting.is_first.then(invitation))?;
     let process = Process::join_as_rank(&connection, rank);
-    let place = process.as_ref().map(|process| process.place()).map_err(Clone::clone);
+    let place = process
+        .as_ref()
+        .map(|process| process.place())
+        .map_err(Clone::clone);
     let gathered = meeting.gather(place).transpose();
     let roll: Vec<RankProcess> = meeting.tell(gathered.map(|gathered| check(gathered?)))?;
     let process = process?;
@@ -45,9 +62,18 @@ pub(crate) fn meet(options: &Options, communicator: &dyn Communicator, bell: &Ar
         .and_then(|()| process.join_tree(&instance, rank, &roll));
     // Only once all have their place something may be told along the tree.
     let gathered = meeting.gather(placed);
-    let all = meeting.tell(gathered.transpose().map(|gathered| all_or_none(gathered?).map(drop)));
+    let all = meeting.tell(
+        gathered
+            .transpose()
+            .map(|gathered| all_or_none(gathered?).map(drop)),
+    );
     all.inspect_err(|_| process.ask_no_more(&instance))?;
-    Ok(Met { instance, process, rank, roll })
+    Ok(Met {
+        instance,
+        process,
+        rank,
+        roll,
+    })
 }
 
 /// What each rank has, if none of them has failed.
@@ -83,7 +109,9 @@ struct Meeting<'a> {
 impl Meeting<'_> {
     /// What rank 0 has to say, or why it cannot, on all ranks. Only rank 0 has something.
     fn tell<T: Serialize + DeserializeOwned>(&self, said: Option<Result<T>>) -> Result<T> {
-        let mut bytes = said.map(|said| control::encode(&outcome(said))).unwrap_or_default();
+        let mut bytes = said
+            .map(|said| control::encode(&outcome(said)))
+            .unwrap_or_default();
         let length = self.share(bytes.len())?;
         if length == 0 || length > MOST {
             return Err(unreadable(&format!("{length} bytes")));
@@ -94,18 +122,34 @@ impl Meeting<'_> {
     }
 
     /// What each rank has, or why it has not, at rank 0 in the order of the ranks.
-    fn gather<T: Serialize + DeserializeOwned>(&self, mine: Result<T>) -> Result<Option<Vec<Result<T>>>> {
+    fn gather<T: Serialize + DeserializeOwned>(
+        &self,
+        mine: Result<T>,
+    ) -> Result<Option<Vec<Result<T>>>> {
         let mut mine = control::encode(&outcome(mine));
         let count = self.communicator.ranks() as usize;
-        let room = |each: usize| if self.is_first { vec![0; each * count] } else { Vec::new() };
+        let room = |each: usize| {
+            if self.is_first {
+                vec![0; each * count]
+            } else {
+                Vec::new()
+            }
+        };
         let mut lengths = room(8);
-        self.communicator.gather(&(mine.len() as u64).to_le_bytes(), &mut lengths)?;
-        let lengths: Vec<usize> =
-            lengths.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes) as usize).collect();
+        self.communicator
+            .gather(&(mine.len() as u64).to_le_bytes(), &mut lengths)?;
+        let lengths: Vec<usize> = lengths
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| u64::from_le_bytes(*bytes) as usize)
+            .collect();
         let longest = self.share(lengths.iter().copied().max().unwrap_or_default())?;
         let fits = |length: &usize| (1..=longest).contains(length);
         if longest > MOST || !fits(&mine.len()) || !lengths.iter().all(fits) {
-            return Err(unreadable(&format!("messages of {lengths:?} bytes, the longest of {longest}")));
+            return Err(unreadable(&format!(
+                "messages of {lengths:?} bytes, the longest of {longest}"
+            )));
         }
         mine.resize(longest, 0);
         let mut all = room(longest);
@@ -113,7 +157,10 @@ impl Meeting<'_> {
         if !self.is_first {
             return Ok(None);
         }
-        let each = all.chunks(longest).zip(lengths).map(|(bytes, length)| read(&bytes[..length]));
+        let each = all
+            .chunks(longest)
+            .zip(lengths)
+            .map(|(bytes, length)| read(&bytes[..length]));
         each.collect::<Result<_>>().map(Some)
     }
 
@@ -127,7 +174,9 @@ impl Meeting<'_> {
 
 /// What one rank has told another.
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Result<T>> {
-    control::decode(bytes).map(result).map_err(|error| unreadable(&error.to_string()))
+    control::decode(bytes)
+        .map(result)
+        .map_err(|error| unreadable(&error.to_string()))
 }
 
 fn unreadable(why: &str) -> Error {
@@ -142,7 +191,10 @@ fn unreadable(why: &str) -> Error {
 pub(crate) fn outcome<T>(result: Result<T>) -> Outcome<T> {
     match result {
         Ok(done) => Outcome::Done(done),
-        Err(Error { kind, text }) => Outcome::Failed { kind: kind as i32, text },
+        Err(Error { kind, text }) => Outcome::Failed {
+            kind: kind as i32,
+            text,
+        },
     }
 }
 
@@ -170,7 +222,11 @@ mod tests {
     impl Threads {
         fn team(ranks: usize) -> Vec<Threads> {
             let mut team: Vec<Threads> = (0..ranks)
-                .map(|rank| Threads { rank: rank as u32, to: Vec::new(), from: Vec::new() })
+                .map(|rank| Threads {
+                    rank: rank as u32,
+                    to: Vec::new(),
+                    from: Vec::new(),
+                })
                 .collect();
             for one in 0..ranks {
                 for other in 0..ranks {
@@ -192,7 +248,10 @@ mod tests {
         }
         fn broadcast(&self, bytes: &mut [u8]) -> Result<()> {
             if self.rank == 0 {
-                self.to.iter().skip(1).for_each(|to| to.send(bytes.to_vec()).unwrap());
+                self.to
+                    .iter()
+                    .skip(1)
+                    .for_each(|to| to.send(bytes.to_vec()).unwrap());
             } else {
                 bytes.copy_from_slice(&self.from[0].recv().unwrap());
             }
@@ -219,7 +278,9 @@ mod tests {
             2
         }
         fn broadcast(&self, bytes: &mut [u8]) -> Result<()> {
-            bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(self.0.unwrap_or(0)));
+            bytes
+                .iter_mut()
+                .for_each(|byte| *byte = byte.wrapping_add(self.0.unwrap_or(0)));
             Ok(())
         }
         fn gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
@@ -236,13 +297,18 @@ mod tests {
         for more in [None, Some(1), Some(7), Some(128), Some(255)] {
             for is_first in [true, false] {
                 let broken = Broken(more);
-                let meeting = Meeting { communicator: &broken, is_first };
+                let meeting = Meeting {
+                    communicator: &broken,
+                    is_first,
+                };
                 let gathered = meeting.gather(Ok("here".to_owned()));
                 let told = meeting.tell(is_first.then(|| Ok("here".to_owned())));
                 // Rank 0 has what it tells, whether or not others get it; and of another rank nothing is asked in a gather.
                 let must_fail = [is_first, more.is_some() || !is_first];
                 for (error, must_fail) in [gathered.err(), told.err()].into_iter().zip(must_fail) {
-                    let told = error.as_ref().map(|error| error.text.contains("copy bytes as they are"));
+                    let told = error
+                        .as_ref()
+                        .map(|error| error.text.contains("copy bytes as they are"));
                     assert!(
                         told == Some(true) || told.is_none() && !must_fail,
                         "{more:?} {is_first}: {error:?}"
@@ -256,29 +322,49 @@ mod tests {
         std::thread::scope(|scope| {
             let run = |team: Threads| {
                 let act = &act;
-                scope.spawn(move || act(Meeting { communicator: &team, is_first: team.rank == 0 }))
+                scope.spawn(move || {
+                    act(Meeting {
+                        communicator: &team,
+                        is_first: team.rank == 0,
+                    })
+                })
             };
             let threads: Vec<_> = Threads::team(ranks).into_iter().map(run).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         })
     }
 
     #[test]
     fn what_rank_0_says_comes_to_all_and_so_does_its_failure() {
-        let told = on_each(3, |meeting| meeting.tell(meeting.is_first.then(|| Ok("here".to_owned()))));
-        assert!(told.iter().all(|told| told.as_deref() == Ok("here")), "{told:?}");
+        let told = on_each(3, |meeting| {
+            meeting.tell(meeting.is_first.then(|| Ok("here".to_owned())))
+        });
+        assert!(
+            told.iter().all(|told| told.as_deref() == Ok("here")),
+            "{told:?}"
+        );
         let failure = Error::new(Kind::Setting, "no such run");
-        let told =
-            on_each(3, |meeting| meeting.tell::<String>(meeting.is_first.then(|| Err(failure.clone()))));
-        assert!(told.iter().all(|told| *told == Err(failure.clone())), "{told:?}");
+        let told = on_each(3, |meeting| {
+            meeting.tell::<String>(meeting.is_first.then(|| Err(failure.clone())))
+        });
+        assert!(
+            told.iter().all(|told| *told == Err(failure.clone())),
+            "{told:?}"
+        );
     }
 
     #[test]
     fn what_each_has_comes_to_rank_0_whatever_its_length() {
         let gathered = on_each(4, |meeting| {
             let rank = meeting.communicator.rank() as usize;
-            let mine =
-                if rank == 2 { Err(Error::new(Kind::Usage, "not I")) } else { Ok("x".repeat(10 * rank)) };
+            let mine = if rank == 2 {
+                Err(Error::new(Kind::Usage, "not I"))
+            } else {
+                Ok("x".repeat(10 * rank))
+            };
             meeting.gather(mine).unwrap()
         });
         let at_first = gathered[0].as_ref().unwrap();

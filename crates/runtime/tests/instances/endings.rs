@@ -19,35 +19,58 @@ fn a_failure_reaches_those_who_wait() {
     a.fail("the mesh is tangled");
     let error = b.join().unwrap();
     assert_eq!(error.kind, Kind::PeerLost);
-    assert!(error.text.contains("because of a: reported an error: the mesh is tangled"), "{error}");
+    assert!(
+        error
+            .text
+            .contains("because of a: reported an error: the mesh is tangled"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_circle_of_receives_is_a_deadlock() {
-    let stage =
-        Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
+    let stage = Stage::open(
+        &[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")],
+        &["a.out b.in", "b.out a.in"],
+    );
     let role = || -> Role {
         Box::new(|instance| {
             assert!(instance.reuse()?);
-            instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
+            instance
+                .receive(instance.port("in")?, None, Patience::Forever)
+                .map(drop)
         })
     };
     for result in stage.play(vec![("a", role()), ("b", role())]) {
         let error = result.unwrap_err();
         assert_eq!(error.kind, Kind::Deadlock, "{error}");
-        assert!(error.text.contains("a waits to receive message 1 on in, for b.out"), "{error}");
+        assert!(
+            error
+                .text
+                .contains("a waits to receive message 1 on in, for b.out"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn a_full_buffer_in_a_circle_is_raised() {
-    let stage =
-        Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
+    let stage = Stage::open(
+        &[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")],
+        &["a.out b.in", "b.out a.in"],
+    );
     let role = || -> Role {
         Box::new(|instance| {
             assert!(instance.reuse()?);
             for step in 0..20 {
-                instance.send(instance.port("out")?, None, &Payload::nil(), step.into(), None, None)?;
+                instance.send(
+                    instance.port("out")?,
+                    None,
+                    &Payload::nil(),
+                    step.into(),
+                    None,
+                    None,
+                )?;
             }
             for _ in 0..20 {
                 instance.receive(instance.port("in")?, None, Patience::Forever)?;
@@ -55,12 +78,18 @@ fn a_full_buffer_in_a_circle_is_raised() {
             Ok(())
         })
     };
-    assert_eq!(stage.play(vec![("a", role()), ("b", role())]), [Ok(()), Ok(())]);
+    assert_eq!(
+        stage.play(vec![("a", role()), ("b", role())]),
+        [Ok(()), Ok(())]
+    );
 }
 
 #[test]
 fn a_send_and_a_close_at_once_are_told_as_that() {
-    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in"), ("c", "")], &["a.out b.in"]);
+    let stage = Stage::open(
+        &[("a", "o_i: out"), ("b", "s: in"), ("c", "")],
+        &["a.out b.in"],
+    );
     let (a, b) = (stage.join("a"), stage.join("b"));
     // The run goes on.
     let c = stage.join("c");
@@ -70,7 +99,9 @@ fn a_send_and_a_close_at_once_are_told_as_that() {
         let sends = scope.spawn(|| {
             let out = a.port("out").unwrap();
             let send = |step: u8| a.send(out, None, &Payload::nil(), step.into(), None, None);
-            (0..).map(send).find_map(|outcome| sender.send(()).map_or(None, |()| outcome.err()))
+            (0..)
+                .map(send)
+                .find_map(|outcome| sender.send(()).map_or(None, |()| outcome.err()))
         });
         // Then the buffer is full, and the next call waits, or is about to be made.
         sent.iter().take(4).for_each(drop);
@@ -82,12 +113,22 @@ fn a_send_and_a_close_at_once_are_told_as_that() {
         let (closes, sends) = (closes.join().unwrap(), sends.join().unwrap().unwrap());
         match closes {
             Err(error) => {
-                assert!(error.text.contains("while another thread is in a call"), "{error}");
+                assert!(
+                    error.text.contains("while another thread is in a call"),
+                    "{error}"
+                );
                 assert_eq!(closed.kind, Kind::PeerLost, "{closed}");
-                assert!(sends.text.contains("while another thread is in a call"), "{sends}");
+                assert!(
+                    sends.text.contains("while another thread is in a call"),
+                    "{sends}"
+                );
             }
             Ok(()) => {
-                assert_eq!((closed.kind, sends.kind), (Kind::PortClosed, Kind::Closed), "{closed}; {sends}");
+                assert_eq!(
+                    (closed.kind, sends.kind),
+                    (Kind::PortClosed, Kind::Closed),
+                    "{closed}; {sends}"
+                );
                 b.close().unwrap();
                 c.close().unwrap();
             }
@@ -97,8 +138,14 @@ fn a_send_and_a_close_at_once_are_told_as_that() {
 
 #[test]
 fn closed_ports_are_named_with_the_number_of_their_slots() {
-    let slots: Vec<String> = (0..40).map(|slot| format!("a.out[{slot}] b.in[{slot}]")).collect();
-    let conduits: Vec<&str> = slots.iter().map(String::as_str).chain(["a.x b.x"]).collect();
+    let slots: Vec<String> = (0..40)
+        .map(|slot| format!("a.out[{slot}] b.in[{slot}]"))
+        .collect();
+    let conduits: Vec<&str> = slots
+        .iter()
+        .map(String::as_str)
+        .chain(["a.x b.x"])
+        .collect();
     let stage = Stage::open(&[("a", "o_i: out[] x"), ("b", "s: in[] x")], &conduits);
     let sender: Role = Box::new(|instance| instance.reuse().map(drop));
     let receiver: Role = Box::new(|instance| {
@@ -106,10 +153,18 @@ fn closed_ports_are_named_with_the_number_of_their_slots() {
         let ports = [instance.port("in")?, instance.port("x")?];
         let closed = instance.receive_any(&ports, Patience::Forever).unwrap_err();
         assert_eq!(closed.kind, Kind::PortClosed);
-        assert!(closed.text.ends_with("all of the ports in (40 slots), x are closed"), "{closed}");
+        assert!(
+            closed
+                .text
+                .ends_with("all of the ports in (40 slots), x are closed"),
+            "{closed}"
+        );
         Ok(())
     });
-    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+    assert_eq!(
+        stage.play(vec![("a", sender), ("b", receiver)]),
+        [Ok(()), Ok(())]
+    );
 }
 
 #[test]
@@ -118,7 +173,14 @@ fn messages_never_taken_are_an_error_at_the_end() {
     let send = |instance: &Instance, count: i32| {
         assert!(instance.reuse()?);
         (0..count).try_for_each(|step| {
-            instance.send(instance.port("out")?, None, &Payload::nil(), step.into(), None, None)
+            instance.send(
+                instance.port("out")?,
+                None,
+                &Payload::nil(),
+                step.into(),
+                None,
+                None,
+            )
         })
     };
     let results = stage.play(vec![
@@ -149,30 +211,49 @@ fn messages_never_taken_are_an_error_at_the_end() {
     ]);
     let error = results[1].clone().unwrap_err();
     assert_eq!(error.kind, Kind::CallOrder);
-    assert!(error.text.contains("F_INIT port 'in' was not taken"), "{error}");
+    assert!(
+        error.text.contains("F_INIT port 'in' was not taken"),
+        "{error}"
+    );
 }
 
 /// Also of those that have not come yet when the receiver closes: whether it is an error does not depend on speed.
 #[test]
 fn messages_that_come_after_the_last_receive_are_an_error_too() {
-    let stage =
-        Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
+    let stage = Stage::open(
+        &[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")],
+        &["a.out b.in", "b.out a.in"],
+    );
     let results = stage.play(vec![
         (
             "a",
             Box::new(|instance| {
                 assert!(instance.reuse()?);
                 // Whoever closes says so to its receivers first: b is in close() by now, or soon.
-                let closed = instance.receive(instance.port("in")?, None, Patience::Forever).unwrap_err();
+                let closed = instance
+                    .receive(instance.port("in")?, None, Patience::Forever)
+                    .unwrap_err();
                 assert_eq!(closed.kind, Kind::PortClosed);
-                instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, None)
+                instance.send(
+                    instance.port("out")?,
+                    None,
+                    &Payload::nil(),
+                    0.0,
+                    None,
+                    None,
+                )
             }),
         ),
         ("b", Box::new(|instance| instance.reuse().map(drop))),
     ]);
     let error = results[1].clone().unwrap_err();
     assert_eq!(error.kind, Kind::CallOrder);
-    assert!(error.text.contains("1 message from a.out on S port 'in' was never taken"), "{error}");
+    assert!(
+        error
+            .text
+            .contains("1 message from a.out on S port 'in' was never taken"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -184,12 +265,23 @@ fn a_circle_behind_last_is_a_deadlock_too() {
     let a: Role = Box::new(|instance| {
         assert!(instance.reuse()?);
         // It announces another, so it is not the last, and b goes on waiting.
-        instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, Some(1.0), None)?;
-        instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
+        instance.send(
+            instance.port("out")?,
+            None,
+            &Payload::nil(),
+            0.0,
+            Some(1.0),
+            None,
+        )?;
+        instance
+            .receive(instance.port("in")?, None, Patience::Forever)
+            .map(drop)
     });
     let b: Role = Box::new(|instance| {
         assert!(instance.reuse()?);
-        instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
+        instance
+            .receive(instance.port("in")?, None, Patience::Forever)
+            .map(drop)
     });
     for result in stage.play(vec![("a", a), ("b", b)]) {
         assert_eq!(result.unwrap_err().kind, Kind::Deadlock);
@@ -224,12 +316,24 @@ fn one_thread_at_a_time_begins_a_use() {
         // Nothing was sent yet, so only the one that comes too late can have an answer.
         let refused = receiver.recv().unwrap().unwrap_err();
         assert_eq!(refused.kind, Kind::Usage);
-        assert!(refused.text.contains("two calls of reuse() at once"), "{refused}");
+        assert!(
+            refused.text.contains("two calls of reuse() at once"),
+            "{refused}"
+        );
         assert!(a.reuse().unwrap());
-        a.send(a.port("out").unwrap(), None, &Payload::nil(), 0.0, None, None).unwrap();
+        a.send(
+            a.port("out").unwrap(),
+            None,
+            &Payload::nil(),
+            0.0,
+            None,
+            None,
+        )
+        .unwrap();
         assert_eq!(receiver.recv().unwrap(), Ok(true));
     });
-    b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap();
+    b.receive(b.port("in").unwrap(), None, Patience::Forever)
+        .unwrap();
 }
 
 /// The instance that closes a port too early is the cause, whether it fails before its peers do or after them. The peers fail
@@ -239,15 +343,37 @@ fn who_ends_a_use_too_early_is_named_and_not_who_finds_the_port_closed() {
     for caught in [false, true] {
         for _ in 0..10 {
             let stage = Stage::open(
-                &[("macro", "o_i: out more; s: back"), ("micro", "f_init: in; o_f: out"), ("watch", "s: in")],
-                &["macro.out micro.in", "micro.out macro.back", "macro.more watch.in"],
+                &[
+                    ("macro", "o_i: out more; s: back"),
+                    ("micro", "f_init: in; o_f: out"),
+                    ("watch", "s: in"),
+                ],
+                &[
+                    "macro.out micro.in",
+                    "micro.out macro.back",
+                    "macro.more watch.in",
+                ],
             );
             let steps = move |instance: &Instance| {
                 assert!(instance.reuse()?);
                 // Once all are there.
-                instance.send(instance.port("more")?, None, &Payload::nil(), 0.0, None, None)?;
+                instance.send(
+                    instance.port("more")?,
+                    None,
+                    &Payload::nil(),
+                    0.0,
+                    None,
+                    None,
+                )?;
                 for step in 0..2 {
-                    instance.send(instance.port("out")?, None, &Payload::nil(), step.into(), None, None)?;
+                    instance.send(
+                        instance.port("out")?,
+                        None,
+                        &Payload::nil(),
+                        step.into(),
+                        None,
+                        None,
+                    )?;
                     instance.receive(instance.port("back")?, None, Patience::Forever)?;
                 }
                 Ok(())
@@ -265,21 +391,32 @@ fn who_ends_a_use_too_early_is_named_and_not_who_finds_the_port_closed() {
             let once: Role = Box::new(|instance| {
                 assert!(instance.reuse()?);
                 instance.receive(instance.port("in")?, None, Patience::Forever)?;
-                instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, None)
+                instance.send(
+                    instance.port("out")?,
+                    None,
+                    &Payload::nil(),
+                    0.0,
+                    None,
+                    None,
+                )
             });
             let watches: Role = Box::new(|instance| {
                 assert!(instance.reuse()?);
                 instance.receive(instance.port("in")?, None, Patience::Forever)?;
-                instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
+                instance
+                    .receive(instance.port("in")?, None, Patience::Forever)
+                    .map(drop)
             });
             let results = stage.play(vec![("macro", calls), ("micro", once), ("watch", watches)]);
-            let [closed, cause, echo] = <[_; 3]>::try_from(results).unwrap().map(Result::unwrap_err);
+            let [closed, cause, echo] =
+                <[_; 3]>::try_from(results).unwrap().map(Result::unwrap_err);
             assert_eq!(
                 [closed.kind, cause.kind, echo.kind],
                 [Kind::PortClosed, Kind::CallOrder, Kind::PeerLost]
             );
             assert!(
-                echo.text.contains("because of micro: reported an error: 1 message from macro.out"),
+                echo.text
+                    .contains("because of micro: reported an error: 1 message from macro.out"),
                 "{echo}"
             );
         }

@@ -12,7 +12,10 @@ use crate::stage::{Role, Stage, declared, doubles, first, wait_on};
 #[test]
 fn macro_and_micro() {
     let stage = Stage::open(
-        &[("macro", "o_i: out; s: in"), ("micro", "f_init: in; o_f: out")],
+        &[
+            ("macro", "o_i: out; s: in"),
+            ("micro", "f_init: in; o_f: out"),
+        ],
         &["macro.out zstd micro.in", "micro.out half macro.in"],
     );
     let results = stage.play(vec![
@@ -23,7 +26,14 @@ fn macro_and_micro() {
                 assert!(instance.reuse()?);
                 for step in 0..10 {
                     let (layout, bytes) = doubles(&[f64::from(step), 1.0]);
-                    instance.send(out, None, &Payload::array(&layout, &bytes), step.into(), None, None)?;
+                    instance.send(
+                        out,
+                        None,
+                        &Payload::array(&layout, &bytes),
+                        step.into(),
+                        None,
+                        None,
+                    )?;
                     let answer = instance.receive(into, None, Patience::Forever)?;
                     assert_eq!(first(&answer), f64::from(step));
                 }
@@ -69,11 +79,13 @@ fn what_is_lent_is_not_copied() {
             Box::new(move |instance| {
                 let out = instance.port("out")?;
                 assert!(instance.reuse()?);
-                let refused =
-                    instance.loan(out, Some(3), Layout::new(Dtype::UInt8, Order::C, [1])).unwrap_err();
+                let refused = instance
+                    .loan(out, Some(3), Layout::new(Dtype::UInt8, Order::C, [1]))
+                    .unwrap_err();
                 assert_eq!(refused.kind, Kind::Usage);
                 for length in [0, 8, 1 << 20] {
-                    let mut loan = instance.loan(out, None, Layout::new(Dtype::UInt8, Order::C, [length]))?;
+                    let mut loan =
+                        instance.loan(out, None, Layout::new(Dtype::UInt8, Order::C, [length]))?;
                     loan.bytes_mut().fill(7);
                     let lent = loan.finish();
                     addresses.send(lent.bytes().as_ptr() as usize).unwrap();
@@ -89,7 +101,10 @@ fn what_is_lent_is_not_copied() {
                 assert!(instance.reuse()?);
                 for length in [0, 8, 1 << 20] {
                     let message = instance.receive(into, None, Patience::Forever)?;
-                    assert!(message.bytes().len() == length && message.bytes().iter().all(|byte| *byte == 7));
+                    assert!(
+                        message.bytes().len() == length
+                            && message.bytes().iter().all(|byte| *byte == 7)
+                    );
                     let place = places.lock().unwrap().recv().unwrap();
                     assert!(length == 0 || place == message.bytes().as_ptr() as usize);
                 }
@@ -111,7 +126,8 @@ fn last_gives_the_last_to_who_waits_for_it() {
         let waiting = wait_on(scope, &b, into);
         for step in 0..3 {
             let time = f64::from(step);
-            a.send(out, None, &Payload::nil(), time, Some(time + 1.0), None).unwrap();
+            a.send(out, None, &Payload::nil(), time, Some(time + 1.0), None)
+                .unwrap();
         }
         a.close().unwrap();
         assert_eq!(waiting.join().unwrap().unwrap().timestamp, 2.0);
@@ -166,7 +182,14 @@ fn last_repeat_and_pad_follow_steps() {
                         None,
                     )?;
                 }
-                instance.send(instance.port("end")?, None, &Payload::nil(), 999.0, None, None)
+                instance.send(
+                    instance.port("end")?,
+                    None,
+                    &Payload::nil(),
+                    999.0,
+                    None,
+                    None,
+                )
             }),
         ),
         (
@@ -175,7 +198,8 @@ fn last_repeat_and_pad_follow_steps() {
                 let mut uses = 0;
                 while instance.reuse()? {
                     uses += 1;
-                    let shape = instance.receive(instance.port("shape")?, None, Patience::Forever)?;
+                    let shape =
+                        instance.receive(instance.port("shape")?, None, Patience::Forever)?;
                     assert_eq!(first(&shape), 7.0);
                     let last = instance.receive(instance.port("last")?, None, Patience::Forever)?;
                     assert_eq!(first(&last), 999.0);
@@ -199,7 +223,12 @@ fn vector_ports_have_a_slot_for_each_peer_and_any_of_them_can_be_received() {
             ("w[0]", "f_init: in; o_f: out"),
             ("w[1]", "f_init: in; o_f: out"),
         ],
-        &["driver.out[0] w[0].in", "driver.out[1] w[1].in", "w[0].out driver.in[0]", "w[1].out driver.in[1]"],
+        &[
+            "driver.out[0] w[0].in",
+            "driver.out[1] w[1].in",
+            "w[0].out driver.in[0]",
+            "w[1].out driver.in[1]",
+        ],
     );
     let worker = || -> Role {
         Box::new(|instance| {
@@ -208,7 +237,14 @@ fn vector_ports_have_a_slot_for_each_peer_and_any_of_them_can_be_received() {
                 let overlay = instance.overlay();
                 assert_eq!(overlay.get("k"), Some(&Setting::Float(message.timestamp)));
                 assert_eq!(instance.setting("k")?.as_f64()?, message.timestamp);
-                instance.send(instance.port("out")?, None, &Payload::nil(), message.timestamp, None, None)?;
+                instance.send(
+                    instance.port("out")?,
+                    None,
+                    &Payload::nil(),
+                    message.timestamp,
+                    None,
+                    None,
+                )?;
             }
             Ok(())
         })
@@ -216,7 +252,13 @@ fn vector_ports_have_a_slot_for_each_peer_and_any_of_them_can_be_received() {
     let driver: Role = Box::new(|instance| {
         let (out, into) = (instance.port("out")?, instance.port("in")?);
         assert_eq!(instance.info(out).slots, 2);
-        assert_eq!(instance.send(out, None, &Payload::nil(), 0.0, None, None).unwrap_err().kind, Kind::Usage);
+        assert_eq!(
+            instance
+                .send(out, None, &Payload::nil(), 0.0, None, None)
+                .unwrap_err()
+                .kind,
+            Kind::Usage
+        );
         assert!(instance.reuse()?);
         for slot in [0, 1] {
             let overlay = Overlay::from([("k".to_owned(), Setting::Float(f64::from(slot) + 10.0))]);
@@ -228,14 +270,21 @@ fn vector_ports_have_a_slot_for_each_peer_and_any_of_them_can_be_received() {
             let (port, slot, message) = instance.receive_any(&[into], Patience::Forever)?;
             assert_eq!(port, into);
             assert_eq!(message.timestamp, f64::from(slot) + 10.0);
-            assert_eq!(message.settings.unwrap()["k"], Setting::Float(message.timestamp));
+            assert_eq!(
+                message.settings.unwrap()["k"],
+                Setting::Float(message.timestamp)
+            );
             seen.push(slot);
         }
         seen.sort_unstable();
         assert_eq!(seen, [0, 1]);
         Ok(())
     });
-    let results = stage.play(vec![("driver", driver), ("w[0]", worker()), ("w[1]", worker())]);
+    let results = stage.play(vec![
+        ("driver", driver),
+        ("w[0]", worker()),
+        ("w[1]", worker()),
+    ]);
     assert_eq!(results, [Ok(()), Ok(()), Ok(())]);
 }
 
@@ -250,19 +299,25 @@ fn slots_counted_at_run_time_reach_the_receiver() {
         while b.reuse()? {
             assert_eq!(b.info(port).slots, 3);
             for slot in [2, 0, 1] {
-                assert_eq!(b.receive(port, Some(slot), Patience::Forever)?.timestamp, f64::from(slot));
+                assert_eq!(
+                    b.receive(port, Some(slot), Patience::Forever)?.timestamp,
+                    f64::from(slot)
+                );
             }
         }
         b.close()
     });
     let a = declared(&stage.manager, "a", "o_f: out[]").unwrap();
     let port = a.port("out").unwrap();
-    let early = a.send(port, Some(0), &Payload::nil(), 0.0, None, None).unwrap_err();
+    let early = a
+        .send(port, Some(0), &Payload::nil(), 0.0, None, None)
+        .unwrap_err();
     assert!(early.text.contains("set their number first"), "{early}");
     a.set_slots(port, 3).unwrap();
     assert!(a.reuse().unwrap());
     for slot in 0..3 {
-        a.send(port, Some(slot), &Payload::nil(), slot.into(), None, None).unwrap();
+        a.send(port, Some(slot), &Payload::nil(), slot.into(), None, None)
+            .unwrap();
     }
     assert_eq!(a.close(), Ok(()));
     assert_eq!(b.join().unwrap(), Ok(()));
@@ -271,18 +326,33 @@ fn slots_counted_at_run_time_reach_the_receiver() {
 #[test]
 fn overlays_that_contradict_each_other_are_named() {
     let stage = Stage::open(
-        &[("a", "o_f: out"), ("b", "o_f: out"), ("c", "f_init: left right")],
+        &[
+            ("a", "o_f: out"),
+            ("b", "o_f: out"),
+            ("c", "f_init: left right"),
+        ],
         &["a.out c.left", "b.out c.right"],
     );
     let sender = |k: f64| -> Role {
         Box::new(move |instance| {
             assert!(instance.reuse()?);
             let overlay = Overlay::from([("k".to_owned(), Setting::Float(k))]);
-            instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, Some(&overlay))
+            instance.send(
+                instance.port("out")?,
+                None,
+                &Payload::nil(),
+                0.0,
+                None,
+                Some(&overlay),
+            )
         })
     };
     let receiver: Role = Box::new(|instance| instance.reuse().map(drop));
-    let results = stage.play(vec![("a", sender(1.0)), ("b", sender(2.0)), ("c", receiver)]);
+    let results = stage.play(vec![
+        ("a", sender(1.0)),
+        ("b", sender(2.0)),
+        ("c", receiver),
+    ]);
     let error = results[2].clone().unwrap_err();
     assert_eq!(error.kind, Kind::Setting);
     assert!(
@@ -302,11 +372,20 @@ fn views_outlive_the_instance_and_patience_ends() {
         assert!(instance.reuse()?);
         let into = instance.port("in")?;
         assert!(instance.try_receive(into, None)?.is_none());
-        let late = instance.receive(into, None, Patience::For(Duration::from_millis(5))).unwrap_err();
+        let late = instance
+            .receive(into, None, Patience::For(Duration::from_millis(5)))
+            .unwrap_err();
         assert_eq!(late.kind, Kind::Timeout);
         assert!(late.text.contains("b.out"), "{late}");
         let (layout, mut bytes) = doubles(&[1.0; 1000]);
-        instance.send(instance.port("out")?, None, &Payload::array(&layout, &bytes), 0.0, None, None)?;
+        instance.send(
+            instance.port("out")?,
+            None,
+            &Payload::array(&layout, &bytes),
+            0.0,
+            None,
+            None,
+        )?;
         bytes.fill(0);
         instance.receive(into, None, Patience::Forever).map(drop)
     });
@@ -314,13 +393,27 @@ fn views_outlive_the_instance_and_patience_ends() {
         while instance.reuse()? {
             let message = instance.receive(instance.port("in")?, None, Patience::Forever)?;
             sender.send(message).unwrap();
-            instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, None)?;
+            instance.send(
+                instance.port("out")?,
+                None,
+                &Payload::nil(),
+                0.0,
+                None,
+                None,
+            )?;
         }
         Ok(())
     });
     assert_eq!(stage.play(vec![("a", a), ("b", b)]), [Ok(()), Ok(())]);
     let message = receiver.recv().unwrap();
-    assert!(message.array().unwrap().1.chunks_exact(8).all(|bytes| bytes == 1.0f64.to_le_bytes()));
+    assert!(
+        message
+            .array()
+            .unwrap()
+            .1
+            .chunks_exact(8)
+            .all(|bytes| bytes == 1.0f64.to_le_bytes())
+    );
 }
 
 /// How many slots there are may change from use to use.
@@ -346,10 +439,16 @@ fn each_use_has_the_slots_that_its_messages_say() {
     for (time, slots) in [(0.0, 3), (1.0, 2), (2.0, 4)] {
         a.set_slots(port, slots).unwrap();
         for slot in (0..slots).rev() {
-            a.send(port, Some(slot), &Payload::nil(), time, None, None).unwrap();
+            a.send(port, Some(slot), &Payload::nil(), time, None, None)
+                .unwrap();
         }
     }
-    assert!(a.set_slots(port, u32::MAX).unwrap_err().text.contains("at most"));
+    assert!(
+        a.set_slots(port, u32::MAX)
+            .unwrap_err()
+            .text
+            .contains("at most")
+    );
     assert_eq!(a.close(), Ok(()));
     assert_eq!(b.join().unwrap(), Ok(vec![3, 2, 4]));
 }
@@ -374,7 +473,8 @@ fn any_slot_can_be_received_before_their_number_is_known() {
     assert!(a.reuse().unwrap());
     a.set_slots(port, 3).unwrap();
     for slot in [2, 0, 1] {
-        a.send(port, Some(slot), &Payload::nil(), slot.into(), None, None).unwrap();
+        a.send(port, Some(slot), &Payload::nil(), slot.into(), None, None)
+            .unwrap();
     }
     assert_eq!(a.close(), Ok(()));
     assert_eq!(b.join().unwrap(), Ok(vec![2, 0, 1]));
@@ -383,7 +483,12 @@ fn any_slot_can_be_received_before_their_number_is_known() {
 #[test]
 fn ports_take_turns_whatever_the_program_does_between() {
     let stage = Stage::open(
-        &[("a", "o_i: out"), ("b", "o_i: out"), ("c", "o_i: note; s: left right"), ("d", "s: in")],
+        &[
+            ("a", "o_i: out"),
+            ("b", "o_i: out"),
+            ("c", "o_i: note; s: left right"),
+            ("d", "s: in"),
+        ],
         &["a.out c.left", "b.out c.right", "c.note d.in"],
     );
     let all_sent = Arc::new(Barrier::new(3));
@@ -392,7 +497,14 @@ fn ports_take_turns_whatever_the_program_does_between() {
         Box::new(move |instance| {
             assert!(instance.reuse()?);
             for time in 0..4 {
-                instance.send(instance.port("out")?, None, &Payload::nil(), time.into(), None, None)?;
+                instance.send(
+                    instance.port("out")?,
+                    None,
+                    &Payload::nil(),
+                    time.into(),
+                    None,
+                    None,
+                )?;
             }
             all_sent.wait();
             Ok(())
@@ -405,37 +517,71 @@ fn ports_take_turns_whatever_the_program_does_between() {
         here.wait();
         for count in 0..8 {
             let (port, _, message) = instance.receive_any(&ports, Patience::Forever)?;
-            assert_eq!((port, message.timestamp), (ports[count % 2], (count / 2) as f64));
-            instance.send(instance.port("note")?, None, &Payload::nil(), count as f64, None, None)?;
+            assert_eq!(
+                (port, message.timestamp),
+                (ports[count % 2], (count / 2) as f64)
+            );
+            instance.send(
+                instance.port("note")?,
+                None,
+                &Payload::nil(),
+                count as f64,
+                None,
+                None,
+            )?;
         }
         Ok(())
     });
     let reader: Role = Box::new(|instance| {
         assert!(instance.reuse()?);
-        while instance.receive(instance.port("in")?, None, Patience::Forever).is_ok() {}
+        while instance
+            .receive(instance.port("in")?, None, Patience::Forever)
+            .is_ok()
+        {}
         Ok(())
     });
-    let results = stage.play(vec![("a", sender()), ("b", sender()), ("c", chooser), ("d", reader)]);
+    let results = stage.play(vec![
+        ("a", sender()),
+        ("b", sender()),
+        ("c", chooser),
+        ("d", reader),
+    ]);
     assert_eq!(results, [Ok(()), Ok(()), Ok(()), Ok(())]);
 }
 
 /// Ports may be chosen in any sets, one call after the other, and received from one by one between.
 #[test]
 fn no_message_is_lost_between_one_choice_and_the_next() {
-    let stage = Stage::open(&[("a", "o_i: x y z"), ("b", "s: x y z")], &["a.x b.x", "a.y b.y", "a.z b.z"]);
+    let stage = Stage::open(
+        &[("a", "o_i: x y z"), ("b", "s: x y z")],
+        &["a.x b.x", "a.y b.y", "a.z b.z"],
+    );
     let sender: Role = Box::new(|instance| {
         assert!(instance.reuse()?);
         for time in 0..30 {
             for name in ["x", "y", "z"] {
-                instance.send(instance.port(name)?, None, &Payload::nil(), time.into(), None, None)?;
+                instance.send(
+                    instance.port(name)?,
+                    None,
+                    &Payload::nil(),
+                    time.into(),
+                    None,
+                    None,
+                )?;
             }
         }
         Ok(())
     });
     let receiver: Role = Box::new(|instance| {
         assert!(instance.reuse()?);
-        let [x, y, z] = [instance.port("x")?, instance.port("y")?, instance.port("z")?];
-        let twice = instance.receive_any(&[x, y, x], Patience::Forever).unwrap_err();
+        let [x, y, z] = [
+            instance.port("x")?,
+            instance.port("y")?,
+            instance.port("z")?,
+        ];
+        let twice = instance
+            .receive_any(&[x, y, x], Patience::Forever)
+            .unwrap_err();
         assert!(twice.text.contains("port 'x' twice"), "{}", twice.text);
         let sets = [vec![x, y], vec![y, z], vec![z, x], vec![x, y, z]];
         let mut seen = vec![(x, 0), (y, 0), (z, 0)];
@@ -464,7 +610,10 @@ fn no_message_is_lost_between_one_choice_and_the_next() {
         assert!(seen.iter().all(|(_, count)| *count == 30), "{seen:?}");
         Ok(())
     });
-    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+    assert_eq!(
+        stage.play(vec![("a", sender), ("b", receiver)]),
+        [Ok(()), Ok(())]
+    );
 }
 
 /// What one call waits for cannot be taken from under its hands by another one, whatever else that waits for.
@@ -494,23 +643,34 @@ fn ports_that_a_choice_waits_for_are_not_chosen_from_at_once() {
             });
             for ports in [&[y, z][..], &[y, x], &[x, y, z]] {
                 loop {
-                    let error = instance.receive_any(ports, Patience::For(Duration::ZERO)).unwrap_err();
+                    let error = instance
+                        .receive_any(ports, Patience::For(Duration::ZERO))
+                        .unwrap_err();
                     match error.kind {
                         Kind::Usage => {
-                            break assert!(error.text.contains("two calls at once"), "{}", error.text);
+                            break assert!(
+                                error.text.contains("two calls at once"),
+                                "{}",
+                                error.text
+                            );
                         }
                         kind => assert_eq!(kind, Kind::Timeout),
                     }
                 }
             }
-            let apart = instance.receive_any(&[z], Patience::For(Duration::ZERO)).unwrap_err();
+            let apart = instance
+                .receive_any(&[z], Patience::For(Duration::ZERO))
+                .unwrap_err();
             assert_eq!(apart.kind, Kind::Timeout);
             instance.send(go, None, &Payload::nil(), 0.0, None, None)?;
             assert_eq!(first.join().unwrap()?.0, y);
             Ok(())
         })
     });
-    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+    assert_eq!(
+        stage.play(vec![("a", sender), ("b", receiver)]),
+        [Ok(()), Ok(())]
+    );
 }
 
 /// The same of a call on one port beside one on several: who comes second is refused.
@@ -524,7 +684,14 @@ fn ports_that_a_choice_waits_for_are_not_received_from_at_once() {
         assert!(instance.reuse()?);
         for (time, name) in [(0.0, "x"), (1.0, "y")] {
             instance.receive(instance.port("go")?, None, Patience::Forever)?;
-            instance.send(instance.port(name)?, None, &Payload::nil(), time, None, None)?;
+            instance.send(
+                instance.port(name)?,
+                None,
+                &Payload::nil(),
+                time,
+                None,
+                None,
+            )?;
         }
         Ok(())
     });
@@ -554,25 +721,36 @@ fn ports_that_a_choice_waits_for_are_not_received_from_at_once() {
             }
         };
         std::thread::scope(|scope| {
-            let any = || instance.receive_any(&[x, y], Patience::Forever).map(|(port, ..)| port);
+            let any = || {
+                instance
+                    .receive_any(&[x, y], Patience::Forever)
+                    .map(|(port, ..)| port)
+            };
             let several = scope.spawn(move || insist(&any));
             refused(&|| instance.try_receive(x, None).map(drop));
             refused(&|| instance.receive(y, None, NOW).map(drop));
             instance.send(go, None, &Payload::nil(), 0.0, None, None)?;
             assert_eq!(several.join().unwrap()?, x);
 
-            let one =
-                scope.spawn(move || insist(&|| instance.receive(y, None, Patience::Forever).map(|_| y)));
+            let one = scope
+                .spawn(move || insist(&|| instance.receive(y, None, Patience::Forever).map(|_| y)));
             let turn = std::cell::Cell::new(false);
             refused(&|| {
-                let ports = if turn.replace(!turn.get()) { [x, y] } else { [y, x] };
+                let ports = if turn.replace(!turn.get()) {
+                    [x, y]
+                } else {
+                    [y, x]
+                };
                 instance.receive_any(&ports, NOW).map(drop)
             });
             instance.send(go, None, &Payload::nil(), 1.0, None, None)?;
             one.join().unwrap().map(drop)
         })
     });
-    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+    assert_eq!(
+        stage.play(vec![("a", sender), ("b", receiver)]),
+        [Ok(()), Ok(())]
+    );
 }
 
 /// However close one comes upon the other: exactly one of them is refused, and at once.
@@ -580,17 +758,31 @@ fn ports_that_a_choice_waits_for_are_not_received_from_at_once() {
 fn a_choice_and_a_receive_on_one_of_its_ports_do_not_both_begin() {
     const ROUNDS: u32 = 100;
     // Many ends take a while to be looked at.
-    let crowd: Vec<String> = (0..300).map(|slot| format!("a.more[{slot}] b.more[{slot}]")).collect();
-    let conduits = ["a.x b.x", "a.y b.y", "b.go a.go"].into_iter().chain(crowd.iter().map(String::as_str));
+    let crowd: Vec<String> = (0..300)
+        .map(|slot| format!("a.more[{slot}] b.more[{slot}]"))
+        .collect();
+    let conduits = ["a.x b.x", "a.y b.y", "b.go a.go"]
+        .into_iter()
+        .chain(crowd.iter().map(String::as_str));
     let stage = Stage::open(
-        &[("a", "o_i: x y more[]; s: go"), ("b", "s: x y more[]; o_i: go")],
+        &[
+            ("a", "o_i: x y more[]; s: go"),
+            ("b", "s: x y more[]; o_i: go"),
+        ],
         &conduits.collect::<Vec<_>>(),
     );
     let sender: Role = Box::new(|instance| {
         assert!(instance.reuse()?);
         for round in 0..ROUNDS {
             instance.receive(instance.port("go")?, None, Patience::Forever)?;
-            instance.send(instance.port("x")?, None, &Payload::nil(), round.into(), None, None)?;
+            instance.send(
+                instance.port("x")?,
+                None,
+                &Payload::nil(),
+                round.into(),
+                None,
+                None,
+            )?;
         }
         Ok(())
     });
@@ -601,15 +793,19 @@ fn a_choice_and_a_receive_on_one_of_its_ports_do_not_both_begin() {
             let begun = AtomicBool::new(false);
             // Who is refused has the message sent that the other one waits for.
             let outcome = |outcome: Result<()>| match outcome {
-                Err(error) if error.kind == Kind::Usage => {
-                    instance.send(go, None, &Payload::nil(), round.into(), None, None).map(|()| 0)
-                }
+                Err(error) if error.kind == Kind::Usage => instance
+                    .send(go, None, &Payload::nil(), round.into(), None, None)
+                    .map(|()| 0),
                 outcome => outcome.map(|()| 1),
             };
             let sum: Result<i32> = std::thread::scope(|scope| {
                 let several = scope.spawn(|| {
                     // Another choice each time, so that it begins.
-                    let ports = if round % 2 == 0 { [x, y, more] } else { [x, more, y] };
+                    let ports = if round % 2 == 0 {
+                        [x, y, more]
+                    } else {
+                        [x, more, y]
+                    };
                     begun.store(true, Ordering::Release);
                     outcome(instance.receive_any(&ports, Patience::Forever).map(drop))
                 });
@@ -624,5 +820,8 @@ fn a_choice_and_a_receive_on_one_of_its_ports_do_not_both_begin() {
         }
         Ok(())
     });
-    assert_eq!(stage.play(vec![("a", sender), ("b", receiver)]), [Ok(()), Ok(())]);
+    assert_eq!(
+        stage.play(vec![("a", sender), ("b", receiver)]),
+        [Ok(()), Ok(())]
+    );
 }

@@ -9,7 +9,14 @@ const SHAPE: [u64; 1] = [4];
 
 fn declare(instance: &Instance, port: &str) -> FieldId {
     let side = Side::new(Decomposition::serial(&SHAPE).unwrap());
-    instance.field(instance.port(port).unwrap(), side, Parts::Rule, &[Dtype::UInt8]).unwrap()
+    instance
+        .field(
+            instance.port(port).unwrap(),
+            side,
+            Parts::Rule,
+            &[Dtype::UInt8],
+        )
+        .unwrap()
 }
 
 fn local() -> Local {
@@ -18,13 +25,21 @@ fn local() -> Local {
 }
 
 fn send(instance: &Instance, field: FieldId, step: u8) -> Result<()> {
-    let source = Source { memory: &[step; 4], local: &local(), size: 1 };
+    let source = Source {
+        memory: &[step; 4],
+        local: &local(),
+        size: 1,
+    };
     instance.send_field(field, &[source], step.into(), None)
 }
 
 fn receive(instance: &Instance, field: FieldId) -> Result<[u8; 4]> {
     let mut memory = [0; 4];
-    let target = Target { memory: &mut memory, local: &local(), size: 1 };
+    let target = Target {
+        memory: &mut memory,
+        local: &local(),
+        size: 1,
+    };
     instance.receive_field(field, &mut [target], None, Patience::Forever)?;
     Ok(memory)
 }
@@ -42,9 +57,21 @@ fn a_receiver_of_a_withdrawn_field_may_leave_before_its_sender() {
     a.withdraw_field(sends).unwrap();
     assert_eq!(receive(&b, receives).unwrap_err().kind, Kind::PortClosed);
     let refused = || {
-        let late = a.send(a.port("out").unwrap(), None, &Payload::nil(), 2.0, None, None).unwrap_err();
+        let late = a
+            .send(
+                a.port("out").unwrap(),
+                None,
+                &Payload::nil(),
+                2.0,
+                None,
+                None,
+            )
+            .unwrap_err();
         assert_eq!(late.kind, Kind::Usage);
-        assert!(late.text.contains("the field on this port was withdrawn"), "{late}");
+        assert!(
+            late.text.contains("the field on this port was withdrawn"),
+            "{late}"
+        );
     };
     refused();
     b.close().unwrap();
@@ -57,17 +84,34 @@ fn a_receiver_of_a_withdrawn_field_may_leave_before_its_sender() {
 /// What says that a field follows stands in the metadata, so that data may be whatever they are.
 #[test]
 fn no_data_are_taken_for_a_field() {
-    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in more")], &["a.out b.in", "a.out b.more"]);
+    let stage = Stage::open(
+        &[("a", "o_i: out"), ("b", "s: in more")],
+        &["a.out b.in", "a.out b.more"],
+    );
     let (a, b) = (stage.join("a"), stage.join("b"));
     assert!(a.reuse().unwrap() && b.reuse().unwrap());
-    let said: structure::Value<&[u8]> = structure::Value::Text("a field follows, from rank to rank".into());
+    let said: structure::Value<&[u8]> =
+        structure::Value::Text("a field follows, from rank to rank".into());
     let encoded = structure::encode(&said).unwrap();
-    a.send(a.port("out").unwrap(), None, &Payload::structure(&encoded), 0.0, None, None).unwrap();
-    let message = b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap();
+    a.send(
+        a.port("out").unwrap(),
+        None,
+        &Payload::structure(&encoded),
+        0.0,
+        None,
+        None,
+    )
+    .unwrap();
+    let message = b
+        .receive(b.port("in").unwrap(), None, Patience::Forever)
+        .unwrap();
     assert_eq!(message.bytes(), encoded.to_bytes());
     let error = receive(&b, declare(&b, "more")).unwrap_err();
     assert_eq!(error.kind, Kind::TypeMismatch);
-    assert!(error.text.contains("its sender sends ordinary messages"), "{error}");
+    assert!(
+        error.text.contains("its sender sends ordinary messages"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -85,7 +129,9 @@ fn a_field_is_no_message_for_an_ordinary_call() {
     ] {
         assert_eq!(error.kind, Kind::Usage);
         assert!(
-            error.text.contains("the field on port 'in' comes from rank to rank: receive it by the field"),
+            error.text.contains(
+                "the field on port 'in' comes from rank to rank: receive it by the field"
+            ),
             "{error}"
         );
     }
@@ -101,9 +147,18 @@ fn an_ordinary_message_is_refused_where_its_sender_has_a_field() {
     assert!(a.reuse().unwrap() && b.reuse().unwrap());
     send(&a, sends, 1).unwrap();
     let port = a.port("out").unwrap();
-    let layout = Layout { dtype: Dtype::UInt8, order: Order::C, shape: vec![4].into(), names: Vec::new() };
+    let layout = Layout {
+        dtype: Dtype::UInt8,
+        order: Order::C,
+        shape: vec![4].into(),
+        names: Vec::new(),
+    };
     for (call, error) in [
-        ("send", a.send(port, None, &Payload::nil(), 2.0, None, None).unwrap_err()),
+        (
+            "send",
+            a.send(port, None, &Payload::nil(), 2.0, None, None)
+                .unwrap_err(),
+        ),
         ("loan", a.loan(port, None, layout).map(drop).unwrap_err()),
     ] {
         assert_eq!(error.kind, Kind::Usage);
@@ -111,5 +166,8 @@ fn an_ordinary_message_is_refused_where_its_sender_has_a_field() {
         assert!(error.text.starts_with(&text), "{error}");
     }
     send(&a, sends, 3).unwrap();
-    assert_eq!((receive(&b, receives), receive(&b, receives)), (Ok([1; 4]), Ok([3; 4])));
+    assert_eq!(
+        (receive(&b, receives), receive(&b, receives)),
+        (Ok([1; 4]), Ok([3; 4]))
+    );
 }

@@ -25,15 +25,20 @@ impl Once {
 fn play(stage: &Stage, steps: Vec<(String, Step)>) -> Vec<Result<()>> {
     let ready = Ready::new();
     let mut openings: HashMap<u64, Opening> = HashMap::new();
-    let (mut steps, names): (Vec<Option<Step>>, Vec<String>) =
-        steps.into_iter().map(|(name, step)| (Some(step), name)).unzip();
+    let (mut steps, names): (Vec<Option<Step>>, Vec<String>) = steps
+        .into_iter()
+        .map(|(name, step)| (Some(step), name))
+        .unzip();
     let mut instances: HashMap<u64, Instance> = HashMap::new();
     let mut lists = Vec::new();
     let mut outcomes: Vec<Option<Result<()>>> = steps.iter().map(|_| None).collect();
     for (number, name) in (0..).zip(&names) {
         let options = Options::default().instance(name).manager(&stage.manager);
         let listing = ready.listing(number);
-        openings.insert(number, Opening::begin(options.ready(listing.clone())).unwrap());
+        openings.insert(
+            number,
+            Opening::begin(options.ready(listing.clone())).unwrap(),
+        );
         lists.push(listing);
         ready.push(number);
     }
@@ -41,11 +46,15 @@ fn play(stage: &Stage, steps: Vec<(String, Step)>) -> Vec<Result<()>> {
         let number = ready.next(None).unwrap();
         let place = number as usize;
         if let Some(opening) = openings.get_mut(&number) {
-            let Some(instance) = opening.poll().unwrap() else { continue };
+            let Some(instance) = opening.poll().unwrap() else {
+                continue;
+            };
             openings.remove(&number);
             instances.insert(number, instance);
         }
-        let Some(instance) = instances.get(&number) else { continue };
+        let Some(instance) = instances.get(&number) else {
+            continue;
+        };
         let outcome = match &mut steps[place] {
             Some(step) => step(instance),
             None => Ok(()),
@@ -81,7 +90,14 @@ fn counts(to: f64) -> Step {
         let out = instance.port("out")?;
         while next < to {
             let (layout, bytes) = doubles(&[next]);
-            instance.send(out, None, &Payload::array(&layout, &bytes), next, None, None)?;
+            instance.send(
+                out,
+                None,
+                &Payload::array(&layout, &bytes),
+                next,
+                None,
+                None,
+            )?;
             next += 1.0;
         }
         Ok(())
@@ -117,7 +133,13 @@ fn what_does_not_fit_is_sent_later_to_each_once() {
         &["a.out b.in", "a.out zstd c.in"],
     );
     let steps = [("a", counts(50.0)), ("b", sums(50.0)), ("c", sums(50.0))];
-    let outcomes = play(&stage, steps.into_iter().map(|(name, step)| (name.to_owned(), step)).collect());
+    let outcomes = play(
+        &stage,
+        steps
+            .into_iter()
+            .map(|(name, step)| (name.to_owned(), step))
+            .collect(),
+    );
     assert_eq!(outcomes, [Ok(()), Ok(()), Ok(())]);
 }
 
@@ -125,13 +147,32 @@ fn what_does_not_fit_is_sent_later_to_each_once() {
 #[test]
 fn sends_on_two_slots_may_be_pending_at_once() {
     let stage = Stage::open(
-        &[("a", "o_i: out[] go; s: ready"), ("b", "s: in; o_i: ready"), ("c", "s: go in"), ("d", "s: go in")],
-        &["a.out[0] b.in", "a.out[0] c.in", "a.out[1] d.in", "b.ready a.ready", "a.go c.go", "a.go d.go"],
+        &[
+            ("a", "o_i: out[] go; s: ready"),
+            ("b", "s: in; o_i: ready"),
+            ("c", "s: go in"),
+            ("d", "s: go in"),
+        ],
+        &[
+            "a.out[0] b.in",
+            "a.out[0] c.in",
+            "a.out[1] d.in",
+            "b.ready a.ready",
+            "a.go c.go",
+            "a.go d.go",
+        ],
     );
     let number = |instance: &Instance, slot: u32, value: f64| {
         let (layout, bytes) = doubles(&[value]);
         let payload = Payload::array(&layout, &bytes);
-        instance.send(instance.port("out")?, Some(slot), &payload, value, None, None)
+        instance.send(
+            instance.port("out")?,
+            Some(slot),
+            &payload,
+            value,
+            None,
+            None,
+        )
     };
     let sends: Step = {
         let (mut at, mut sent) = (Once::default(), [false; 2]);
@@ -144,7 +185,12 @@ fn sends_on_two_slots_may_be_pending_at_once() {
                 at.done(at.0, number(instance, turn % 2, f64::from(turn / 2)))?;
             }
             if at.0 == 9 {
-                at.done(9, instance.receive(instance.port("ready")?, None, Patience::Forever).map(drop))?;
+                at.done(
+                    9,
+                    instance
+                        .receive(instance.port("ready")?, None, Patience::Forever)
+                        .map(drop),
+                )?;
             }
             // `b` has room, `c` and `d` have none.
             let mut pending = Ok(());
@@ -158,7 +204,10 @@ fn sends_on_two_slots_may_be_pending_at_once() {
             }
             if at.0 == 10 {
                 assert_eq!(sent, [false; 2], "both are pending");
-                at.done(10, instance.send(instance.port("go")?, None, &Payload::nil(), 4.0, None, None))?;
+                at.done(
+                    10,
+                    instance.send(instance.port("go")?, None, &Payload::nil(), 4.0, None, None),
+                )?;
             }
             pending
         })
@@ -170,19 +219,28 @@ fn sends_on_two_slots_may_be_pending_at_once() {
                 at.done(0, instance.reuse().map(drop))?;
             }
             if at.0 == 1 {
-                let wait = |port| instance.receive(instance.port(port)?, None, Patience::Forever).map(drop);
+                let wait = |port| {
+                    instance
+                        .receive(instance.port(port)?, None, Patience::Forever)
+                        .map(drop)
+                };
                 at.done(1, before.map_or(Ok(()), wait))?;
             }
             while next < 5.0 {
                 if ready && next == 4.0 && at.0 == 2 {
                     let ready = instance.port("ready")?;
-                    at.done(2, instance.send(ready, None, &Payload::nil(), 0.0, None, None))?;
+                    at.done(
+                        2,
+                        instance.send(ready, None, &Payload::nil(), 0.0, None, None),
+                    )?;
                 }
                 let message = instance.receive(instance.port("in")?, None, Patience::Forever)?;
                 assert_eq!(first(&message), next);
                 next += 1.0;
             }
-            let over = instance.receive(instance.port("in")?, None, Patience::Forever).unwrap_err();
+            let over = instance
+                .receive(instance.port("in")?, None, Patience::Forever)
+                .unwrap_err();
             if over.is_pending() {
                 return Err(over);
             }
@@ -196,7 +254,13 @@ fn sends_on_two_slots_may_be_pending_at_once() {
         ("c", takes(Some("go"), false)),
         ("d", takes(Some("go"), false)),
     ];
-    let outcomes = play(&stage, steps.into_iter().map(|(name, step)| (name.to_owned(), step)).collect());
+    let outcomes = play(
+        &stage,
+        steps
+            .into_iter()
+            .map(|(name, step)| (name.to_owned(), step))
+            .collect(),
+    );
     assert_eq!(outcomes, [Ok(()), Ok(()), Ok(()), Ok(())]);
 }
 
@@ -204,10 +268,17 @@ fn sends_on_two_slots_may_be_pending_at_once() {
 fn a_ring_of_hundreds_on_one_thread() {
     const COUNT: usize = 300;
     let names: Vec<String> = (0..COUNT).map(|number| format!("n{number}")).collect();
-    let instances: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "o_i: out; s: in")).collect();
-    let conduits: Vec<String> =
-        (0..COUNT).map(|number| format!("n{number}.out n{}.in", (number + 1) % COUNT)).collect();
-    let stage = Stage::open(&instances, &conduits.iter().map(String::as_str).collect::<Vec<_>>());
+    let instances: Vec<(&str, &str)> = names
+        .iter()
+        .map(|name| (name.as_str(), "o_i: out; s: in"))
+        .collect();
+    let conduits: Vec<String> = (0..COUNT)
+        .map(|number| format!("n{number}.out n{}.in", (number + 1) % COUNT))
+        .collect();
+    let stage = Stage::open(
+        &instances,
+        &conduits.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
     let step = |number: usize| -> Step {
         let mut at = Once::default();
         Box::new(move |instance| {
@@ -218,29 +289,45 @@ fn a_ring_of_hundreds_on_one_thread() {
             let mut turns = if number == 0 { [1, 2] } else { [2, 1] };
             for (place, what) in (1..).zip(&mut turns) {
                 if at.0 == place && *what == 1 {
-                    at.done(place, instance.send(out, None, &Payload::nil(), 0.0, None, None))?;
+                    at.done(
+                        place,
+                        instance.send(out, None, &Payload::nil(), 0.0, None, None),
+                    )?;
                 } else if at.0 == place {
-                    at.done(place, instance.receive(into, None, Patience::Forever).map(drop))?;
+                    at.done(
+                        place,
+                        instance.receive(into, None, Patience::Forever).map(drop),
+                    )?;
                 }
             }
             Ok(())
         })
     };
-    let outcomes = play(&stage, names.iter().cloned().zip((0..COUNT).map(step)).collect());
-    assert!(outcomes.iter().all(|outcome| *outcome == Ok(())), "{outcomes:?}");
+    let outcomes = play(
+        &stage,
+        names.iter().cloned().zip((0..COUNT).map(step)).collect(),
+    );
+    assert!(
+        outcomes.iter().all(|outcome| *outcome == Ok(())),
+        "{outcomes:?}"
+    );
 }
 
 #[test]
 fn a_circle_of_pending_calls_is_a_deadlock() {
-    let stage =
-        Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
+    let stage = Stage::open(
+        &[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")],
+        &["a.out b.in", "b.out a.in"],
+    );
     let step = || -> Step {
         let mut begun = false;
         Box::new(move |instance| {
             if !begun {
                 begun = instance.reuse()?;
             }
-            instance.receive(instance.port("in")?, None, Patience::Forever).map(drop)
+            instance
+                .receive(instance.port("in")?, None, Patience::Forever)
+                .map(drop)
         })
     };
     for outcome in play(&stage, vec![("a".into(), step()), ("b".into(), step())]) {
@@ -250,8 +337,10 @@ fn a_circle_of_pending_calls_is_a_deadlock() {
 
 #[test]
 fn a_timeout_counts_from_the_first_call() {
-    let stage =
-        Stage::open(&[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")], &["a.out b.in", "b.out a.in"]);
+    let stage = Stage::open(
+        &[("a", "o_i: out; s: in"), ("b", "o_i: out; s: in")],
+        &["a.out b.in", "b.out a.in"],
+    );
     let late: Step = {
         let (mut at, mut calls) = (Once::default(), 0);
         Box::new(move |instance| {
@@ -266,12 +355,18 @@ fn a_timeout_counts_from_the_first_call() {
                 if error.is_pending() {
                     return Err(error);
                 }
-                assert!(error.kind == Kind::Timeout && error.text.contains("'in'"), "{error}");
+                assert!(
+                    error.kind == Kind::Timeout && error.text.contains("'in'"),
+                    "{error}"
+                );
                 assert!(calls > 1, "it did not wait");
                 at.0 = 2;
             }
             if at.0 == 2 {
-                at.done(2, instance.send(out, None, &Payload::nil(), 0.0, None, None))?;
+                at.done(
+                    2,
+                    instance.send(out, None, &Payload::nil(), 0.0, None, None),
+                )?;
             }
             instance.receive(into, None, Patience::Forever).map(drop)
         })
@@ -283,9 +378,21 @@ fn a_timeout_counts_from_the_first_call() {
                 at.done(0, instance.reuse().map(drop))?;
             }
             if at.0 == 1 {
-                at.done(1, instance.receive(instance.port("in")?, None, Patience::Forever).map(drop))?;
+                at.done(
+                    1,
+                    instance
+                        .receive(instance.port("in")?, None, Patience::Forever)
+                        .map(drop),
+                )?;
             }
-            instance.send(instance.port("out")?, None, &Payload::nil(), 0.0, None, None)
+            instance.send(
+                instance.port("out")?,
+                None,
+                &Payload::nil(),
+                0.0,
+                None,
+                None,
+            )
         })
     };
     let outcomes = play(&stage, vec![("a".into(), late), ("b".into(), answers)]);
@@ -298,5 +405,8 @@ fn the_failure_of_one_comes_to_those_that_are_pending() {
     let fails: Step = Box::new(|_| Err(Error::new(Kind::Usage, "a does not want to")));
     let outcomes = play(&stage, vec![("b".into(), sums(1.0)), ("a".into(), fails)]);
     let error = outcomes[0].clone().unwrap_err();
-    assert!(error.kind == Kind::PeerLost && error.text.contains("a does not want to"), "{error}");
+    assert!(
+        error.kind == Kind::PeerLost && error.text.contains("a does not want to"),
+        "{error}"
+    );
 }

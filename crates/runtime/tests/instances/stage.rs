@@ -26,7 +26,10 @@ impl Handler for Ears {
         let _ = self.0.send((Event::Opened(link.id()), Some(link.clone())));
     }
     fn control(&self, link: &Arc<Link>, body: &[u8]) {
-        let _ = self.0.send((Event::Said(link.id(), Box::new(control::decode(body).unwrap())), None));
+        let _ = self.0.send((
+            Event::Said(link.id(), Box::new(control::decode(body).unwrap())),
+            None,
+        ));
     }
     fn lost(&self, link: &Arc<Link>, why: Lost) {
         let _ = self.0.send((Event::Lost(link.id(), why.to_string()), None));
@@ -52,17 +55,34 @@ impl Stage {
         let address = reactor.listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("connection.json");
-        let connection = Connection { addresses: vec![address], secret, spans_hosts: false, patience: 300.0 };
+        let connection = Connection {
+            addresses: vec![address],
+            secret,
+            spans_hosts: false,
+            patience: 300.0,
+        };
         std::fs::write(&path, connection.to_json()).unwrap();
 
-        let find =
-            |name: &str| InstanceId(instances.iter().position(|(other, _)| *other == name).unwrap() as u32);
+        let find = |name: &str| {
+            InstanceId(
+                instances
+                    .iter()
+                    .position(|(other, _)| *other == name)
+                    .unwrap() as u32,
+            )
+        };
         let end = |text: &str| {
             // `a.port[3]` is a slot of a vector port that follows from multiplicities.
             let (instance, port) = text.split_once('.').unwrap();
-            let (port, slot) = port.split_once('[').map_or((port, None), |(port, slot)| (port, Some(slot)));
+            let (port, slot) = port
+                .split_once('[')
+                .map_or((port, None), |(port, slot)| (port, Some(slot)));
             let slot = slot.map(|slot| slot.trim_end_matches(']').parse().unwrap());
-            End { instance: find(instance), port: port.into(), slot }
+            End {
+                instance: find(instance),
+                port: port.into(),
+                slot,
+            }
         };
         let plan = Plan {
             model: "test".into(),
@@ -132,7 +152,9 @@ impl Stage {
                             link.tell(&control::encode(&message));
                         }
                         Action::Finish => return reactor.stop(),
-                        Action::Record(record) | Action::RecordCause(record) => eprintln!("{record:?}"),
+                        Action::Record(record) | Action::RecordCause(record) => {
+                            eprintln!("{record:?}")
+                        }
                         _ => {}
                     }
                 }
@@ -149,7 +171,11 @@ impl Stage {
                 actions = manager.handle(start.elapsed(), event);
             }
         });
-        Stage { manager: path.to_str().unwrap().to_owned(), _folder: folder, _watchdog: Watchdog::start() }
+        Stage {
+            manager: path.to_str().unwrap().to_owned(),
+            _folder: folder,
+            _watchdog: Watchdog::start(),
+        }
     }
 
     pub fn join(&self, name: &str) -> Instance {
@@ -163,18 +189,29 @@ impl Stage {
             .map(|(name, role)| {
                 let manager = self.manager.clone();
                 std::thread::spawn(move || {
-                    let instance = Instance::open(Options::default().instance(name).manager(manager))?;
-                    role(&instance).inspect_err(|error| instance.note(error)).and(instance.close())
+                    let instance =
+                        Instance::open(Options::default().instance(name).manager(manager))?;
+                    role(&instance)
+                        .inspect_err(|error| instance.note(error))
+                        .and(instance.close())
                 })
             })
             .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     }
 }
 
 /// Opens an instance that declares its ports.
 pub fn declared(manager: &str, name: &str, ports: &str) -> Result<Instance> {
-    Instance::open(Options::default().instance(name).manager(manager).ports(ports)?)
+    Instance::open(
+        Options::default()
+            .instance(name)
+            .manager(manager)
+            .ports(ports)?,
+    )
 }
 
 /// Has a thread receive on a port; comes back once it waits there, since no other call may be on the port then.
@@ -193,15 +230,25 @@ pub fn wait_on<'scope>(
             }
         }
     });
-    while !instance.try_receive(port, None).as_ref().is_err_and(two_at_once) {
+    while !instance
+        .try_receive(port, None)
+        .as_ref()
+        .is_err_and(two_at_once)
+    {
         std::thread::yield_now();
     }
     waiting
 }
 
 pub fn doubles(values: &[f64]) -> (Layout, Vec<u8>) {
-    let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    (Layout::new(Dtype::Float64, Order::C, [values.len() as u64]), bytes)
+    let bytes = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    (
+        Layout::new(Dtype::Float64, Order::C, [values.len() as u64]),
+        bytes,
+    )
 }
 
 pub fn first(message: &Message) -> f64 {

@@ -24,9 +24,14 @@ struct Hand {
 impl Hand {
     /// Joins the run, and greets the process of the instance `b`, which is there.
     fn join(stage: &Stage) -> Self {
-        let connection = Connection::from_json(&std::fs::read_to_string(&stage.manager).unwrap()).unwrap();
+        let connection =
+            Connection::from_json(&std::fs::read_to_string(&stage.manager).unwrap()).unwrap();
         let (address, secret) = (&connection.addresses[0], &connection.secret);
-        let out = PortDeclaration { name: "out".into(), operator: "o_i".into(), vector: false };
+        let out = PortDeclaration {
+            name: "out".into(),
+            operator: "o_i".into(),
+            vector: false,
+        };
         let registration = Registration {
             instance: "a".into(),
             endpoint: OWN,
@@ -42,13 +47,21 @@ impl Hand {
         let mut manager = Peer::enter_with(Purpose::Control, address, secret, &asks);
         let peer = loop {
             if let ToProgram::Peers { peers } = hear(&mut manager) {
-                break peers.into_iter().find(|peer| peer.instance == "b").expect("it has joined");
+                break peers
+                    .into_iter()
+                    .find(|peer| peer.instance == "b")
+                    .expect("it has joined");
             }
         };
         let is_tcp = |address: &&Address| matches!(address, Address::Tcp(..));
         let address = peer.addresses.iter().find(is_tcp).expect("it listens");
-        let greeting =
-            Greeting { endpoint: OWN, to: peer.endpoint, pinned: false, detour: None, mail: false };
+        let greeting = Greeting {
+            endpoint: OWN,
+            to: peer.endpoint,
+            pinned: false,
+            detour: None,
+            mail: false,
+        };
         let greets = said(&control::encode(&greeting));
         let peer = Peer::enter_with(Purpose::Data, address, secret, &greets);
         Hand { manager, peer }
@@ -57,7 +70,13 @@ impl Hand {
 
 /// A control message, as it goes over a link.
 fn said(body: &[u8]) -> Vec<u8> {
-    [&header(&Frame::Control { body: body.len() as u64 })[..], body].concat()
+    [
+        &header(&Frame::Control {
+            body: body.len() as u64,
+        })[..],
+        body,
+    ]
+    .concat()
 }
 
 fn hear(manager: &mut Peer) -> ToProgram {
@@ -78,13 +97,18 @@ fn verdict(bytes: &[u8]) -> Error {
     assert!(b.reuse().unwrap());
     let mut hand = Hand::join(&stage);
     hand.peer.write(bytes);
-    let error = b.receive(b.port("in").unwrap(), None, Patience::Forever).unwrap_err();
+    let error = b
+        .receive(b.port("in").unwrap(), None, Patience::Forever)
+        .unwrap_err();
     b.note(&error);
     assert_eq!(b.close(), Err(error.clone()));
     // The run ends by it, not by whom it is an echo of.
     loop {
         if let ToProgram::RunFailed { culprit, text, .. } = hear(&mut hand.manager) {
-            assert!(culprit == "b" && text.contains(&error.text), "{culprit}: {text}");
+            assert!(
+                culprit == "b" && text.contains(&error.text),
+                "{culprit}: {text}"
+            );
             return error;
         }
     }
@@ -92,12 +116,22 @@ fn verdict(bytes: &[u8]) -> Error {
 
 #[test]
 fn settings_that_were_never_sent_are_missed() {
-    let meta = Meta { overlay: 3, ..Meta::default() }.encode();
+    let meta = Meta {
+        overlay: 3,
+        ..Meta::default()
+    }
+    .encode();
     let head = Head::new(ConduitId(0), 0, 0.0, None);
-    let data = Frame::Data { head, meta: meta.len() as u32, body: 0, total: 0 };
+    let data = Frame::Data {
+        head,
+        meta: meta.len() as u32,
+        body: 0,
+        total: 0,
+    };
     let error = verdict(&[&header(&data)[..], &meta].concat());
     assert_eq!(error.kind, Kind::TypeMismatch);
-    let text = "b: port 'in': message 1 of a.out is to go with settings overlay 3, which was never sent";
+    let text =
+        "b: port 'in': message 1 of a.out is to go with settings overlay 3, which was never sent";
     assert!(error.text.starts_with(text), "{error}");
 }
 
@@ -106,7 +140,9 @@ fn a_link_that_brings_garbage_is_given_up_at_once_and_named() {
     let error = verdict(&[0xee; 64]);
     assert_eq!(error.kind, Kind::Connection);
     assert!(
-        error.text.starts_with("the connection to the process of \"a\" brings what cannot be understood"),
+        error
+            .text
+            .starts_with("the connection to the process of \"a\" brings what cannot be understood"),
         "{error}"
     );
 }

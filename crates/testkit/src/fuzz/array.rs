@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 
 use titin_array::{
-    Answer, Bytes, Decomposition, Entries, Exchange, Order, Parts, Register, Role, Side, Spread, Wants,
+    Answer, Bytes, Decomposition, Entries, Exchange, Order, Parts, Register, Role, Side, Spread,
+    Wants,
 };
 
 use super::Outcome;
@@ -16,7 +17,9 @@ const MOST_RANKS: u32 = 1000;
 
 /// A message about a decomposition, behind a byte that says which one and who gets it.
 pub fn array(bytes: &[u8]) -> Outcome {
-    let (kind, bytes) = bytes.split_first().map_or((0, bytes), |(kind, bytes)| (*kind, bytes));
+    let (kind, bytes) = bytes
+        .split_first()
+        .map_or((0, bytes), |(kind, bytes)| (*kind, bytes));
     let [boxes, indices] = ours();
     let exchange = if kind & 8 == 0 { boxes } else { indices };
     match kind & 7 {
@@ -31,7 +34,10 @@ pub fn array(bytes: &[u8]) -> Outcome {
 
 /// An exchange between irregular sides, by boxes and by indices. Rank 0 of the sender has the first three rows.
 fn ours() -> [Exchange; 2] {
-    let both = [Decomposition::boxes(&SHAPE, 2), Decomposition::indices(&SHAPE, 2)];
+    let both = [
+        Decomposition::boxes(&SHAPE, 2),
+        Decomposition::indices(&SHAPE, 2),
+    ];
     both.map(|decomposition| {
         let side = Side::new(decomposition.expect("a shape and ranks"));
         Exchange::new(side.clone(), side).expect("of one shape")
@@ -41,7 +47,9 @@ fn ours() -> [Exchange; 2] {
 /// The parts of a rank of such a side: three rows from this one on.
 fn rows(exchange: &Exchange, from: u64) -> Parts {
     if exchange.from().decomposition.is_by_boxes() {
-        Parts::Boxes(vec![titin_array::Region::new(&[from, 0], &[from + 3, SHAPE[1]]).expect("a box")])
+        Parts::Boxes(vec![
+            titin_array::Region::new(&[from, 0], &[from + 3, SHAPE[1]]).expect("a box"),
+        ])
     } else {
         Parts::indices(from * SHAPE[1]..(from + 3) * SHAPE[1])
     }
@@ -57,16 +65,27 @@ fn side(bytes: &[u8], exchange: &Exchange) -> Outcome {
     let ours = &exchange.from().decomposition;
     let regular = Side::new(Decomposition::block(&SHAPE, &[2, 1]).expect("a grid"));
     for ours in [Side::new(ours.clone()), regular] {
-        for (from, to) in [(theirs.clone(), ours.clone()), (ours.clone(), theirs.clone())] {
-            let Ok(exchange) = Exchange::new(from, to) else { continue };
+        for (from, to) in [
+            (theirs.clone(), ours.clone()),
+            (ours.clone(), theirs.clone()),
+        ] {
+            let Ok(exchange) = Exchange::new(from, to) else {
+                continue;
+            };
             for role in [Role::Sender, Role::Receiver] {
                 let schedule = exchange.schedule(role, 1);
                 let count = schedule.map_or(0, |schedule| schedule.partners().take(100).count());
-                assert!(count as u64 <= exchange.elements(), "a partner shares an element at least");
+                assert!(
+                    count as u64 <= exchange.elements(),
+                    "a partner shares an element at least"
+                );
             }
             if exchange.needs_directory() {
                 let map = exchange.map(exchange.from().decomposition.ranks());
-                let parts = rows(&Exchange::new(ours.clone(), ours.clone()).expect("of one shape"), 3);
+                let parts = rows(
+                    &Exchange::new(ours.clone(), ours.clone()).expect("of one shape"),
+                    3,
+                );
                 let _ = exchange.queries(1, &parts, &map);
             }
         }
@@ -77,7 +96,9 @@ fn side(bytes: &[u8], exchange: &Exchange) -> Outcome {
 /// What a rank owns.
 fn parts(bytes: &[u8], exchange: &Exchange) -> Outcome {
     let parts: Parts = read(bytes)?;
-    parts.check(&exchange.from().decomposition, 0).map_err(|error| error.to_string())?;
+    parts
+        .check(&exchange.from().decomposition, 0)
+        .map_err(|error| error.to_string())?;
     let _ = exchange.entries(0, &parts, &exchange.map(2));
     let _ = exchange.queries(0, &parts, &exchange.map(2));
     let _ = exchange.sending(0, &parts, &[]);
@@ -89,9 +110,14 @@ fn entered(bytes: &[u8], exchange: Exchange) -> Outcome {
     let entries: Entries = read(bytes)?;
     let map = exchange.map(2);
     let mut register = Register::new(exchange.clone());
-    register.enter(1, &entries).map_err(|error| error.to_string())?;
+    register
+        .enter(1, &entries)
+        .map_err(|error| error.to_string())?;
     let directory = register.directory().map_err(|error| error.to_string())?;
-    for (_, query) in exchange.queries(0, &rows(&exchange, 0), &map).expect("its own parts") {
+    for (_, query) in exchange
+        .queries(0, &rows(&exchange, 0), &map)
+        .expect("its own parts")
+    {
         directory.answer(0, &query).expect("a query of its own");
     }
     Ok(())
@@ -101,11 +127,17 @@ fn entered(bytes: &[u8], exchange: Exchange) -> Outcome {
 fn asked(bytes: &[u8], exchange: Exchange) -> Outcome {
     let query: Entries = read(bytes)?;
     let mut register = Register::new(exchange.clone());
-    for (_, entries) in exchange.entries(0, &rows(&exchange, 0), &exchange.map(2)).expect("its own parts") {
+    for (_, entries) in exchange
+        .entries(0, &rows(&exchange, 0), &exchange.map(2))
+        .expect("its own parts")
+    {
         register.enter(0, &entries).expect("entries of its own");
     }
     let directory = register.directory().expect("one owner");
-    directory.answer(1, &query).map(drop).map_err(|error| error.to_string())
+    directory
+        .answer(1, &query)
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 /// What the directory answers a rank of the receiver.
@@ -113,16 +145,23 @@ fn answered(bytes: &[u8], exchange: &Exchange) -> Outcome {
     let answer: Answer = read(bytes)?;
     let found = exchange.receiving(0, &rows(exchange, 0), vec![answer]);
     let (schedule, _) = found.map_err(|error| error.to_string())?;
-    assert!(schedule.elements() <= 3 * SHAPE[1], "more than the rank has");
+    assert!(
+        schedule.elements() <= 3 * SHAPE[1],
+        "more than the rank has"
+    );
     Ok(())
 }
 
 /// What a rank of the receiver wants.
 fn wanted(bytes: &[u8], exchange: &Exchange) -> Outcome {
     let wants: Wants = read(bytes)?;
-    let schedule =
-        exchange.sending(0, &rows(exchange, 0), &[(1, wants)]).map_err(|error| error.to_string())?;
-    let elements: Vec<u64> = schedule.partners().map(|partner| partner.elements).collect();
+    let schedule = exchange
+        .sending(0, &rows(exchange, 0), &[(1, wants)])
+        .map_err(|error| error.to_string())?;
+    let elements: Vec<u64> = schedule
+        .partners()
+        .map(|partner| partner.elements)
+        .collect();
     assert_eq!(elements.iter().sum::<u64>(), schedule.elements());
     Ok(())
 }
@@ -139,20 +178,28 @@ pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let [boxes, indices] = ours();
     let of = |kind: u8, bytes: Vec<u8>| [vec![kind], bytes].concat();
     let spreads = [Spread::Block, Spread::Cyclic(2)];
-    let regular = Decomposition::regular(&SHAPE, &[2, 2], &spreads, Order::Fortran, 4).expect("a grid");
+    let regular =
+        Decomposition::regular(&SHAPE, &[2, 2], &spreads, Order::Fortran, 4).expect("a grid");
     let entries = |exchange: &Exchange| {
-        let mut all = exchange.entries(0, &rows(exchange, 0), &exchange.map(2)).expect("parts");
+        let mut all = exchange
+            .entries(0, &rows(exchange, 0), &exchange.map(2))
+            .expect("parts");
         all.swap_remove(0).1
     };
     let answer = |exchange: &Exchange| {
         let mut register = Register::new(exchange.clone());
         register.enter(1, &entries(exchange)).expect("entries");
         let query = entries(exchange);
-        register.directory().expect("one owner").answer(0, &query).expect("a query")
+        register
+            .directory()
+            .expect("one owner")
+            .answer(0, &query)
+            .expect("a query")
     };
     let want = |exchange: &Exchange| {
-        let (_, mut wants) =
-            exchange.receiving(0, &rows(exchange, 0), vec![answer(exchange)]).expect("an answer");
+        let (_, mut wants) = exchange
+            .receiving(0, &rows(exchange, 0), vec![answer(exchange)])
+            .expect("an answer");
         wants.swap_remove(0).1
     };
     let whole = Side::new(regular).order(Order::Fortran);

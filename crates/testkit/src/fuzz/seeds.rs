@@ -29,15 +29,27 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
         "description" => Vec::new(),
         other => panic!("no target is called {other}"),
     };
-    seeds.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
+    seeds
+        .into_iter()
+        .map(|(name, bytes)| (name.to_owned(), bytes))
+        .collect()
 }
 
 fn stream_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let conduit = ConduitId(1);
     let frames = [
-        Frame::Ask { conduit, sequence: 3 },
-        Frame::Acknowledge { conduit, ack: Default::default() },
-        Frame::End { conduit, sequence: 2 },
+        Frame::Ask {
+            conduit,
+            sequence: 3,
+        },
+        Frame::Acknowledge {
+            conduit,
+            ack: Default::default(),
+        },
+        Frame::End {
+            conduit,
+            sequence: 2,
+        },
         Frame::Control { body: 0 },
     ];
     let cut = |step: u8, bytes: &[&[u8]]| [&[step][..], &bytes.concat()].concat();
@@ -48,11 +60,33 @@ fn stream_seeds() -> Vec<(&'static str, Vec<u8>)> {
     superseding[1] |= 2;
     vec![
         ("good_small", cut(0, &[&small, &message(1, 1, b"", 1)])),
-        ("good_pieces", cut(12, &[&pieces[..64 + 64 + 30], &small, &pieces[64 + 64 + 30..]])),
-        ("good_others", cut(100, &[&frames.map(|frame| header(&frame)).concat(), &control, &superseding])),
-        ("follows_nothing", cut(7, &[&small, &pieces[64 + 64 + 30..]])),
+        (
+            "good_pieces",
+            cut(
+                12,
+                &[&pieces[..64 + 64 + 30], &small, &pieces[64 + 64 + 30..]],
+            ),
+        ),
+        (
+            "good_others",
+            cut(
+                100,
+                &[
+                    &frames.map(|frame| header(&frame)).concat(),
+                    &control,
+                    &superseding,
+                ],
+            ),
+        ),
+        (
+            "follows_nothing",
+            cut(7, &[&small, &pieces[64 + 64 + 30..]]),
+        ),
         ("unknown_kind", cut(7, &[&[7; 64]])),
-        ("large_claim", cut(7, &[&small[..40], &[0xff; 8], &small[48..]])),
+        (
+            "large_claim",
+            cut(7, &[&small[..40], &[0xff; 8], &small[48..]]),
+        ),
     ]
 }
 
@@ -65,7 +99,10 @@ fn streams_seeds() -> Vec<(&'static str, Vec<u8>)> {
     };
     let (head, pieces) = striped(1, 0, &pattern(0, 96), &[0, 16, 64]);
     let (second, rest) = striped(1, 1, &pattern(1, 64), &[0, 32]);
-    let end = header(&Frame::End { conduit: ConduitId(1), sequence: 2 });
+    let end = header(&Frame::End {
+        conduit: ConduitId(1),
+        sequence: 2,
+    });
     let small = message(2, 0, &pattern(2, 16), 16);
     let first = say(0, &[&head[..], &second, &end[..], &small].concat());
     let torn = [&first[..], &say(1, &pieces[0]), &say(1, &pieces[0])].concat();
@@ -110,10 +147,20 @@ fn meta_seeds() -> Vec<(&'static str, Vec<u8>)> {
         codings: vec![(Codec::Zstd, 384)],
         ..Meta::default()
     };
-    let counted =
-        Meta { iteration: Some(vec![2, 0]), supersedes: Some(7), over: Some(vec![2]), ..Meta::default() };
-    let structure = Meta { content: Content::Structure, ..Meta::default() };
-    let scalar = Meta { content: Content::Array(Layout::new(Dtype::Bool, Order::C, [])), ..Meta::default() };
+    let counted = Meta {
+        iteration: Some(vec![2, 0]),
+        supersedes: Some(7),
+        over: Some(vec![2]),
+        ..Meta::default()
+    };
+    let structure = Meta {
+        content: Content::Structure,
+        ..Meta::default()
+    };
+    let scalar = Meta {
+        content: Content::Array(Layout::new(Dtype::Bool, Order::C, [])),
+        ..Meta::default()
+    };
     let unknown = [&[0xe7, 3, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4][..], &full.encode()].concat();
     vec![
         ("good_full", with(17, &full.encode())),
@@ -150,9 +197,15 @@ fn structure_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("good_tree", bytes(&tree)),
         ("good_nil", bytes(&Value::Nil)),
         ("good_deep", bytes(&deep)),
-        ("too_deep", [&1000u64.to_le_bytes()[..], &[0x91; 1000]].concat()),
+        (
+            "too_deep",
+            [&1000u64.to_le_bytes()[..], &[0x91; 1000]].concat(),
+        ),
         ("lying_counts", [&250u64.to_le_bytes()[..], &lying].concat()),
-        ("longer_than_it_is", [&u64::MAX.to_le_bytes()[..], &[0xc0]].concat()),
+        (
+            "longer_than_it_is",
+            [&u64::MAX.to_le_bytes()[..], &[0xc0]].concat(),
+        ),
     ]
 }
 
@@ -160,10 +213,17 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let registration = Registration {
         instance: "macro[3]".into(),
         endpoint: EndpointId(7),
-        addresses: vec![Address::Tcp("127.0.0.1".into(), 9), Address::Other("ucx:1".into())],
+        addresses: vec![
+            Address::Tcp("127.0.0.1".into(), 9),
+            Address::Other("ucx:1".into()),
+        ],
         pid: 7,
         host: "here".into(),
-        ports: Some(vec![PortDeclaration { name: "out".into(), operator: "o_f".into(), vector: true }]),
+        ports: Some(vec![PortDeclaration {
+            name: "out".into(),
+            operator: "o_f".into(),
+            vector: true,
+        }]),
         language: "python".into(),
         release: "0.1.0".into(),
         ranks: Vec::new(),
@@ -187,8 +247,14 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         regions: vec![("io".into(), 3, 0.5)],
         ..Profile::default()
     };
-    let deep =
-        [&[0x81, 0xa4][..], b"Done", &[0x82, 0xa8], b"instance", &[0xa1, b'a', 0xa1, b'x'], &[0x91; 5000]];
+    let deep = [
+        &[0x81, 0xa4][..],
+        b"Done",
+        &[0x82, 0xa8],
+        b"instance",
+        &[0xa1, b'a', 0xa1, b'x'],
+        &[0x91; 5000],
+    ];
     let connection = Connection {
         addresses: vec![Address::Tcp("node1".into(), 4000)],
         secret: secret(),
@@ -206,8 +272,11 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         steps: vec![4, 1],
         f_init: vec![(0, 2, "in[2]".into())],
     };
-    let verdict =
-        Verdict { call: "reuse".into(), outcome: Outcome::Done(use_begins), steps: FieldSteps::default() };
+    let verdict = Verdict {
+        call: "reuse".into(),
+        outcome: Outcome::Done(use_begins),
+        steps: FieldSteps::default(),
+    };
     let mail = Mail {
         instance: instance(),
         conduit: ConduitId(3),
@@ -216,7 +285,10 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         kind: 5,
         body: Vec::new(),
     };
-    let invitation = Invitation { instance: instance(), connection: connection.clone() };
+    let invitation = Invitation {
+        instance: instance(),
+        connection: connection.clone(),
+    };
     vec![
         ("good_rank", control::encode(&Outcome::Done(process))),
         ("good_verdict", control::encode(&verdict)),

@@ -146,7 +146,11 @@ impl Dialled {
             return self.purpose;
         };
         self.further = settings::further(&self.settings, address, time);
-        if self.further > 0 || self.settings.is_of_sockets() { Purpose::Streams } else { Purpose::Data }
+        if self.further > 0 || self.settings.is_of_sockets() {
+            Purpose::Streams
+        } else {
+            Purpose::Data
+        }
     }
 
     /// What the link is to have beside its first stream.
@@ -159,7 +163,10 @@ impl Dialled {
     /// # Errors
     /// If the system refuses it.
     pub(super) fn connect_further(&self) -> Result<Held, Lost> {
-        Ok(connect(self.trying.as_ref().ok_or(Lost::Closed)?, &self.settings)?)
+        Ok(connect(
+            self.trying.as_ref().ok_or(Lost::Closed)?,
+            &self.settings,
+        )?)
     }
 
     /// Notes that the address that is being tried did not serve; where that was about a further stream, its number. `proved`
@@ -186,7 +193,10 @@ impl Dialled {
         // A listener with too many connections hangs up, and has room in a moment. It has a share of the time, too.
         let waits = now < self.until - self.patience + self.patience / SHARE;
         if std::mem::take(&mut self.hung_up) && waits {
-            self.again.pop_back().into_iter().for_each(|peer| self.untried.push_front(peer));
+            self.again
+                .pop_back()
+                .into_iter()
+                .for_each(|peer| self.untried.push_front(peer));
             return self.pause(now);
         }
         while let Some(peer) = self.untried.pop_front() {
@@ -201,7 +211,14 @@ impl Dialled {
                     };
                     let deadline = self.until.min(now + share);
                     self.trying = Some(peer);
-                    return Next::Connect(socket, Attempt { dialled: self, deadline, shares });
+                    return Next::Connect(
+                        socket,
+                        Attempt {
+                            dialled: self,
+                            deadline,
+                            shares,
+                        },
+                    );
                 }
                 // As many as may wait for the listener do so.
                 Err(Errno::AGAIN) if now < self.until => {
@@ -226,8 +243,16 @@ impl Dialled {
 
     /// That a titin was there but refused, which says more than that others were not.
     fn refusal(&self) -> Option<&Lost> {
-        let telling = |why: &&Lost| matches!(why, Lost::Refused(Refusal::Secret | Refusal::Versions { .. }));
-        self.failures.iter().map(|failure| &failure.why).find(telling)
+        let telling = |why: &&Lost| {
+            matches!(
+                why,
+                Lost::Refused(Refusal::Secret | Refusal::Versions { .. })
+            )
+        };
+        self.failures
+            .iter()
+            .map(|failure| &failure.why)
+            .find(telling)
     }
 
     /// Why there is no link.
@@ -248,10 +273,14 @@ impl Dialled {
         if matches!(self.trying, Some(Target::Shm(_))) {
             return None;
         }
-        let tried = self.failures.iter().find(|failure| matches!(failure.peer, Target::Shm(_)));
+        let tried = self
+            .failures
+            .iter()
+            .find(|failure| matches!(failure.peer, Target::Shm(_)));
         tried.map(|Failure { peer, why, .. }| match why {
             why if *why == Lost::from(Errno::NOENT) => {
-                "they do not share /dev/shm: the socket of the one there is not seen by the other".to_owned()
+                "they do not share /dev/shm: the socket of the one there is not seen by the other"
+                    .to_owned()
             }
             why => format!("memory cannot be shared by way of {peer}: {why}"),
         })
@@ -273,7 +302,11 @@ fn connect(peer: &Target, wished: &LinkSettings) -> Result<Held, Errno> {
         Target::Tcp(peer) => peer,
         Target::Shm(path) => return connect_local(path),
     };
-    let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let family = if peer.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = Held::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
     prepare(&socket);
@@ -287,7 +320,12 @@ fn connect(peer: &Target, wished: &LinkSettings) -> Result<Held, Errno> {
 
 fn connect_local(path: &str) -> Result<Held, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = Held::from(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?);
+    let socket = Held::from(net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        flags,
+        None,
+    )?);
     net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
@@ -314,11 +352,22 @@ mod tests {
         let path = folder.path().join("socket");
         let _local = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let network = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let targets =
-            || vec![Target::Shm(path.display().to_string()), Target::Tcp(network.local_addr().unwrap())];
+        let targets = || {
+            vec![
+                Target::Shm(path.display().to_string()),
+                Target::Tcp(network.local_addr().unwrap()),
+            ]
+        };
         let dial = || {
             let patience = Duration::from_secs(300);
-            let dialled = Dialled::new(targets(), Purpose::Data, 1, None, LinkSettings::default(), patience);
+            let dialled = Dialled::new(
+                targets(),
+                Purpose::Data,
+                1,
+                None,
+                LinkSettings::default(),
+                patience,
+            );
             let (dialled, paused, shares) = next(dialled, Instant::now());
             assert!(shares && !paused);
             dialled
@@ -335,7 +384,12 @@ mod tests {
         dialled.fail(None, Lost::Closed, false);
         let (dialled, _, shares) = next(dialled, later);
         assert!(!shares, "not for ever");
-        assert!(dialled.detour().unwrap().contains("closed by the other end"));
+        assert!(
+            dialled
+                .detour()
+                .unwrap()
+                .contains("closed by the other end")
+        );
 
         for (why, proved) in [(Lost::Closed, true), (Lost::System("no".into()), false)] {
             let mut dialled = dial();

@@ -29,7 +29,12 @@ impl Gathering {
     pub(super) fn new(first: Pending, wish: Wish, patience: Duration) -> Self {
         let further = (0..wish.count).map(|_| None).collect();
         let deadline = first.until().unwrap_or_else(|| Instant::now() + patience);
-        Gathering { first, wish, further, deadline }
+        Gathering {
+            first,
+            wish,
+            further,
+            deadline,
+        }
     }
 
     /// The further streams that are to be dialled.
@@ -44,7 +49,11 @@ impl Gathering {
 
     /// The first stream, with everything set as wished, and the further ones.
     pub(super) fn finish(self) -> (Pending, Vec<Pending>) {
-        let Wish { count, settings: wished, .. } = self.wish;
+        let Wish {
+            count,
+            settings: wished,
+            ..
+        } = self.wish;
         settings::pace(&self.first.socket, &wished, 1);
         let further: Vec<Pending> = self.further.into_iter().flatten().collect();
         for pending in &further {
@@ -77,8 +86,12 @@ impl Gatherings {
 
     /// The one of this key that has come to us, if there is one.
     pub(super) fn named(&self, key: u64) -> Option<u64> {
-        let stranger = |gathering: &Gathering| gathering.first.stranger() && gathering.wish.key == key;
-        self.0.iter().find(|(_, gathering)| stranger(gathering)).map(|(token, _)| *token)
+        let stranger =
+            |gathering: &Gathering| gathering.first.stranger() && gathering.wish.key == key;
+        self.0
+            .iter()
+            .find(|(_, gathering)| stranger(gathering))
+            .map(|(token, _)| *token)
     }
 
     /// Adds a stream; the link, if that was the last one.
@@ -97,12 +110,21 @@ impl Gatherings {
             return Err(Malformed::new("stream", format!("no place for number {number}")).into());
         };
         *place = Some(stream);
-        Ok(self.0.get(&token).is_some_and(Gathering::is_whole).then(|| self.0.remove(&token)).flatten())
+        Ok(self
+            .0
+            .get(&token)
+            .is_some_and(Gathering::is_whole)
+            .then(|| self.0.remove(&token))
+            .flatten())
     }
 
     /// Those whose time is over.
     pub(super) fn late(&self, now: Instant) -> Vec<u64> {
-        self.0.iter().filter(|(_, gathering)| gathering.deadline <= now).map(|(token, _)| *token).collect()
+        self.0
+            .iter()
+            .filter(|(_, gathering)| gathering.deadline <= now)
+            .map(|(token, _)| *token)
+            .collect()
     }
 
     pub(super) fn deadlines(&self) -> impl Iterator<Item = Instant> {

@@ -99,7 +99,17 @@ impl Pending {
     fn new(socket: Held, deadline: Instant) -> Self {
         let (foreign, since) = (false, Instant::now());
         let (dialled, joins, agreed, shake, sharing) = (None, None, None, None, None);
-        Pending { socket, deadline, foreign, dialled, joins, since, agreed, shake, sharing }
+        Pending {
+            socket,
+            deadline,
+            foreign,
+            dialled,
+            joins,
+            since,
+            agreed,
+            shake,
+            sharing,
+        }
     }
 
     /// A stranger that has come to a listener, and has so long to prove itself.
@@ -113,13 +123,29 @@ impl Pending {
         }
         let shake = Some((shake, Vec::new()));
         let sharing = shares.then(Sharing::default);
-        Pending { foreign, shake, sharing, ..Pending::new(socket, Instant::now() + time) }
+        Pending {
+            foreign,
+            shake,
+            sharing,
+            ..Pending::new(socket, Instant::now() + time)
+        }
     }
 
     /// A socket that was dialled.
-    pub(super) fn dialled(socket: Held, Attempt { dialled, deadline, shares }: Attempt) -> Self {
+    pub(super) fn dialled(
+        socket: Held,
+        Attempt {
+            dialled,
+            deadline,
+            shares,
+        }: Attempt,
+    ) -> Self {
         let sharing = shares.then(Sharing::default);
-        Pending { dialled: Some(dialled), sharing, ..Pending::new(socket, deadline) }
+        Pending {
+            dialled: Some(dialled),
+            sharing,
+            ..Pending::new(socket, deadline)
+        }
     }
 
     /// A further stream of the link that this has become the first stream of.
@@ -129,7 +155,10 @@ impl Pending {
     pub(super) fn further(&self, joining: Joining) -> Result<Self, Lost> {
         let dialled = self.dialled.as_ref().ok_or(Lost::Closed)?;
         let socket = dialled.connect_further()?;
-        Ok(Pending { joins: Some(joining), ..Pending::new(socket, dialled.until()) })
+        Ok(Pending {
+            joins: Some(joining),
+            ..Pending::new(socket, dialled.until())
+        })
     }
 
     /// When what was dialled is given up; `None` for a stranger.
@@ -145,12 +174,19 @@ impl Pending {
     /// Of a stranger that has not proved itself, what speaks for it.
     pub(super) fn standing(&self) -> Option<Standing> {
         let (shake, _) = self.shake.as_ref().filter(|_| self.stranger())?;
-        (!shake.is_done()).then_some(Standing { of_user: !self.foreign, since: self.since })
+        (!shake.is_done()).then_some(Standing {
+            of_user: !self.foreign,
+            since: self.since,
+        })
     }
 
     /// Why it is given up, once its time is over.
     pub(super) fn late(&self) -> Lost {
-        if self.shake.is_some() { Lost::Unanswered } else { Lost::Silent }
+        if self.shake.is_some() {
+            Lost::Unanswered
+        } else {
+            Lost::Silent
+        }
     }
 
     /// Gives this socket up; where that was because of a further stream, its number. What was dialled goes on, if it was dialled.
@@ -166,20 +202,28 @@ impl Pending {
     /// # Errors
     /// [`Lost`] if this connection comes to nothing.
     pub(super) fn advance(&mut self, secret: &Secret) -> Result<Step, Lost> {
-        let Some((shake, ahead)) = &mut self.shake else { return self.connected(secret) };
+        let Some((shake, ahead)) = &mut self.shake else {
+            return self.connected(secret);
+        };
         let mut bytes = [0; 4096];
         let read = match &mut self.sharing {
             None => tcp::read(&self.socket, &mut [IoSliceMut::new(&mut bytes)]),
-            Some(sharing) => {
-                tcp::read_with_files(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut sharing.files)
-            }
+            Some(sharing) => tcp::read_with_files(
+                &self.socket,
+                &mut [IoSliceMut::new(&mut bytes)],
+                &mut sharing.files,
+            ),
         };
         let count = match read {
             Ok(0) => return Ok(Step::Wait),
             Ok(count) => count,
             Err(why) => return Err(why),
         };
-        if let Some(sharing) = self.sharing.as_mut().filter(|sharing| sharing.agreed.is_some()) {
+        if let Some(sharing) = self
+            .sharing
+            .as_mut()
+            .filter(|sharing| sharing.agreed.is_some())
+        {
             ahead.extend_from_slice(&bytes[..count]);
             return sharing.advance(&self.socket, ahead);
         }
@@ -208,7 +252,10 @@ impl Pending {
     /// Goes on behind the proofs: says what more there is to say, or waits for it.
     fn settle(&mut self, agreement: Agreement) -> Result<Step, Lost> {
         if let Some(joins) = self.joins {
-            let frame = Frame::Join { key: joins.key, number: joins.number };
+            let frame = Frame::Join {
+                key: joins.key,
+                number: joins.number,
+            };
             write_whole(&self.socket, &Header::from(&frame).encode())?;
             return Ok(Step::Joined(joins));
         }
@@ -227,26 +274,49 @@ impl Pending {
         let (Some(agreement), Some((_, ahead))) = (self.agreed, &mut self.shake) else {
             return Ok(Step::Wait);
         };
-        let Some(header) = ahead.first_chunk::<HEADER>() else { return Ok(Step::Wait) };
+        let Some(header) = ahead.first_chunk::<HEADER>() else {
+            return Ok(Step::Wait);
+        };
         let (header, frame) = (*header, Header::decode(header)?.frame()?);
         ahead.drain(..HEADER);
         match (frame, agreement.purpose, &self.dialled) {
             (Frame::Streams { key, count, .. }, Purpose::Streams, Some(dialled))
                 if frame == dialled.wish() =>
             {
-                Ok(Step::Gather(Wish { agreement, key, count, settings: dialled.settings() }))
+                Ok(Step::Gather(Wish {
+                    agreement,
+                    key,
+                    count,
+                    settings: dialled.settings(),
+                }))
             }
-            (Frame::Streams { key, count, pacing, send_buffer, receive_buffer }, Purpose::Streams, None) => {
+            (
+                Frame::Streams {
+                    key,
+                    count,
+                    pacing,
+                    send_buffer,
+                    receive_buffer,
+                },
+                Purpose::Streams,
+                None,
+            ) => {
                 let wished = LinkSettings::told(pacing, send_buffer, receive_buffer);
                 settings::size(&self.socket, &wished);
                 write_whole(&self.socket, &header)?;
-                Ok(Step::Gather(Wish { agreement, key, count, settings: wished }))
+                Ok(Step::Gather(Wish {
+                    agreement,
+                    key,
+                    count,
+                    settings: wished,
+                }))
             }
             (Frame::Join { key, number }, Purpose::Stream, None) => Ok(Step::Join(key, number)),
-            _ => {
-                Err(titin_wire::Malformed::new("frame", format!("{frame:?} before all streams are there"))
-                    .into())
-            }
+            _ => Err(titin_wire::Malformed::new(
+                "frame",
+                format!("{frame:?} before all streams are there"),
+            )
+            .into()),
         }
     }
 
@@ -265,7 +335,10 @@ impl Pending {
 
     /// The bytes that came behind all that was said so far.
     fn ahead(&mut self) -> Vec<u8> {
-        self.shake.take().map(|(_, ahead)| ahead).unwrap_or_default()
+        self.shake
+            .take()
+            .map(|(_, ahead)| ahead)
+            .unwrap_or_default()
     }
 
     /// The link that it has become, after the handshake, with further streams.
@@ -289,17 +362,34 @@ impl Pending {
             .unzip();
         let tag = self.dialled.as_ref().map(Dialled::tag);
         let detour = self.dialled.and_then(|dialled| dialled.detour());
-        let (files, shared) =
-            self.sharing.map(|sharing| (sharing.files, (sharing.offer, sharing.taken))).unzip();
+        let (files, shared) = self
+            .sharing
+            .map(|sharing| (sharing.files, (sharing.offer, sharing.taken)))
+            .unzip();
         let peer = shared.is_some().then(|| process_of(&self.socket)).flatten();
         let shared = |link: &Weak<Link>| {
             let (offer, taken) = shared?;
             let pool = sinks.exchange.as_ref()?.pool().clone();
-            Some(Shared::new(offer?, taken?, pool, link.clone(), Arc::downgrade(sinks), peer))
+            Some(Shared::new(
+                offer?,
+                taken?,
+                pool,
+                link.clone(),
+                Arc::downgrade(sinks),
+                peer,
+            ))
         };
         let reader = Reader::with_streams(&ahead, &further_ahead);
         let inbound = Inbound::new(reader, files.unwrap_or_default(), sinks);
-        let link = Link::new(id, tag, (self.socket, further), epoll, inbound, shared, detour);
+        let link = Link::new(
+            id,
+            tag,
+            (self.socket, further),
+            epoll,
+            inbound,
+            shared,
+            detour,
+        );
         link.map_err(|why| (tag, why))
     }
 }
@@ -314,9 +404,16 @@ impl Sharing {
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&files));
         let bytes = Header::from(&frame).encode();
-        let sent = net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+        let sent = net::sendmsg(
+            socket,
+            &[IoSlice::new(&bytes)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        )?;
         if sent != bytes.len() {
-            return Err(Lost::System("the socket does not take an offer of memory".to_owned()));
+            return Err(Lost::System(
+                "the socket does not take an offer of memory".to_owned(),
+            ));
         }
         (self.agreed, self.offer) = (Some(agreement), Some(offer));
         Ok(())
@@ -348,13 +445,21 @@ impl Sharing {
 
 /// Why no connection came about. A host that drops what it is sent may take it later.
 fn unconnected(error: Errno) -> Lost {
-    if error == Errno::TIMEDOUT { Lost::Silent } else { error.into() }
+    if error == Errno::TIMEDOUT {
+        Lost::Silent
+    } else {
+        error.into()
+    }
 }
 
 /// The process at the other end of a Unix socket, where the system tells.
 fn process_of(socket: &Held) -> Option<Held> {
     let peer = sockopt::socket_peercred(socket).ok()?;
-    Some(rustix::process::pidfd_open(peer.pid, rustix::process::PidfdFlags::empty()).ok()?.into())
+    Some(
+        rustix::process::pidfd_open(peer.pid, rustix::process::PidfdFlags::empty())
+            .ok()?
+            .into(),
+    )
 }
 
 /// Options that every TCP socket of ours has.
@@ -367,7 +472,9 @@ pub(super) fn prepare(socket: &Held) {
 /// Writes the few bytes of a handshake, which always fit a fresh socket's buffer.
 fn write_whole(socket: &Held, bytes: &[u8]) -> Result<(), Lost> {
     if !bytes.is_empty() && net::send(socket, bytes, SendFlags::NOSIGNAL)? != bytes.len() {
-        return Err(Lost::System("the socket does not take a handshake".to_owned()));
+        return Err(Lost::System(
+            "the socket does not take a handshake".to_owned(),
+        ));
     }
     Ok(())
 }
@@ -389,8 +496,12 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         let secret = Secret::random();
         let socket = Held::from(OwnedFd::from(socket));
-        let mut pending =
-            Pending::accepted(socket, false, Handshake::listen(secret.clone()), Duration::from_secs(60));
+        let mut pending = Pending::accepted(
+            socket,
+            false,
+            Handshake::listen(secret.clone()),
+            Duration::from_secs(60),
+        );
         let begun = pending.since;
         let mut say = |bytes: &[u8]| {
             stranger.write_all(bytes).unwrap();
@@ -405,7 +516,10 @@ mod tests {
     #[test]
     fn strangers_of_other_users_go_first_and_then_those_that_wait_longest() {
         let begun = Instant::now();
-        let at = |of_user, millis| Standing { of_user, since: begun + Duration::from_millis(millis) };
+        let at = |of_user, millis| Standing {
+            of_user,
+            since: begun + Duration::from_millis(millis),
+        };
         let mut all = vec![at(true, 1), at(false, 3), at(true, 0), at(false, 2)];
         all.sort();
         assert_eq!(all, [at(false, 2), at(false, 3), at(true, 0), at(true, 1)]);

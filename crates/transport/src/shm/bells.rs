@@ -69,7 +69,12 @@ impl Drop for Place {
             return;
         }
         let bells = here().expect("there were some when this was taken");
-        bells.places.lock().expect("nothing panics while the places are locked").free.push(self.0);
+        bells
+            .places
+            .lock()
+            .expect("nothing panics while the places are locked")
+            .free
+            .push(self.0);
     }
 }
 
@@ -81,7 +86,11 @@ pub(crate) fn file() -> Option<&'static OwnedFd> {
 fn here() -> Option<&'static Bells> {
     let bells = BELLS_HERE.get_or_init(|| {
         let (region, file) = Region::create("titin-bells", BELLS * STEP, Writers::All).ok()?;
-        Some(Bells { region, file: file.into(), places: Mutex::default() })
+        Some(Bells {
+            region,
+            file: file.into(),
+            places: Mutex::default(),
+        })
     });
     bells.as_ref()
 }

@@ -105,11 +105,16 @@ impl Region {
     ///
     /// # Errors
     /// If the system has no memory or no descriptor for it.
-    pub(crate) fn create(name: &str, length: usize, writers: Writers) -> io::Result<(Self, OwnedFd)> {
+    pub(crate) fn create(
+        name: &str,
+        length: usize,
+        writers: Writers,
+    ) -> io::Result<(Self, OwnedFd)> {
         // To pass this limit is to be killed.
         let most = getrlimit(Resource::Fsize).current;
         if let Some(most) = most.filter(|most| *most < length as u64) {
-            let text = format!("files of at most {most} bytes are allowed (ulimit -f), of memory, too");
+            let text =
+                format!("files of at most {most} bytes are allowed (ulimit -f), of memory, too");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
         let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -122,15 +127,31 @@ impl Region {
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         let seal = |seals| rustix::fs::fcntl_add_seals(&file, seals);
         let maker_only = writers == Writers::Maker;
-        match seal(if maker_only { seals | SealFlags::FUTURE_WRITE } else { seals }) {
+        match seal(if maker_only {
+            seals | SealFlags::FUTURE_WRITE
+        } else {
+            seals
+        }) {
             // Before Linux 5.1 others get a descriptor that cannot write.
             Err(Errno::INVAL) if maker_only => {
                 seal(seals)?;
-                return Ok((Region { map, writable: true }, read_only(&file)?));
+                return Ok((
+                    Region {
+                        map,
+                        writable: true,
+                    },
+                    read_only(&file)?,
+                ));
             }
             outcome => outcome?,
         }
-        Ok((Region { map, writable: true }, file))
+        Ok((
+            Region {
+                map,
+                writable: true,
+            },
+            file,
+        ))
     }
 
     /// Maps what another process has made: `length` bytes, which it can neither cut short nor, but for the maker, change
@@ -152,7 +173,10 @@ impl Region {
         if !writable && (status.st_blocks as u64) * 512 < length as u64 {
             return wrong("shared memory that was not allocated");
         }
-        Ok(Region { map: map(file, length, !writable, writable)?, writable })
+        Ok(Region {
+            map: map(file, length, !writable, writable)?,
+            writable,
+        })
     }
 
     pub(crate) fn length(&self) -> usize {
@@ -163,7 +187,9 @@ impl Region {
     #[allow(unsafe_code)]
     pub(crate) fn at<T: Shareable>(&self, place: usize) -> &T {
         assert!(
-            self.writable && place.is_multiple_of(align_of::<T>()) && place + size_of::<T>() <= self.length()
+            self.writable
+                && place.is_multiple_of(align_of::<T>())
+                && place + size_of::<T>() <= self.length()
         );
         // SAFETY: within the mapping, aligned, writable, and a `Shareable` may be changed by others.
         unsafe { &*self.map.as_ptr().add(place).cast::<T>() }
@@ -181,7 +207,11 @@ impl Memory for Region {
         // SAFETY: within the mapping and writable. The other process reads only what was published; if it does not keep
         // to that, it reads bytes.
         unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(place), bytes.len())
+            std::ptr::copy_nonoverlapping(
+                bytes.as_ptr(),
+                self.map.as_mut_ptr().add(place),
+                bytes.len(),
+            )
         }
     }
 
@@ -189,7 +219,9 @@ impl Memory for Region {
     fn read(&self, place: usize, out: &mut [u8]) {
         assert!(place <= self.length() && out.len() <= self.length() - place);
         // SAFETY: within the mapping.
-        unsafe { std::ptr::copy_nonoverlapping(self.map.as_ptr().add(place), out.as_mut_ptr(), out.len()) }
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.map.as_ptr().add(place), out.as_mut_ptr(), out.len())
+        }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -208,12 +240,19 @@ pub(crate) fn shortage(why: &io::Error, length: usize) -> String {
     let most = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
     let address_space = || {
         let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-        let pages = pages.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+        let pages = pages
+            .split_whitespace()
+            .next()
+            .and_then(|pages| pages.parse::<u64>().ok())
+            .unwrap_or(0);
         pages * rustix::param::page_size() as u64 + length as u64 > most(Resource::As)
     };
     match Errno::from_io_error(why) {
         Some(Errno::MFILE) => {
-            format!("a process may have {} open files (ulimit -n)", most(Resource::Nofile))
+            format!(
+                "a process may have {} open files (ulimit -n)",
+                most(Resource::Nofile)
+            )
         }
         Some(Errno::NFILE) => "the host allows no more open files (fs.file-max)".to_owned(),
         Some(Errno::AGAIN) => {
@@ -223,10 +262,16 @@ pub(crate) fn shortage(why: &io::Error, length: usize) -> String {
             )
         }
         Some(Errno::NOMEM) if address_space() => {
-            format!("a process may have {} bytes of address space (ulimit -v)", most(Resource::As))
+            format!(
+                "a process may have {} bytes of address space (ulimit -v)",
+                most(Resource::As)
+            )
         }
         Some(Errno::NOMEM | Errno::NOSPC | Errno::FAULT) => {
-            format!("of the memory that it may use, {} bytes, too little is left ({why})", host::memory())
+            format!(
+                "of the memory that it may use, {} bytes, too little is left ({why})",
+                host::memory()
+            )
         }
         _ => why.to_string(),
     }
@@ -239,7 +284,12 @@ fn allocate(file: &OwnedFd, map: &MmapRaw) -> io::Result<()> {
         return Ok(());
     }
     // An older kernel, or there is not that much: this tells.
-    Ok(rustix::fs::fallocate(file, FallocateFlags::empty(), 0, map.len() as u64)?)
+    Ok(rustix::fs::fallocate(
+        file,
+        FallocateFlags::empty(),
+        0,
+        map.len() as u64,
+    )?)
 }
 
 fn map(file: &OwnedFd, length: usize, populate: bool, writable: bool) -> io::Result<MmapRaw> {
@@ -258,7 +308,11 @@ fn map(file: &OwnedFd, length: usize, populate: bool, writable: bool) -> io::Res
 /// Another descriptor of a memory file, for reading alone.
 fn read_only(file: &OwnedFd) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    Ok(rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
 }
 
 /// A part of a region. Whoever makes one sees to it that nobody writes there meanwhile, or, for changing it, that
@@ -277,7 +331,11 @@ impl Piece {
     /// If it does not have them.
     pub(crate) fn new(region: &Arc<Region>, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= region.length());
-        Piece { region: region.clone(), start: range.start, length: range.len() }
+        Piece {
+            region: region.clone(),
+            start: range.start,
+            length: range.len(),
+        }
     }
 }
 
@@ -297,7 +355,12 @@ impl DerefMut for Piece {
     fn deref_mut(&mut self) -> &mut [u8] {
         assert!(self.region.writable);
         // SAFETY: as above; the block that this is was given to nobody else.
-        unsafe { std::slice::from_raw_parts_mut(self.region.map.as_mut_ptr().add(self.start), self.length) }
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.region.map.as_mut_ptr().add(self.start),
+                self.length,
+            )
+        }
     }
 }
 
@@ -313,7 +376,10 @@ mod tests {
         assert_eq!(&Piece::new(&theirs, 4096..4101)[..], b"hello");
         assert!(map(&file, 8192, false, true).is_err(), "mapped for writing");
         assert!(rustix::fs::ftruncate(&file, 0).is_err(), "cut short");
-        assert!(Region::open(&file, 4096, Writers::Maker).is_err(), "of another length");
+        assert!(
+            Region::open(&file, 4096, Writers::Maker).is_err(),
+            "of another length"
+        );
     }
 
     #[test]
@@ -341,15 +407,24 @@ mod tests {
         let text = |errno: Errno| shortage(&errno.into(), 4096);
         assert!(text(Errno::MFILE).ends_with("open files (ulimit -n)"));
         assert!(text(Errno::AGAIN).ends_with("bytes (ulimit -l)"));
-        assert!(text(Errno::NOMEM).contains(&format!("{} bytes, too little is left", host::memory())));
+        assert!(
+            text(Errno::NOMEM).contains(&format!("{} bytes, too little is left", host::memory()))
+        );
         let own = io::Error::new(io::ErrorKind::FileTooLarge, "files of at most 5 bytes");
         assert_eq!(shortage(&own, 4096), "files of at most 5 bytes");
     }
 
     #[test]
     fn memory_that_could_be_cut_short_is_refused() {
-        let file = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        let file =
+            rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+                .unwrap();
         rustix::fs::ftruncate(&file, 4096).unwrap();
-        assert!(Region::open(&file, 4096, Writers::All).unwrap_err().to_string().contains("cut short"));
+        assert!(
+            Region::open(&file, 4096, Writers::All)
+                .unwrap_err()
+                .to_string()
+                .contains("cut short")
+        );
     }
 }

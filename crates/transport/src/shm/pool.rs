@@ -168,7 +168,10 @@ pub(crate) struct Placed {
 impl Pool {
     /// A pool that takes at most so many bytes from the system.
     pub(crate) fn new(ceiling: usize) -> Arc<Self> {
-        Arc::new(Pool { given: Some(ceiling), ..Pool::default() })
+        Arc::new(Pool {
+            given: Some(ceiling),
+            ..Pool::default()
+        })
     }
 
     /// What it takes at most: unless that was said, a quarter of the memory that this process may use, and beside that single arrays
@@ -201,14 +204,21 @@ impl Pool {
         let start = (block.place - block.segment.first) * block.segment.size;
         let piece = Piece::new(&block.segment.region, start..start + length);
         let (place, segment) = (block.place, block.segment.clone());
-        Some(Placed { block: Mutex::new(Some(block)), place, segment, piece, pool: Arc::downgrade(self) })
+        Some(Placed {
+            block: Mutex::new(Some(block)),
+            place,
+            segment,
+            piece,
+            pool: Arc::downgrade(self),
+        })
     }
 
     /// A block of this size, or a larger one where there can be none.
     fn find(&self, size: usize) -> Result<Block, Shortage> {
         let ceiling = self.ceiling();
         // The system's files are read before others have to wait.
-        let alone = (size > ceiling && self.given.is_none()).then(|| self.singles.lock().expect(POISONED));
+        let alone =
+            (size > ceiling && self.given.is_none()).then(|| self.singles.lock().expect(POISONED));
         let free = alone.as_ref().map(|_| host::free_memory());
         // Declared before the lock is taken: what is declared first is dropped last, when the lock is open again.
         let mut withdrawn = Withdrawn::default();
@@ -216,7 +226,9 @@ impl Pool {
         withdrawn.0 = state.withdraw_singles(size);
         loop {
             state.searches += 1;
-            let State { sizes, searches, .. } = &mut *state;
+            let State {
+                sizes, searches, ..
+            } = &mut *state;
             let sizes = sizes.entry(size).or_default();
             if let Some(block) = sizes.take(size, *searches) {
                 return Ok(block);
@@ -229,7 +241,10 @@ impl Pool {
         let plan = match state.plan(size, ceiling) {
             Ok(plan) => plan,
             Err(_) => {
-                if let Some(block) = state.take_larger(size, ROOMY).or_else(|| state.take_returned(size)) {
+                if let Some(block) = state
+                    .take_larger(size, ROOMY)
+                    .or_else(|| state.take_returned(size))
+                {
                     return Ok(block);
                 }
                 withdrawn.0.extend(state.withdraw(size, ceiling));
@@ -259,7 +274,11 @@ impl Pool {
         }
         let mut state = self.lock();
         let size = state.sizes.entry(block.segment.size).or_default();
-        if block.given.is_empty() { size.free.push(block) } else { size.out.push_back(block) }
+        if block.given.is_empty() {
+            size.free.push(block)
+        } else {
+            size.out.push_back(block)
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -271,7 +290,9 @@ impl State {
     /// A block of more bytes than are needed, up to so many times.
     fn take_larger(&mut self, size: usize, times: usize) -> Option<Block> {
         let larger = size + 1..=size.saturating_mul(times);
-        self.sizes.range_mut(larger).find_map(|(size, blocks)| blocks.take(*size, self.searches))
+        self.sizes
+            .range_mut(larger)
+            .find_map(|(size, blocks)| blocks.take(*size, self.searches))
     }
 
     /// A block of this size that has come back, wherever it stands among those that peers hold.
@@ -310,8 +331,16 @@ impl State {
         self.places = self.places.max(places.end);
         self.serial = self.serial.wrapping_add(1);
         let first = places.start;
-        let given = places.map(|place| self.spare.remove(&place).unwrap_or_default()).collect();
-        let plan = Plan { serial: self.serial, first, given, size, single };
+        let given = places
+            .map(|place| self.spare.remove(&place).unwrap_or_default())
+            .collect();
+        let plan = Plan {
+            serial: self.serial,
+            first,
+            given,
+            size,
+            single,
+        };
         self.bytes += plan.counted();
         let sizes = self.sizes.entry(size).or_default();
         sizes.bytes += plan.counted();
@@ -326,7 +355,11 @@ impl State {
         }
         let (mut longest, mut run) = (0..0, 0..0);
         for place in self.spare.keys().copied() {
-            run = if run.end == place { run.start..place + 1 } else { place..place + 1 };
+            run = if run.end == place {
+                run.start..place + 1
+            } else {
+                place..place + 1
+            };
             if run.len() > longest.len() {
                 longest = run.clone();
             }
@@ -352,9 +385,15 @@ impl State {
                 return Err(Shortage::System(memory::shortage(&why, bytes)));
             }
         };
-        sizes
-            .free
-            .extend(places.map(|(place, given)| Block { place, segment: segment.clone(), given }).rev());
+        sizes.free.extend(
+            places
+                .map(|(place, given)| Block {
+                    place,
+                    segment: segment.clone(),
+                    given,
+                })
+                .rev(),
+        );
         self.singles.extend(segment.single.then(|| segment.clone()));
         self.segments.push(segment);
         Ok(sizes.free.pop().expect("a segment has a block"))
@@ -367,7 +406,11 @@ impl State {
             self.rest -= 1;
             return Vec::new();
         }
-        let looked = self.sizes.values().map(|sizes| sizes.free.len() + sizes.out.len()).sum::<usize>();
+        let looked = self
+            .sizes
+            .values()
+            .map(|sizes| sizes.free.len() + sizes.out.len())
+            .sum::<usize>();
         let mut whole = self.whole();
         whole.sort_by_key(|segment| segment.bytes());
         let mut room = ceiling.saturating_sub(self.bytes);
@@ -391,38 +434,56 @@ impl State {
     /// Takes those segments out that have a single block beyond the ceiling, and that free; but for one of this size, which is asked
     /// for. So much memory is not kept for later. Blocks of such sizes are few, and no others are looked at: each search comes here.
     fn withdraw_singles(&mut self, size: usize) -> Vec<Arc<Segment>> {
-        let State { singles, sizes, searches, .. } = self;
+        let State {
+            singles,
+            sizes,
+            searches,
+            ..
+        } = self;
         let is_free = |single: &Segment| sizes[&single.size].has_free(single.serial, *searches);
         let gone = singles.extract_if(.., |single| single.size != size && is_free(single));
         let gone: HashMap<u32, Arc<Segment>> = gone.map(|single| (single.serial, single)).collect();
-        if gone.is_empty() { Vec::new() } else { self.take_out(gone) }
+        if gone.is_empty() {
+            Vec::new()
+        } else {
+            self.take_out(gone)
+        }
     }
 
     /// The segments all of whose blocks are free, but for those of a single block beyond the ceiling.
     fn whole(&self) -> Vec<Arc<Segment>> {
         let mut free = HashMap::new();
         for sizes in self.sizes.values() {
-            for block in
-                sizes.free.iter().chain(sizes.out.iter().filter(|block| block.is_free(self.searches)))
-            {
+            for block in sizes.free.iter().chain(
+                sizes
+                    .out
+                    .iter()
+                    .filter(|block| block.is_free(self.searches)),
+            ) {
                 *free.entry(block.segment.serial).or_insert(0) += 1;
             }
         }
-        let whole =
-            |segment: &&Arc<Segment>| !segment.single && free.get(&segment.serial) == Some(&segment.count);
+        let whole = |segment: &&Arc<Segment>| {
+            !segment.single && free.get(&segment.serial) == Some(&segment.count)
+        };
         self.segments.iter().filter(whole).cloned().collect()
     }
 
     fn take_out(&mut self, chosen: HashMap<u32, Arc<Segment>>) -> Vec<Arc<Segment>> {
         for segment in chosen.values() {
             self.bytes -= segment.counted();
-            self.sizes.get_mut(&segment.size).expect("it has blocks there").bytes -= segment.counted();
+            self.sizes
+                .get_mut(&segment.size)
+                .expect("it has blocks there")
+                .bytes -= segment.counted();
         }
         for sizes in self.sizes.values_mut() {
             let gone = sizes.take_all(|block| chosen.contains_key(&block.segment.serial));
-            self.spare.extend(gone.map(|block| (block.place, block.given)));
+            self.spare
+                .extend(gone.map(|block| (block.place, block.given)));
         }
-        self.segments.retain(|segment| !chosen.contains_key(&segment.serial));
+        self.segments
+            .retain(|segment| !chosen.contains_key(&segment.serial));
         chosen.into_values().collect()
     }
 }
@@ -458,7 +519,8 @@ impl Size {
     /// Takes out all blocks that are such.
     fn take_all(&mut self, such: impl Fn(&Block) -> bool) -> impl Iterator<Item = Block> {
         let free: Vec<Block> = self.free.extract_if(.., |block| such(block)).collect();
-        let (out, kept): (Vec<Block>, Vec<Block>) = std::mem::take(&mut self.out).into_iter().partition(such);
+        let (out, kept): (Vec<Block>, Vec<Block>) =
+            std::mem::take(&mut self.out).into_iter().partition(such);
         self.out = kept.into();
         free.into_iter().chain(out)
     }
@@ -466,7 +528,9 @@ impl Size {
 
 impl Block {
     fn is_free(&self, search: u64) -> bool {
-        self.given.iter().all(|given| given.returns.has(self.place, given.times, search))
+        self.given
+            .iter()
+            .all(|given| given.returns.has(self.place, given.times, search))
     }
 }
 
@@ -476,7 +540,9 @@ struct Withdrawn(Vec<Arc<Segment>>);
 
 impl Withdrawn {
     fn tell(&mut self) {
-        self.0.drain(..).for_each(|segment| segment.tell_withdrawn());
+        self.0
+            .drain(..)
+            .for_each(|segment| segment.tell_withdrawn());
     }
 }
 
@@ -503,9 +569,15 @@ impl Placed {
         let mut block = self.block.lock().expect("never poisoned");
         let given = &mut block.as_mut().expect("there until dropped").given;
         given.retain(|given| !given.returns.is_dead());
-        match given.iter_mut().find(|given| Arc::ptr_eq(&given.returns, returns)) {
+        match given
+            .iter_mut()
+            .find(|given| Arc::ptr_eq(&given.returns, returns))
+        {
             Some(given) => given.times = given.times.wrapping_add(1),
-            None => given.push(Given { returns: returns.clone(), times: 1 }),
+            None => given.push(Given {
+                returns: returns.clone(),
+                times: 1,
+            }),
         }
     }
 
@@ -532,9 +604,24 @@ impl Placed {
 impl Segment {
     fn make(plan: &Plan) -> io::Result<Self> {
         let (region, file) = Region::create("titin-segment", plan.bytes(), Writers::Maker)?;
-        let Plan { serial, first, size, single, .. } = *plan;
+        let Plan {
+            serial,
+            first,
+            size,
+            single,
+            ..
+        } = *plan;
         let (region, file, count) = (Arc::new(region), file.into(), plan.given.len());
-        Ok(Segment { region, file, serial, first, size, count, single, holders: Mutex::default() })
+        Ok(Segment {
+            region,
+            file,
+            serial,
+            first,
+            size,
+            count,
+            single,
+            holders: Mutex::default(),
+        })
     }
 
     fn bytes(&self) -> usize {
@@ -560,7 +647,12 @@ impl Segment {
     fn tell_withdrawn(&self) {
         let holders = std::mem::take(&mut *self.holders.lock().expect(POISONED));
         for link in holders.iter().filter_map(Weak::upgrade) {
-            link.tell_frame(&Frame::Withdrawn { first: self.number() }, None);
+            link.tell_frame(
+                &Frame::Withdrawn {
+                    first: self.number(),
+                },
+                None,
+            );
         }
     }
 
@@ -645,9 +737,13 @@ mod tests {
 
     /// A process that lives until its input is closed, and what it returns.
     fn process() -> (std::process::Child, Arc<Returns>) {
-        let child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
         let pid = rustix::process::Pid::from_child(&child);
-        let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+        let process =
+            rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
         (child, Returns::here(BLOCKS, Some(process.into())))
     }
 
@@ -670,7 +766,11 @@ mod tests {
         block.give(&peer);
         drop(block);
         peer.leave();
-        assert_ne!(pool.take(1 << 20).unwrap().number(), number, "it may still view what it was given");
+        assert_ne!(
+            pool.take(1 << 20).unwrap().number(),
+            number,
+            "it may still view what it was given"
+        );
         drop(child.stdin.take());
         child.wait().unwrap();
         assert_eq!(pool.take(1 << 20).unwrap().number(), number);
@@ -680,10 +780,25 @@ mod tests {
     fn blocks_have_memory_of_their_own() {
         let pool = Pool::new(1 << 30);
         let mut blocks: Vec<_> = (0..200).map(|_| pool.take(5000).unwrap()).collect();
-        blocks.iter_mut().zip(0..).for_each(|(block, number)| block.fill(number));
-        assert!(blocks.iter().zip(0..).all(|(block, number)| block.iter().all(|byte| *byte == number)));
-        assert!(blocks.iter().all(|block| block.as_ptr().align_offset(titin_wire::ALIGNMENT) == 0));
-        assert!(pool.lock().segments.len() < 6, "segments grow with what is used");
+        blocks
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(block, number)| block.fill(number));
+        assert!(
+            blocks
+                .iter()
+                .zip(0..)
+                .all(|(block, number)| block.iter().all(|byte| *byte == number))
+        );
+        assert!(
+            blocks
+                .iter()
+                .all(|block| block.as_ptr().align_offset(titin_wire::ALIGNMENT) == 0)
+        );
+        assert!(
+            pool.lock().segments.len() < 6,
+            "segments grow with what is used"
+        );
     }
 
     #[test]
@@ -694,7 +809,10 @@ mod tests {
         drop(blocks);
         assert!(pool.take(1 << 20).is_some());
         assert!(pool.take(11 << 20).is_none() && pool.take(usize::MAX).is_none());
-        assert_eq!([pool.ran_out(), pool.ran_out()], [Some(Shortage::Ceiling(10 << 20)), None]);
+        assert_eq!(
+            [pool.ran_out(), pool.ran_out()],
+            [Some(Shortage::Ceiling(10 << 20)), None]
+        );
     }
 
     #[test]
@@ -705,8 +823,16 @@ mod tests {
         drop(large);
         let mut small: Vec<_> = std::iter::from_fn(|| pool.take(300_000)).collect();
         assert_eq!(small.len(), 10);
-        small.iter_mut().zip(0..).for_each(|(block, number)| block.fill(number));
-        assert!(small.iter().zip(0..).all(|(block, number)| block[..] == [number; 300_000]));
+        small
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(block, number)| block.fill(number));
+        assert!(
+            small
+                .iter()
+                .zip(0..)
+                .all(|(block, number)| block[..] == [number; 300_000])
+        );
         drop(small);
         assert!(pool.take(1 << 20).is_some(), "they are what they were");
     }
@@ -719,7 +845,11 @@ mod tests {
         let held = small.remove(500);
         drop(small);
         let large: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
-        assert!((1..10).contains(&large.len()), "{} beside one that is held", large.len());
+        assert!(
+            (1..10).contains(&large.len()),
+            "{} beside one that is held",
+            large.len()
+        );
         drop((held, large));
         let whole = (0..BLOCKS / SEARCHED).find_map(|_| pool.take(8 << 20));
         assert!(whole.is_some(), "all was free");
@@ -728,8 +858,16 @@ mod tests {
         drop(whole);
         let mut small: Vec<_> = std::iter::from_fn(|| pool.take(5000)).collect();
         assert_eq!(small.len(), (10 << 20) / 8192);
-        small.iter_mut().zip((0..=255).cycle()).for_each(|(block, number)| block.fill(number));
-        assert!(small.iter().zip((0..=255).cycle()).all(|(block, number)| block[..] == [number; 5000]));
+        small
+            .iter_mut()
+            .zip((0..=255).cycle())
+            .for_each(|(block, number)| block.fill(number));
+        assert!(
+            small
+                .iter()
+                .zip((0..=255).cycle())
+                .all(|(block, number)| block[..] == [number; 5000])
+        );
     }
 
     #[test]
@@ -742,8 +880,14 @@ mod tests {
         assert!(pool.take(20_000).is_none(), "the peer has them all");
         assert_eq!(pool.ran_out(), Some(Shortage::Blocks(BLOCKS)));
         (0..BLOCKS).for_each(|place| peer.add(place));
-        let missing = (0..BLOCKS).take_while(|_| pool.take(20_000).is_none()).count();
-        assert_eq!(missing, BLOCKS / SEARCHED, "it is not looked for every time");
+        let missing = (0..BLOCKS)
+            .take_while(|_| pool.take(20_000).is_none())
+            .count();
+        assert_eq!(
+            missing,
+            BLOCKS / SEARCHED,
+            "it is not looked for every time"
+        );
         let block = pool.take(20_000).unwrap();
         let number = block.number();
         block.give(&peer);
@@ -770,10 +914,18 @@ mod tests {
         let first = pool.lock().settle(plan, made).unwrap();
         pool.give_back(first);
         pool.grown.notify_all();
-        assert_eq!(waiting.join().unwrap(), Some(number(1, 0)), "it made another one");
+        assert_eq!(
+            waiting.join().unwrap(),
+            Some(number(1, 0)),
+            "it made another one"
+        );
         // One that cannot be made leaves room for another.
         let plan = pool.lock().plan(2 << 20, 10 << 20).unwrap();
-        assert!(pool.lock().settle(plan, Err(io::ErrorKind::OutOfMemory.into())).is_err());
+        assert!(
+            pool.lock()
+                .settle(plan, Err(io::ErrorKind::OutOfMemory.into()))
+                .is_err()
+        );
         let large: Vec<_> = std::iter::from_fn(|| pool.take(2 << 20)).collect();
         assert_eq!(large.len(), 5);
     }
@@ -782,12 +934,19 @@ mod tests {
     fn sizes_waste_little() {
         for length in [1, 4096, 5000, 70_000, 1 << 20, (64 << 20) + 1] {
             let size = rounded(length).unwrap();
-            assert!(size >= length && size < length + (length / 4).max(PAGE), "{length}: {size}");
+            assert!(
+                size >= length && size < length + (length / 4).max(PAGE),
+                "{length}: {size}"
+            );
         }
         assert_eq!(rounded(64 << 20), Some(64 << 20));
         let octave: std::collections::BTreeSet<_> =
             (16 << 20..32 << 20).step_by(1 << 16).map(rounded).collect();
-        assert_eq!(octave.len(), 5, "four between a power of two and the next, and that");
+        assert_eq!(
+            octave.len(),
+            5,
+            "four between a power of two and the next, and that"
+        );
     }
 
     #[test]
@@ -799,16 +958,30 @@ mod tests {
         blocks.into_iter().for_each(drop);
         peer.add(split(tenth).1);
         assert_eq!(pool.take(1 << 20).unwrap().number(), tenth);
-        assert!(pool.take(1 << 20).is_some(), "it has come back, since nobody was given it");
+        assert!(
+            pool.take(1 << 20).is_some(),
+            "it has come back, since nobody was given it"
+        );
         assert_eq!(pool.ran_out(), None);
     }
 
     #[test]
     fn an_array_beyond_the_ceiling_has_memory_of_its_own_unless_somebody_has_set_that() {
-        let pool = Arc::new(Pool { usual: (1 << 20).into(), ..Pool::default() });
+        let pool = Arc::new(Pool {
+            usual: (1 << 20).into(),
+            ..Pool::default()
+        });
         let singles = |pool: &Pool| {
             let state = pool.lock();
-            (state.singles.len(), state.segments.iter().filter(|segment| segment.single).count(), state.bytes)
+            (
+                state.singles.len(),
+                state
+                    .segments
+                    .iter()
+                    .filter(|segment| segment.single)
+                    .count(),
+                state.bytes,
+            )
         };
         let mut huge = pool.take(8 << 20).expect("so much is free");
         huge.fill(7);
@@ -825,7 +998,10 @@ mod tests {
         drop(again);
         assert!(pool.take(5000).is_some());
         assert_eq!((singles(&pool).0, singles(&pool).1), (0, 0));
-        assert!(pool.lock().plan_single(8 << 20, 10 << 20).is_none(), "some is left to others");
+        assert!(
+            pool.lock().plan_single(8 << 20, 10 << 20).is_none(),
+            "some is left to others"
+        );
 
         let pool = Pool::new(1 << 20);
         assert!(pool.take(8 << 20).is_none());

@@ -95,8 +95,14 @@ impl Inbound {
 
     /// A message has come by the socket.
     pub(super) fn elsewhere(&mut self, message: Message) {
-        let Head { conduit, sequence, .. } = message.head;
-        if self.latest.get(&conduit).is_some_and(|latest| sequence < *latest) {
+        let Head {
+            conduit, sequence, ..
+        } = message.head;
+        if self
+            .latest
+            .get(&conduit)
+            .is_some_and(|latest| sequence < *latest)
+        {
             return;
         }
         self.arrived = true;
@@ -108,9 +114,9 @@ impl Inbound {
     #[must_use = "they are to be dropped behind the lock"]
     pub(super) fn add(&mut self, new: Segment) -> Vec<Segment> {
         let places = new.first..new.first + new.count;
-        let gone = self
-            .segments
-            .extract_if(.., |first, old| *first < places.end && places.start < first + old.count);
+        let gone = self.segments.extract_if(.., |first, old| {
+            *first < places.end && places.start < first + old.count
+        });
         let gone = gone.map(|(_, old)| old).collect();
         self.arrived = true;
         self.segments.insert(new.first, new);
@@ -121,7 +127,9 @@ impl Inbound {
     #[must_use = "it is to be dropped behind the lock"]
     pub(super) fn withdraw(&mut self, first: u64) -> Option<Segment> {
         let (serial, first) = pool::split(first);
-        self.segments.get(&first).filter(|segment| segment.serial == serial)?;
+        self.segments
+            .get(&first)
+            .filter(|segment| segment.serial == serial)?;
         self.segments.remove(&first)
     }
 
@@ -188,8 +196,12 @@ impl Inbound {
 
     /// What has come, unless it has to wait, for the socket or behind others of its conduit.
     fn in_order(&mut self, item: Item) -> Result<Option<Received>, Lost> {
-        let waiting = item.conduit().and_then(|conduit| self.aside.get_mut(&conduit));
-        let Some(waiting) = waiting else { return self.settle(item) };
+        let waiting = item
+            .conduit()
+            .and_then(|conduit| self.aside.get_mut(&conduit));
+        let Some(waiting) = waiting else {
+            return self.settle(item);
+        };
         if let Some(first) = item.supersedes() {
             waiting.retain(|other| {
                 let stays = other.sequence().is_some_and(|sequence| sequence < first);
@@ -213,16 +225,37 @@ impl Inbound {
         Ok(match item {
             Item::Whole(received) => Some(received),
             Item::TakenBack => None,
-            Item::Placed { head, meta, block, total } => match self.view(block, total)? {
+            Item::Placed {
+                head,
+                meta,
+                block,
+                total,
+            } => match self.view(block, total)? {
                 Some(view) => Some(placed(head, meta, view)),
-                None => self.put_aside(head.conduit, Item::Placed { head, meta, block, total }),
+                None => self.put_aside(
+                    head.conduit,
+                    Item::Placed {
+                        head,
+                        meta,
+                        block,
+                        total,
+                    },
+                ),
             },
-            Item::Elsewhere { conduit, sequence } => match self.elsewhere.remove(&(conduit, sequence)) {
-                Some(message) => Some(Received::Message(message)),
-                // The socket keeps the order of a conduit: it has left this one out for a later one.
-                None if self.elsewhere.keys().any(|(of, later)| *of == conduit && *later > sequence) => None,
-                None => self.put_aside(conduit, Item::Elsewhere { conduit, sequence }),
-            },
+            Item::Elsewhere { conduit, sequence } => {
+                match self.elsewhere.remove(&(conduit, sequence)) {
+                    Some(message) => Some(Received::Message(message)),
+                    // The socket keeps the order of a conduit: it has left this one out for a later one.
+                    None if self
+                        .elsewhere
+                        .keys()
+                        .any(|(of, later)| *of == conduit && *later > sequence) =>
+                    {
+                        None
+                    }
+                    None => self.put_aside(conduit, Item::Elsewhere { conduit, sequence }),
+                }
+            }
         })
     }
 
@@ -234,10 +267,17 @@ impl Inbound {
 
     /// Forgets what this message takes the place of.
     fn supersede(&mut self, message: &Message) {
-        let Some(first) = message.meta.supersedes else { return };
-        let Head { conduit, sequence: latest, .. } = message.head;
+        let Some(first) = message.meta.supersedes else {
+            return;
+        };
+        let Head {
+            conduit,
+            sequence: latest,
+            ..
+        } = message.head;
         self.latest.insert(conduit, latest);
-        self.elsewhere.retain(|(of, sequence), _| *of != conduit || *sequence < first || *sequence > latest);
+        self.elsewhere
+            .retain(|(of, sequence), _| *of != conduit || *sequence < first || *sequence > latest);
     }
 
     /// What an entry says, and how many bytes of the ring it takes.
@@ -245,10 +285,17 @@ impl Inbound {
     fn read(&mut self, entry: &Entry) -> Result<(Item, usize), Lost> {
         let header = Header::decode(&entry.header)?;
         let received = match header.frame()? {
-            Frame::Data { head, meta, body, total } => {
+            Frame::Data {
+                head,
+                meta,
+                body,
+                total,
+            } => {
                 let (meta_length, body_length) = (meta as usize, body as usize);
                 if !fits(meta_length) || body_length > INLINE || body != total {
-                    return Err(Malformed::new("ring", "an entry of lengths that no entry has").into());
+                    return Err(
+                        Malformed::new("ring", "an entry of lengths that no entry has").into(),
+                    );
                 }
                 let meta = self.meta(entry, &header, &head, meta_length, total)?;
                 let body = if body_length == 0 {
@@ -263,10 +310,17 @@ impl Inbound {
                 let size = ring::size(meta_length, body_length);
                 return Ok((Item::Whole(Received::Message(message)), size));
             }
-            Frame::Placed { head, meta, block, total } => {
+            Frame::Placed {
+                head,
+                meta,
+                block,
+                total,
+            } => {
                 let length = meta as usize;
                 if !fits(length) {
-                    return Err(Malformed::new("ring", "metadata of a length that no entry has").into());
+                    return Err(
+                        Malformed::new("ring", "metadata of a length that no entry has").into(),
+                    );
                 }
                 let meta = self.meta(entry, &header, &head, length, total)?;
                 if meta.supersedes.is_some() && !self.ring.claim(entry, length)? {
@@ -275,7 +329,12 @@ impl Inbound {
                 let size = ring::size(length, if meta.supersedes.is_some() { LINE } else { 0 });
                 let item = match self.view(block, total)? {
                     Some(view) => Item::Whole(placed(head, meta, view)),
-                    None => Item::Placed { head, meta, block, total },
+                    None => Item::Placed {
+                        head,
+                        meta,
+                        block,
+                        total,
+                    },
                 };
                 return Ok((item, size));
             }
@@ -285,7 +344,11 @@ impl Inbound {
             Frame::Acknowledge { conduit, ack } => Received::Acknowledged(conduit, ack),
             Frame::End { conduit, sequence } => Received::Ended(conduit, sequence),
             Frame::Ask { conduit, sequence } => Received::Asked(conduit, sequence),
-            other => return Err(Malformed::new("ring", format!("{other:?} does not belong there")).into()),
+            other => {
+                return Err(
+                    Malformed::new("ring", format!("{other:?} does not belong there")).into(),
+                );
+            }
         };
         Ok((Item::Whole(received), ring::size(0, 0)))
     }
@@ -300,8 +363,10 @@ impl Inbound {
     ) -> Result<Arc<Meta>, Lost> {
         let wrong = |why: &str| Malformed::new("metadata", why.to_owned());
         if header.has_same_meta() {
-            let (meta, length) =
-                self.metas.get(&head.conduit).ok_or_else(|| wrong("as before, but there were none"))?;
+            let (meta, length) = self
+                .metas
+                .get(&head.conduit)
+                .ok_or_else(|| wrong("as before, but there were none"))?;
             // Most messages are as long as those before.
             if *length != total {
                 meta.check(total)?;
@@ -318,7 +383,9 @@ impl Inbound {
     /// What lies in a block; `None` if its segment is still on the way.
     fn view(&self, block: u64, total: u64) -> Result<Option<View>, Lost> {
         let (serial, block) = pool::split(block);
-        let Some((first, segment)) = self.segments.range(..=block).next_back() else { return Ok(None) };
+        let Some((first, segment)) = self.segments.range(..=block).next_back() else {
+            return Ok(None);
+        };
         let index = block - first;
         if index >= segment.count || segment.serial != serial {
             return Ok(None);
@@ -329,7 +396,11 @@ impl Inbound {
         }
         let start = index * segment.size;
         let piece = Piece::new(&segment.region, start..start + total as usize);
-        Ok(Some(View { piece, block, returns: self.returns.clone() }))
+        Ok(Some(View {
+            piece,
+            block,
+            returns: self.returns.clone(),
+        }))
     }
 }
 
@@ -338,25 +409,47 @@ impl Segment {
     ///
     /// # Errors
     /// [`Lost`] if that is not what it says, or the system does not map it.
-    pub(super) fn map(first: u64, size: u64, count: u64, file: Option<OwnedFd>) -> Result<Self, Lost> {
-        let wrong =
-            || Malformed::new("segment", format!("{count} blocks of {size} bytes from number {first}"));
+    pub(super) fn map(
+        first: u64,
+        size: u64,
+        count: u64,
+        file: Option<OwnedFd>,
+    ) -> Result<Self, Lost> {
+        let wrong = || {
+            Malformed::new(
+                "segment",
+                format!("{count} blocks of {size} bytes from number {first}"),
+            )
+        };
         let (serial, first) = pool::split(first);
         let (size, count) = (size as usize, count as usize);
         let length = size
             .checked_mul(count)
             .filter(|length| *length > 0 && size.is_multiple_of(titin_wire::ALIGNMENT));
-        let length = length.filter(|_| first < BLOCKS && count <= BLOCKS - first).ok_or_else(wrong)?;
+        let length = length
+            .filter(|_| first < BLOCKS && count <= BLOCKS - first)
+            .ok_or_else(wrong)?;
         // The system drops one that it has no room for.
         let file = file.ok_or_else(|| {
             let why = "its descriptor has not come: this process may have as many files open as it is allowed (`ulimit -n`)";
             Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}"))
         })?;
-        let region = Region::open(&file, length, Writers::Maker).map_err(|why| match why.kind() {
-            std::io::ErrorKind::InvalidData => Malformed::new("segment", why.to_string()).into(),
-            _ => Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}")),
-        })?;
-        Ok(Segment { serial, first, region: Arc::new(region), size, count })
+        let region =
+            Region::open(&file, length, Writers::Maker).map_err(|why| match why.kind() {
+                std::io::ErrorKind::InvalidData => {
+                    Malformed::new("segment", why.to_string()).into()
+                }
+                _ => Lost::NoMemory(format!(
+                    "a segment of {length} bytes cannot be mapped: {why}"
+                )),
+            })?;
+        Ok(Segment {
+            serial,
+            first,
+            region: Arc::new(region),
+            size,
+            count,
+        })
     }
 }
 
@@ -367,7 +460,9 @@ impl Item {
             Item::Whole(Received::Message(Message { head, .. })) | Item::Placed { head, .. } => {
                 Some(head.conduit)
             }
-            Item::Elsewhere { conduit, .. } | Item::Whole(Received::Ended(conduit, _)) => Some(*conduit),
+            Item::Elsewhere { conduit, .. } | Item::Whole(Received::Ended(conduit, _)) => {
+                Some(*conduit)
+            }
             Item::Whole(_) | Item::TakenBack => None,
         }
     }
@@ -404,7 +499,11 @@ impl Item {
 }
 
 fn placed(head: Head, meta: Arc<Meta>, view: View) -> Received {
-    Received::Message(Message { head, meta, body: Arc::new(Buffer::viewing(view)) })
+    Received::Message(Message {
+        head,
+        meta,
+        body: Arc::new(Buffer::viewing(view)),
+    })
 }
 
 /// Whether metadata of an entry may be so long: they fill whole lines.

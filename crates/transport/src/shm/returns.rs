@@ -86,9 +86,15 @@ impl Returns {
         if self.dead.load(Ordering::Relaxed) || !self.gone.load(Ordering::Acquire) {
             return self.dead.load(Ordering::Relaxed);
         }
-        let Some(process) = &self.process else { return false };
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let ended = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0);
+        let Some(process) = &self.process else {
+            return false;
+        };
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let ended = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now))
+            .is_ok_and(|ready| ready > 0);
         self.dead.store(ended, Ordering::Relaxed);
         ended
     }
@@ -97,9 +103,9 @@ impl Returns {
 impl Counts {
     fn add(&self, block: usize) {
         match self {
-            Counts::Shared { region, start } => {
-                region.at::<AtomicU32>(start + block * size_of::<u32>()).fetch_add(1, Ordering::Release)
-            }
+            Counts::Shared { region, start } => region
+                .at::<AtomicU32>(start + block * size_of::<u32>())
+                .fetch_add(1, Ordering::Release),
             #[cfg(test)]
             Counts::Here(words) => words[block].fetch_add(1, Ordering::Release),
         };
@@ -107,9 +113,9 @@ impl Counts {
 
     fn load(&self, block: usize) -> u32 {
         match self {
-            Counts::Shared { region, start } => {
-                region.at::<AtomicU32>(start + block * size_of::<u32>()).load(Ordering::Acquire)
-            }
+            Counts::Shared { region, start } => region
+                .at::<AtomicU32>(start + block * size_of::<u32>())
+                .load(Ordering::Acquire),
             #[cfg(test)]
             Counts::Here(words) => words[block].load(Ordering::Acquire),
         }
@@ -142,8 +148,13 @@ mod loom_tests {
             if peers.iter().all(|returns| returns.has(0, 1, 1)) {
                 memory.store(2, Ordering::Relaxed);
             }
-            readers.into_iter().for_each(|reader| reader.join().unwrap());
-            assert!(peers.iter().all(|returns| returns.has(0, 1, 1)), "a return was lost");
+            readers
+                .into_iter()
+                .for_each(|reader| reader.join().unwrap());
+            assert!(
+                peers.iter().all(|returns| returns.has(0, 1, 1)),
+                "a return was lost"
+            );
         });
     }
 }

@@ -76,7 +76,12 @@ pub(crate) fn size(meta: usize, body: usize) -> usize {
 
 impl<M: Memory> Producer<M> {
     pub(crate) fn new(region: Arc<M>, capacity: usize) -> Self {
-        Producer { region, capacity: capacity as u64, tail: 0, head: 0 }
+        Producer {
+            region,
+            capacity: capacity as u64,
+            tail: 0,
+            head: 0,
+        }
     }
 
     /// Bytes put in since the beginning.
@@ -101,14 +106,19 @@ impl<M: Memory> Producer<M> {
         let length = body.iter().map(|part| part.len()).sum();
         let size = size(meta.len(), length) as u64;
         let at = offset(self.tail, self.capacity);
-        let filler = if at + size > self.capacity { self.capacity - at } else { 0 };
+        let filler = if at + size > self.capacity {
+            self.capacity - at
+        } else {
+            0
+        };
         let next = self.tail + filler + size;
         // The line behind it is written as well.
         let end = next + LINE as u64;
         if end - self.head > self.capacity && end - self.read() > self.capacity {
             return false;
         }
-        self.word(offset(next, self.capacity)).store(0, Ordering::Release);
+        self.word(offset(next, self.capacity))
+            .store(0, Ordering::Release);
         let begin = if filler > 0 { 0 } else { at };
         let mut place = ENTRIES + begin as usize;
         self.region.write(place + 8, &header[8..]);
@@ -125,11 +135,13 @@ impl<M: Memory> Producer<M> {
         if filler > 0 {
             self.word(begin).store(first, Ordering::Release);
         }
-        self.word(at).publish(if filler > 0 { FILLER } else { first });
+        self.word(at)
+            .publish(if filler > 0 { FILLER } else { first });
         self.tail = next;
         // Most entries are as large as those before: the lines of the next one are here by then.
         for line in (0..size).step_by(LINE) {
-            self.region.fetch(ENTRIES + offset(end + line, self.capacity) as usize);
+            self.region
+                .fetch(ENTRIES + offset(end + line, self.capacity) as usize);
         }
         true
     }
@@ -137,14 +149,21 @@ impl<M: Memory> Producer<M> {
     /// The bells that are to be rung, since somebody sleeps there. To be asked after each entry.
     pub(crate) fn sleepers(&self) -> u64 {
         let asleep = self.region.word(ASLEEP);
-        if asleep.load(Ordering::SeqCst) == 0 { 0 } else { asleep.swap(0, Ordering::SeqCst) }
+        if asleep.load(Ordering::SeqCst) == 0 {
+            0
+        } else {
+            asleep.swap(0, Ordering::SeqCst)
+        }
     }
 
     /// Takes back the entry that ends there and that only one of us may use, unless the consumer has it. True if it does not,
     /// and will not.
     pub(crate) fn take_back(&mut self, end: u64) -> bool {
         self.read() < end
-            && self.word(offset(end - LINE as u64, self.capacity)).swap(1, Ordering::SeqCst) == 0
+            && self
+                .word(offset(end - LINE as u64, self.capacity))
+                .swap(1, Ordering::SeqCst)
+                == 0
     }
 
     /// Asks to be told once there is room. An entry may fit by now.
@@ -159,7 +178,13 @@ impl<M: Memory> Producer<M> {
 
 impl<M: Memory> Consumer<M> {
     pub(crate) fn new(region: Arc<M>, capacity: usize) -> Self {
-        Consumer { region, capacity: capacity as u64, head: 0, shown: Arc::default(), looked: 0 }
+        Consumer {
+            region,
+            capacity: capacity as u64,
+            head: 0,
+            shown: Arc::default(),
+            looked: 0,
+        }
     }
 
     /// How many bytes it has gone on.
@@ -198,7 +223,10 @@ impl<M: Memory> Consumer<M> {
                     let mut header = [0; LINE];
                     header[..8].copy_from_slice(&first.to_le_bytes());
                     self.region.read(place + 8, &mut header[8..]);
-                    return Some(Entry { header, at: at as usize });
+                    return Some(Entry {
+                        header,
+                        at: at as usize,
+                    });
                 }
             }
         }
@@ -208,7 +236,12 @@ impl<M: Memory> Consumer<M> {
     ///
     /// # Errors
     /// [`Malformed`] if that is beyond the ring.
-    pub(crate) fn copy(&self, entry: &Entry, offset: usize, out: &mut [u8]) -> Result<(), Malformed> {
+    pub(crate) fn copy(
+        &self,
+        entry: &Entry,
+        offset: usize,
+        out: &mut [u8],
+    ) -> Result<(), Malformed> {
         let start = entry.at + LINE + offset;
         if start > self.capacity as usize || out.len() > self.capacity as usize - start {
             return Err(Malformed::new("ring", "an entry goes beyond its end"));
@@ -224,7 +257,11 @@ impl<M: Memory> Consumer<M> {
     /// [`Malformed`] if that is beyond the ring.
     pub(crate) fn claim(&self, entry: &Entry, offset: usize) -> Result<bool, Malformed> {
         self.copy(entry, offset, &mut [0; LINE])?;
-        Ok(self.region.word(ENTRIES + entry.at + LINE + offset).swap(1, Ordering::SeqCst) == 0)
+        Ok(self
+            .region
+            .word(ENTRIES + entry.at + LINE + offset)
+            .swap(1, Ordering::SeqCst)
+            == 0)
     }
 
     /// Takes out the oldest entry, of this size. True if the producer is to be told that there is room.
@@ -254,14 +291,20 @@ impl<M: Memory> Consumer<M> {
 
 /// Says that somebody is about to sleep at a bell (one of 64): the producer rings it behind its next entry.
 pub(crate) fn fall_asleep(region: &impl Memory, bell: u32) {
-    region.word(ASLEEP).fetch_or(1 << (bell % 64), Ordering::SeqCst);
+    region
+        .word(ASLEEP)
+        .fetch_or(1 << (bell % 64), Ordering::SeqCst);
 }
 
 /// Whether an entry, or a filler, waits. For a caller that does not hold the consumer.
 pub(crate) fn waits(region: &impl Memory, capacity: usize, shown: &Shown) -> bool {
     loop {
         let head = shown.load(Ordering::Acquire);
-        if region.word(ENTRIES + offset(head, capacity as u64) as usize).load(Ordering::SeqCst) != 0 {
+        if region
+            .word(ENTRIES + offset(head, capacity as u64) as usize)
+            .load(Ordering::SeqCst)
+            != 0
+        {
             return true;
         }
         if shown.load(Ordering::Acquire) == head {
@@ -278,7 +321,10 @@ mod tests {
     fn ring(capacity: usize) -> (Producer, Consumer) {
         let (region, _) = Region::create("test", length(capacity), Writers::All).unwrap();
         let region = Arc::new(region);
-        (Producer::new(region.clone(), capacity), Consumer::new(region, capacity))
+        (
+            Producer::new(region.clone(), capacity),
+            Consumer::new(region, capacity),
+        )
     }
 
     fn header(number: u64) -> [u8; LINE] {
@@ -315,7 +361,10 @@ mod tests {
         let (mut producer, _) = ring(4 * LINE);
         (0..3).for_each(|number| assert!(producer.push(&header(number), &[], &[])));
         producer.region.word(HEAD).store(u64::MAX, Ordering::SeqCst);
-        assert!(!producer.push(&header(3), &[], &[]), "what was not read was written over");
+        assert!(
+            !producer.push(&header(3), &[], &[]),
+            "what was not read was written over"
+        );
     }
 
     #[test]
@@ -324,7 +373,11 @@ mod tests {
         producer.push(&header(0), &[], &[]);
         let entry = consumer.peek().unwrap();
         assert!(consumer.copy(&entry, 0, &mut [0; 4 * LINE]).is_err());
-        assert!(consumer.copy(&entry, usize::MAX - 2 * LINE, &mut []).is_err());
+        assert!(
+            consumer
+                .copy(&entry, usize::MAX - 2 * LINE, &mut [])
+                .is_err()
+        );
         assert!(consumer.pop(5 * LINE).is_err());
     }
 }
@@ -340,7 +393,11 @@ mod loom_tests {
     struct Lines(Vec<AtomicU64>);
 
     fn lines(count: usize) -> Arc<Lines> {
-        Arc::new(Lines((0..(ENTRIES / LINE + count) * 8).map(|_| AtomicU64::new(0)).collect()))
+        Arc::new(Lines(
+            (0..(ENTRIES / LINE + count) * 8)
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+        ))
     }
 
     impl Memory for Lines {
@@ -486,7 +543,10 @@ mod loom_tests {
             fall_asleep(&*region, 3);
             let seen = waits(&*region, 4 * LINE, &shown);
             other.join().unwrap();
-            assert!(seen || sender.join().unwrap() == 1 << 3, "the second entry waits for ever");
+            assert!(
+                seen || sender.join().unwrap() == 1 << 3,
+                "the second entry waits for ever"
+            );
         });
     }
 

@@ -85,7 +85,12 @@ impl Outbound {
         let mut rest = meta.to_vec();
         body.iter().for_each(|part| rest.extend_from_slice(part));
         let copied = (rest.len() - meta.len()) as u64;
-        self.kept.push_back(Kept { header, rest, meta: meta.len(), urgent });
+        self.kept.push_back(Kept {
+            header,
+            rest,
+            meta: meta.len(),
+            urgent,
+        });
         copied
     }
 
@@ -117,15 +122,22 @@ impl Outbound {
             return;
         }
         let before = self.kept.len();
-        self.kept.retain(|kept| match Header::decode(&kept.header).and_then(|header| header.frame()) {
-            Ok(Frame::Data { head, .. }) => head.conduit != conduit || head.sequence < first,
-            Ok(Frame::Elsewhere { conduit: of, sequence }) => of != conduit || sequence < first,
-            Ok(Frame::Placed { head, block, .. }) if head.conduit == conduit && head.sequence >= first => {
-                // The peer never learns that it was given.
-                returned.add(pool::split(block).1);
-                false
+        self.kept.retain(|kept| {
+            match Header::decode(&kept.header).and_then(|header| header.frame()) {
+                Ok(Frame::Data { head, .. }) => head.conduit != conduit || head.sequence < first,
+                Ok(Frame::Elsewhere {
+                    conduit: of,
+                    sequence,
+                }) => of != conduit || sequence < first,
+                Ok(Frame::Placed { head, block, .. })
+                    if head.conduit == conduit && head.sequence >= first =>
+                {
+                    // The peer never learns that it was given.
+                    returned.add(pool::split(block).1);
+                    false
+                }
+                _ => true,
             }
-            _ => true,
         });
         if self.kept.len() < before {
             // They may have had the metadata that others follow.
@@ -159,10 +171,23 @@ impl Outbound {
     fn take_back(&mut self, message: &Outgoing<'_>, block: Option<usize>, returned: &Returns) {
         let last = self.lasts.remove(&message.head.conduit);
         // What is kept is not there yet, and takes no place.
-        let Some(first) = message.meta.supersedes.filter(|_| self.kept.is_empty()) else { return };
-        self.lasts.insert(message.head.conduit, Last { first, end: self.ring.tail(), block });
+        let Some(first) = message.meta.supersedes.filter(|_| self.kept.is_empty()) else {
+            return;
+        };
+        self.lasts.insert(
+            message.head.conduit,
+            Last {
+                first,
+                end: self.ring.tail(),
+                block,
+            },
+        );
         // That one may be missed if whatever it let be missed may be.
-        if let Some(Last { first: before, end, block: Some(block) }) = last
+        if let Some(Last {
+            first: before,
+            end,
+            block: Some(block),
+        }) = last
             && first <= before
             && self.ring.take_back(end)
         {
@@ -186,7 +211,11 @@ impl Shared {
             outbound.supersede(head.conduit, first, &self.returned);
         }
         let same = outbound.metas.get(&head.conduit) == Some(message.meta);
-        let meta = if same { Vec::new() } else { message.meta.encode() };
+        let meta = if same {
+            Vec::new()
+        } else {
+            message.meta.encode()
+        };
         if meta.len() > INLINE {
             drop(outbound);
             return self.put_elsewhere(message, by_socket);
@@ -197,7 +226,10 @@ impl Shared {
             drop(outbound);
             let Some(body) = self.place(message, &mut sent) else {
                 let sent = self.put_elsewhere(message, by_socket);
-                return sent.map(|sent| Sent { by_socket: true, ..sent });
+                return sent.map(|sent| Sent {
+                    by_socket: true,
+                    ..sent
+                });
             };
             // Counted before the entry shows, since the peer may return it at once.
             body.placed().expect("it was placed").give(&self.returned);
@@ -210,17 +242,32 @@ impl Shared {
         let (total, length) = (length as u64, meta.len() as u32);
         let mut unknown = None;
         let frame = match placed.as_ref().and_then(|body| body.placed()) {
-            None => Frame::Data { head, meta: length, body: total, total },
+            None => Frame::Data {
+                head,
+                meta: length,
+                body: total,
+                total,
+            },
             Some(block) => {
                 let segment = block.segment();
                 if outbound.handed.insert(segment.first, segment.serial) != Some(segment.serial) {
                     unknown = Some(segment);
                 }
-                Frame::Placed { head, meta: length, block: block.number(), total }
+                Frame::Placed {
+                    head,
+                    meta: length,
+                    block: block.number(),
+                    total,
+                }
             }
         };
         let header = Header::from(&frame);
-        let header = if same { header.with_same_meta() } else { header }.encode();
+        let header = if same {
+            header.with_same_meta()
+        } else {
+            header
+        }
+        .encode();
         let parts = match (&placed, message.meta.supersedes) {
             (None, _) => message.parts,
             (Some(_), None) => &[],
@@ -229,7 +276,10 @@ impl Shared {
         };
         let copied = outbound.push(header, &meta, parts, false);
         sent.copied += if placed.is_none() { copied } else { 0 };
-        let block = placed.as_ref().and_then(|body| body.placed()).map(|block| block.place());
+        let block = placed
+            .as_ref()
+            .and_then(|body| body.placed())
+            .map(|block| block.place());
         outbound.gone_in(message, block, &self.returned);
         self.wake(outbound);
         if let Some(segment) = unknown {
@@ -312,9 +362,14 @@ impl Shared {
     }
 
     fn hand_over(&self, segment: &Arc<pool::Segment>) {
-        let Some(link) = self.link.upgrade() else { return };
+        let Some(link) = self.link.upgrade() else {
+            return;
+        };
         segment.note_holder(&self.link);
         let (first, size, count) = (segment.number(), segment.size as u64, segment.count as u64);
-        link.tell_frame(&Frame::Segment { first, size, count }, Some(segment.clone()));
+        link.tell_frame(
+            &Frame::Segment { first, size, count },
+            Some(segment.clone()),
+        );
     }
 }

@@ -27,7 +27,10 @@ const STREAMS: usize = 16;
 /// all streams end, but the network may bring the end of the first one, and what was said before it, last.
 const GRACE: Duration = Duration::from_secs(1);
 
-const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+const NOW: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
 
 /// Where what comes in on the links of a process goes.
 pub(crate) struct Sinks {
@@ -64,7 +67,15 @@ impl Inbound {
     /// Goes on behind a handshake, with which descriptors of the first frames may have come.
     pub(crate) fn new(reader: Reader, files: VecDeque<OwnedFd>, sinks: &Arc<Sinks>) -> Self {
         let (received, sinks) = (Vec::new(), Arc::downgrade(sinks));
-        Inbound { reader, received, files, sinks, begun: false, ended: None, lost: None }
+        Inbound {
+            reader,
+            received,
+            files,
+            sinks,
+            begun: false,
+            ended: None,
+            lost: None,
+        }
     }
 
     /// Reads what is there, up to the length of a turn, and hands on what is complete. Gives the number of bytes.
@@ -76,16 +87,24 @@ impl Inbound {
             return Err(lost.clone());
         }
         // The reactor has ended.
-        let Some(sinks) = self.sinks.upgrade() else { return Err(Lost::Closed) };
-        let outcome = self.pour_stream(link, &sinks).and_then(|count| match &link.stripes {
-            Some(stripes) => {
-                if let Some(ended) = self.ended.as_ref().filter(|ended| ended.until <= Instant::now()) {
-                    return Err(ended.why.clone());
+        let Some(sinks) = self.sinks.upgrade() else {
+            return Err(Lost::Closed);
+        };
+        let outcome = self
+            .pour_stream(link, &sinks)
+            .and_then(|count| match &link.stripes {
+                Some(stripes) => {
+                    if let Some(ended) = self
+                        .ended
+                        .as_ref()
+                        .filter(|ended| ended.until <= Instant::now())
+                    {
+                        return Err(ended.why.clone());
+                    }
+                    Ok(count + self.pour_stripes(link, stripes, &sinks)?)
                 }
-                Ok(count + self.pour_stripes(link, stripes, &sinks)?)
-            }
-            None => Ok(count),
-        });
+                None => Ok(count),
+            });
         outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
     }
 
@@ -93,7 +112,10 @@ impl Inbound {
     /// it does.
     pub(super) fn doubts(&mut self, stripes: &Stripes) -> Option<Instant> {
         let ended = self.ended.as_mut()?;
-        ended.numbers.drain(..).for_each(|number| stripes.leave(number));
+        ended
+            .numbers
+            .drain(..)
+            .for_each(|number| stripes.leave(number));
         Some(ended.until)
     }
 
@@ -101,10 +123,12 @@ impl Inbound {
         let mut turn = 0;
         loop {
             let files = &mut self.files;
-            let outcome = self.reader.read(&mut self.received, |slices| match link.shared() {
-                None => read(link.socket(), slices),
-                Some(_) => read_with_files(link.socket(), slices, files),
-            });
+            let outcome = self
+                .reader
+                .read(&mut self.received, |slices| match link.shared() {
+                    None => read(link.socket(), slices),
+                    Some(_) => read_with_files(link.socket(), slices, files),
+                });
             self.hand_on(link, sinks)?;
             let (count, more) = outcome?;
             turn += count;
@@ -115,21 +139,36 @@ impl Inbound {
     }
 
     /// Reads what is there on the further streams, and writes what waits for them.
-    fn pour_stripes(&mut self, link: &Arc<Link>, stripes: &Stripes, sinks: &Sinks) -> Result<usize, Lost> {
+    fn pour_stripes(
+        &mut self,
+        link: &Arc<Link>,
+        stripes: &Stripes,
+        sinks: &Sinks,
+    ) -> Result<usize, Lost> {
         // What came in behind the handshake was never parsed, and no event announces it.
         if !std::mem::replace(&mut self.begun, true) {
             for number in 1..=stripes.count() {
-                self.reader.read_stream(number, &mut self.received, |_| Ok(0))?;
+                self.reader
+                    .read_stream(number, &mut self.received, |_| Ok(0))?;
             }
             self.hand_on(link, sinks)?;
         }
         let mut events = Vec::with_capacity(STREAMS);
-        match epoll::wait(stripes.bundle(), rustix::buffer::spare_capacity(&mut events), Some(&NOW)) {
+        match epoll::wait(
+            stripes.bundle(),
+            rustix::buffer::spare_capacity(&mut events),
+            Some(&NOW),
+        ) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let events: Vec<_> = events.iter().map(|event| (event.data.u64() as usize, event.flags)).collect();
-        if events.iter().any(|(_, flags)| flags.contains(epoll::EventFlags::OUT))
+        let events: Vec<_> = events
+            .iter()
+            .map(|event| (event.data.u64() as usize, event.flags))
+            .collect();
+        if events
+            .iter()
+            .any(|(_, flags)| flags.contains(epoll::EventFlags::OUT))
             && let Err(failure) = stripes.flush()
         {
             // What the first stream has brought is still read, and then its end.
@@ -137,7 +176,10 @@ impl Inbound {
         }
         let mut turn = 0;
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        for (number, _) in events.into_iter().filter(|(_, flags)| flags.intersects(readable)) {
+        for (number, _) in events
+            .into_iter()
+            .filter(|(_, flags)| flags.intersects(readable))
+        {
             let mut share = 0;
             loop {
                 let fill = |slices: &mut [IoSliceMut<'_>]| read(stripes.socket(number), slices);
@@ -166,7 +208,11 @@ impl Inbound {
         let ended = self.ended.get_or_insert_with(|| Ended {
             numbers: Vec::new(),
             until: Instant::now() + GRACE,
-            why: Lost::Stream { number, count, why: why.to_string() },
+            why: Lost::Stream {
+                number,
+                count,
+                why: why.to_string(),
+            },
         });
         if !ended.numbers.contains(&number) {
             ended.numbers.push(number);
@@ -174,7 +220,9 @@ impl Inbound {
     }
 
     fn hand_on(&mut self, link: &Arc<Link>, sinks: &Sinks) -> Result<(), Lost> {
-        self.received.drain(..).try_for_each(|item| sinks.hand_on(link, item, &mut self.files))
+        self.received
+            .drain(..)
+            .try_for_each(|item| sinks.hand_on(link, item, &mut self.files))
     }
 }
 
@@ -194,7 +242,9 @@ impl Sinks {
         }
         match link.shared() {
             Some(shared) => {
-                let file = matches!(received, Received::Segment { .. }).then(|| files.pop_front()).flatten();
+                let file = matches!(received, Received::Segment { .. })
+                    .then(|| files.pop_front())
+                    .flatten();
                 shared.receive(received, file)
             }
             None => self.deliver(received, || Some(link.id())),
@@ -212,7 +262,9 @@ impl Sinks {
         link: impl FnOnce() -> Option<LinkId>,
     ) -> Result<(), Lost> {
         let Some(exchange) = &self.exchange else {
-            return Err(titin_wire::Malformed::new("frame", "data on a link that carries none").into());
+            return Err(
+                titin_wire::Malformed::new("frame", "data on a link that carries none").into(),
+            );
         };
         match received {
             Received::Message(message) => {
@@ -226,9 +278,14 @@ impl Sinks {
             Received::Ended(conduit, sent) => exchange.inbox(conduit).end(sent)?,
             Received::Asked(conduit, sequence) => exchange.inbox(conduit).ask(sequence),
             Received::Acknowledged(conduit, ack) => {
-                exchange.window(conduit).inspect(|window| window.acknowledged(ack));
+                exchange
+                    .window(conduit)
+                    .inspect(|window| window.acknowledged(ack));
             }
-            Received::Control(_) | Received::Segment { .. } | Received::Withdrawn(_) | Received::Look => {
+            Received::Control(_)
+            | Received::Segment { .. }
+            | Received::Withdrawn(_)
+            | Received::Look => {
                 let why = "it belongs between processes that share memory";
                 return Err(titin_wire::Malformed::new("frame", why).into());
             }

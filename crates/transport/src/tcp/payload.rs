@@ -20,7 +20,10 @@ impl Rest {
     pub(super) fn copy(parts: &[IoSlice<'_>], start: u64, total: u64) -> Result<Self, Lost> {
         let mut slices = Vec::new();
         slice_parts(parts, start, total - start, &mut slices);
-        Ok(Rest { bytes: Arc::new(Buffer::gather(&slices)?), start })
+        Ok(Rest {
+            bytes: Arc::new(Buffer::gather(&slices)?),
+            start,
+        })
     }
 
     /// The whole of it, where it lies.
@@ -51,7 +54,9 @@ pub(super) fn slice_parts<'a>(
             return;
         }
         let take = length.min(size - offset);
-        out.push(IoSlice::new(&part[offset as usize..(offset + take) as usize]));
+        out.push(IoSlice::new(
+            &part[offset as usize..(offset + take) as usize],
+        ));
         length -= take;
         offset = 0;
     }

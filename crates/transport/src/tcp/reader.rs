@@ -65,10 +65,25 @@ struct Stream {
 
 enum State {
     Header,
-    Meta { head: Head, meta: usize, body: u64, total: u64 },
-    Control { length: usize, body: Vec<u8> },
-    Body { assembly: Assembly, left: usize },
-    Piece { message: (ConduitId, u64), at: usize, left: usize },
+    Meta {
+        head: Head,
+        meta: usize,
+        body: u64,
+        total: u64,
+    },
+    Control {
+        length: usize,
+        body: Vec<u8>,
+    },
+    Body {
+        assembly: Assembly,
+        left: usize,
+    },
+    Piece {
+        message: (ConduitId, u64),
+        at: usize,
+        left: usize,
+    },
 }
 
 /// A message whose bytes have not all arrived.
@@ -87,9 +102,13 @@ impl Reader {
 
     /// A reader of a link with further streams, each of which begins with such bytes.
     pub fn with_streams(ahead: &[u8], further: &[Vec<u8>]) -> Self {
-        let further = further.iter().map(|ahead| Stream::new(ahead, FURTHER_SCRATCH));
+        let further = further
+            .iter()
+            .map(|ahead| Stream::new(ahead, FURTHER_SCRATCH));
         Reader {
-            streams: std::iter::once(Stream::new(ahead, SCRATCH)).chain(further).collect(),
+            streams: std::iter::once(Stream::new(ahead, SCRATCH))
+                .chain(further)
+                .collect(),
             parted: HashMap::new(),
             striped: HashMap::new(),
             order: Order::default(),
@@ -122,7 +141,12 @@ impl Reader {
     ) -> Result<(usize, bool), Lost> {
         // What came in behind the handshake was never parsed.
         self.parse(number, out)?;
-        let Stream { scratch, start, end, state } = &mut self.streams[number];
+        let Stream {
+            scratch,
+            start,
+            end,
+            state,
+        } = &mut self.streams[number];
         // After parsing, fewer bytes than a header or its metadata need are left; keep them at the beginning.
         scratch.copy_within(*start..*end, 0);
         *end -= *start;
@@ -141,7 +165,10 @@ impl Reader {
                 (&mut assembly.body.rest()[..*left], &mut spare[..ahead])
             }
             State::Piece { message, at, left } => {
-                let striped = self.striped.get_mut(message).expect("it is there until it is whole");
+                let striped = self
+                    .striped
+                    .get_mut(message)
+                    .expect("it is there until it is whole");
                 (striped.place(*at, *left), &mut spare[..header])
             }
             _ if number > 0 => (&mut [][..], &mut spare[..header]),
@@ -159,7 +186,12 @@ impl Reader {
 
     fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), Lost> {
         loop {
-            let Stream { scratch, start, end, state } = &mut self.streams[number];
+            let Stream {
+                scratch,
+                start,
+                end,
+                state,
+            } = &mut self.streams[number];
             let bytes = &scratch[*start..*end];
             match state {
                 State::Header => {
@@ -170,7 +202,12 @@ impl Reader {
                     *start += HEADER;
                     self.streams[number].state = self.begin(number, frame, out)?;
                 }
-                State::Meta { head, meta, body, total } => {
+                State::Meta {
+                    head,
+                    meta,
+                    body,
+                    total,
+                } => {
                     if bytes.len() < *meta {
                         return Ok(());
                     }
@@ -182,8 +219,16 @@ impl Reader {
                         self.announce(head, fields, total, out)?;
                         continue;
                     }
-                    let assembly = Assembly { head, meta: fields, body: Filling::new(total)?, total };
-                    self.streams[number].state = State::Body { assembly, left: body as usize };
+                    let assembly = Assembly {
+                        head,
+                        meta: fields,
+                        body: Filling::new(total)?,
+                        total,
+                    };
+                    self.streams[number].state = State::Body {
+                        assembly,
+                        left: body as usize,
+                    };
                     self.advance(number, 0, out);
                 }
                 State::Control { length, body } => {
@@ -206,8 +251,10 @@ impl Reader {
                             assembly.body.rest()[..take].copy_from_slice(&bytes[..take]);
                         }
                         State::Piece { message, at, .. } => {
-                            let striped =
-                                self.striped.get_mut(message).expect("it is there until it is whole");
+                            let striped = self
+                                .striped
+                                .get_mut(message)
+                                .expect("it is there until it is whole");
                             striped.place(*at, take).copy_from_slice(&bytes[..take]);
                         }
                         _ => {}
@@ -220,21 +267,46 @@ impl Reader {
     }
 
     /// What a frame begins on the stream of this number.
-    fn begin(&mut self, number: usize, frame: Frame, out: &mut Vec<Received>) -> Result<State, Lost> {
+    fn begin(
+        &mut self,
+        number: usize,
+        frame: Frame,
+        out: &mut Vec<Received>,
+    ) -> Result<State, Lost> {
         if matches!(frame, Frame::Piece { .. }) != (number > 0) {
-            let why = format!("{frame:?} does not belong on stream {number} of {}", self.streams.len());
+            let why = format!(
+                "{frame:?} does not belong on stream {number} of {}",
+                self.streams.len()
+            );
             return Err(Malformed::new("frame", why).into());
         }
         match frame {
-            Frame::Data { head, meta, body, total } => {
+            Frame::Data {
+                head,
+                meta,
+                body,
+                total,
+            } => {
                 if self.parted.contains_key(&head.conduit) {
-                    let why =
-                        format!("a message on conduit {} begins before the last one has ended", head.conduit);
+                    let why = format!(
+                        "a message on conduit {} begins before the last one has ended",
+                        head.conduit
+                    );
                     return Err(Malformed::new("frame", why).into());
                 }
-                return Ok(State::Meta { head, meta: meta as usize, body, total });
+                return Ok(State::Meta {
+                    head,
+                    meta: meta as usize,
+                    body,
+                    total,
+                });
             }
-            Frame::More { conduit, sequence, body, offset } => {
+            Frame::More {
+                conduit,
+                sequence,
+                body,
+                offset,
+            } => {
                 let follows = |assembly: &Assembly| {
                     assembly.head.sequence == sequence
                         && assembly.body.filled() as u64 == offset
@@ -247,20 +319,39 @@ impl Reader {
                     );
                     return Err(Malformed::new("frame", why).into());
                 };
-                return Ok(State::Body { assembly, left: body as usize });
+                return Ok(State::Body {
+                    assembly,
+                    left: body as usize,
+                });
             }
-            Frame::Piece { conduit, sequence, body, offset, total } => {
+            Frame::Piece {
+                conduit,
+                sequence,
+                body,
+                offset,
+                total,
+            } => {
                 let message = (conduit, sequence);
-                self.striped(message, total)?.claim(offset, body).map_err(|why| {
-                    let why = format!("message {sequence} on conduit {conduit}: {why}");
-                    Malformed::new("piece", why)
-                })?;
-                return Ok(State::Piece { message, at: offset as usize, left: body as usize });
+                self.striped(message, total)?
+                    .claim(offset, body)
+                    .map_err(|why| {
+                        let why = format!("message {sequence} on conduit {conduit}: {why}");
+                        Malformed::new("piece", why)
+                    })?;
+                return Ok(State::Piece {
+                    message,
+                    at: offset as usize,
+                    left: body as usize,
+                });
             }
             Frame::Acknowledge { conduit, ack } => out.push(Received::Acknowledged(conduit, ack)),
-            Frame::End { conduit, sequence } => self.order.pass(conduit, Waiting::End(sequence), out),
+            Frame::End { conduit, sequence } => {
+                self.order.pass(conduit, Waiting::End(sequence), out)
+            }
             Frame::Ask { conduit, sequence } => out.push(Received::Asked(conduit, sequence)),
-            Frame::Segment { first, size, count } => out.push(Received::Segment { first, size, count }),
+            Frame::Segment { first, size, count } => {
+                out.push(Received::Segment { first, size, count })
+            }
             Frame::Withdrawn { first } => out.push(Received::Withdrawn(first)),
             Frame::Look => out.push(Received::Look),
             Frame::Placed { .. }
@@ -269,11 +360,18 @@ impl Reader {
             | Frame::Shared
             | Frame::Streams { .. }
             | Frame::Join { .. } => {
-                return Err(Malformed::new("frame", format!("{frame:?} does not belong on a socket")).into());
+                return Err(Malformed::new(
+                    "frame",
+                    format!("{frame:?} does not belong on a socket"),
+                )
+                .into());
             }
             Frame::Control { body } => {
                 // Room is made as the bytes come in, not as the length claims.
-                return Ok(State::Control { length: body as usize, body: Vec::new() });
+                return Ok(State::Control {
+                    length: body as usize,
+                    body: Vec::new(),
+                });
             }
         }
         Ok(State::Header)
@@ -289,8 +387,10 @@ impl Reader {
             return Ok(striped);
         }
         let (conduit, sequence) = message;
-        let why =
-            format!("message {sequence} on conduit {conduit} has {} bytes and {total}", striped.total());
+        let why = format!(
+            "message {sequence} on conduit {conduit} has {} bytes and {total}",
+            striped.total()
+        );
         Err(Malformed::new("piece", why).into())
     }
 
@@ -302,8 +402,13 @@ impl Reader {
         total: u64,
         out: &mut Vec<Received>,
     ) -> Result<(), Lost> {
-        let Head { conduit, sequence, .. } = head;
-        if !self.striped((conduit, sequence), total)?.announce(head, meta) {
+        let Head {
+            conduit, sequence, ..
+        } = head;
+        if !self
+            .striped((conduit, sequence), total)?
+            .announce(head, meta)
+        {
             let why = format!("number {sequence} on conduit {conduit} has begun before");
             return Err(Malformed::new("message", why).into());
         }
@@ -337,14 +442,23 @@ impl Reader {
             }
             _ => return,
         }
-        let State::Body { assembly, .. } = std::mem::replace(state, State::Header) else { return };
+        let State::Body { assembly, .. } = std::mem::replace(state, State::Header) else {
+            return;
+        };
         if (assembly.body.filled() as u64) < assembly.total {
             self.parted.insert(assembly.head.conduit, assembly);
             return;
         }
-        let Assembly { head, meta, body, .. } = assembly;
-        let message = Message { head, meta, body: Arc::new(body.finish()) };
-        self.order.pass(message.head.conduit, Waiting::Message(message), out);
+        let Assembly {
+            head, meta, body, ..
+        } = assembly;
+        let message = Message {
+            head,
+            meta,
+            body: Arc::new(body.finish()),
+        };
+        self.order
+            .pass(message.head.conduit, Waiting::Message(message), out);
     }
 }
 
@@ -352,6 +466,11 @@ impl Stream {
     fn new(ahead: &[u8], room: usize) -> Self {
         let mut scratch = vec![0; room.max(ahead.len())];
         scratch[..ahead.len()].copy_from_slice(ahead);
-        Stream { scratch, start: 0, end: ahead.len(), state: State::Header }
+        Stream {
+            scratch,
+            start: 0,
+            end: ahead.len(),
+            state: State::Header,
+        }
     }
 }

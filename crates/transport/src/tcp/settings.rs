@@ -31,20 +31,32 @@ pub(crate) fn further(settings: &LinkSettings, address: &SocketAddr, time: Durat
 /// Sets the buffers of a socket; the system may have a limit.
 pub(crate) fn size(socket: &Held, settings: &LinkSettings) {
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX).min(1 << 30);
-    settings.send_buffer.map(|size| sockopt::set_socket_send_buffer_size(socket, bytes(size)));
-    settings.receive_buffer.map(|size| sockopt::set_socket_recv_buffer_size(socket, bytes(size)));
+    settings
+        .send_buffer
+        .map(|size| sockopt::set_socket_send_buffer_size(socket, bytes(size)));
+    settings
+        .receive_buffer
+        .map(|size| sockopt::set_socket_recv_buffer_size(socket, bytes(size)));
 }
 
 /// Has the system hold back what is sent faster than one of so many streams may.
 pub(crate) fn pace(socket: &Held, settings: &LinkSettings, streams: u64) {
-    settings.pacing.map(|rate| PacingRate.set(&**socket, &rate.div_ceil(streams.max(1))));
+    settings
+        .pacing
+        .map(|rate| PacingRate.set(&**socket, &rate.div_ceil(streams.max(1))));
 }
 
 /// The system's own pacing, which needs no discipline of a network device.
 #[derive(Clone, Copy)]
 struct PacingRate;
 
-nix::setsockopt_impl!(PacingRate, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64, SetStruct<u64>);
+nix::setsockopt_impl!(
+    PacingRate,
+    libc::SOL_SOCKET,
+    libc::SO_MAX_PACING_RATE,
+    u64,
+    SetStruct<u64>
+);
 
 #[cfg(test)]
 mod tests {
@@ -52,9 +64,17 @@ mod tests {
 
     #[test]
     fn more_streams_are_chosen_the_longer_the_way_is() {
-        let (near, far) = (SocketAddr::from(([127, 0, 0, 1], 9)), SocketAddr::from(([10, 0, 0, 1], 9)));
-        let chosen =
-            |address, millis| further(&LinkSettings::default(), address, Duration::from_millis(millis));
+        let (near, far) = (
+            SocketAddr::from(([127, 0, 0, 1], 9)),
+            SocketAddr::from(([10, 0, 0, 1], 9)),
+        );
+        let chosen = |address, millis| {
+            further(
+                &LinkSettings::default(),
+                address,
+                Duration::from_millis(millis),
+            )
+        };
         assert_eq!(chosen(&near, 1000), 0);
         let found = [0, 4, 5, 9, 10, 74, 75, 1000].map(|millis| chosen(&far, millis));
         assert_eq!(found, [0, 0, 2, 2, 3, 15, 16, 16]);
@@ -64,7 +84,10 @@ mod tests {
     fn what_is_said_is_done() {
         let near = SocketAddr::from(([127, 0, 0, 1], 9));
         let found = [1, 2, 128, 1000].map(|streams| {
-            let said = LinkSettings { streams: Some(streams), ..LinkSettings::default() };
+            let said = LinkSettings {
+                streams: Some(streams),
+                ..LinkSettings::default()
+            };
             further(&said, &near, Duration::ZERO)
         });
         assert_eq!(found, [0, 2, 128, 256]);

@@ -22,7 +22,11 @@ const MAX_SLICES: usize = 64;
 
 /// Writes without blocking and without a signal, as much as one call takes, with a descriptor if one is to go; 0 if the
 /// socket is full.
-pub(super) fn write(socket: &OwnedFd, slices: &[IoSlice<'_>], file: Option<&OwnedFd>) -> Result<usize, Lost> {
+pub(super) fn write(
+    socket: &OwnedFd,
+    slices: &[IoSlice<'_>],
+    file: Option<&OwnedFd>,
+) -> Result<usize, Lost> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
     let files: Vec<BorrowedFd<'_>> = file.iter().map(|file| file.as_fd()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -39,11 +43,16 @@ pub(super) fn write(socket: &OwnedFd, slices: &[IoSlice<'_>], file: Option<&Owne
             Err(error) if is_of_link(error) => return Err(error.into()),
             Err(Errno::NOMEM | Errno::NOBUFS) => {
                 let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
-                return Err(Lost::NoMemory(format!("the system has no memory to send {bytes} bytes")));
+                return Err(Lost::NoMemory(format!(
+                    "the system has no memory to send {bytes} bytes"
+                )));
             }
             Err(Errno::FAULT) => {
                 let text = "the memory that is to be sent cannot be read (a mapped file that was cut short?)";
-                return Err(Lost::Untaken(format!("{text}: {}", std::io::Error::from(Errno::FAULT))));
+                return Err(Lost::Untaken(format!(
+                    "{text}: {}",
+                    std::io::Error::from(Errno::FAULT)
+                )));
             }
             Err(error) => return Err(Lost::Untaken(std::io::Error::from(error).to_string())),
         }
@@ -71,8 +80,14 @@ pub(super) fn writable<'a>(
     sockets: impl IntoIterator<Item = &'a OwnedFd>,
     stall: Duration,
 ) -> Result<bool, Lost> {
-    let limit = Timespec { tv_sec: stall.as_secs() as i64, tv_nsec: stall.subsec_nanos().into() };
-    let mut sockets: Vec<_> = sockets.into_iter().map(|socket| PollFd::new(socket, PollFlags::OUT)).collect();
+    let limit = Timespec {
+        tv_sec: stall.as_secs() as i64,
+        tv_nsec: stall.subsec_nanos().into(),
+    };
+    let mut sockets: Vec<_> = sockets
+        .into_iter()
+        .map(|socket| PollFd::new(socket, PollFlags::OUT))
+        .collect();
     match poll(&mut sockets, Some(&limit)) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(true),
@@ -112,7 +127,9 @@ pub(crate) fn read_with_files(
             return Err(no_files(why));
         }
         if files.len() > FILES || flags.contains(ReturnFlags::CTRUNC) {
-            return Err(titin_wire::Malformed::new("descriptors", "more than anything announces").into());
+            return Err(
+                titin_wire::Malformed::new("descriptors", "more than anything announces").into(),
+            );
         }
         return Ok(count);
     }
@@ -131,7 +148,10 @@ fn no_files(why: Errno) -> Lost {
 /// Whether the other end has closed a connection, and all that it said has been read.
 pub(super) fn has_ended(socket: &Held) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    !matches!(rustix::net::recv(socket, &mut [0u8], flags), Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
+    !matches!(
+        rustix::net::recv(socket, &mut [0u8], flags),
+        Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR)
+    )
 }
 
 /// Reads without blocking; 0 if nothing is there.

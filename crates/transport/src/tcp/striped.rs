@@ -28,7 +28,13 @@ impl Striped {
     /// If there is no memory for it.
     pub(super) fn new(total: u64) -> Result<Self, Lost> {
         let unclaimed = BTreeMap::from([(0, total)]);
-        Ok(Striped { announced: None, body: Filling::new(total)?, total, unclaimed, missing: total })
+        Ok(Striped {
+            announced: None,
+            body: Filling::new(total)?,
+            total,
+            unclaimed,
+            missing: total,
+        })
     }
 
     pub(super) fn total(&self) -> u64 {
@@ -46,13 +52,21 @@ impl Striped {
     /// Text, if they do not belong to it or another piece has brought them: then it would look whole too early.
     pub(super) fn claim(&mut self, offset: u64, length: u64) -> Result<(), String> {
         let end = offset + length;
-        let range = self.unclaimed.range(..=offset).next_back().map(|(from, to)| (*from, *to));
+        let range = self
+            .unclaimed
+            .range(..=offset)
+            .next_back()
+            .map(|(from, to)| (*from, *to));
         let Some((from, to)) = range.filter(|(_, to)| end <= *to) else {
-            return Err(format!("{length} bytes at {offset} came twice, or are not of its {}", self.total));
+            return Err(format!(
+                "{length} bytes at {offset} came twice, or are not of its {}",
+                self.total
+            ));
         };
         self.unclaimed.remove(&from);
         let rests = [(from, offset), (end, to)];
-        self.unclaimed.extend(rests.into_iter().filter(|(from, to)| from < to));
+        self.unclaimed
+            .extend(rests.into_iter().filter(|(from, to)| from < to));
         Ok(())
     }
 
@@ -73,7 +87,11 @@ impl Striped {
 
     fn finish(self) -> Option<Message> {
         let (head, meta) = self.announced?;
-        Some(Message { head, meta, body: Arc::new(self.body.finish()) })
+        Some(Message {
+            head,
+            meta,
+            body: Arc::new(self.body.finish()),
+        })
     }
 }
 
@@ -106,7 +124,10 @@ impl Order {
 
     /// The message of this number is the next one on its conduit.
     pub(super) fn expect(&mut self, conduit: ConduitId, sequence: u64) {
-        self.0.entry(conduit).or_default().push_back(Waiting::Striped(sequence));
+        self.0
+            .entry(conduit)
+            .or_default()
+            .push_back(Waiting::Striped(sequence));
     }
 
     /// Lets through what need not wait any more.
@@ -116,7 +137,9 @@ impl Order {
         striped: &mut HashMap<(ConduitId, u64), Striped>,
         out: &mut Vec<Received>,
     ) {
-        let Some(waiting) = self.0.get_mut(&conduit) else { return };
+        let Some(waiting) = self.0.get_mut(&conduit) else {
+            return;
+        };
         loop {
             match waiting.pop_front() {
                 None => break drop(self.0.remove(&conduit)),
@@ -145,10 +168,20 @@ mod tests {
         for (offset, length) in [(40, 20), (0, 10), (90, 10), (10, 30), (60, 15)] {
             striped.claim(offset, length).unwrap();
         }
-        for (offset, length) in
-            [(0, 1), (39, 2), (74, 2), (75, 16), (80, 20), (99, 1), (100, 1), (u64::MAX - 1, 1)]
-        {
-            assert!(striped.claim(offset, length).is_err(), "{length} at {offset}");
+        for (offset, length) in [
+            (0, 1),
+            (39, 2),
+            (74, 2),
+            (75, 16),
+            (80, 20),
+            (99, 1),
+            (100, 1),
+            (u64::MAX - 1, 1),
+        ] {
+            assert!(
+                striped.claim(offset, length).is_err(),
+                "{length} at {offset}"
+            );
         }
         striped.claim(75, 15).unwrap();
         assert!(striped.unclaimed.is_empty());

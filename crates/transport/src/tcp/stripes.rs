@@ -73,16 +73,42 @@ struct Piece {
 impl Pieces {
     fn new(message: &Outgoing<'_>, streams: usize) -> Self {
         let (head, total) = (&message.head, message.length());
-        let piece = total.div_ceil(streams as u64).next_multiple_of(64).clamp(SMALL, PIECE as u64);
-        Pieces { conduit: head.conduit, sequence: head.sequence, total, offset: 0, piece }
+        let piece = total
+            .div_ceil(streams as u64)
+            .next_multiple_of(64)
+            .clamp(SMALL, PIECE as u64);
+        Pieces {
+            conduit: head.conduit,
+            sequence: head.sequence,
+            total,
+            offset: 0,
+            piece,
+        }
     }
 
     fn next(&mut self) -> Option<Piece> {
-        let Pieces { conduit, sequence, total, offset, piece } = *self;
+        let Pieces {
+            conduit,
+            sequence,
+            total,
+            offset,
+            piece,
+        } = *self;
         let length = piece.min(total - offset);
         self.offset += length;
-        let frame = Frame::Piece { conduit, sequence, body: length, offset, total };
-        (length > 0).then(|| Piece { header: Header::from(&frame).encode(), offset, length, written: 0 })
+        let frame = Frame::Piece {
+            conduit,
+            sequence,
+            body: length,
+            offset,
+            total,
+        };
+        (length > 0).then(|| Piece {
+            header: Header::from(&frame).encode(),
+            offset,
+            length,
+            written: 0,
+        })
     }
 
     fn is_done(&self) -> bool {
@@ -108,12 +134,29 @@ impl Stripes {
     pub(super) fn new(sockets: Vec<Held>) -> Result<Self, Errno> {
         let bundle = Held::from(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         for (socket, number) in sockets.iter().zip(1..) {
-            epoll::add(&bundle, socket, epoll::EventData::new_u64(number), epoll::EventFlags::IN)?;
+            epoll::add(
+                &bundle,
+                socket,
+                epoll::EventData::new_u64(number),
+                epoll::EventFlags::IN,
+            )?;
         }
-        let watched = sockets.iter().map(|_| Mutex::new(epoll::EventFlags::IN)).collect();
+        let watched = sockets
+            .iter()
+            .map(|_| Mutex::new(epoll::EventFlags::IN))
+            .collect();
         let lanes = sockets.iter().map(|_| Lane::default()).collect();
-        let turns = Turns::new(Lanes { lanes, kept: VecDeque::new(), stalled: false });
-        Ok(Stripes { sockets, bundle, watched, turns })
+        let turns = Turns::new(Lanes {
+            lanes,
+            kept: VecDeque::new(),
+            stalled: false,
+        });
+        Ok(Stripes {
+            sockets,
+            bundle,
+            watched,
+            turns,
+        })
     }
 
     pub(super) fn bundle(&self) -> &Held {
@@ -195,9 +238,18 @@ impl Stripes {
     }
 
     /// Writes the payload of a message, or keeps what is left of it.
-    fn write_all(&self, lanes: &mut Lanes, message: &Outgoing<'_>, stall: Duration) -> Result<u64, Failure> {
+    fn write_all(
+        &self,
+        lanes: &mut Lanes,
+        message: &Outgoing<'_>,
+        stall: Duration,
+    ) -> Result<u64, Failure> {
         // While we are at it the reactor is not to wake for the same.
-        lanes.lanes.iter_mut().enumerate().for_each(|(number, lane)| self.watch_one(number, lane, false));
+        lanes
+            .lanes
+            .iter_mut()
+            .enumerate()
+            .for_each(|(number, lane)| self.watch_one(number, lane, false));
         let mut pieces = Pieces::new(message, self.sockets.len());
         let mut under_way: Vec<Option<Piece>> = self.sockets.iter().map(|_| None).collect();
         let mut torn = false;
@@ -206,7 +258,9 @@ impl Stripes {
             for (number, place) in under_way.iter_mut().enumerate() {
                 // A piece that has begun on a stream ends there before anything else begins.
                 if place.is_none() {
-                    written += self.write_kept(lanes, number).map_err(|failure| failure.torn_if(torn))?;
+                    written += self
+                        .write_kept(lanes, number)
+                        .map_err(|failure| failure.torn_if(torn))?;
                     if !lanes.is_free(number) {
                         continue;
                     }
@@ -242,17 +296,21 @@ impl Stripes {
         loop {
             let lane = &mut lanes.lanes[number];
             if lane.partial.is_empty() {
-                let Some((pieces, rest)) = lanes.kept.front_mut() else { return Ok(turn) };
+                let Some((pieces, rest)) = lanes.kept.front_mut() else {
+                    return Ok(turn);
+                };
                 if let Some(piece) = pieces.next() {
                     lane.partial.extend_from_slice(&piece.header);
-                    lane.partial.extend_from_slice(rest.part(piece.offset, piece.length));
+                    lane.partial
+                        .extend_from_slice(rest.part(piece.offset, piece.length));
                 }
                 if pieces.is_done() {
                     lanes.kept.pop_front();
                 }
             }
             let rest = [IoSlice::new(&lane.partial[lane.written..])];
-            let count = write(&self.sockets[number], &rest, None).map_err(|why| Failure::of(number, why))?;
+            let count = write(&self.sockets[number], &rest, None)
+                .map_err(|why| Failure::of(number, why))?;
             lane.written += count;
             turn += count;
             if lane.written < lane.partial.len() {
@@ -267,7 +325,12 @@ impl Stripes {
     }
 
     /// Writes as much of a piece as its stream takes.
-    fn write_piece(&self, message: &Outgoing<'_>, number: usize, piece: &mut Piece) -> Result<(), Failure> {
+    fn write_piece(
+        &self,
+        message: &Outgoing<'_>,
+        number: usize,
+        piece: &mut Piece,
+    ) -> Result<(), Failure> {
         while !piece.is_done() {
             let (header, offset, length) = piece.rest();
             let mut slices = Vec::with_capacity(1 + message.parts.len());
@@ -283,9 +346,16 @@ impl Stripes {
     }
 
     /// Waits until a stream takes bytes on which something is under way; false if none does in time.
-    fn writable(&self, lanes: &Lanes, under_way: &[Option<Piece>], stall: Duration) -> Result<bool, Lost> {
+    fn writable(
+        &self,
+        lanes: &Lanes,
+        under_way: &[Option<Piece>],
+        stall: Duration,
+    ) -> Result<bool, Lost> {
         let waits = |number: &usize| under_way[*number].is_some() || !lanes.is_free(*number);
-        let sockets = (0..self.sockets.len()).filter(waits).map(|number| &*self.sockets[number]);
+        let sockets = (0..self.sockets.len())
+            .filter(waits)
+            .map(|number| &*self.sockets[number]);
         writable(sockets, stall)
     }
 
@@ -303,7 +373,9 @@ impl Stripes {
             return;
         }
         lane.watched = wanted;
-        let mut flags = self.watched[number].lock().expect("nothing panics while it is locked");
+        let mut flags = self.watched[number]
+            .lock()
+            .expect("nothing panics while it is locked");
         flags.set(epoll::EventFlags::OUT, wanted);
         let data = epoll::EventData::new_u64(number as u64 + 1);
         // One that has ended is not watched any more, and need not be.
@@ -330,10 +402,14 @@ impl Lanes {
             self.kept.push_back((pieces, rest));
         }
         for (lane, piece) in self.lanes.iter_mut().zip(&under_way) {
-            let Some((header, offset, length)) = piece.as_ref().map(Piece::rest) else { continue };
+            let Some((header, offset, length)) = piece.as_ref().map(Piece::rest) else {
+                continue;
+            };
             let mut slices = vec![IoSlice::new(header)];
             slice_parts(message.parts, offset, length, &mut slices);
-            slices.iter().for_each(|slice| lane.partial.extend_from_slice(slice));
+            slices
+                .iter()
+                .for_each(|slice| lane.partial.extend_from_slice(slice));
             copied += length;
         }
         Ok(copied)
@@ -352,16 +428,27 @@ pub(super) struct Failure {
 
 impl Failure {
     fn of(number: usize, why: Lost) -> Self {
-        Failure { stream: Some(number + 1), torn: false, why }
+        Failure {
+            stream: Some(number + 1),
+            torn: false,
+            why,
+        }
     }
 
     fn torn_if(self, torn: bool) -> Self {
-        Failure { torn: self.torn || torn, ..self }
+        Failure {
+            torn: self.torn || torn,
+            ..self
+        }
     }
 }
 
 impl From<Lost> for Failure {
     fn from(why: Lost) -> Self {
-        Failure { stream: None, torn: false, why }
+        Failure {
+            stream: None,
+            torn: false,
+            why,
+        }
     }
 }

@@ -53,7 +53,11 @@ pub(super) struct Writer {
 
 /// A message, or what is left of one, in memory that nobody changes; or a frame that goes behind those before it.
 pub(super) enum Kept {
-    Message { frames: Frames, meta: Vec<u8>, rest: Rest },
+    Message {
+        frames: Frames,
+        meta: Vec<u8>,
+        rest: Rest,
+    },
     Frame(Vec<u8>),
 }
 
@@ -68,18 +72,46 @@ pub(super) struct Frames {
 
 impl Frames {
     fn new(message: &Outgoing<'_>) -> Self {
-        Frames { head: message.head, total: message.length(), offset: 0, begun: false }
+        Frames {
+            head: message.head,
+            total: message.length(),
+            offset: 0,
+            begun: false,
+        }
     }
 
     /// The next frame: its header, the metadata that follow it, and how many bytes of payload.
     fn next<'a>(&mut self, meta: &'a [u8]) -> ([u8; HEADER], &'a [u8], u64) {
         let piece = (self.total - self.offset).min(PIECE as u64);
-        let Frames { head, total, offset, begun } = *self;
+        let Frames {
+            head,
+            total,
+            offset,
+            begun,
+        } = *self;
         let (frame, meta) = if begun {
-            let Head { conduit, sequence, .. } = head;
-            (Frame::More { conduit, sequence, body: piece, offset }, &[][..])
+            let Head {
+                conduit, sequence, ..
+            } = head;
+            (
+                Frame::More {
+                    conduit,
+                    sequence,
+                    body: piece,
+                    offset,
+                },
+                &[][..],
+            )
         } else {
-            (Frame::Data { head, meta: meta.len() as u32, body: piece, total }, meta)
+            (
+                Frame::Data {
+                    head,
+                    meta: meta.len() as u32,
+                    body: piece,
+                    total,
+                },
+                meta,
+            )
         };
         self.begun = true;
         self.offset += piece;
@@ -109,7 +141,9 @@ impl Writer {
             match item {
                 Left::Frame(frame) => self.urgent.push_back((frame, None)),
                 Left::Handing(frame, segment) => self.urgent.push_back((frame, Some(segment))),
-                Left::Behind(conduit, frame) => self.messages(conduit).push_back(Kept::Frame(frame)),
+                Left::Behind(conduit, frame) => {
+                    self.messages(conduit).push_back(Kept::Frame(frame))
+                }
                 Left::Message(conduit, kept) => self.messages(conduit).push_back(kept),
             }
         }
@@ -140,14 +174,19 @@ impl Writer {
     /// Makes way for a message: writes the frame under way, what is urgent, and a frame of the backlog, whose turn it
     /// is before ours. Waits up to `stall` at a time for room in the socket; false if there is none.
     pub(super) fn make_way(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
-        Ok(self.write_partial(socket, stall)? && (!self.fill() || self.write_partial(socket, stall)?))
+        Ok(self.write_partial(socket, stall)?
+            && (!self.fill() || self.write_partial(socket, stall)?))
     }
 
     /// Writes the frame under way; true if none is under way any more.
     fn write_partial(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
         while self.written < self.partial.len() {
             let rest = [IoSlice::new(&self.partial[self.written..])];
-            match write(socket, &rest, self.riding.as_ref().map(|segment| segment.file()))? {
+            match write(
+                socket,
+                &rest,
+                self.riding.as_ref().map(|segment| segment.file()),
+            )? {
                 0 if self.stalled || stall.is_zero() => return Ok(false),
                 0 if !writable([socket], stall)? => {
                     self.stalled = true;
@@ -186,8 +225,12 @@ impl Writer {
                 }
                 continue;
             }
-            let Some((conduit, mut messages)) = self.backlog.pop_front() else { break };
-            let message = messages.front_mut().expect("a conduit with nothing to send is taken out");
+            let Some((conduit, mut messages)) = self.backlog.pop_front() else {
+                break;
+            };
+            let message = messages
+                .front_mut()
+                .expect("a conduit with nothing to send is taken out");
             if message.next_frame(&mut self.partial) {
                 messages.pop_front();
             }
@@ -213,10 +256,14 @@ impl Writer {
     }
 
     fn messages(&mut self, conduit: ConduitId) -> &mut VecDeque<Kept> {
-        let place = self.backlog.iter().position(|(held, _)| *held == conduit).unwrap_or_else(|| {
-            self.backlog.push_back((conduit, VecDeque::new()));
-            self.backlog.len() - 1
-        });
+        let place = self
+            .backlog
+            .iter()
+            .position(|(held, _)| *held == conduit)
+            .unwrap_or_else(|| {
+                self.backlog.push_back((conduit, VecDeque::new()));
+                self.backlog.len() - 1
+            });
         &mut self.backlog[place].1
     }
 }
@@ -225,7 +272,11 @@ impl Kept {
     /// The whole of a message, whose payload others may keep.
     pub(super) fn whole(message: &Outgoing<'_>) -> Result<Self, Lost> {
         let rest = Rest::whole(message.shared()?);
-        Ok(Kept::Message { frames: Frames::new(message), meta: message.meta.encode(), rest })
+        Ok(Kept::Message {
+            frames: Frames::new(message),
+            meta: message.meta.encode(),
+            rest,
+        })
     }
 
     /// Appends the next frame to `out`; true if it was the last one.
@@ -258,7 +309,12 @@ pub(super) struct Writing<'a> {
 
 impl<'a> Writing<'a> {
     pub(super) fn new(message: &'a Outgoing<'a>) -> Self {
-        Writing { message, meta: message.meta.encode(), frames: Frames::new(message), begun: false }
+        Writing {
+            message,
+            meta: message.meta.encode(),
+            frames: Frames::new(message),
+            begun: false,
+        }
     }
 
     pub(super) fn conduit(&self) -> ConduitId {
@@ -296,7 +352,8 @@ impl<'a> Writing<'a> {
             self.begun |= written > 0;
             match written {
                 0 if !writable([socket], stall)? => {
-                    rest.iter().for_each(|slice| writer.partial.extend_from_slice(slice));
+                    rest.iter()
+                        .for_each(|slice| writer.partial.extend_from_slice(slice));
                     writer.stalled = true;
                     *copied += piece.min(writer.partial.len() as u64);
                     break;
@@ -314,6 +371,10 @@ impl<'a> Writing<'a> {
     /// A copy of what has not been handed to the writer yet.
     fn rest(&self) -> Result<Kept, Lost> {
         let rest = Rest::copy(self.message.parts, self.frames.offset, self.frames.total)?;
-        Ok(Kept::Message { frames: self.frames.clone(), meta: self.meta.clone(), rest })
+        Ok(Kept::Message {
+            frames: self.frames.clone(),
+            meta: self.meta.clone(),
+            rest,
+        })
     }
 }

@@ -36,16 +36,28 @@ fn relations(graph: &Graph) -> (Relations, Vec<(usize, usize)>) {
     let mut relations = Relations::new();
     let mut peers = Vec::new();
     for net in &graph.nets {
-        let Pin::Box { part: sender, port } = net.from else { continue };
+        let Pin::Box { part: sender, port } = net.from else {
+            continue;
+        };
         let sends = graph.boxes[sender].ports[port].operator;
         for receiver in &net.to {
-            let Pin::Box { part: receiver, port } = receiver.pin else { continue };
+            let Pin::Box {
+                part: receiver,
+                port,
+            } = receiver.pin
+            else {
+                continue;
+            };
             if sender == receiver {
                 continue;
             }
             match (sends, graph.boxes[receiver].ports[port].operator) {
-                (Operator::OI, Operator::FInit) => *relations.entry((sender, receiver)).or_default() += CALL,
-                (Operator::OF, Operator::S) => *relations.entry((receiver, sender)).or_default() += CALL,
+                (Operator::OI, Operator::FInit) => {
+                    *relations.entry((sender, receiver)).or_default() += CALL
+                }
+                (Operator::OF, Operator::S) => {
+                    *relations.entry((receiver, sender)).or_default() += CALL
+                }
                 (Operator::OF, _) => *relations.entry((sender, receiver)).or_default() += SEQUENCE,
                 _ => peers.push((sender, receiver)),
             }
@@ -107,7 +119,10 @@ fn acyclic(n: usize, relations: &Relations) -> Vec<(usize, usize, Weight)> {
     while !left.is_empty() {
         let sink = left.iter().rposition(|v| out_weight[*v] == 0);
         let source = || left.iter().position(|v| in_weight[*v] == 0);
-        let (at, to_back) = match sink.map(|at| (at, true)).or_else(|| source().map(|at| (at, false))) {
+        let (at, to_back) = match sink
+            .map(|at| (at, true))
+            .or_else(|| source().map(|at| (at, false)))
+        {
             Some(found) => found,
             None => {
                 let excess = |at: &usize| out_weight[left[*at]] - in_weight[left[*at]];
@@ -129,7 +144,13 @@ fn acyclic(n: usize, relations: &Relations) -> Vec<(usize, usize, Weight)> {
     front.iter().enumerate().for_each(|(at, v)| place[*v] = at);
     let mut edges: Vec<_> = relations
         .iter()
-        .map(|(&(a, b), &weight)| if place[a] < place[b] { (a, b, weight) } else { (b, a, weight) })
+        .map(|(&(a, b), &weight)| {
+            if place[a] < place[b] {
+                (a, b, weight)
+            } else {
+                (b, a, weight)
+            }
+        })
         .collect();
     edges.sort_by_key(|(a, b, _)| (place[*a], place[*b]));
     edges
@@ -171,8 +192,9 @@ fn tighten(columns: &mut [usize], edges: &[(usize, usize, Weight)]) {
                     .flat_map(|u| near[*u].iter().map(move |edge| (*u, edge)))
                     .filter(|(_, (w, ..))| !group.contains(w))
             };
-            let gain: Weight =
-                crossing().map(|(_, (_, weight, forward))| if *forward { *weight } else { -weight }).sum();
+            let gain: Weight = crossing()
+                .map(|(_, (_, weight, forward))| if *forward { *weight } else { -weight })
+                .sum();
             let slack = crossing()
                 .filter(|(_, (_, _, forward))| *forward)
                 .map(|(u, (w, ..))| columns[*w] - columns[u] - 1)

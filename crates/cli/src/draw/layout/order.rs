@@ -13,7 +13,11 @@ pub(super) fn order(sheet: &mut Sheet, fixed: &[bool]) {
         let last = sheet.columns.len() - 1;
         for step in 0..=last {
             // To the right, by what stands on the left; then back.
-            let (column, side) = if round % 2 == 0 { (step, 0) } else { (last - step, 1) };
+            let (column, side) = if round % 2 == 0 {
+                (step, 0)
+            } else {
+                (last - step, 1)
+            };
             sort_column(sheet, &mut places, column, side);
             sort_ports(sheet, &places, column, fixed);
         }
@@ -35,7 +39,10 @@ pub(super) fn order(sheet: &mut Sheet, fixed: &[bool]) {
 fn places(sheet: &Sheet) -> Vec<usize> {
     let mut places = vec![0; sheet.items.len()];
     for column in &sheet.columns {
-        column.iter().enumerate().for_each(|(place, item)| places[*item] = place);
+        column
+            .iter()
+            .enumerate()
+            .for_each(|(place, item)| places[*item] = place);
     }
     places
 }
@@ -51,8 +58,17 @@ fn height(sheet: &Sheet, places: &[usize], stop: &Stop, side: usize) -> f64 {
 
 /// The buses beside a column, on its left (0) or right (1), with the side of the bus that the column is on.
 fn beside(sheet: &Sheet, column: usize, side: usize) -> (&[Bus], usize) {
-    let channel = if side == 0 { column.checked_sub(1) } else { Some(column) };
-    (channel.and_then(|channel| sheet.channels.get(channel)).map_or(&[], Vec::as_slice), 1 - side)
+    let channel = if side == 0 {
+        column.checked_sub(1)
+    } else {
+        Some(column)
+    };
+    (
+        channel
+            .and_then(|channel| sheet.channels.get(channel))
+            .map_or(&[], Vec::as_slice),
+        1 - side,
+    )
 }
 
 fn sort_column(sheet: &mut Sheet, places: &mut [usize], column: usize, side: usize) {
@@ -60,7 +76,10 @@ fn sort_column(sheet: &mut Sheet, places: &mut [usize], column: usize, side: usi
     let (buses, own) = beside(sheet, column, side);
     for bus in buses {
         let others = &bus.stops[1 - own];
-        let sum: f64 = others.iter().map(|other| height(sheet, places, other, 1 - own)).sum();
+        let sum: f64 = others
+            .iter()
+            .map(|other| height(sheet, places, other, 1 - own))
+            .sum();
         for stop in &bus.stops[own] {
             let (total, count) = &mut sums[places[stop.item]];
             *total += sum;
@@ -83,7 +102,10 @@ fn sort_column(sheet: &mut Sheet, places: &mut [usize], column: usize, side: usi
             sheet.columns[column][place] = item;
         }
     }
-    sheet.columns[column].iter().enumerate().for_each(|(place, item)| places[*item] = place);
+    sheet.columns[column]
+        .iter()
+        .enumerate()
+        .for_each(|(place, item)| places[*item] = place);
 }
 
 /// Ports stand as their peers do; those without a peer come last.
@@ -93,36 +115,53 @@ fn sort_ports(sheet: &mut Sheet, places: &[usize], column: usize, fixed: &[bool]
         let (buses, own) = beside(sheet, column, side);
         for bus in buses {
             for (i, stop) in bus.stops[own].iter().enumerate() {
-                let Item::Box(part) = sheet.items[stop.item] else { continue };
+                let Item::Box(part) = sheet.items[stop.item] else {
+                    continue;
+                };
                 if fixed[part] {
                     continue;
                 }
                 let others = &bus.stops[1 - own];
                 let mean = if others.is_empty() {
                     // A peer in the same column: above or below.
-                    let peer =
-                        bus.stops[own].iter().enumerate().find(|(j, _)| *j != i).map(|(_, peer)| peer.item);
+                    let peer = bus.stops[own]
+                        .iter()
+                        .enumerate()
+                        .find(|(j, _)| *j != i)
+                        .map(|(_, peer)| peer.item);
                     let above = peer.is_some_and(|peer| places[peer] < places[stop.item]);
                     if above { -1.0 } else { 1e9 }
                 } else {
-                    others.iter().map(|other| height(sheet, places, other, 1 - own)).sum::<f64>()
+                    others
+                        .iter()
+                        .map(|other| height(sheet, places, other, 1 - own))
+                        .sum::<f64>()
                         / others.len() as f64
                 };
                 means.push((stop.item, stop.port, mean));
             }
         }
-        means.sort_by(|a, b| (a.0, a.2).partial_cmp(&(b.0, b.2)).unwrap_or(std::cmp::Ordering::Equal));
+        means.sort_by(|a, b| {
+            (a.0, a.2)
+                .partial_cmp(&(b.0, b.2))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
         for of_item in means.chunk_by(|a, b| a.0 == b.0) {
             let face = &mut sheet.faces[of_item[0].0][side];
             let mut sorted: Vec<usize> = of_item.iter().map(|(_, port, _)| *port).collect();
-            sorted.extend(face.iter().filter(|port| !of_item.iter().any(|(_, p, _)| p == *port)));
+            sorted.extend(
+                face.iter()
+                    .filter(|port| !of_item.iter().any(|(_, p, _)| p == *port)),
+            );
             *face = sorted;
         }
     }
 }
 
 fn crossings(sheet: &Sheet, places: &[usize]) -> usize {
-    (0..sheet.channels.len()).map(|channel| crossings_in(sheet, places, channel)).sum()
+    (0..sheet.channels.len())
+        .map(|channel| crossings_in(sheet, places, channel))
+        .sum()
 }
 
 /// Pairs of lines that change sides within a channel.
@@ -131,7 +170,11 @@ fn crossings_in(sheet: &Sheet, places: &[usize], channel: usize) -> usize {
     for bus in &sheet.channels[channel] {
         for left in &bus.stops[0] {
             let from = height(sheet, places, left, 0);
-            lines.extend(bus.stops[1].iter().map(|right| (from, height(sheet, places, right, 1))));
+            lines.extend(
+                bus.stops[1]
+                    .iter()
+                    .map(|right| (from, height(sheet, places, right, 1))),
+            );
         }
     }
     lines.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
@@ -204,9 +247,11 @@ mod tests {
 
     #[test]
     fn inversions_are_pairs_in_the_wrong_order() {
-        for (values, count) in
-            [(vec![1.0, 2.0, 3.0], 0), (vec![3.0, 2.0, 1.0], 3), (vec![2.0, 2.0, 1.0, 3.0], 2)]
-        {
+        for (values, count) in [
+            (vec![1.0, 2.0, 3.0], 0),
+            (vec![3.0, 2.0, 1.0], 3),
+            (vec![2.0, 2.0, 1.0, 3.0], 2),
+        ] {
             assert_eq!(inversions(&mut values.clone()), count);
         }
     }

@@ -23,7 +23,9 @@ pub(super) fn place(sheet: &Sheet, heights: &Heights<'_>) -> Vec<i32> {
     let mut tops = vec![0; sheet.items.len()];
     for column in &sheet.columns {
         let offsets = offsets(sheet, column, heights);
-        let height = column.last().map_or(0, |last| offsets[column.len() - 1] + (heights.item)(*last));
+        let height = column
+            .last()
+            .map_or(0, |last| offsets[column.len() - 1] + (heights.item)(*last));
         column
             .iter()
             .zip(&offsets)
@@ -45,7 +47,13 @@ pub(super) fn place(sheet: &Sheet, heights: &Heights<'_>) -> Vec<i32> {
             settle(sheet, heights, &wishes, column, sides, &mut tops);
         }
     }
-    let top = sheet.columns.iter().flatten().map(|item| tops[*item]).min().unwrap_or(0);
+    let top = sheet
+        .columns
+        .iter()
+        .flatten()
+        .map(|item| tops[*item])
+        .min()
+        .unwrap_or(0);
     tops.iter_mut().for_each(|y| *y -= top);
     tops
 }
@@ -63,15 +71,25 @@ struct Wishes(Vec<[Vec<Wish>; 2]>);
 
 impl Wishes {
     fn new(sheet: &Sheet) -> Self {
-        let mut wishes: Vec<[Vec<Wish>; 2]> = sheet.items.iter().map(|_| [Vec::new(), Vec::new()]).collect();
+        let mut wishes: Vec<[Vec<Wish>; 2]> = sheet
+            .items
+            .iter()
+            .map(|_| [Vec::new(), Vec::new()])
+            .collect();
         let lane = |item: usize| matches!(sheet.items[item], Item::Lane(_));
         for bus in sheet.channels.iter().flatten() {
             let lines = (bus.stops[0].len() * bus.stops[1].len()).max(1) as i32;
             for left in &bus.stops[0] {
                 for right in &bus.stops[1] {
-                    let stiff = [2, 5, 24][usize::from(lane(left.item)) + usize::from(lane(right.item))];
+                    let stiff =
+                        [2, 5, 24][usize::from(lane(left.item)) + usize::from(lane(right.item))];
                     let weight = (stiff * 8 / lines).max(1);
-                    let wish = |own_port, other, other_port| Wish { own_port, other, other_port, weight };
+                    let wish = |own_port, other, other_port| Wish {
+                        own_port,
+                        other,
+                        other_port,
+                        weight,
+                    };
                     wishes[left.item][1].push(wish(left.port, right.item, right.port));
                     wishes[right.item][0].push(wish(right.port, left.item, left.port));
                 }
@@ -81,8 +99,12 @@ impl Wishes {
                 if bus.stops[1 - own].is_empty() {
                     for (a, b) in bus.stops[own].iter().zip(bus.stops[own].iter().skip(1)) {
                         for (a, b) in [(a, b), (b, a)] {
-                            let wish =
-                                Wish { own_port: a.port, other: b.item, other_port: b.port, weight: 1 };
+                            let wish = Wish {
+                                own_port: a.port,
+                                other: b.item,
+                                other_port: b.port,
+                                weight: 1,
+                            };
                             wishes[a.item][1 - own].push(wish);
                         }
                     }
@@ -133,12 +155,19 @@ fn settle(
         let mut points: Vec<(i32, i32)> = Vec::new();
         for wish in sides.iter().flat_map(|side| &wishes.0[*item][*side]) {
             let level = tops[wish.other] + (heights.port)(wish.other, wish.other_port);
-            points.push((level - (heights.port)(*item, wish.own_port) - offset, wish.weight));
+            points.push((
+                level - (heights.port)(*item, wish.own_port) - offset,
+                wish.weight,
+            ));
         }
         if points.is_empty() {
             points.push((tops[*item] - offset, 1));
         }
-        let mut block = Block { members: 1, value: median(&mut points), points };
+        let mut block = Block {
+            members: 1,
+            value: median(&mut points),
+            points,
+        };
         while let Some(mut above) = blocks.pop_if(|above| above.value > block.value) {
             above.points.append(&mut block.points);
             above.members += block.members;

@@ -29,16 +29,27 @@ const MOST_IMPROVED: usize = 300;
 
 /// The trunks of all buses that need any, and the number of tracks. Of two trunks of one bus, the left one comes first.
 pub(super) fn trunks(buses: &[Ends]) -> (Vec<Trunk>, usize) {
-    let trunk = |(bus, ends): (usize, &Ends)| Trunk { bus, track: 0, ends: ends.clone(), joint: None };
-    let mut trunks: Vec<Trunk> =
-        buses.iter().enumerate().filter(|(_, ends)| range(ends).is_some()).map(trunk).collect();
+    let trunk = |(bus, ends): (usize, &Ends)| Trunk {
+        bus,
+        track: 0,
+        ends: ends.clone(),
+        joint: None,
+    };
+    let mut trunks: Vec<Trunk> = buses
+        .iter()
+        .enumerate()
+        .filter(|(_, ends)| range(ends).is_some())
+        .map(trunk)
+        .collect();
     let mut order = legal_order(&mut trunks);
     if trunks.len() <= MOST_IMPROVED {
         improve(&mut order, &trunks);
     }
     let mut count = 0;
     for (place, &i) in order.iter().enumerate() {
-        let before = order[..place].iter().filter(|j| !may_share(&trunks[i], &trunks[**j]));
+        let before = order[..place]
+            .iter()
+            .filter(|j| !may_share(&trunks[i], &trunks[**j]));
         trunks[i].track = before.map(|j| trunks[*j].track + 1).max().unwrap_or(0);
         count = count.max(trunks[i].track + 1);
     }
@@ -98,8 +109,11 @@ fn legal_order(trunks: &mut Vec<Trunk>) -> Vec<usize> {
     });
     let mut order = Vec::new();
     while !left.is_empty() {
-        let free =
-            left.iter().position(|i| !left.iter().any(|j| j != i && trunks[*j].must_precede(&trunks[*i])));
+        let free = left.iter().position(|i| {
+            !left
+                .iter()
+                .any(|j| j != i && trunks[*j].must_precede(&trunks[*i]))
+        });
         if let Some(at) = free {
             order.push(left.remove(at));
             continue;
@@ -115,11 +129,18 @@ fn legal_order(trunks: &mut Vec<Trunk>) -> Vec<usize> {
         joints.insert(joint);
         let right = std::mem::take(&mut trunks[i].ends[1]);
         trunks[i].joint = Some(joint);
-        trunks.push(Trunk { bus: trunks[i].bus, track: 0, ends: [Vec::new(), right], joint: Some(joint) });
+        trunks.push(Trunk {
+            bus: trunks[i].bus,
+            track: 0,
+            ends: [Vec::new(), right],
+            joint: Some(joint),
+        });
         left.push(trunks.len() - 1);
     }
     // The second half of a trunk has no demands but that of its own first half.
-    for second in (0..trunks.len()).filter(|i| trunks[*i].joint.is_some() && trunks[*i].ends[0].is_empty()) {
+    for second in
+        (0..trunks.len()).filter(|i| trunks[*i].joint.is_some() && trunks[*i].ends[0].is_empty())
+    {
         order.retain(|i| *i != second);
         order.push(second);
     }
@@ -135,7 +156,11 @@ fn improve(order: &mut Vec<usize>, trunks: &[Trunk]) {
         for j in (0..n).filter(|j| *j != i) {
             let first_half = trunks[j].bus == trunks[i].bus && trunks[j].ends[1].is_empty();
             let illegal = trunks[j].must_precede(&trunks[i]) || first_half;
-            costs[i * n + j] = if illegal { NEVER } else { trunks[i].crossings_left_of(&trunks[j]) };
+            costs[i * n + j] = if illegal {
+                NEVER
+            } else {
+                trunks[i].crossings_left_of(&trunks[j])
+            };
         }
     }
     for _ in 0..30 {
@@ -174,9 +199,18 @@ mod tests {
     use super::*;
 
     fn tracks(buses: &[(&[i32], &[i32])]) -> (Vec<(usize, usize)>, usize) {
-        let buses: Vec<Ends> = buses.iter().map(|(left, right)| [left.to_vec(), right.to_vec()]).collect();
+        let buses: Vec<Ends> = buses
+            .iter()
+            .map(|(left, right)| [left.to_vec(), right.to_vec()])
+            .collect();
         let (trunks, count) = trunks(&buses);
-        (trunks.iter().map(|trunk| (trunk.bus, trunk.track)).collect(), count)
+        (
+            trunks
+                .iter()
+                .map(|trunk| (trunk.bus, trunk.track))
+                .collect(),
+            count,
+        )
     }
 
     #[test]
@@ -187,12 +221,18 @@ mod tests {
     #[test]
     fn lines_that_go_down_together_do_not_cross() {
         // The lower one must turn first.
-        assert_eq!(tracks(&[(&[0], &[100]), (&[20], &[120])]).0, [(0, 1), (1, 0)]);
+        assert_eq!(
+            tracks(&[(&[0], &[100]), (&[20], &[120])]).0,
+            [(0, 1), (1, 0)]
+        );
     }
 
     #[test]
     fn a_line_that_ends_where_another_begins_turns_after_it() {
-        assert_eq!(tracks(&[(&[0], &[50]), (&[50], &[100])]).0, [(0, 1), (1, 0)]);
+        assert_eq!(
+            tracks(&[(&[0], &[50]), (&[50], &[100])]).0,
+            [(0, 1), (1, 0)]
+        );
     }
 
     #[test]

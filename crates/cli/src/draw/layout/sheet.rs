@@ -47,7 +47,12 @@ pub(super) fn sides(graph: &Graph, columns: &[usize], outer: &[Side]) -> Vec<Vec
     let mut sides: Vec<Vec<Side>> = graph
         .boxes
         .iter()
-        .map(|part| part.ports.iter().map(|port| unconnected(port.operator.receives())).collect())
+        .map(|part| {
+            part.ports
+                .iter()
+                .map(|port| unconnected(port.operator.receives()))
+                .collect()
+        })
         .collect();
     let place = |pin: Pin| match pin {
         Pin::Box { part, .. } => columns[part] as isize,
@@ -56,8 +61,9 @@ pub(super) fn sides(graph: &Graph, columns: &[usize], outer: &[Side]) -> Vec<Vec
     };
     for Net { from, to, .. } in &graph.nets {
         let own = place(*from);
-        let count =
-            |side: fn(&isize, &isize) -> bool| to.iter().filter(|r| side(&place(r.pin), &own)).count();
+        let count = |side: fn(&isize, &isize) -> bool| {
+            to.iter().filter(|r| side(&place(r.pin), &own)).count()
+        };
         let towards = match *from {
             Pin::Outer(port) => outer[port].across(),
             Pin::Box { .. } if count(isize::lt) > count(isize::gt) => Side::Left,
@@ -67,7 +73,9 @@ pub(super) fn sides(graph: &Graph, columns: &[usize], outer: &[Side]) -> Vec<Vec
             sides[part][port] = towards;
         }
         for receiver in to {
-            let Pin::Box { part, port } = receiver.pin else { continue };
+            let Pin::Box { part, port } = receiver.pin else {
+                continue;
+            };
             sides[part][port] = match place(receiver.pin).cmp(&own) {
                 std::cmp::Ordering::Less => Side::Right,
                 std::cmp::Ordering::Equal => towards,
@@ -79,7 +87,12 @@ pub(super) fn sides(graph: &Graph, columns: &[usize], outer: &[Side]) -> Vec<Vec
 }
 
 /// Lays the nets out in channels. `columns` and `sides` are those of the boxes.
-pub(super) fn sheet(graph: &Graph, columns: &[usize], sides: &[Vec<Side>], outer: &[Side]) -> Sheet {
+pub(super) fn sheet(
+    graph: &Graph,
+    columns: &[usize],
+    sides: &[Vec<Side>],
+    outer: &[Side],
+) -> Sheet {
     let inner = columns.iter().map(|column| column + 1).max().unwrap_or(0);
     let mut sheet = Sheet {
         items: Vec::new(),
@@ -88,8 +101,16 @@ pub(super) fn sheet(graph: &Graph, columns: &[usize], sides: &[Vec<Side>], outer
         channels: (0..=inner).map(|_| Vec::new()).collect(),
     };
     for (part, column) in columns.iter().enumerate() {
-        let face = |side| (0..sides[part].len()).filter(|port| sides[part][*port] == side).collect();
-        sheet.add(Item::Box(part), column + 1, [face(Side::Left), face(Side::Right)]);
+        let face = |side| {
+            (0..sides[part].len())
+                .filter(|port| sides[part][*port] == side)
+                .collect()
+        };
+        sheet.add(
+            Item::Box(part),
+            column + 1,
+            [face(Side::Left), face(Side::Right)],
+        );
     }
     for (port, side) in outer.iter().enumerate() {
         // A port on the frame's left faces right, into the model.
@@ -105,22 +126,50 @@ pub(super) fn sheet(graph: &Graph, columns: &[usize], sides: &[Vec<Side>], outer
                 (part, port, columns[part], Side::Right)
             }
             Pin::Box { part, port } => (part, port, columns[part] + 1, Side::Left),
-            Pin::Outer(port) if outer[port] == Side::Left => (columns.len() + port, 0, 0, Side::Left),
+            Pin::Outer(port) if outer[port] == Side::Left => {
+                (columns.len() + port, 0, 0, Side::Left)
+            }
             Pin::Outer(port) => (columns.len() + port, 0, inner, Side::Right),
         };
-        let receivers = net.to.iter().enumerate().map(|(i, receiver)| (receiver.pin, Some(i)));
-        let stops: Vec<_> =
-            std::iter::once((net.from, None)).chain(receivers).map(|(pin, r)| (at(pin), r)).collect();
-        let first = stops.iter().map(|((_, _, channel, _), _)| *channel).min().unwrap_or(0);
-        let last = stops.iter().map(|((_, _, channel, _), _)| *channel).max().unwrap_or(0);
+        let receivers = net
+            .to
+            .iter()
+            .enumerate()
+            .map(|(i, receiver)| (receiver.pin, Some(i)));
+        let stops: Vec<_> = std::iter::once((net.from, None))
+            .chain(receivers)
+            .map(|(pin, r)| (at(pin), r))
+            .collect();
+        let first = stops
+            .iter()
+            .map(|((_, _, channel, _), _)| *channel)
+            .min()
+            .unwrap_or(0);
+        let last = stops
+            .iter()
+            .map(|((_, _, channel, _), _)| *channel)
+            .max()
+            .unwrap_or(0);
         let mut lane = None;
         for channel in first..=last {
-            let mut bus = Bus { net: number, stops: [Vec::new(), Vec::new()] };
-            let through = |item| Stop { item, port: 0, receiver: None };
+            let mut bus = Bus {
+                net: number,
+                stops: [Vec::new(), Vec::new()],
+            };
+            let through = |item| Stop {
+                item,
+                port: 0,
+                receiver: None,
+            };
             bus.stops[0].extend(lane.take().map(through));
-            for ((item, port, _, side), receiver) in stops.iter().filter(|((_, _, at, _), _)| *at == channel)
+            for ((item, port, _, side), receiver) in
+                stops.iter().filter(|((_, _, at, _), _)| *at == channel)
             {
-                bus.stops[*side as usize].push(Stop { item: *item, port: *port, receiver: *receiver });
+                bus.stops[*side as usize].push(Stop {
+                    item: *item,
+                    port: *port,
+                    receiver: *receiver,
+                });
             }
             if channel < last {
                 let item = sheet.add(Item::Lane(number), channel + 1, [Vec::new(), Vec::new()]);

@@ -10,19 +10,34 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 33) % sides as u64) as usize
     }
 }
 
 fn port(name: String, operator: Operator) -> Port {
-    Port { name, operator, connected: true }
+    Port {
+        name,
+        operator,
+        connected: true,
+    }
 }
 
 fn part(name: &str, inner: Option<Graph>) -> Part {
     let [implementation, multiplicity, description] = ["program", "", ""].map(str::to_owned);
     let (name, path) = (name.to_owned(), name.to_owned());
-    Part { name, path, implementation, multiplicity, description, ports: Vec::new(), inner }
+    Part {
+        name,
+        path,
+        implementation,
+        multiplicity,
+        description,
+        ports: Vec::new(),
+        inner,
+    }
 }
 
 /// Boxes and nets at random; some boxes are models, some ports are the model's own.
@@ -32,7 +47,11 @@ fn random(dice: &mut Dice, boxes: usize, nets: usize, depth: usize) -> Graph {
         let inner = (depth > 0 && dice.roll(5) == 0).then(|| random(dice, 3, 4, depth - 1));
         let mut made = part(&format!("box{number}"), inner);
         if let Some(inner) = &made.inner {
-            made.ports = inner.outer.iter().map(|p| port(p.name.clone(), p.operator)).collect();
+            made.ports = inner
+                .outer
+                .iter()
+                .map(|p| port(p.name.clone(), p.operator))
+                .collect();
         }
         if dice.roll(4) == 0 {
             made.multiplicity = "[10]".into();
@@ -41,12 +60,19 @@ fn random(dice: &mut Dice, boxes: usize, nets: usize, depth: usize) -> Graph {
     }
     for net in 0..nets {
         let (sends, each_step) = [(Operator::OI, true), (Operator::OF, false)][dice.roll(2)];
-        let pin = |graph: &mut Graph, dice: &mut Dice, operator: Operator, name: String, outer: Operator| {
+        let pin = |graph: &mut Graph,
+                   dice: &mut Dice,
+                   operator: Operator,
+                   name: String,
+                   outer: Operator| {
             let number = dice.roll(boxes + boxes / 4);
             match graph.boxes.get_mut(number) {
                 Some(made) if made.inner.is_none() => {
                     made.ports.push(port(name, operator));
-                    Pin::Box { part: number, port: made.ports.len() - 1 }
+                    Pin::Box {
+                        part: number,
+                        port: made.ports.len() - 1,
+                    }
                 }
                 _ => {
                     graph.outer.push(port(name, outer));
@@ -54,16 +80,34 @@ fn random(dice: &mut Dice, boxes: usize, nets: usize, depth: usize) -> Graph {
                 }
             }
         };
-        let from = pin(&mut graph, dice, sends, format!("out{net}"), Operator::FInit);
+        let from = pin(
+            &mut graph,
+            dice,
+            sends,
+            format!("out{net}"),
+            Operator::FInit,
+        );
         let to = (0..1 + dice.roll(3) / 2 * 2)
             .map(|i| {
                 let receives = [Operator::S, Operator::FInit][dice.roll(2)];
-                let pin = pin(&mut graph, dice, receives, format!("in{net}_{i}"), Operator::OF);
-                let filters = (0..dice.roll(3)).map(|f| ["last", "scale(2.0, 0.5)"][f].to_owned()).collect();
+                let pin = pin(
+                    &mut graph,
+                    dice,
+                    receives,
+                    format!("in{net}_{i}"),
+                    Operator::OF,
+                );
+                let filters = (0..dice.roll(3))
+                    .map(|f| ["last", "scale(2.0, 0.5)"][f].to_owned())
+                    .collect();
                 Receiver { pin, filters }
             })
             .collect();
-        graph.nets.push(Net { from, to, each_step });
+        graph.nets.push(Net {
+            from,
+            to,
+            each_step,
+        });
     }
     graph
 }
@@ -89,9 +133,21 @@ impl Segment {
 fn segments(layout: &Layout) -> Vec<Segment> {
     let of_wire = |(net, wire): (usize, &Wire)| {
         let pairs = wire.lines.iter().flat_map(|line| line.windows(2));
-        pairs.map(move |pair| Segment { net, from: pair[0], to: pair[1] }).collect::<Vec<_>>()
+        pairs
+            .map(move |pair| Segment {
+                net,
+                from: pair[0],
+                to: pair[1],
+            })
+            .collect::<Vec<_>>()
     };
-    layout.wires.iter().enumerate().flat_map(of_wire).filter(|s| s.from != s.to).collect()
+    layout
+        .wires
+        .iter()
+        .enumerate()
+        .flat_map(of_wire)
+        .filter(|s| s.from != s.to)
+        .collect()
 }
 
 fn position(layout: &Layout, pin: Pin) -> (i32, i32) {
@@ -99,7 +155,14 @@ fn position(layout: &Layout, pin: Pin) -> (i32, i32) {
         Pin::Box { part, port } => {
             let placed = &layout.boxes[part];
             let (side, below) = placed.ports[port];
-            (if side == Side::Left { placed.x } else { placed.x + placed.width }, placed.y + below)
+            (
+                if side == Side::Left {
+                    placed.x
+                } else {
+                    placed.x + placed.width
+                },
+                placed.y + below,
+            )
         }
         Pin::Outer(port) => {
             let (side, y) = layout.outer[port];
@@ -110,10 +173,16 @@ fn position(layout: &Layout, pin: Pin) -> (i32, i32) {
 
 /// Where the line of a pin ends: for the model's own ports, after their name.
 fn arrives(segments: &[Segment], net: usize, pin: Pin, (x, y): (i32, i32)) -> Option<(i32, i32)> {
-    let ends = segments.iter().filter(|s| s.net == net).flat_map(|s| [s.from, s.to]);
+    let ends = segments
+        .iter()
+        .filter(|s| s.net == net)
+        .flat_map(|s| [s.from, s.to]);
     match pin {
         Pin::Box { .. } => ends.into_iter().find(|end| *end == (x, y)),
-        Pin::Outer(_) => ends.into_iter().filter(|end| end.1 == y).min_by_key(|end| (end.0 - x).abs()),
+        Pin::Outer(_) => ends
+            .into_iter()
+            .filter(|end| end.1 == y)
+            .min_by_key(|end| (end.0 - x).abs()),
     }
 }
 
@@ -122,7 +191,11 @@ fn overlap(a: (i32, i32, i32, i32), b: (i32, i32, i32, i32)) -> bool {
 }
 
 fn check(graph: &Graph, layout: &Layout) {
-    let boxes: Vec<_> = layout.boxes.iter().map(|b| (b.x, b.y, b.width, b.height)).collect();
+    let boxes: Vec<_> = layout
+        .boxes
+        .iter()
+        .map(|b| (b.x, b.y, b.width, b.height))
+        .collect();
     for (i, a) in boxes.iter().enumerate() {
         assert!(
             a.0 >= 0 && a.1 >= 0 && a.0 + a.2 <= layout.width && a.1 + a.3 <= layout.height,
@@ -134,7 +207,10 @@ fn check(graph: &Graph, layout: &Layout) {
     }
     let segments = segments(layout);
     for (i, a) in segments.iter().enumerate() {
-        assert!(a.horizontal() || a.from.0 == a.to.0, "a slanted line: {a:?}");
+        assert!(
+            a.horizontal() || a.from.0 == a.to.0,
+            "a slanted line: {a:?}"
+        );
         let area = |s: &Segment| {
             let (x, y) = (s.from.0.min(s.to.0), s.from.1.min(s.to.1));
             (x, y, (s.from.0 - s.to.0).abs(), (s.from.1 - s.to.1).abs())
@@ -143,15 +219,28 @@ fn check(graph: &Graph, layout: &Layout) {
         for b in &boxes {
             let inside = (b.0 + 1, b.1 + 1, b.2 - 2, b.3 - 2);
             let thick = (line.0, line.1, line.2.max(1), line.3.max(1));
-            assert!(!overlap(thick, inside), "a line {a:?} runs through a box {b:?}");
+            assert!(
+                !overlap(thick, inside),
+                "a line {a:?} runs through a box {b:?}"
+            );
         }
-        for b in segments[..i].iter().filter(|b| b.net != a.net && b.horizontal() == a.horizontal()) {
+        for b in segments[..i]
+            .iter()
+            .filter(|b| b.net != a.net && b.horizontal() == a.horizontal())
+        {
             let other = area(b);
             let on_each_other = match a.horizontal() {
-                true => line.1 == other.1 && line.0 < other.0 + other.2 && other.0 < line.0 + line.2,
-                false => line.0 == other.0 && line.1 <= other.1 + other.3 && other.1 <= line.1 + line.3,
+                true => {
+                    line.1 == other.1 && line.0 < other.0 + other.2 && other.0 < line.0 + line.2
+                }
+                false => {
+                    line.0 == other.0 && line.1 <= other.1 + other.3 && other.1 <= line.1 + line.3
+                }
             };
-            assert!(!on_each_other, "lines of two nets on each other: {a:?} and {b:?}");
+            assert!(
+                !on_each_other,
+                "lines of two nets on each other: {a:?} and {b:?}"
+            );
         }
     }
     let tags: Vec<_> = layout
@@ -161,19 +250,35 @@ fn check(graph: &Graph, layout: &Layout) {
         .map(|(x, y, width, _)| (*x, y - TAG / 2, *width, TAG))
         .collect();
     for (i, tag) in tags.iter().enumerate() {
-        assert!(tags[..i].iter().all(|other| !overlap(*tag, *other)), "two tags on each other");
-        assert!(boxes.iter().all(|b| !overlap(*tag, *b)), "a tag on a box: {tag:?}");
+        assert!(
+            tags[..i].iter().all(|other| !overlap(*tag, *other)),
+            "two tags on each other"
+        );
+        assert!(
+            boxes.iter().all(|b| !overlap(*tag, *b)),
+            "a tag on a box: {tag:?}"
+        );
         let crossed = segments.iter().find(|s| {
-            !s.horizontal() && overlap(*tag, (s.from.0, s.from.1.min(s.to.1), 1, (s.from.1 - s.to.1).abs()))
+            !s.horizontal()
+                && overlap(
+                    *tag,
+                    (s.from.0, s.from.1.min(s.to.1), 1, (s.from.1 - s.to.1).abs()),
+                )
         });
-        assert!(crossed.is_none(), "a line through a tag: {tag:?} and {crossed:?}");
+        assert!(
+            crossed.is_none(),
+            "a line through a tag: {tag:?} and {crossed:?}"
+        );
     }
     for (number, net) in graph.nets.iter().enumerate() {
         check_reached(&segments, number, net, layout);
     }
     for (part, placed) in graph.boxes.iter().zip(&layout.boxes) {
         if let (Some(graph), Some(layout)) = (&part.inner, &placed.inner) {
-            assert_eq!((placed.width, placed.height), (layout.width, layout.height + HEADER));
+            assert_eq!(
+                (placed.width, placed.height),
+                (layout.width, layout.height + HEADER)
+            );
             check(graph, layout);
         }
     }
@@ -182,8 +287,8 @@ fn check(graph: &Graph, layout: &Layout) {
 /// From the sender, along touching lines, every receiver is reached.
 fn check_reached(segments: &[Segment], number: usize, net: &Net, layout: &Layout) {
     let own: Vec<&Segment> = segments.iter().filter(|s| s.net == number).collect();
-    let start =
-        arrives(segments, number, net.from, position(layout, net.from)).expect("a line begins at the sender");
+    let start = arrives(segments, number, net.from, position(layout, net.from))
+        .expect("a line begins at the sender");
     let mut reached = vec![false; own.len()];
     let mut todo: Vec<usize> = (0..own.len()).filter(|i| own[*i].holds(start)).collect();
     while let Some(i) = todo.pop() {
@@ -197,8 +302,13 @@ fn check_reached(segments: &[Segment], number: usize, net: &Net, layout: &Layout
         todo.extend((0..own.len()).filter(|j| !reached[*j]).filter(touch));
     }
     for receiver in &net.to {
-        let end = arrives(segments, number, receiver.pin, position(layout, receiver.pin))
-            .expect("a line ends at the receiver");
+        let end = arrives(
+            segments,
+            number,
+            receiver.pin,
+            position(layout, receiver.pin),
+        )
+        .expect("a line ends at the receiver");
         assert!(
             (0..own.len()).any(|i| reached[i] && own[i].holds(end)),
             "net {number} does not reach {:?}",
@@ -231,7 +341,10 @@ fn forty_boxes_with_many_lines_stay_apart() {
 #[test]
 fn the_same_graph_gives_the_same_picture() {
     let graph = random(&mut Dice(3), 12, 20, 1);
-    assert_eq!(format!("{:?}", lay_out(&graph)), format!("{:?}", lay_out(&graph)));
+    assert_eq!(
+        format!("{:?}", lay_out(&graph)),
+        format!("{:?}", lay_out(&graph))
+    );
 }
 
 /// Two peers that exchange messages, in a ring of so many.
@@ -239,13 +352,29 @@ fn ring(n: usize) -> Graph {
     let mut graph = Graph::default();
     for number in 0..n {
         let mut made = part(&format!("box{number}"), None);
-        made.ports = vec![port("out".into(), Operator::OI), port("in".into(), Operator::S)];
+        made.ports = vec![
+            port("out".into(), Operator::OI),
+            port("in".into(), Operator::S),
+        ];
         graph.boxes.push(made);
     }
     for number in 0..n {
-        let to = Pin::Box { part: (number + 1) % n, port: 1 };
-        let to = vec![Receiver { pin: to, filters: Vec::new() }];
-        graph.nets.push(Net { from: Pin::Box { part: number, port: 0 }, to, each_step: true });
+        let to = Pin::Box {
+            part: (number + 1) % n,
+            port: 1,
+        };
+        let to = vec![Receiver {
+            pin: to,
+            filters: Vec::new(),
+        }];
+        graph.nets.push(Net {
+            from: Pin::Box {
+                part: number,
+                port: 0,
+            },
+            to,
+            each_step: true,
+        });
     }
     graph
 }
@@ -263,17 +392,45 @@ fn a_ring_is_folded_into_two_rows() {
 
 #[test]
 fn the_caller_stands_left_of_the_called_and_lines_are_level() {
-    let mut graph = Graph { boxes: vec![part("macro", None), part("micro", None)], ..Graph::default() };
-    graph.boxes[0].ports = vec![port("out".into(), Operator::OI), port("in".into(), Operator::S)];
-    graph.boxes[1].ports = vec![port("final".into(), Operator::OF), port("initial".into(), Operator::FInit)];
+    let mut graph = Graph {
+        boxes: vec![part("macro", None), part("micro", None)],
+        ..Graph::default()
+    };
+    graph.boxes[0].ports = vec![
+        port("out".into(), Operator::OI),
+        port("in".into(), Operator::S),
+    ];
+    graph.boxes[1].ports = vec![
+        port("final".into(), Operator::OF),
+        port("initial".into(), Operator::FInit),
+    ];
     let pin = |part, port| Pin::Box { part, port };
-    let net =
-        |from, to, each_step| Net { from, to: vec![Receiver { pin: to, filters: Vec::new() }], each_step };
-    graph.nets = vec![net(pin(1, 0), pin(0, 1), false), net(pin(0, 0), pin(1, 1), true)];
+    let net = |from, to, each_step| Net {
+        from,
+        to: vec![Receiver {
+            pin: to,
+            filters: Vec::new(),
+        }],
+        each_step,
+    };
+    graph.nets = vec![
+        net(pin(1, 0), pin(0, 1), false),
+        net(pin(0, 0), pin(1, 1), true),
+    ];
     let layout = lay_out(&graph);
     assert!(layout.boxes[0].x + layout.boxes[0].width < layout.boxes[1].x);
-    assert!(layout.boxes[0].ports.iter().all(|(side, _)| *side == Side::Right));
-    assert!(layout.boxes[1].ports.iter().all(|(side, _)| *side == Side::Left));
+    assert!(
+        layout.boxes[0]
+            .ports
+            .iter()
+            .all(|(side, _)| *side == Side::Right)
+    );
+    assert!(
+        layout.boxes[1]
+            .ports
+            .iter()
+            .all(|(side, _)| *side == Side::Left)
+    );
     assert!(segments(&layout).iter().all(Segment::horizontal));
     check(&graph, &layout);
 }

@@ -72,18 +72,37 @@ impl Pair {
         let (least, most) = (scales[0].min(scales[1]), scales[0].max(scales[1]));
         let mut seen = seen;
         for (seen, scale) in seen.iter_mut().zip(scales) {
-            seen.frame.scale_by(if least / most < SAME_SCALE { scale } else { least });
+            seen.frame.scale_by(if least / most < SAME_SCALE {
+                scale
+            } else {
+                least
+            });
         }
-        ends.iter().zip(&mut seen).for_each(|(end, seen)| seen.add_halos(end));
+        ends.iter()
+            .zip(&mut seen)
+            .for_each(|(end, seen)| seen.add_halos(end));
         let halos = seen.iter().any(|seen| !seen.halos.is_empty());
-        let height = seen.iter().map(|seen| seen.frame.height()).max().unwrap_or(0);
-        Some(Pair { height, ends: seen, halos })
+        let height = seen
+            .iter()
+            .map(|seen| seen.frame.height())
+            .max()
+            .unwrap_or(0);
+        Some(Pair {
+            height,
+            ends: seen,
+            halos,
+        })
     }
 
     /// What has to be said of the picture.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.ends.iter().flat_map(|seen| &seen.faces).any(|face| !face.pieces.is_empty()) {
+        if self
+            .ends
+            .iter()
+            .flat_map(|seen| &seen.faces)
+            .any(|face| !face.pieces.is_empty())
+        {
             notes.push("A piece has the colour of the rank that sends it. Numbers are those of the ranks of each side.".into());
         }
         if self.ends.iter().any(|seen| seen.cut) {
@@ -121,14 +140,26 @@ impl Seen {
             .into_iter()
             .map(|face| Face::of(coupling, number, face, MOST_CUTS))
             .collect::<Option<_>>()?;
-        let region = Some(end.side.region).filter(|region| *region != whole && !region.covers(&window));
-        Some(Seen { window, cut: window != whole, faces, frame, region, halos: Vec::new() })
+        let region =
+            Some(end.side.region).filter(|region| *region != whole && !region.covers(&window));
+        Some(Seen {
+            window,
+            cut: window != whole,
+            faces,
+            frame,
+            region,
+            halos: Vec::new(),
+        })
     }
 
     /// Of ranks with one box each.
     fn add_halos(&mut self, end: &End) {
         let dims = self.window.lower().len();
-        if self.cut || dims > 2 || end.halo.iter().all(|width| *width == (0, 0)) || end.ranks() > MOST_HALOS {
+        if self.cut
+            || dims > 2
+            || end.halo.iter().all(|width| *width == (0, 0))
+            || end.ranks() > MOST_HALOS
+        {
             return;
         }
         for rank in 0..end.ranks() {
@@ -138,12 +169,19 @@ impl Seen {
             };
             let [part] = boxes[..] else { continue };
             let shape = end.side.decomposition.shape();
-            let lower: Vec<u64> =
-                (0..dims).map(|dim| part.lower()[dim].saturating_sub(end.halo[dim].0)).collect();
-            let upper =
-                (0..dims).map(|dim| part.upper()[dim].saturating_add(end.halo[dim].1).min(shape[dim]));
-            self.halos
-                .extend(Region::new(&lower, &upper.collect::<Vec<_>>()).ok().map(|region| (rank, region)));
+            let lower: Vec<u64> = (0..dims)
+                .map(|dim| part.lower()[dim].saturating_sub(end.halo[dim].0))
+                .collect();
+            let upper = (0..dims).map(|dim| {
+                part.upper()[dim]
+                    .saturating_add(end.halo[dim].1)
+                    .min(shape[dim])
+            });
+            self.halos.extend(
+                Region::new(&lower, &upper.collect::<Vec<_>>())
+                    .ok()
+                    .map(|region| (rank, region)),
+            );
         }
     }
 
@@ -155,11 +193,16 @@ impl Seen {
         let mut ways: BTreeMap<Way, Vec<(Facing, Region)>> = BTreeMap::new();
         for face in &self.faces {
             for (way, regions) in &face.pieces {
-                ways.entry(*way).or_default().extend(regions.iter().map(|region| (face.facing, *region)));
+                ways.entry(*way)
+                    .or_default()
+                    .extend(regions.iter().map(|region| (face.facing, *region)));
             }
         }
         for ((from, to), regions) in ways {
-            let (one, other) = (from.to_string(), to.map_or_else(String::new, |to| to.to_string()));
+            let (one, other) = (
+                from.to_string(),
+                to.map_or_else(String::new, |to| to.to_string()),
+            );
             let title = match to {
                 Some(to) => format!("rank {from} to rank {to}"),
                 None => format!("rank {from}"),
@@ -171,15 +214,24 @@ impl Seen {
             svg.end();
         }
         for face in &self.faces {
-            face.tiles.iter().for_each(|(_, region)| place(face.facing, region).draw(svg, "part"));
+            face.tiles
+                .iter()
+                .for_each(|(_, region)| place(face.facing, region).draw(svg, "part"));
         }
         for face in &self.faces {
-            if let Some(region) = self.region.and_then(|region| region.intersection(&face.window)) {
+            if let Some(region) = self
+                .region
+                .and_then(|region| region.intersection(&face.window))
+            {
                 place(face.facing, &region).draw(svg, "region");
             }
         }
         for (rank, region) in &self.halos {
-            let class = if sends { format!("halo h{}", &colour(*rank)[1..]) } else { "halo".into() };
+            let class = if sends {
+                format!("halo h{}", &colour(*rank)[1..])
+            } else {
+                "halo".into()
+            };
             place(Facing::Front, region).draw(svg, &class);
         }
         self.label(svg, at);
@@ -227,7 +279,11 @@ impl Face {
             0 => (&coupling.from, &coupling.to),
             _ => (&coupling.to, &coupling.from),
         };
-        let own_tiles = if own.is_known() { tiles(own, &window, cuts)? } else { Vec::new() };
+        let own_tiles = if own.is_known() {
+            tiles(own, &window, cuts)?
+        } else {
+            Vec::new()
+        };
         let mut pieces: BTreeMap<Way, Vec<Region>> = BTreeMap::new();
         let mut many = 0;
         let coupled = window.intersection(&own.side.region);
@@ -238,7 +294,11 @@ impl Face {
                 let region = region.shift(&back)?;
                 for (own_rank, tile) in &own_tiles {
                     if let Some(piece) = region.intersection(tile) {
-                        let way = if number == 0 { (*own_rank, Some(rank)) } else { (rank, Some(*own_rank)) };
+                        let way = if number == 0 {
+                            (*own_rank, Some(rank))
+                        } else {
+                            (rank, Some(*own_rank))
+                        };
                         pieces.entry(way).or_default().push(piece);
                         many += 1;
                     }
@@ -249,17 +309,28 @@ impl Face {
             }
         } else if let Some(coupled) = coupled.filter(|_| number == 0) {
             for (rank, tile) in &own_tiles {
-                pieces.entry((*rank, None)).or_default().extend(tile.intersection(&coupled));
+                pieces
+                    .entry((*rank, None))
+                    .or_default()
+                    .extend(tile.intersection(&coupled));
             }
         }
-        Some(Face { facing, window, tiles: own_tiles, pieces })
+        Some(Face {
+            facing,
+            window,
+            tiles: own_tiles,
+            pieces,
+        })
     }
 }
 
 /// From the array of one side to that of the other.
 fn offset(own: &End, other: &End) -> Vec<i64> {
     let (from, to) = (own.side.region.lower(), other.side.region.lower());
-    from.iter().zip(to.iter()).map(|(from, to)| *to as i64 - *from as i64).collect()
+    from.iter()
+        .zip(to.iter())
+        .map(|(from, to)| *to as i64 - *from as i64)
+        .collect()
 }
 
 /// What is drawn of both arrays: all, or as much of what is coupled as can be drawn, from its corner on.
@@ -295,7 +366,14 @@ fn windows(coupling: &Coupling) -> Option<[Region; 2]> {
         }
     }
     let mut windows = [sliced(&ends[0].side.region)?, sliced(&ends[1].side.region)?];
-    while !drawn(&windows, if fixed == 0 { MOST_IN_CORNER } else { MOST_CUTS }) {
+    while !drawn(
+        &windows,
+        if fixed == 0 {
+            MOST_IN_CORNER
+        } else {
+            MOST_CUTS
+        },
+    ) {
         let extents = windows[0].extents();
         let longest = *extents.iter().max()?;
         if longest <= 1 {
@@ -305,8 +383,11 @@ fn windows(coupling: &Coupling) -> Option<[Region; 2]> {
         let limit = (longest / 2).max(1).next_power_of_two();
         let limit = if limit < longest { limit } else { longest / 2 };
         windows = windows.map(|window| {
-            let upper =
-                window.lower().iter().zip(extents.iter()).map(|(lower, extent)| lower + extent.min(&limit));
+            let upper = window
+                .lower()
+                .iter()
+                .zip(extents.iter())
+                .map(|(lower, extent)| lower + extent.min(&limit));
             Region::new(window.lower(), &upper.collect::<Vec<_>>()).unwrap_or(window)
         });
     }
@@ -323,7 +404,9 @@ fn tiles(end: &End, window: &Region, cuts: usize) -> Option<Tiles> {
     for rank in 0..end.ranks() {
         match end.parts(rank) {
             Parts::Boxes(boxes) => {
-                let seen = boxes.iter().filter_map(|region| region.intersection(window));
+                let seen = boxes
+                    .iter()
+                    .filter_map(|region| region.intersection(window));
                 tiles.extend(seen.map(|region| (rank, region)));
             }
             Parts::Indices(runs) => {
@@ -346,8 +429,10 @@ fn tiles(end: &End, window: &Region, cuts: usize) -> Option<Tiles> {
         }
     }
     let many = |dim: usize| {
-        let mut begins: Vec<u64> =
-            tiles.iter().map(|(_, region): &(u32, Region)| region.lower()[dim]).collect();
+        let mut begins: Vec<u64> = tiles
+            .iter()
+            .map(|(_, region): &(u32, Region)| region.lower()[dim])
+            .collect();
         begins.sort_unstable();
         begins.dedup();
         begins.len() > cuts
@@ -361,16 +446,22 @@ fn by_rule(end: &End, window: &Region, most: usize) -> Option<Tiles> {
     let mut boxes: Vec<(Vec<u64>, Vec<u64>)> = vec![(Vec::new(), Vec::new())];
     for dim in 0..dims {
         let (lower, upper) = (window.lower()[dim], window.upper()[dim]);
-        let cuts: Vec<u64> = decomposition.cuts(dim, lower, upper).take(most + 1).collect();
+        let cuts: Vec<u64> = decomposition
+            .cuts(dim, lower, upper)
+            .take(most + 1)
+            .collect();
         if cuts.len() > most || cuts.len().saturating_mul(boxes.len()) > MOST_PIECES {
             return None;
         }
-        let stretches: Vec<(u64, u64)> =
-            std::iter::once(lower).chain(cuts.iter().copied()).zip(cuts.iter().copied()).collect();
+        let stretches: Vec<(u64, u64)> = std::iter::once(lower)
+            .chain(cuts.iter().copied())
+            .zip(cuts.iter().copied())
+            .collect();
         let longer = |(low, up): &(Vec<u64>, Vec<u64>)| {
             let (low, up) = (low.clone(), up.clone());
-            let longer =
-                move |(from, to): &(u64, u64)| ([&low[..], &[*from]].concat(), [&up[..], &[*to]].concat());
+            let longer = move |(from, to): &(u64, u64)| {
+                ([&low[..], &[*from]].concat(), [&up[..], &[*to]].concat())
+            };
             stretches.iter().map(longer).collect::<Vec<_>>()
         };
         boxes = boxes.iter().flat_map(longer).collect();
@@ -383,13 +474,22 @@ fn by_rule(end: &End, window: &Region, most: usize) -> Option<Tiles> {
 
 /// As many of the elements with these numbers as lie in one row, or in whole rows, and the number after them.
 fn rows(end: &End, first: u64, last: u64) -> Option<(Region, u64)> {
-    let (shape, dims) = (end.side.decomposition.shape(), end.side.decomposition.shape().len());
+    let (shape, dims) = (
+        end.side.decomposition.shape(),
+        end.side.decomposition.shape().len(),
+    );
     let order = end.side.order;
     let lower = order.point(first, shape);
     let mut upper = lower;
     upper.iter_mut().for_each(|index| *index += 1);
     // Dimensions by how fast they count.
-    let by_speed = |place: usize| if order == Order::C { dims - 1 - place } else { place };
+    let by_speed = |place: usize| {
+        if order == Order::C {
+            dims - 1 - place
+        } else {
+            place
+        }
+    };
     if dims == 0 {
         return Some((Region::new(&lower, &upper).ok()?, last));
     }
@@ -425,11 +525,15 @@ mod tests {
     fn what_can_be_told_apart_is_drawn_whole_and_else_a_corner_of_what_is_coupled() {
         let few = coupling("{shape: [1000, 999], grid: [8, 8]}", "{grid: [1, 60]}");
         assert_eq!(drawn(&few), ["[0:1000, 0:999]", "[0:1000, 0:999]"]);
-        let dealt = "{shape: [1024, 1024], grid: [2, 2], spread: cyclic(4), region: [8:520, 0:1024]}";
+        let dealt =
+            "{shape: [1024, 1024], grid: [2, 2], spread: cyclic(4), region: [8:520, 0:1024]}";
         let many = coupling(dealt, "{shape: [512, 1024], grid: [2, 1]}");
         assert_eq!(drawn(&many), ["[8:72, 0:64]", "[0:64, 0:64]"]);
         let five = coupling("{shape: [4, 5, 6, 7, 8], grid: [4, 1, 1, 1, 2]}", "{}");
-        assert_eq!(drawn(&five), ["[0:1, 0:1, 0:6, 0:7, 0:8]", "[0:1, 0:1, 0:6, 0:7, 0:8]"]);
+        assert_eq!(
+            drawn(&five),
+            ["[0:1, 0:1, 0:6, 0:7, 0:8]", "[0:1, 0:1, 0:6, 0:7, 0:8]"]
+        );
         assert!(windows(&coupling("{shape: [0, 4], grid: [2, 2]}", "{}")).is_none());
     }
 
@@ -442,12 +546,30 @@ mod tests {
                 "{}",
             );
             let tiles = tiles(&listed.from, &Region::whole(&[6, 8]).unwrap(), MOST_CUTS).unwrap();
-            tiles.iter().map(|(rank, region)| format!("{rank} {region}")).collect::<Vec<_>>()
+            tiles
+                .iter()
+                .map(|(rank, region)| format!("{rank} {region}"))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(boxes("C"), ["0 [0:1, 3:8]", "0 [1:5, 0:8]", "1 [0:1, 0:3]", "1 [5:6, 0:8]"]);
+        assert_eq!(
+            boxes("C"),
+            [
+                "0 [0:1, 3:8]",
+                "0 [1:5, 0:8]",
+                "1 [0:1, 0:3]",
+                "1 [5:6, 0:8]"
+            ]
+        );
         assert_eq!(
             boxes("F"),
-            ["0 [3:6, 0:1]", "0 [0:6, 1:6]", "0 [0:4, 6:7]", "1 [0:3, 0:1]", "1 [4:6, 6:7]", "1 [0:6, 7:8]"]
+            [
+                "0 [3:6, 0:1]",
+                "0 [0:6, 1:6]",
+                "0 [0:4, 6:7]",
+                "1 [0:3, 0:1]",
+                "1 [4:6, 6:7]",
+                "1 [0:6, 7:8]"
+            ]
         );
         // As many cuts as there is room for.
         assert!(tiles(&listed.from, &Region::whole(&[6, 8]).unwrap(), 2).is_none());
@@ -455,15 +577,26 @@ mod tests {
 
     #[test]
     fn each_piece_lies_in_both_arrays() {
-        let coupling =
-            coupling("{shape: [8, 12], grid: [4, 1], region: [2:8, 0:12]}", "{shape: [6, 12], grid: [1, 3]}");
+        let coupling = coupling(
+            "{shape: [8, 12], grid: [4, 1], region: [2:8, 0:12]}",
+            "{shape: [6, 12], grid: [1, 3]}",
+        );
         let [from, to] = windows(&coupling).unwrap();
-        let pieces =
-            |number, window| Face::of(&coupling, number, (Facing::Front, window), MOST_CUTS).unwrap().pieces;
+        let pieces = |number, window| {
+            Face::of(&coupling, number, (Facing::Front, window), MOST_CUTS)
+                .unwrap()
+                .pieces
+        };
         let (sent, received) = (pieces(0, from), pieces(1, to));
-        assert!(sent.keys().eq(received.keys()) && sent.len() == 9, "{sent:?}");
+        assert!(
+            sent.keys().eq(received.keys()) && sent.len() == 9,
+            "{sent:?}"
+        );
         for (way, there) in received {
-            let back: Vec<Region> = there.iter().map(|region| region.shift(&[2, 0]).unwrap()).collect();
+            let back: Vec<Region> = there
+                .iter()
+                .map(|region| region.shift(&[2, 0]).unwrap())
+                .collect();
             assert_eq!(sent[&way], back);
         }
     }

@@ -43,7 +43,12 @@ impl Frame {
         let dims = window.lower().len();
         let shown = dims.min(3);
         let extents = window.extents();
-        let longest = extents[dims - shown..].iter().copied().max().unwrap_or(1).max(1) as f64;
+        let longest = extents[dims - shown..]
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(1)
+            .max(1) as f64;
         let axis = |place: usize| {
             // The last dimensions are the last axes.
             let dim = (place + shown >= 3).then(|| dims + place - 3);
@@ -54,7 +59,10 @@ impl Frame {
             };
             Axis { dim, length }
         };
-        Frame { window: *window, axes: [0, 1, 2].map(axis) }
+        Frame {
+            window: *window,
+            axes: [0, 1, 2].map(axis),
+        }
     }
 
     /// The faces that are seen.
@@ -71,7 +79,10 @@ impl Frame {
         vec![
             (Facing::Front, slice(depth, first[depth])),
             (Facing::Above, slice(down, first[down])),
-            (Facing::Right, slice(across, last[across].saturating_sub(1).max(first[across]))),
+            (
+                Facing::Right,
+                slice(across, last[across].saturating_sub(1).max(first[across])),
+            ),
         ]
     }
 
@@ -94,27 +105,44 @@ impl Frame {
         let along = |axis: &Axis| match axis.dim {
             Some(dim) => {
                 let (lower, extent) = (self.window.lower()[dim], self.window.extents()[dim].max(1));
-                let at = |index: u64| index.saturating_sub(lower) as f64 / extent as f64 * axis.length;
+                let at =
+                    |index: u64| index.saturating_sub(lower) as f64 / extent as f64 * axis.length;
                 (at(region.lower()[dim]), at(region.upper()[dim]))
             }
             None => (0.0, axis.length),
         };
-        let [(near, far), (top, bottom), (left, right)] = [0, 1, 2].map(|place| along(&self.axes[place]));
+        let [(near, far), (top, bottom), (left, right)] =
+            [0, 1, 2].map(|place| along(&self.axes[place]));
         let point = |(depth, down, across): (f64, f64, f64)| {
             let rise = SLANT * (self.axes[0].length - depth);
-            (f64::from(x) + across + SLANT * depth, f64::from(y) + down + rise)
+            (
+                f64::from(x) + across + SLANT * depth,
+                f64::from(y) + down + rise,
+            )
         };
         let end = self.axes[2].length;
         Quad(match facing {
-            Facing::Front => {
-                [(0.0, top, left), (0.0, top, right), (0.0, bottom, right), (0.0, bottom, left)].map(point)
-            }
-            Facing::Above => {
-                [(far, 0.0, left), (far, 0.0, right), (near, 0.0, right), (near, 0.0, left)].map(point)
-            }
-            Facing::Right => {
-                [(near, top, end), (far, top, end), (far, bottom, end), (near, bottom, end)].map(point)
-            }
+            Facing::Front => [
+                (0.0, top, left),
+                (0.0, top, right),
+                (0.0, bottom, right),
+                (0.0, bottom, left),
+            ]
+            .map(point),
+            Facing::Above => [
+                (far, 0.0, left),
+                (far, 0.0, right),
+                (near, 0.0, right),
+                (near, 0.0, left),
+            ]
+            .map(point),
+            Facing::Right => [
+                (near, top, end),
+                (far, top, end),
+                (far, bottom, end),
+                (near, bottom, end),
+            ]
+            .map(point),
         })
     }
 }
@@ -125,7 +153,13 @@ impl Quad {
         if a.1 == b.1 && b.0 == c.0 && d.0 == a.0 {
             return svg.rect(class, a, (b.0 - a.0, d.1 - a.1), 0);
         }
-        svg.path(class, &format!("M{} {}L{} {}L{} {}L{} {}Z", a.0, a.1, b.0, b.1, c.0, c.1, d.0, d.1));
+        svg.path(
+            class,
+            &format!(
+                "M{} {}L{} {}L{} {}L{} {}Z",
+                a.0, a.1, b.0, b.1, c.0, c.1, d.0, d.1
+            ),
+        );
     }
 
     /// Its first corner.
@@ -134,7 +168,8 @@ impl Quad {
     }
 
     pub(super) fn middle(&self) -> (i32, i32) {
-        let sum = |of: fn(&(f64, f64)) -> f64| (self.0.iter().map(of).sum::<f64>() / 4.0).round() as i32;
+        let sum =
+            |of: fn(&(f64, f64)) -> f64| (self.0.iter().map(of).sum::<f64>() / 4.0).round() as i32;
         (sum(|point| point.0), sum(|point| point.1))
     }
 
@@ -167,8 +202,10 @@ mod tests {
         let mut frame = Frame::new(&region(&[0, 0, 0], &[4, 4, 4]));
         frame.scale_by(frame.scale(145.0, 1000.0));
         let faces = frame.faces();
-        let [front, above, right] = [0, 1, 2].map(|n: usize| frame.place(faces[n].0, &faces[n].1, (0, 0)).0);
-        let same = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 1e-9 && (a.1 - b.1).abs() < 1e-9;
+        let [front, above, right] =
+            [0, 1, 2].map(|n: usize| frame.place(faces[n].0, &faces[n].1, (0, 0)).0);
+        let same =
+            |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 1e-9 && (a.1 - b.1).abs() < 1e-9;
         assert!(same(front[0], above[3]) && same(front[1], above[2]) && same(front[1], right[0]));
         assert!(same(front[2], right[3]) && same(above[1], right[1]));
         assert!(same(above[0], (45.0, 0.0)) && same(front[2], (100.0, 145.0)));
@@ -176,7 +213,11 @@ mod tests {
 
     #[test]
     fn thin_arrays_and_those_without_elements_have_a_picture() {
-        for window in [region(&[0, 0], &[1_000_000, 2]), region(&[0], &[3]), region(&[], &[])] {
+        for window in [
+            region(&[0, 0], &[1_000_000, 2]),
+            region(&[0], &[3]),
+            region(&[], &[]),
+        ] {
             let mut frame = Frame::new(&window);
             frame.scale_by(frame.scale(300.0, 300.0));
             let (width, height) = frame.place(Facing::Front, &window, (0, 0)).extent();

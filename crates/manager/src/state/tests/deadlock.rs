@@ -10,14 +10,25 @@ impl Rig {
     /// Says that an instance waits on conduit ends: the conduit, how many messages it has sent or received there.
     pub(super) fn wait(&mut self, name: &str, number: u64, on: &[(u32, u64)]) {
         let on = on.iter().map(|end| self.end(name, end)).collect();
-        self.say(self.link(name), ToManager::Waiting { instance: name.into(), wait: number, on });
+        self.say(
+            self.link(name),
+            ToManager::Waiting {
+                instance: name.into(),
+                wait: number,
+                on,
+            },
+        );
     }
 
     /// What an instance waits for at a conduit end.
     pub(super) fn end(&self, name: &str, &(conduit, count): &(u32, u64)) -> WaitOn {
         let planned = &self.manager.plan.conduits[conduit as usize];
         let sends = planned.from.instance == self.id(name);
-        let (here, there) = if sends { (&planned.from, &planned.to) } else { (&planned.to, &planned.from) };
+        let (here, there) = if sends {
+            (&planned.from, &planned.to)
+        } else {
+            (&planned.to, &planned.from)
+        };
         WaitOn {
             conduit: ConduitId(conduit),
             port: here.port.to_string(),
@@ -43,30 +54,53 @@ impl Rig {
         self.pass(time);
         let told = self.told.values().flatten();
         told.filter_map(|message| match message {
-            ToProgram::Probe { instance, probe, conduits } => {
-                Some((instance.clone(), *probe, conduits.clone()))
-            }
+            ToProgram::Probe {
+                instance,
+                probe,
+                conduits,
+            } => Some((instance.clone(), *probe, conduits.clone())),
             _ => None,
         })
         .collect()
     }
 
     /// Answers a probe: everybody is still in its wait, and the counts are those given by conduit.
-    fn answer(&mut self, probes: &[(String, u64, Vec<ConduitId>)], count: impl Fn(&str, u32) -> u64) {
+    fn answer(
+        &mut self,
+        probes: &[(String, u64, Vec<ConduitId>)],
+        count: impl Fn(&str, u32) -> u64,
+    ) {
         for (name, probe, conduits) in probes {
             let wait = self.manager.waits.number(self.id(name));
-            let counts = conduits.iter().map(|conduit| (*conduit, count(name, conduit.0))).collect();
-            let answer =
-                ToManager::Counts { instance: name.clone(), probe: *probe, wait, counts, polls: None };
+            let counts = conduits
+                .iter()
+                .map(|conduit| (*conduit, count(name, conduit.0)))
+                .collect();
+            let answer = ToManager::Counts {
+                instance: name.clone(),
+                probe: *probe,
+                wait,
+                counts,
+                polls: None,
+            };
             self.say(self.link(name), answer);
         }
     }
 
     /// Everything that waits is in the end ended by its own error.
     fn wind_up(&mut self) {
-        let names: Vec<String> = self.manager.plan.instances.iter().map(|i| i.name.clone()).collect();
+        let names: Vec<String> = self
+            .manager
+            .plan
+            .instances
+            .iter()
+            .map(|i| i.name.clone())
+            .collect();
         for name in &names {
-            if matches!(self.manager.members[self.id(name)].process, Process::Running(_)) {
+            if matches!(
+                self.manager.members[self.id(name)].process,
+                Process::Running(_)
+            ) {
                 self.fail(name, "deadlock", true);
                 self.lose(name);
                 self.exit(name, Exit::Code(1));
@@ -78,7 +112,13 @@ impl Rig {
 
 pub(super) fn joined(conduits: &[&str]) -> Rig {
     let mut rig = Rig::new(plan(conduits, &[]));
-    let names: Vec<String> = rig.manager.plan.instances.iter().map(|i| i.name.clone()).collect();
+    let names: Vec<String> = rig
+        .manager
+        .plan
+        .instances
+        .iter()
+        .map(|i| i.name.clone())
+        .collect();
     names.iter().for_each(|name| rig.join(name));
     rig.told.clear();
     rig
@@ -102,7 +142,10 @@ fn two_that_wait_to_receive_from_each_other_are_a_deadlock() {
          micro waits to receive message 4 on in, for macro.out"
     );
     let told = &rig.told[&rig.link("micro")];
-    assert!(told.iter().any(|message| matches!(message, ToProgram::RunFailed { deadlock: true, .. })));
+    assert!(
+        told.iter()
+            .any(|message| matches!(message, ToProgram::RunFailed { deadlock: true, .. }))
+    );
     rig.wind_up();
 }
 
@@ -113,9 +156,16 @@ fn ranks_may_say_first_which_of_them_has_left_out_a_call() {
         rig.join("macro");
         let link = rig.link("micro");
         rig.event(Event::Opened(link));
-        let other =
-            RankProcess { endpoint: EndpointId(8), addresses: Vec::new(), pid: 200, host: HOST.into() };
-        let registration = Registration { ranks: vec![other], ..rig.registration("micro") };
+        let other = RankProcess {
+            endpoint: EndpointId(8),
+            addresses: Vec::new(),
+            pid: 200,
+            host: HOST.into(),
+        };
+        let registration = Registration {
+            ranks: vec![other],
+            ..rig.registration("micro")
+        };
         rig.say(link, ToManager::Register(registration));
         rig.wait("macro", 1, &[(1, 0)]);
         rig.wait("micro", 1, &[(0, 0)]);
@@ -128,9 +178,16 @@ fn ranks_may_say_first_which_of_them_has_left_out_a_call() {
             let probes = rig.asked_within(Duration::from_secs(1));
             rig.answer(&probes, |_, _| 0);
         }
-        let expected =
-            if says { "micro reported an error: rank 1 has sent less" } else { "deadlock: 2 instances" };
-        assert!(rig.failure().unwrap().starts_with(expected), "{:?}", rig.failure());
+        let expected = if says {
+            "micro reported an error: rank 1 has sent less"
+        } else {
+            "deadlock: 2 instances"
+        };
+        assert!(
+            rig.failure().unwrap().starts_with(expected),
+            "{:?}",
+            rig.failure()
+        );
         rig.wind_up();
     }
 }
@@ -141,13 +198,26 @@ fn a_message_in_flight_is_no_deadlock() {
     rig.wait("macro", 1, &[(1, 0)]);
     rig.wait("micro", 1, &[(0, 0)]);
     let probes = rig.probes();
-    rig.answer(&probes, |name, conduit| u64::from(name == "macro" && conduit == 0));
+    rig.answer(&probes, |name, conduit| {
+        u64::from(name == "macro" && conduit == 0)
+    });
     assert_eq!(rig.failure(), None);
     // It is asked again, and in the meantime micro has got its message.
     rig.told.clear();
-    rig.say(rig.link("micro"), ToManager::Proceed { instance: "micro".into(), wait: 1 });
+    rig.say(
+        rig.link("micro"),
+        ToManager::Proceed {
+            instance: "micro".into(),
+            wait: 1,
+        },
+    );
     rig.pass(Duration::from_secs(3));
-    assert!(!rig.told.values().flatten().any(|message| matches!(message, ToProgram::Probe { .. })));
+    assert!(
+        !rig.told
+            .values()
+            .flatten()
+            .any(|message| matches!(message, ToProgram::Probe { .. }))
+    );
     rig.leave("micro");
     rig.leave("macro");
     rig.assert_over(true);
@@ -170,9 +240,21 @@ fn a_wait_that_has_ended_meanwhile_is_no_deadlock() {
     rig.say(rig.link("macro"), answer(None));
     rig.answer(&probes[1..], |_, _| 0);
     assert_eq!(rig.failure(), None);
-    rig.say(rig.link("macro"), ToManager::Proceed { instance: "macro".into(), wait: 1 });
+    rig.say(
+        rig.link("macro"),
+        ToManager::Proceed {
+            instance: "macro".into(),
+            wait: 1,
+        },
+    );
     rig.wait("macro", 2, &[(1, 1)]);
-    rig.say(rig.link("micro"), ToManager::Proceed { instance: "micro".into(), wait: 1 });
+    rig.say(
+        rig.link("micro"),
+        ToManager::Proceed {
+            instance: "micro".into(),
+            wait: 1,
+        },
+    );
     assert!(rig.probes().is_empty());
     rig.leave("micro");
     rig.leave("macro");
@@ -181,21 +263,35 @@ fn a_wait_that_has_ended_meanwhile_is_no_deadlock() {
 
 #[test]
 fn a_deadlock_is_found_beside_a_pair_that_goes_on() {
-    let conduits =
-        ["a.out o_i -> b.in s", "b.out o_i -> a.in s", "c.out o_i -> d.in s", "d.out o_i -> c.in s"];
+    let conduits = [
+        "a.out o_i -> b.in s",
+        "b.out o_i -> a.in s",
+        "c.out o_i -> d.in s",
+        "d.out o_i -> c.in s",
+    ];
     let mut rig = joined(&conduits);
     for (name, conduit) in [("a", 1), ("b", 0), ("c", 3), ("d", 2)] {
         rig.wait(name, 1, &[(conduit, 0)]);
     }
     assert_eq!(rig.probes().len(), 4);
     // A message for c was on its way; a and b have said once that they wait, and will not say so again.
-    rig.say(rig.link("c"), ToManager::Proceed { instance: "c".into(), wait: 1 });
+    rig.say(
+        rig.link("c"),
+        ToManager::Proceed {
+            instance: "c".into(),
+            wait: 1,
+        },
+    );
     rig.pass(ms(980));
     let probes = rig.probes();
     let asked: Vec<&str> = probes.iter().map(|(name, ..)| name.as_str()).collect();
     assert_eq!(asked, ["a", "b"]);
     rig.answer(&probes, |_, _| 0);
-    assert!(rig.failure().unwrap().starts_with("deadlock: 2 instances"), "{:?}", rig.failure());
+    assert!(
+        rig.failure().unwrap().starts_with("deadlock: 2 instances"),
+        "{:?}",
+        rig.failure()
+    );
     rig.wind_up();
 }
 
@@ -213,20 +309,32 @@ fn a_wait_on_what_the_plan_does_not_have_is_passed_over() {
         field: false,
         closes: false,
     };
-    let waiting = |on| ToManager::Waiting { instance: "macro".into(), wait: 1, on: vec![on] };
+    let waiting = |on| ToManager::Waiting {
+        instance: "macro".into(),
+        wait: 1,
+        on: vec![on],
+    };
     let mut rig = joined(&PAIR);
     rig.wait("micro", 1, &[(0, 0)]);
     // A conduit that is not there, and one that it does not receive by.
     for conduit in [7, 0] {
         rig.say(rig.link("macro"), waiting(on(conduit, "micro", 0)));
-        assert!(rig.logs.last().unwrap().1.contains("has no end of"), "{:?}", rig.logs);
+        assert!(
+            rig.logs.last().unwrap().1.contains("has no end of"),
+            "{:?}",
+            rig.logs
+        );
         assert_eq!(rig.phase("macro"), Phase::Running);
     }
     // The plan knows who is at the other end.
     rig.say(rig.link("macro"), waiting(on(1, "nobody", u64::MAX)));
     let probes = rig.probes();
     rig.answer(&probes, |_, _| 0);
-    assert!(rig.failure().unwrap().starts_with("deadlock: 2 instances"), "{:?}", rig.failure());
+    assert!(
+        rig.failure().unwrap().starts_with("deadlock: 2 instances"),
+        "{:?}",
+        rig.failure()
+    );
     rig.wind_up();
 }
 
@@ -240,9 +348,15 @@ fn a_late_answer_of_an_old_question_is_passed_over_and_no_answer_is_asked_for_ag
     rig.pass(ms(1000));
     assert_eq!(rig.failure(), None);
     rig.answer(&first[1..], |_, _| 0);
-    assert_eq!(rig.failure(), None, "only one of two has answered the second question");
-    let second: Vec<_> =
-        first.iter().map(|(name, probe, on)| (name.clone(), probe + 1, on.clone())).collect();
+    assert_eq!(
+        rig.failure(),
+        None,
+        "only one of two has answered the second question"
+    );
+    let second: Vec<_> = first
+        .iter()
+        .map(|(name, probe, on)| (name.clone(), probe + 1, on.clone()))
+        .collect();
     rig.answer(&second, |_, _| 0);
     assert!(rig.failure().unwrap().starts_with("deadlock"));
     rig.wind_up();
@@ -257,7 +371,13 @@ fn who_waits_for_somebody_not_yet_there_or_done_is_not_stuck() {
     rig.join("micro");
     rig.done("micro");
     assert!(rig.probes().is_empty());
-    rig.say(rig.link("macro"), ToManager::Proceed { instance: "macro".into(), wait: 1 });
+    rig.say(
+        rig.link("macro"),
+        ToManager::Proceed {
+            instance: "macro".into(),
+            wait: 1,
+        },
+    );
     rig.done("macro");
     for name in ["macro", "micro"] {
         rig.lose(name);
@@ -268,7 +388,11 @@ fn who_waits_for_somebody_not_yet_there_or_done_is_not_stuck() {
 
 #[test]
 fn a_wait_for_any_of_several_is_stuck_only_if_all_are() {
-    let conduits = ["a.out o_f -> hub.a s", "b.out o_f -> hub.b s", "hub.to_a o_i -> a.in f_init"];
+    let conduits = [
+        "a.out o_f -> hub.a s",
+        "b.out o_f -> hub.b s",
+        "hub.to_a o_i -> a.in f_init",
+    ];
     let mut rig = joined(&conduits);
     rig.wait("hub", 1, &[(0, 0), (1, 0)]);
     rig.wait("a", 1, &[(2, 0)]);
@@ -279,7 +403,10 @@ fn a_wait_for_any_of_several_is_stuck_only_if_all_are() {
     let probes = rig.probes();
     rig.answer(&probes, |_, _| 0);
     let failure = rig.failure().unwrap();
-    assert!(failure.contains("hub waits to receive message 1 on a, for a.out"), "{failure}");
+    assert!(
+        failure.contains("hub waits to receive message 1 on a, for a.out"),
+        "{failure}"
+    );
     rig.lose("b");
     rig.exit("b", Exit::Code(0));
     rig.wind_up();
@@ -304,13 +431,22 @@ fn a_knot_of_alternatives_is_a_deadlock_and_names_all_in_it() {
     rig.answer(&probes, |_, _| 0);
     let failure = rig.failure().unwrap();
     let lines: Vec<&str> = failure.lines().collect();
-    assert_eq!(lines[1], "  a waits to receive message 1 on in, for hub.to_a");
+    assert_eq!(
+        lines[1],
+        "  a waits to receive message 1 on in, for hub.to_a"
+    );
     assert_eq!(
         lines[2],
         "  hub waits to receive message 1 on a, for a.out, or to receive message 1 on b, for b.out"
     );
-    assert_eq!(lines[4], "  b waits to receive message 1 on in, for hub.to_b");
-    assert!(!failure.contains("end waits"), "it is not part of the knot: {failure}");
+    assert_eq!(
+        lines[4],
+        "  b waits to receive message 1 on in, for hub.to_b"
+    );
+    assert!(
+        !failure.contains("end waits"),
+        "it is not part of the knot: {failure}"
+    );
     rig.wind_up();
 }
 
@@ -322,17 +458,38 @@ fn a_sender_that_waits_for_room_in_a_cycle_gets_a_larger_buffer() {
     rig.wait("b", 1, &[(1, 4)]);
     let probes = rig.probes();
     rig.told.clear();
-    rig.answer(&probes, |name, conduit| if (name == "a") == (conduit == 0) { 4 } else { 0 });
+    rig.answer(&probes, |name, conduit| {
+        if (name == "a") == (conduit == 0) {
+            4
+        } else {
+            0
+        }
+    });
     assert_eq!(rig.failure(), None);
-    let raised =
-        ToProgram::RaiseBuffer { instance: "a".into(), conduit: ConduitId(0), messages: 16, bytes: 1000 };
+    let raised = ToProgram::RaiseBuffer {
+        instance: "a".into(),
+        conduit: ConduitId(0),
+        messages: 16,
+        bytes: 1000,
+    };
     assert_eq!(rig.told[&rig.link("a")], [raised]);
-    assert_eq!(rig.manager.raised().collect::<Vec<_>>(), [(ConduitId(0), 1, 16), (ConduitId(1), 1, 16)]);
+    assert_eq!(
+        rig.manager.raised().collect::<Vec<_>>(),
+        [(ConduitId(0), 1, 16), (ConduitId(1), 1, 16)]
+    );
     assert!(
-        rig.logs.iter().any(|(level, text)| *level == Level::Warning && text.contains("buffer raised to 16"))
+        rig.logs
+            .iter()
+            .any(|(level, text)| *level == Level::Warning && text.contains("buffer raised to 16"))
     );
     for name in ["a", "b"] {
-        rig.say(rig.link(name), ToManager::Proceed { instance: name.into(), wait: 1 });
+        rig.say(
+            rig.link(name),
+            ToManager::Proceed {
+                instance: name.into(),
+                wait: 1,
+            },
+        );
         rig.leave(name);
     }
     rig.assert_over(true);
@@ -349,15 +506,25 @@ fn a_mixed_cycle_raises_and_a_cycle_beside_a_blocked_sender_is_still_a_deadlock(
     assert_eq!(rig.failure(), None);
     assert!(rig.manager.raised().count() >= 1);
 
-    let conduits = ["a.out o_i -> b.in s", "b.out o_i -> a.in s", "c.out o_i -> a.more s"];
+    let conduits = [
+        "a.out o_i -> b.in s",
+        "b.out o_i -> a.in s",
+        "c.out o_i -> a.more s",
+    ];
     let mut rig = joined(&conduits);
     rig.wait("a", 1, &[(1, 0)]);
     rig.wait("b", 1, &[(0, 0)]);
     rig.wait("c", 1, &[(2, 4)]);
     let probes = rig.probes();
-    rig.answer(&probes, |name, conduit| if name == "c" && conduit == 2 { 4 } else { 0 });
+    rig.answer(
+        &probes,
+        |name, conduit| if name == "c" && conduit == 2 { 4 } else { 0 },
+    );
     let failure = rig.failure().unwrap();
-    assert!(failure.starts_with("deadlock: 2 instances") && !failure.contains("c waits"), "{failure}");
+    assert!(
+        failure.starts_with("deadlock: 2 instances") && !failure.contains("c waits"),
+        "{failure}"
+    );
     rig.wind_up();
 }
 
@@ -373,14 +540,18 @@ fn at_the_ceiling_of_memory_a_full_buffer_is_a_deadlock() {
     let probes = rig.probes();
     rig.answer(&probes, |_, _| 4);
     let failure = rig.failure().unwrap();
-    assert!(failure.contains("(its buffer is full)") && failure.contains("1000 is the most"), "{failure}");
+    assert!(
+        failure.contains("(its buffer is full)") && failure.contains("1000 is the most"),
+        "{failure}"
+    );
     rig.wind_up();
 }
 
 #[test]
 fn a_cycle_of_a_thousand_is_found() {
-    let conduits: Vec<String> =
-        (0..1000).map(|i| format!("n{i}.out o_i -> n{}.in s", (i + 1) % 1000)).collect();
+    let conduits: Vec<String> = (0..1000)
+        .map(|i| format!("n{i}.out o_i -> n{}.in s", (i + 1) % 1000))
+        .collect();
     let conduits: Vec<&str> = conduits.iter().map(String::as_str).collect();
     let mut rig = joined(&conduits);
     for i in 0..1000 {
@@ -389,7 +560,11 @@ fn a_cycle_of_a_thousand_is_found() {
     let probes = rig.probes();
     assert_eq!(probes.len(), 1000);
     rig.answer(&probes, |_, _| 0);
-    assert!(rig.failure().unwrap().starts_with("deadlock: 1000 instances"));
+    assert!(
+        rig.failure()
+            .unwrap()
+            .starts_with("deadlock: 1000 instances")
+    );
     rig.wind_up();
 }
 
@@ -397,10 +572,20 @@ fn a_cycle_of_a_thousand_is_found() {
 fn who_waits_for_a_field_to_be_declared_is_helped_by_that_alone() {
     let conduits = ["a.u o_i -> b.u s", "a.out o_i -> b.in s"];
     let mut rig = joined(&conduits);
-    let field = FieldEnd { side: vec![1], dtypes: vec![12] };
+    let field = FieldEnd {
+        side: vec![1],
+        dtypes: vec![12],
+    };
     let declares = |rig: &mut Rig, name: &str| {
         let (instance, port, field) = (name.to_owned(), "u".to_owned(), field.clone());
-        rig.say(rig.link(name), ToManager::Field { instance, port, field });
+        rig.say(
+            rig.link(name),
+            ToManager::Field {
+                instance,
+                port,
+                field,
+            },
+        );
     };
     let waits = |rig: &mut Rig, wait| {
         let (port, peer, peer_port) = ("u".to_owned(), "b".to_owned(), "u".to_owned());
@@ -417,7 +602,14 @@ fn who_waits_for_a_field_to_be_declared_is_helped_by_that_alone() {
             field: true,
             closes: false,
         };
-        rig.say(rig.link("a"), ToManager::Waiting { instance: "a".into(), wait, on: vec![on] });
+        rig.say(
+            rig.link("a"),
+            ToManager::Waiting {
+                instance: "a".into(),
+                wait,
+                on: vec![on],
+            },
+        );
     };
     declares(&mut rig, "a");
     waits(&mut rig, 1);
@@ -437,7 +629,10 @@ fn who_waits_for_a_field_to_be_declared_is_helped_by_that_alone() {
     rig.answer(&probes, |_, _| 0);
     let text = rig.failure().unwrap().to_owned();
     assert!(text.starts_with("deadlock: 2 instances"), "{text}");
-    assert!(text.contains("a waits on u, for b to declare the field at its end, b.u"), "{text}");
+    assert!(
+        text.contains("a waits on u, for b to declare the field at its end, b.u"),
+        "{text}"
+    );
     rig.wind_up();
 }
 
@@ -446,22 +641,49 @@ fn who_closes_and_waits_for_the_last_version_to_be_taken_needs_no_room() {
     let conduits = ["a.u o_i -> b.u s", "b.back o_i -> a.back s"];
     for sends in [true, false] {
         let mut rig = joined(&conduits);
-        let closing = WaitOn { closes: true, ..rig.end("a", &(0, 1)) };
-        rig.say(rig.link("a"), ToManager::Waiting { instance: "a".into(), wait: 1, on: vec![closing] });
+        let closing = WaitOn {
+            closes: true,
+            ..rig.end("a", &(0, 1))
+        };
+        rig.say(
+            rig.link("a"),
+            ToManager::Waiting {
+                instance: "a".into(),
+                wait: 1,
+                on: vec![closing],
+            },
+        );
         // It sends to the one that closes, or waits for that to declare a field.
-        let waits = WaitOn { field: !sends, ..rig.end("b", &(1, 4)) };
-        rig.say(rig.link("b"), ToManager::Waiting { instance: "b".into(), wait: 1, on: vec![waits] });
+        let waits = WaitOn {
+            field: !sends,
+            ..rig.end("b", &(1, 4))
+        };
+        rig.say(
+            rig.link("b"),
+            ToManager::Waiting {
+                instance: "b".into(),
+                wait: 1,
+                on: vec![waits],
+            },
+        );
         let probes = rig.probes();
         assert_eq!(probes.len(), 2);
         rig.answer(&probes, |_, _| 0);
-        let raised: Vec<ConduitId> = rig.manager.waits.raised().map(|(conduit, ..)| conduit).collect();
+        let raised: Vec<ConduitId> = rig
+            .manager
+            .waits
+            .raised()
+            .map(|(conduit, ..)| conduit)
+            .collect();
         if sends {
             assert_eq!((rig.failure(), raised), (None, vec![ConduitId(1)]));
         } else {
             assert_eq!(raised, []);
             let text = rig.failure().unwrap().to_owned();
             assert!(
-                text.contains("a waits for b.u to take the last version of the field on u, to close"),
+                text.contains(
+                    "a waits for b.u to take the last version of the field on u, to close"
+                ),
                 "{text}"
             );
             rig.wind_up();

@@ -32,7 +32,10 @@ impl Rig {
     /// Joins as an instance that the process of `macro` runs.
     fn join_of_host(&mut self, name: &str) {
         self.event(Event::Opened(self.link(name)));
-        let registration = Registration { pid: 100, ..self.registration(name) };
+        let registration = Registration {
+            pid: 100,
+            ..self.registration(name)
+        };
         self.say(self.link(name), ToManager::Register(registration));
     }
 }
@@ -51,12 +54,22 @@ fn a_program_that_dies_before_it_joins_is_noticed_at_once() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_fails_the_run_and_those_that_have_not_joined_have_the_grace_period_too() {
+fn a_program_that_cannot_be_started_fails_the_run_and_those_that_have_not_joined_have_the_grace_period_too()
+ {
     let mut rig = Rig::new(plan(&PAIR, &[]));
-    rig.event(Event::NotStarted(rig.id("micro"), "./micro: no such file".into()));
-    assert_eq!(rig.failure().unwrap(), "micro could not be started: ./micro: no such file");
+    rig.event(Event::NotStarted(
+        rig.id("micro"),
+        "./micro: no such file".into(),
+    ));
+    assert_eq!(
+        rig.failure().unwrap(),
+        "micro could not be started: ./micro: no such file"
+    );
     rig.pass(ms(4900));
-    assert!(rig.signals.is_empty(), "it may come to join, and say why it ends");
+    assert!(
+        rig.signals.is_empty(),
+        "it may come to join, and say why it ends"
+    );
     rig.pass(ms(200));
     assert_eq!(rig.signals, [("macro".to_owned(), Signal::Terminate)]);
     rig.exit("macro", Exit::Signal(15, false));
@@ -65,7 +78,14 @@ fn a_program_that_cannot_be_started_fails_the_run_and_those_that_have_not_joined
 
 #[test]
 fn a_kill_is_named_whatever_comes_first() {
-    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
         let mut rig = Rig::pair();
         for step in order {
             rig.pass(ms(5));
@@ -76,7 +96,10 @@ fn a_kill_is_named_whatever_comes_first() {
             }
         }
         let failure = rig.failure().expect("both signs of the death are there");
-        assert!(failure.starts_with("macro was ended by SIGKILL"), "{order:?}: {failure}");
+        assert!(
+            failure.starts_with("macro was ended by SIGKILL"),
+            "{order:?}: {failure}"
+        );
         assert!(rig.was_told_of_failure("micro"));
         wind_up(&mut rig);
     }
@@ -88,7 +111,11 @@ fn a_forked_child_that_keeps_the_link_open_delays_the_news_only_a_little() {
     rig.exit("macro", KILLED);
     assert_eq!(rig.failure(), None);
     rig.pass(LAST_WORDS);
-    assert!(rig.failure().unwrap().starts_with("macro was ended by SIGKILL"));
+    assert!(
+        rig.failure()
+            .unwrap()
+            .starts_with("macro was ended by SIGKILL")
+    );
     wind_up(&mut rig);
 }
 
@@ -98,7 +125,13 @@ fn leaving_without_closing_is_a_failure_even_with_exit_code_0() {
     rig.lose("macro");
     assert_eq!(rig.failure(), None, "the exit may explain it");
     rig.exit("macro", Exit::Code(0));
-    assert!(rig.failure().unwrap().contains("without closing its instance"), "{:?}", rig.failure());
+    assert!(
+        rig.failure()
+            .unwrap()
+            .contains("without closing its instance"),
+        "{:?}",
+        rig.failure()
+    );
     wind_up(&mut rig);
 }
 
@@ -120,7 +153,10 @@ fn the_error_of_an_exception_is_told_even_if_the_exit_comes_first() {
     rig.exit("macro", Exit::Code(1));
     rig.pass(ms(10));
     rig.fail("macro", "ValueError: negative mass", false);
-    assert_eq!(rig.failure().unwrap(), "macro reported an error: ValueError: negative mass");
+    assert_eq!(
+        rig.failure().unwrap(),
+        "macro reported an error: ValueError: negative mass"
+    );
     wind_up(&mut rig);
 }
 
@@ -130,7 +166,10 @@ fn a_bad_exit_after_the_end_of_the_coupling_is_a_failure() {
     rig.done("macro");
     rig.lose("macro");
     rig.exit("macro", Exit::Code(3));
-    assert_eq!(rig.failure().unwrap(), "macro ended with exit code 3 after it had finished its coupling");
+    assert_eq!(
+        rig.failure().unwrap(),
+        "macro ended with exit code 3 after it had finished its coupling"
+    );
     wind_up(&mut rig);
 }
 
@@ -144,13 +183,20 @@ fn an_echo_is_only_believed_when_nobody_else_has_failed() {
     rig.pass(ms(900));
     rig.lose("macro");
     rig.pass(ms(100));
-    assert!(rig.failure().unwrap().starts_with("macro lost its link"), "{:?}", rig.failure());
+    assert!(
+        rig.failure().unwrap().starts_with("macro lost its link"),
+        "{:?}",
+        rig.failure()
+    );
     wind_up(&mut rig);
 
     let mut rig = Rig::pair();
     rig.fail("micro", "lost macro", true);
     rig.pass(Duration::from_secs(1));
-    assert_eq!(rig.failure().unwrap(), "micro reported an error: lost macro");
+    assert_eq!(
+        rig.failure().unwrap(),
+        "micro reported an error: lost macro"
+    );
     wind_up(&mut rig);
 }
 
@@ -170,14 +216,21 @@ fn a_program_behind_a_script_is_named_with_what_the_script_says() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
     rig.event(Event::Opened(rig.link("micro")));
-    let registration = Registration { pid: 5000, ..rig.registration("micro") };
+    let registration = Registration {
+        pid: 5000,
+        ..rig.registration("micro")
+    };
     rig.say(rig.link("micro"), ToManager::Register(registration));
     rig.event(Event::Watching(5000));
     rig.lose("micro");
     rig.event(Event::Gone(5000));
     assert_eq!(rig.failure(), None);
     rig.exit("micro", Exit::Code(137));
-    assert!(rig.failure().unwrap().contains("SIGKILL in a shell"), "{:?}", rig.failure());
+    assert!(
+        rig.failure().unwrap().contains("SIGKILL in a shell"),
+        "{:?}",
+        rig.failure()
+    );
     wind_up(&mut rig);
 }
 
@@ -186,12 +239,21 @@ fn a_program_behind_a_script_that_goes_on_without_it_has_failed() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
     rig.event(Event::Opened(rig.link("micro")));
-    let registration = Registration { pid: 5000, ..rig.registration("micro") };
+    let registration = Registration {
+        pid: 5000,
+        ..rig.registration("micro")
+    };
     rig.say(rig.link("micro"), ToManager::Register(registration));
     rig.event(Event::Watching(5000));
     rig.event(Event::Gone(5000));
     rig.pass(Duration::from_secs(3));
-    assert!(rig.failure().unwrap().contains("without closing its instance"), "{:?}", rig.failure());
+    assert!(
+        rig.failure()
+            .unwrap()
+            .contains("without closing its instance"),
+        "{:?}",
+        rig.failure()
+    );
     wind_up(&mut rig);
 }
 
@@ -205,14 +267,26 @@ fn a_program_that_dies_before_the_guard_has_told_of_its_start_is_named_with_its_
     assert_eq!(rig.failure(), None, "the guard knows more");
     rig.event(Event::Started(rig.id("macro"), 100));
     rig.exit("macro", Exit::Signal(6, true));
-    assert!(rig.failure().unwrap().starts_with("macro was ended by SIGABRT"), "{:?}", rig.failure());
+    assert!(
+        rig.failure()
+            .unwrap()
+            .starts_with("macro was ended by SIGABRT"),
+        "{:?}",
+        rig.failure()
+    );
     rig.event(Event::Spared(rig.id("micro")));
     rig.assert_over(false);
 }
 
 #[test]
 fn a_program_started_by_hand_that_dies_is_named() {
-    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand(None)), ("micro", Start::ByHand(None))]));
+    let mut rig = Rig::new(plan(
+        &PAIR,
+        &[
+            ("macro", Start::ByHand(None)),
+            ("micro", Start::ByHand(None)),
+        ],
+    ));
     rig.join("macro");
     rig.event(Event::Watching(100));
     rig.join("micro");
@@ -220,7 +294,11 @@ fn a_program_started_by_hand_that_dies_is_named() {
     rig.lose("macro");
     assert_eq!(rig.failure(), None);
     rig.event(Event::Gone(100));
-    assert!(rig.failure().unwrap().starts_with("macro ended"), "{:?}", rig.failure());
+    assert!(
+        rig.failure().unwrap().starts_with("macro ended"),
+        "{:?}",
+        rig.failure()
+    );
     assert!(!rig.finished, "micro is told and may end by itself");
     rig.fail("micro", "lost macro", true);
     rig.assert_over(false);
@@ -236,7 +314,10 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
             rig.event(started.clone());
         }
         rig.join("macro");
-        let registration = Registration { pid: 100, ..rig.registration("micro") };
+        let registration = Registration {
+            pid: 100,
+            ..rig.registration("micro")
+        };
         rig.event(Event::Opened(rig.link("micro")));
         rig.say(rig.link("micro"), ToManager::Register(registration));
         if late {
@@ -248,9 +329,16 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
         rig.event(Event::Gone(100));
         assert_eq!(rig.failure(), None, "the guard knows more");
         rig.exit("macro", Exit::Signal(6, false));
-        assert!(rig.failure().unwrap().starts_with("macro was ended by SIGABRT"), "{:?}", rig.failure());
+        assert!(
+            rig.failure()
+                .unwrap()
+                .starts_with("macro was ended by SIGABRT"),
+            "{:?}",
+            rig.failure()
+        );
         let affected = rig.manager.affected(&[rig.id("macro")]);
-        let told = "had not closed yet when its process, which ran \"macro\" too, was ended by SIGABRT";
+        let told =
+            "had not closed yet when its process, which ran \"macro\" too, was ended by SIGABRT";
         assert_eq!(affected, [(rig.id("micro"), told.to_owned())]);
         rig.assert_over(false);
     }
@@ -258,11 +346,23 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
 
 /// A host of three instances, of which `macro` stands for it, and a peer.
 fn hosted() -> Rig {
-    let what = What::Host(Hosting { name: "cells".into(), ..Hosting::default() });
+    let what = What::Host(Hosting {
+        name: "cells".into(),
+        ..Hosting::default()
+    });
     let guest = Start::Guest(InstanceId(0));
-    let conduits = ["macro.out o_i -> micro.in f_init", "other.out o_f -> peer.in f_init"];
+    let conduits = [
+        "macro.out o_i -> micro.in f_init",
+        "other.out o_f -> peer.in f_init",
+    ];
     let starts = [
-        ("macro", Start::Program(Program { what, ..Program::default() })),
+        (
+            "macro",
+            Start::Program(Program {
+                what,
+                ..Program::default()
+            }),
+        ),
         ("micro", guest.clone()),
         ("other", guest),
     ];
@@ -280,14 +380,28 @@ fn a_host_that_dies_is_named_and_not_one_of_its_instances() {
         assert_eq!(rig.failure(), None, "its exit may explain it");
         rig.exit("macro", KILLED);
         let failure = rig.failure().unwrap();
-        assert!(failure.starts_with("host process cells was ended by SIGKILL"), "{joined:?}: {failure}");
-        assert_eq!(failure.contains("before all of its instances had joined"), joined.is_empty());
+        assert!(
+            failure.starts_with("host process cells was ended by SIGKILL"),
+            "{joined:?}: {failure}"
+        );
+        assert_eq!(
+            failure.contains("before all of its instances had joined"),
+            joined.is_empty()
+        );
         rig.wind_up_peer();
-        let Some(Outcome::Failed(failure)) = rig.manager.outcome() else { panic!("it has failed") };
+        let Some(Outcome::Failed(failure)) = rig.manager.outcome() else {
+            panic!("it has failed")
+        };
         let culprits = rig.manager.culprits(&failure.cause);
-        assert_eq!(culprits, ["macro", "micro", "other"].map(|name| rig.id(name)));
+        assert_eq!(
+            culprits,
+            ["macro", "micro", "other"].map(|name| rig.id(name))
+        );
         let affected = rig.manager.affected(&culprits);
-        assert_eq!(affected.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [rig.id("peer")]);
+        assert_eq!(
+            affected.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+            [rig.id("peer")]
+        );
     }
 }
 
@@ -295,18 +409,27 @@ fn a_host_that_dies_is_named_and_not_one_of_its_instances() {
 fn an_instance_is_not_said_to_have_failed_as_the_process_that_it_shares() {
     let affected = |rig: &Rig| {
         let affected = rig.manager.affected(&[rig.id("micro")]);
-        affected.into_iter().map(|(id, how)| format!("{}: {how}", rig.manager.name(id))).collect::<Vec<_>>()
+        affected
+            .into_iter()
+            .map(|(id, how)| format!("{}: {how}", rig.manager.name(id)))
+            .collect::<Vec<_>>()
     };
     // The others in its code yet, done, and not there yet.
     for (other, told) in [
-        (Some(false), &["other: had not closed yet when host process cells ended with exit code 1"][..]),
+        (
+            Some(false),
+            &["other: had not closed yet when host process cells ended with exit code 1"][..],
+        ),
         (Some(true), &[]),
         (None, &["other: had not joined yet"]),
     ] {
         let mut rig = hosted();
         rig.join_of_host("micro");
         other.iter().for_each(|_| rig.join_of_host("other"));
-        other.iter().filter(|done| **done).for_each(|_| rig.done("other"));
+        other
+            .iter()
+            .filter(|done| **done)
+            .for_each(|_| rig.done("other"));
         rig.join_of_host("macro");
         rig.fail("micro", "ValueError: negative mass", false);
         rig.done("macro");
@@ -326,9 +449,16 @@ fn an_error_of_one_instance_of_a_host_is_its_own_even_if_the_exit_comes_first() 
     rig.join_of_host("micro");
     rig.done("macro");
     rig.exit("macro", Exit::Code(1));
-    assert_eq!(rig.failure(), None, "micro may have said why, though others are done or have not come");
+    assert_eq!(
+        rig.failure(),
+        None,
+        "micro may have said why, though others are done or have not come"
+    );
     rig.fail("micro", "ValueError: negative mass", false);
-    assert_eq!(rig.failure().unwrap(), "micro reported an error: ValueError: negative mass");
+    assert_eq!(
+        rig.failure().unwrap(),
+        "micro reported an error: ValueError: negative mass"
+    );
     rig.wind_up_peer();
 }
 
@@ -376,7 +506,10 @@ fn a_closed_port_waits_for_the_failure_of_who_closed_it() {
         if !late {
             rig.fail_after("macro", &["micro"]);
         }
-        assert_eq!(rig.failure().unwrap(), "micro reported an error: 1 message was never taken");
+        assert_eq!(
+            rig.failure().unwrap(),
+            "micro reported an error: 1 message was never taken"
+        );
         let affected = rig.manager.affected(&[rig.id("micro")]);
         assert_eq!(affected, [(rig.id("macro"), "port is closed".to_owned())]);
         wind_up(&mut rig);
@@ -396,8 +529,7 @@ fn a_closed_port_stands_first_once_who_closed_it_has_ended_well() {
             rig.fail_after("macro", &["micro"]);
         }
         let failure = rig.failure().unwrap();
-        let text =
-            "macro reported an error: port is closed\n(\"micro\" ended well, and nothing else had failed)";
+        let text = "macro reported an error: port is closed\n(\"micro\" ended well, and nothing else had failed)";
         assert_eq!(failure, text);
         wind_up(&mut rig);
     }
@@ -424,21 +556,49 @@ fn who_has_left_out_a_message_stands_before_who_missed_it() {
 
 fn left_out(peers: &[&str], text: String) -> ToManager {
     let peers = peers.iter().map(|peer| (*peer).to_owned()).collect();
-    ToManager::Missed { instance: "micro".into(), peers, port: None, text }
+    ToManager::Missed {
+        instance: "micro".into(),
+        peers,
+        port: None,
+        text,
+    }
 }
 
 #[test]
 fn who_has_withdrawn_a_field_is_to_blame_for_failures_that_tell_of_its_port_alone() {
     for (port, blamed) in [("micro.x", "micro"), ("micro.x2", "macro")] {
         let mut rig = Rig::pair();
-        let (instance, text) = ("micro".to_owned(), "field on port 'x': withdrawn".to_owned());
+        let (instance, text) = (
+            "micro".to_owned(),
+            "field on port 'x': withdrawn".to_owned(),
+        );
         let (peers, withdrawn) = (vec!["macro".to_owned()], Some("micro.x".to_owned()));
-        rig.say(rig.link("micro"), ToManager::Missed { instance, peers, port: withdrawn, text });
+        rig.say(
+            rig.link("micro"),
+            ToManager::Missed {
+                instance,
+                peers,
+                port: withdrawn,
+                text,
+            },
+        );
         let text = format!("port 'in' is closed: {port} has finished");
         let after = vec!["micro".to_owned()];
-        rig.say(rig.link("macro"), ToManager::Failed { instance: "macro".into(), text, echo: false, after });
+        rig.say(
+            rig.link("macro"),
+            ToManager::Failed {
+                instance: "macro".into(),
+                text,
+                echo: false,
+                after,
+            },
+        );
         rig.pass(ms(1000));
-        assert!(rig.failure().unwrap().starts_with(blamed), "{:?}", rig.failure());
+        assert!(
+            rig.failure().unwrap().starts_with(blamed),
+            "{:?}",
+            rig.failure()
+        );
         wind_up(&mut rig);
     }
 }
@@ -446,11 +606,18 @@ fn who_has_withdrawn_a_field_is_to_blame_for_failures_that_tell_of_its_port_alon
 #[test]
 fn who_has_left_out_a_message_to_others_is_not_blamed_for_a_step_too_many() {
     let mut rig = Rig::pair();
-    rig.say(rig.link("micro"), left_out(&["sink"], "nothing was sent on O_F port 'debug'".to_owned()));
+    rig.say(
+        rig.link("micro"),
+        left_out(&["sink"], "nothing was sent on O_F port 'debug'".to_owned()),
+    );
     rig.done("micro");
     rig.fail_after("macro", &["micro"]);
     rig.pass(ms(1000));
-    assert!(rig.failure().unwrap().starts_with("macro"), "{:?}", rig.failure());
+    assert!(
+        rig.failure().unwrap().starts_with("macro"),
+        "{:?}",
+        rig.failure()
+    );
     wind_up(&mut rig);
 }
 
@@ -458,7 +625,11 @@ fn who_has_left_out_a_message_to_others_is_not_blamed_for_a_step_too_many() {
 fn behind_an_instance_that_ended_well_may_be_a_third_that_fails() {
     for fails in [true, false] {
         let mut rig = Rig::new(plan(
-            &["a.out o_i -> b.in f_init", "b.out o_f -> c.in f_init", "c.out o_f -> a.in s"],
+            &[
+                "a.out o_i -> b.in f_init",
+                "b.out o_f -> c.in f_init",
+                "c.out o_f -> a.in s",
+            ],
             &[],
         ));
         ["a", "b", "c"].iter().for_each(|name| rig.join(name));
@@ -472,15 +643,25 @@ fn behind_an_instance_that_ended_well_may_be_a_third_that_fails() {
         }
         let expected = match fails {
             true => "b reported an error: 1 message was never taken",
-            false => "a reported an error: port is closed\n(\"c\" ended well, and nothing else had failed)",
+            false => {
+                "a reported an error: port is closed\n(\"c\" ended well, and nothing else had failed)"
+            }
         };
         assert_eq!(rig.failure().unwrap(), expected);
     }
 }
 
 #[test]
-fn a_closed_port_that_nobody_explains_stands_first_after_a_moment_and_before_who_lost_its_program() {
-    let mut rig = Rig::new(plan(&["a.out o_i -> b.in s", "b.out o_i -> c.in s", "c.out o_i -> a.in s"], &[]));
+fn a_closed_port_that_nobody_explains_stands_first_after_a_moment_and_before_who_lost_its_program()
+{
+    let mut rig = Rig::new(plan(
+        &[
+            "a.out o_i -> b.in s",
+            "b.out o_i -> c.in s",
+            "c.out o_i -> a.in s",
+        ],
+        &[],
+    ));
     ["a", "b", "c"].iter().for_each(|name| rig.join(name));
     rig.fail("a", "lost b", true);
     rig.pass(ms(500));
@@ -497,7 +678,10 @@ fn a_closed_port_that_nobody_explains_stands_first_after_a_moment_and_before_who
 fn who_names_no_instance_that_there_is_has_failed_by_itself() {
     let mut rig = Rig::pair();
     rig.fail_after("macro", &["macro", "nobody"]);
-    assert_eq!(rig.failure().unwrap(), "macro reported an error: port is closed");
+    assert_eq!(
+        rig.failure().unwrap(),
+        "macro reported an error: port is closed"
+    );
     wind_up(&mut rig);
 }
 
@@ -508,17 +692,26 @@ fn a_manager_that_was_away_blames_nobody_who_gave_it_up() {
     rig.event(Event::Away(Duration::from_secs(11)));
     rig.fail("micro", text, false);
     let failure = rig.failure().unwrap();
-    assert!(failure.starts_with("titin itself was stopped for 11 s or longer"), "{failure}");
+    assert!(
+        failure.starts_with("titin itself was stopped for 11 s or longer"),
+        "{failure}"
+    );
     let mut affected = rig.manager.affected(&[]).into_iter();
     assert!(affected.any(|(id, how)| id == rig.id("micro") && how == text));
 
     // What comes of itself is not taken for that.
-    for (wait, text) in [(Duration::ZERO, "negative depth"), (Duration::from_secs(4), text)] {
+    for (wait, text) in [
+        (Duration::ZERO, "negative depth"),
+        (Duration::from_secs(4), text),
+    ] {
         let mut rig = Rig::pair();
         rig.event(Event::Away(Duration::from_secs(11)));
         rig.pass(wait);
         rig.fail("micro", text, false);
-        assert_eq!(rig.failure().unwrap(), format!("micro reported an error: {text}"));
+        assert_eq!(
+            rig.failure().unwrap(),
+            format!("micro reported an error: {text}")
+        );
     }
 }
 
@@ -543,7 +736,11 @@ fn what_even_sigkill_does_not_end_is_left_in_the_end() {
     rig.lose("macro");
     rig.exit("macro", KILLED);
     rig.pass(Duration::from_secs(30));
-    assert!(rig.logs.iter().any(|(_, text)| text.contains("nobody has seen it end")));
+    assert!(
+        rig.logs
+            .iter()
+            .any(|(_, text)| text.contains("nobody has seen it end"))
+    );
     rig.assert_over(false);
 }
 
@@ -554,11 +751,18 @@ fn an_interrupt_ends_the_run_and_a_second_one_at_once() {
     assert_eq!(rig.failure().unwrap(), "the user ended the run (SIGINT)");
     assert!(rig.was_told_of_failure("macro") && rig.was_told_of_failure("micro"));
     rig.event(Event::Interrupted("SIGINT".into()));
-    assert!(rig.signals.is_empty(), "it came at once: a terminal's Ctrl-C that was passed on");
+    assert!(
+        rig.signals.is_empty(),
+        "it came at once: a terminal's Ctrl-C that was passed on"
+    );
     rig.pass(Duration::from_secs(1));
     rig.event(Event::Interrupted("SIGINT".into()));
     assert_eq!(rig.signals.len(), 2);
-    assert!(rig.signals.iter().all(|(_, signal)| *signal == Signal::Kill));
+    assert!(
+        rig.signals
+            .iter()
+            .all(|(_, signal)| *signal == Signal::Kill)
+    );
     rig.exit("macro", KILLED);
     rig.exit("micro", KILLED);
     rig.assert_over(false);
@@ -566,7 +770,10 @@ fn an_interrupt_ends_the_run_and_a_second_one_at_once() {
 
 #[test]
 fn nothing_is_started_any_more_once_the_run_has_failed() {
-    let mut rig = Rig::begun(plan(&["a.out o_f -> b.in f_init", "a.more o_f -> c.in f_init"], &[]));
+    let mut rig = Rig::begun(plan(
+        &["a.out o_f -> b.in f_init", "a.more o_f -> c.in f_init"],
+        &[],
+    ));
     rig.event(Event::NotStarted(rig.id("a"), "no such file".into()));
     assert!(rig.stopped);
     rig.event(Event::Spared(rig.id("b")));
@@ -577,14 +784,23 @@ fn nothing_is_started_any_more_once_the_run_has_failed() {
     rig.exit("c", Exit::Signal(15, false));
     rig.assert_over(false);
     let affected = rig.manager.affected(&[rig.id("a")]);
-    assert_eq!(affected[0], (rig.id("b"), "was not started any more".to_owned()));
+    assert_eq!(
+        affected[0],
+        (rig.id("b"), "was not started any more".to_owned())
+    );
 }
 
 #[test]
 fn files_that_cannot_be_staged_fail_the_instance_that_needs_them() {
     let mut rig = Rig::begun(plan(&PAIR, &[]));
-    rig.event(Event::NotStaged(rig.id("macro"), "there is no mesh.txt".into()));
-    assert_eq!(rig.failure().unwrap(), "macro could not be started: there is no mesh.txt");
+    rig.event(Event::NotStaged(
+        rig.id("macro"),
+        "there is no mesh.txt".into(),
+    ));
+    assert_eq!(
+        rig.failure().unwrap(),
+        "macro could not be started: there is no mesh.txt"
+    );
     rig.event(Event::Spared(rig.id("micro")));
     rig.assert_over(false);
 }
@@ -627,7 +843,11 @@ fn the_next_deadline_is_never_in_the_past() {
 fn the_loss_of_the_guard_ends_the_run_without_its_reports() {
     let mut rig = Rig::pair();
     rig.event(Event::GuardLost("was ended by SIGKILL".into()));
-    assert!(rig.failure().unwrap().starts_with("the guard was ended by SIGKILL"));
+    assert!(
+        rig.failure()
+            .unwrap()
+            .starts_with("the guard was ended by SIGKILL")
+    );
     rig.assert_over(false);
 }
 
@@ -653,7 +873,11 @@ fn whoever_comes_after_the_failure_is_told_and_refused() {
     assert_eq!(text, "the run has failed already (micro)");
     rig.exit("macro", Exit::Code(1));
     rig.assert_over(false);
-    assert_eq!(rig.manager.affected(&[rig.id("micro")]), [], "nothing of it was lost");
+    assert_eq!(
+        rig.manager.affected(&[rig.id("micro")]),
+        [],
+        "nothing of it was lost"
+    );
 }
 
 #[test]
@@ -662,16 +886,26 @@ fn a_silent_host_is_lost_and_a_silent_debugger_is_not() {
     let mut rig = Rig::pair();
     rig.pass(Duration::from_secs(60));
     assert_eq!(rig.failure(), None);
-    let silent = rig.logs.iter().filter(|(_, text)| text.contains("its process lives"));
+    let silent = rig
+        .logs
+        .iter()
+        .filter(|(_, text)| text.contains("its process lives"));
     assert_eq!(silent.count(), 2, "said once each");
 
     let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand(None))]));
     rig.join("macro");
     rig.event(Event::Opened(rig.link("micro")));
-    let registration = Registration { host: "elsewhere".into(), ..rig.registration("micro") };
+    let registration = Registration {
+        host: "elsewhere".into(),
+        ..rig.registration("micro")
+    };
     rig.say(rig.link("micro"), ToManager::Register(registration));
     rig.pass(Duration::from_secs(15));
-    assert!(rig.failure().unwrap().starts_with("micro was silent for 1"), "{:?}", rig.failure());
+    assert!(
+        rig.failure().unwrap().starts_with("micro was silent for 1"),
+        "{:?}",
+        rig.failure()
+    );
     assert_eq!(rig.closed, [rig.link("micro")]);
     rig.lose("macro");
     rig.exit("macro", Exit::Code(1));
@@ -695,8 +929,10 @@ fn a_hosted_instance_that_does_not_return_ends_its_host() {
 
 #[test]
 fn a_hosted_instance_that_has_returned_does_not_cost_its_host() {
-    let mut rig =
-        Rig::new(plan(&["a.out o_f -> b.in f_init", "c.out o_f -> b.more f_init"], &[("a", Start::Hosted)]));
+    let mut rig = Rig::new(plan(
+        &["a.out o_f -> b.in f_init", "c.out o_f -> b.more f_init"],
+        &[("a", Start::Hosted)],
+    ));
     for name in ["a", "b", "c"] {
         rig.join(name);
     }
@@ -715,7 +951,12 @@ fn a_hosted_instance_that_has_returned_does_not_cost_its_host() {
 fn links_and_messages_of_strangers_are_passed_over() {
     let mut rig = Rig::pair();
     rig.event(Event::Lost(LinkId(900), "reset".into()));
-    rig.say(LinkId(900), ToManager::Done { instance: "macro".into() });
+    rig.say(
+        LinkId(900),
+        ToManager::Done {
+            instance: "macro".into(),
+        },
+    );
     rig.event(Event::Gone(4));
     rig.event(Event::Watching(4));
     assert_eq!(rig.failure(), None);
@@ -729,7 +970,9 @@ fn a_program_that_is_in_no_plan_is_a_fault_of_the_guard() {
         rig.event(Event::Started(InstanceId(number), 7));
         let failure = rig.failure().unwrap();
         assert!(
-            failure.contains(&format!("told of a program with number {number}, which it was not to start")),
+            failure.contains(&format!(
+                "told of a program with number {number}, which it was not to start"
+            )),
             "{failure}"
         );
     }

@@ -13,16 +13,32 @@ impl Rig {
     /// polls, if it polls one.
     fn ask_b(&mut self, polls: Option<u64>) {
         let asked = self.asked_within(ROUND);
-        let [(name, probe, conduits)] = &asked[..] else { panic!("{asked:?}") };
+        let [(name, probe, conduits)] = &asked[..] else {
+            panic!("{asked:?}")
+        };
         assert!(name == "b" && conduits.is_empty());
         let polls = polls.map(|count| self.end("b", &(1, count)));
         let (instance, probe, wait, counts) = (name.clone(), *probe, None, Vec::new());
-        self.say(self.link("b"), ToManager::Counts { instance, probe, wait, counts, polls });
+        self.say(
+            self.link("b"),
+            ToManager::Counts {
+                instance,
+                probe,
+                wait,
+                counts,
+                polls,
+            },
+        );
     }
 
     fn stalls(&self) -> Vec<&str> {
-        let told = self.logs.iter().filter(|(level, _)| *level == Level::Warning);
-        told.map(|(_, text)| text.as_str()).filter(|text| text.starts_with("nothing has moved")).collect()
+        let told = self
+            .logs
+            .iter()
+            .filter(|(level, _)| *level == Level::Warning);
+        told.map(|(_, text)| text.as_str())
+            .filter(|text| text.starts_with("nothing has moved"))
+            .collect()
     }
 }
 
@@ -34,7 +50,9 @@ fn who_waits_for_room_while_another_polls_is_told_once() {
     rig.ask_b(Some(2));
     assert_eq!(rig.stalls(), [""; 0], "it has not lasted for long");
     rig.ask_b(Some(2));
-    let [text] = rig.stalls()[..] else { panic!("{:?}", rig.logs) };
+    let [text] = rig.stalls()[..] else {
+        panic!("{:?}", rig.logs)
+    };
     let begin = "nothing has moved for 30 s: 2 instances wait for each other in a cycle\n  \
                  a waits to send message 5 on out (its buffer is full), for b.in\n  \
                  b polls, or waits with a time limit, to receive message 3 on other, for a.more\n";
@@ -45,8 +63,14 @@ fn who_waits_for_room_while_another_polls_is_told_once() {
 
     rig.event(Event::Interrupted("SIGINT".into()));
     let waits = &rig.manager.course.failure().unwrap().waits;
-    assert_eq!(waits.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [rig.id("a"), rig.id("b")]);
-    assert!(waits[1].1.starts_with("polls, or waits with a time limit,"), "{waits:?}");
+    assert_eq!(
+        waits.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        [rig.id("a"), rig.id("b")]
+    );
+    assert!(
+        waits[1].1.starts_with("polls, or waits with a time limit,"),
+        "{waits:?}"
+    );
 }
 
 #[test]
@@ -67,7 +91,13 @@ fn who_computes_for_long_holds_up_its_sender_and_no_more() {
     (0..6).for_each(|_| rig.ask_b(None));
     assert_eq!(rig.stalls(), [""; 0]);
     // Once there is room nobody is asked any more.
-    rig.say(rig.link("a"), ToManager::Proceed { instance: "a".into(), wait: 1 });
+    rig.say(
+        rig.link("a"),
+        ToManager::Proceed {
+            instance: "a".into(),
+            wait: 1,
+        },
+    );
     assert!(rig.asked_within(6 * ROUND).is_empty());
 }
 
