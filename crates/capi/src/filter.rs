@@ -217,8 +217,8 @@ fn run(
 /// # Safety
 /// `output` is NULL or the output that a filter was called with.
 unsafe fn on_output(output: *mut Output, body: impl FnOnce(&mut Output) -> Result<()>) -> c_int {
-    // SAFETY: as the caller promises.
     status(|| {
+        // SAFETY: as the caller promises.
         unsafe { output.as_mut() }
             .ok_or_else(|| null("output", "the call of a filter"))?
             .change(body)

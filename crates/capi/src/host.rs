@@ -229,10 +229,10 @@ unsafe fn guests<'a>(
             // SAFETY: as the caller promises.
             unsafe { input::optional_text(*ports.add(index), "ports") }?
         };
-        // SAFETY: as the caller promises.
         let data = if data.is_null() {
             std::ptr::null_mut()
         } else {
+            // SAFETY: as the caller promises.
             unsafe { *data.add(index) }
         };
         Ok(Guest {

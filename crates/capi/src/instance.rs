@@ -99,8 +99,8 @@ impl Asked {
 /// `handle` is NULL or an instance.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_rank(handle: *const Handle) -> c_int {
-    // SAFETY: as the caller promises.
     value(0, || {
+        // SAFETY: as the caller promises.
         Ok(unsafe { instance(handle) }?.shared.instance.rank() as c_int)
     })
 }
@@ -109,8 +109,8 @@ unsafe extern "C" fn titin_rank(handle: *const Handle) -> c_int {
 /// `handle` is NULL or an instance.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_ranks(handle: *const Handle) -> c_int {
-    // SAFETY: as the caller promises.
     value(0, || {
+        // SAFETY: as the caller promises.
         Ok(unsafe { instance(handle) }?.shared.instance.ranks() as c_int)
     })
 }
@@ -351,8 +351,8 @@ unsafe extern "C" fn titin_recover(handle: *mut Handle) -> c_int {
 /// `handle` is NULL or an instance.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_instance_name(handle: *const Handle) -> *const c_char {
-    // SAFETY: as the caller promises.
     value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
         Ok(unsafe { instance(handle) }?.name.as_ptr())
     })
 }
@@ -361,8 +361,8 @@ unsafe extern "C" fn titin_instance_name(handle: *const Handle) -> *const c_char
 /// `handle` is NULL or an instance.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_workdir(handle: *const Handle) -> *const c_char {
-    // SAFETY: as the caller promises.
     value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
         Ok(unsafe { instance(handle) }?.workdir.as_ptr())
     })
 }
@@ -371,8 +371,8 @@ unsafe extern "C" fn titin_workdir(handle: *const Handle) -> *const c_char {
 /// `handle` is NULL or an instance.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_scale(handle: *const Handle) -> *const Value {
-    // SAFETY: as the caller promises.
     value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
         Ok(&raw const unsafe { instance(handle) }?.scale)
     })
 }

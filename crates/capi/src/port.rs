@@ -13,8 +13,8 @@ use crate::input;
 /// # Safety
 /// As [`port`].
 unsafe fn fact<T>(handle: *const Port, fallback: T, body: impl FnOnce(PortInfo) -> T) -> T {
-    // SAFETY: as the caller promises.
     value(fallback, || {
+        // SAFETY: as the caller promises.
         unsafe { port(handle) }.map(|port| body(port.shared.instance.info(port.id)))
     })
 }
@@ -43,8 +43,8 @@ unsafe extern "C" fn titin_port_find(handle: *mut Handle, name: *const c_char) -
 /// `handle` is NULL or an instance.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_port_count(handle: *const Handle) -> c_int {
-    // SAFETY: as the caller promises.
     value(0, || {
+        // SAFETY: as the caller promises.
         unsafe { instance(handle) }.map(|handle| handle.ports.len() as c_int)
     })
 }
@@ -73,8 +73,8 @@ unsafe extern "C" fn titin_port_at(handle: *mut Handle, index: c_int) -> *mut Po
 /// `handle` is NULL or a port.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_port_name(handle: *const Port) -> *const c_char {
-    // SAFETY: as the caller promises.
     value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
         unsafe { port(handle) }.map(|port| port.name().as_ptr())
     })
 }
