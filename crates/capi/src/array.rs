@@ -13,7 +13,7 @@ use titin_runtime::{
 use crate::error::usage;
 use crate::strided::Strides;
 use crate::value::Value;
-use crate::value::number::range;
+use crate::value::number::{element, range, rounded};
 use crate::{input, strided};
 
 /// Most dimensions; the header has the same number.
@@ -281,10 +281,15 @@ impl Described<'_> {
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
             let value = Value::received(message.structure(), &message.buffer());
-            if let Some(why) = value.number().and_then(|number| number.rounded(self.dtype)) {
+            if let Some(why) = value
+                .number()
+                .and_then(|number| rounded(number, self.dtype))
+            {
                 return Err(Error::new(Kind::TypeMismatch, why));
             }
-            let element = value.number().and_then(|number| number.element(self.dtype));
+            let element = value
+                .number()
+                .and_then(|number| element(number, self.dtype));
             let element = element
                 .ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))?;
             // SAFETY: the one element may be written, as the caller promises.

@@ -507,8 +507,10 @@ impl Field {
         {
             return Ok(());
         }
-        let known = |number: &u8| Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == *number);
-        let theirs: Vec<Dtype> = theirs.iter().filter_map(known).collect();
+        let theirs: Vec<Dtype> = theirs
+            .iter()
+            .filter_map(|number| Dtype::from_number(*number))
+            .collect();
         let text = format!(
             "field on port '{}': its arrays are of {}, those of {peer} of {}; both ends declare the same",
             self.name,

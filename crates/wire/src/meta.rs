@@ -20,117 +20,13 @@
 //!
 //! A message with neither layout nor structure carries nil.
 
-use std::ops::RangeInclusive;
-
 use smallvec::SmallVec;
+pub use titin_element::{Dtype, ElementKind, ElementValue};
 
 use crate::{Malformed, padded};
 
 /// Most dimensions of an array.
 pub const MAX_RANK: usize = 32;
-
-/// Element types of arrays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum Dtype {
-    Bool = 1,
-    Int8 = 2,
-    Int16 = 3,
-    Int32 = 4,
-    Int64 = 5,
-    UInt8 = 6,
-    UInt16 = 7,
-    UInt32 = 8,
-    UInt64 = 9,
-    Float16 = 10,
-    Float32 = 11,
-    Float64 = 12,
-    Complex64 = 13,
-    Complex128 = 14,
-}
-
-impl Dtype {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Dtype; 14] = [
-        Dtype::Bool,
-        Dtype::Int8,
-        Dtype::Int16,
-        Dtype::Int32,
-        Dtype::Int64,
-        Dtype::UInt8,
-        Dtype::UInt16,
-        Dtype::UInt32,
-        Dtype::UInt64,
-        Dtype::Float16,
-        Dtype::Float32,
-        Dtype::Float64,
-        Dtype::Complex64,
-        Dtype::Complex128,
-    ];
-
-    /// Bytes of one element.
-    pub fn size(self) -> usize {
-        match self {
-            Dtype::Bool | Dtype::Int8 | Dtype::UInt8 => 1,
-            Dtype::Int16 | Dtype::UInt16 | Dtype::Float16 => 2,
-            Dtype::Int32 | Dtype::UInt32 | Dtype::Float32 => 4,
-            Dtype::Int64 | Dtype::UInt64 | Dtype::Float64 | Dtype::Complex64 => 8,
-            Dtype::Complex128 => 16,
-        }
-    }
-
-    /// NumPy's name of the type.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dtype::Bool => "bool",
-            Dtype::Int8 => "int8",
-            Dtype::Int16 => "int16",
-            Dtype::Int32 => "int32",
-            Dtype::Int64 => "int64",
-            Dtype::UInt8 => "uint8",
-            Dtype::UInt16 => "uint16",
-            Dtype::UInt32 => "uint32",
-            Dtype::UInt64 => "uint64",
-            Dtype::Float16 => "float16",
-            Dtype::Float32 => "float32",
-            Dtype::Float64 => "float64",
-            Dtype::Complex64 => "complex64",
-            Dtype::Complex128 => "complex128",
-        }
-    }
-
-    /// The whole numbers that its elements can be; `None` if they are no whole numbers.
-    pub fn whole_range(self) -> Option<RangeInclusive<i128>> {
-        let bits = 8 * self.size();
-        match self {
-            Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => {
-                Some(-(1 << (bits - 1))..=(1 << (bits - 1)) - 1)
-            }
-            Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => {
-                Some(0..=(1 << bits) - 1)
-            }
-            _ => None,
-        }
-    }
-
-    /// A whole number as an element: the first [`Dtype::size`] of these bytes. `None` if its elements cannot be that number.
-    pub fn whole(self, number: i128) -> Option<[u8; 16]> {
-        self.whole_range()?
-            .contains(&number)
-            .then(|| number.to_le_bytes())
-    }
-
-    /// The type with this number, if there is one.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Dtype::ALL.get(usize::from(number).wrapping_sub(1)).copied()
-    }
-
-    /// The type with this NumPy name, if there is one.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Dtype::ALL.into_iter().find(|dtype| dtype.name() == name)
-    }
-}
 
 /// Which index varies fastest in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -648,33 +544,6 @@ mod tests {
             supersedes: Some(u64::MAX),
             over: Some(vec![]),
             field: true,
-        }
-    }
-
-    #[test]
-    fn whole_numbers_are_elements_within_the_range_of_their_type() {
-        macro_rules! check {
-            ($($dtype:ident $type:ty),*) => {$(
-                let range = i128::from(<$type>::MIN)..=i128::from(<$type>::MAX);
-                assert_eq!(Dtype::$dtype.whole_range(), Some(range.clone()));
-                for number in [*range.start(), 0, 1, *range.end()] {
-                    let bytes = Dtype::$dtype.whole(number).unwrap();
-                    let element = <$type>::try_from(number).unwrap().to_le_bytes();
-                    assert_eq!(bytes[..Dtype::$dtype.size()], element);
-                }
-                for number in [range.start() - 1, range.end() + 1, i128::MIN, i128::MAX] {
-                    assert_eq!(Dtype::$dtype.whole(number), None);
-                }
-            )*};
-        }
-        check!(Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64);
-        for dtype in [
-            Dtype::Bool,
-            Dtype::Float16,
-            Dtype::Float64,
-            Dtype::Complex128,
-        ] {
-            assert_eq!((dtype.whole_range(), dtype.whole(1)), (None, None));
         }
     }
 
