@@ -8,8 +8,8 @@
 //! use titin_element::{Dtype, ElementValue};
 //!
 //! let mut element = [0; 2];
-//! Dtype::Float16.write(ElementValue::Real(1.0 / 3.0), &mut element).unwrap();
-//! assert_eq!(Dtype::Float16.read(&element), ElementValue::Real(0.333251953125));
+//! Dtype::BFloat16.write(ElementValue::Real(1.0 / 3.0), &mut element).unwrap();
+//! assert_eq!(Dtype::BFloat16.read(&element), ElementValue::Real(0.333984375));
 //! assert_eq!(Dtype::UInt8.cast(ElementValue::Real(3.9)), Some(ElementValue::Whole(3)));
 //! ```
 
@@ -25,7 +25,7 @@ pub use value::ElementValue;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
 
-use half::f16;
+use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
 use storage::Storage;
@@ -154,6 +154,7 @@ macro_rules! element_types {
     };
 }
 
+// A file of NumPy's has no type code for bfloat16: ml_dtypes writes such elements as two bytes without a meaning (V2).
 // The number, the kind and the Rust type; the names in NumPy, in npy files, in titin.h, C, C++ and Fortran.
 element_types! {
     Bool = 1, Bool, bool, "bool", "b1", "TITIN_BOOL", "bool", "bool", "logical";
@@ -170,11 +171,13 @@ element_types! {
     Float64 = 12, Float, f64, "float64", "f8", "TITIN_F64", "double", "double", "real(real64)";
     Complex64 = 13, Complex, [f32; 2], "complex64", "c8", "TITIN_C64", "float complex", "std::complex<float>", "complex(real32)";
     Complex128 = 14, Complex, [f64; 2], "complex128", "c16", "TITIN_C128", "double complex", "std::complex<double>", "complex(real64)";
+    BFloat16 = 15, Float, bf16, "bfloat16", "V2", "TITIN_BF16", "uint16_t, its bits", "titin::bfloat16", "integer(int16), as=titin_bf16";
 }
 
 whole_numbers!(i8 i16 i32 i64 u8 u16 u32 u64);
 real_numbers! {
     f16, f16::from_f64;
+    bf16, bf16::from_f64;
     f32, |wide: f64| wide as f32;
     f64, |wide: f64| wide;
 }
