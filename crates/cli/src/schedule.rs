@@ -4,7 +4,7 @@ pub(crate) mod given;
 pub(crate) mod run;
 
 use serde::Serialize;
-use titin_array::{Decomposition, Exchange, Parts, Side, Spread};
+use titin_array::{Decomposition, Exchange, Ownership, Side, Spread};
 use titin_model::Pattern;
 
 /// The most messages that are listed, ranks of a side, and indices of both.
@@ -30,7 +30,7 @@ pub(crate) struct End {
     pub(crate) port: Option<String>,
     pub(crate) side: Side,
     /// Of an irregular side, the parts of each rank; `None` if only these know.
-    pub(crate) parts: Option<Vec<Parts>>,
+    pub(crate) parts: Option<Vec<Ownership>>,
     /// The width of the halo below and above, in each dimension.
     pub(crate) halo: Vec<(u64, u64)>,
 }
@@ -60,8 +60,8 @@ impl End {
     }
 
     /// What a rank owns where no rule says it.
-    pub(crate) fn parts(&self, rank: u32) -> &Parts {
-        const RULE: &Parts = &Parts::Rule;
+    pub(crate) fn parts(&self, rank: u32) -> &Ownership {
+        const RULE: &Ownership = &Ownership::Rule;
         self.parts
             .as_ref()
             .and_then(|parts| parts.get(rank as usize))
@@ -139,7 +139,7 @@ impl Coupling {
             .into_iter()
             .flatten()
             .flatten()
-            .filter(|parts| matches!(parts, Parts::Indices(_)));
+            .filter(|parts| matches!(parts, Ownership::Indices(_)));
         let listed = indices.fold(0u64, |sum, parts| {
             sum.saturating_add(parts.elements().unwrap_or_default())
         });

@@ -1,6 +1,6 @@
 //! Two sides that are given in YAML, before there is a program that declares them.
 
-use titin_array::{Decomposition, Dims, Order, Parts, Region, Run, Side, Spread};
+use titin_array::{Decomposition, Dims, IndexRange, Order, Ownership, Region, Side, Spread};
 use titin_model::exchange::{self, Bounds, Exchange, Owned};
 
 use super::{Coupling, End};
@@ -43,7 +43,7 @@ pub(crate) fn coupling(given: &Exchange) -> Result<Coupling, String> {
 fn end(given: &exchange::Side, shape: &[u64]) -> Result<End, String> {
     let wrong = |error: titin_array::Error| error.to_string();
     let dims = shape.len();
-    Dims::new(shape).map_err(wrong)?;
+    Dims::new(shape).map_err(|error| wrong(error.into()))?;
     let mut parts = None;
     let decomposition = match &given.owned {
         Owned::Whole => Decomposition::serial(shape),
@@ -69,20 +69,20 @@ fn end(given: &exchange::Side, shape: &[u64]) -> Result<End, String> {
             };
             let each: Result<Vec<_>, _> = ranks
                 .iter()
-                .map(|rank| boxes(rank).map(Parts::Boxes))
+                .map(|rank| boxes(rank).map(Ownership::Boxes))
                 .collect();
             parts = Some(each.map_err(wrong)?);
             Decomposition::boxes(shape, ranks.len() as u32)
         }
         Owned::Indices(ranks) => {
-            let runs = |(lower, upper): &Bounds| Run {
+            let runs = |(lower, upper): &Bounds| IndexRange {
                 first: *lower,
                 length: upper - lower,
             };
             parts = Some(
                 ranks
                     .iter()
-                    .map(|rank| Parts::Indices(rank.iter().map(runs).collect()))
+                    .map(|rank| Ownership::Indices(rank.iter().map(runs).collect()))
                     .collect(),
             );
             Decomposition::indices(shape, ranks.len() as u32)
@@ -133,5 +133,5 @@ fn order(fortran: bool) -> Order {
 
 fn region(bounds: &[Bounds]) -> Result<Region, titin_array::Error> {
     let (lower, upper): (Vec<u64>, Vec<u64>) = bounds.iter().copied().unzip();
-    Region::new(&lower, &upper)
+    Ok(Region::new(&lower, &upper)?)
 }

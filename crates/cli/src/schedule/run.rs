@@ -98,7 +98,7 @@ fn coupling(field: &Field) -> Result<Coupling, String> {
         let mut side = Side::from_bytes(bytes).map_err(wrong)?;
         // The description may couple another region than the program.
         if let Some((lower, upper)) = share.and_then(|share| share.region.as_ref()) {
-            side = side.region(Region::new(lower, upper).map_err(wrong)?);
+            side = side.region(Region::new(lower, upper).map_err(|error| wrong(error.into()))?);
         }
         Ok(End {
             port: Some(port.clone()),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use titin_array::{Order, Parts, Region};
+use titin_array::{Order, Ownership, Region};
 
 use super::colour;
 use super::frame::{Facing, Frame};
@@ -164,7 +164,7 @@ impl Seen {
         }
         for rank in 0..end.ranks() {
             let boxes = match end.parts(rank) {
-                Parts::Boxes(boxes) => boxes.clone(),
+                Ownership::Boxes(boxes) => boxes.clone(),
                 _ => end.side.decomposition.regions(rank),
             };
             let [part] = boxes[..] else { continue };
@@ -403,13 +403,13 @@ fn tiles(end: &End, window: &Region, cuts: usize) -> Option<Tiles> {
     let (mut tiles, mut looked) = (Vec::new(), 0);
     for rank in 0..end.ranks() {
         match end.parts(rank) {
-            Parts::Boxes(boxes) => {
+            Ownership::Boxes(boxes) => {
                 let seen = boxes
                     .iter()
                     .filter_map(|region| region.intersection(window));
                 tiles.extend(seen.map(|region| (rank, region)));
             }
-            Parts::Indices(runs) => {
+            Ownership::Indices(runs) => {
                 for run in runs {
                     let (mut first, last) = (run.first, run.end());
                     while first < last {
@@ -422,7 +422,7 @@ fn tiles(end: &End, window: &Region, cuts: usize) -> Option<Tiles> {
                     }
                 }
             }
-            Parts::Rule => {}
+            Ownership::Rule => {}
         }
         if tiles.len() > MOST_PIECES {
             return None;
