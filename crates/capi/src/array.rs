@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use titin_runtime::{
-    Buffer, Content, Dtype, Error, Filling, Form, Kind, Layout, Message, Order, Result,
+    Buffer, Content, Dtype, Error, Filling, Kind, Layout, LayoutRef, Message, Order, Result,
 };
 
 use crate::error::usage;
@@ -84,7 +84,7 @@ pub(crate) unsafe fn form<'a>(
     rank: c_int,
     extents: *const i64,
     order: c_int,
-) -> Result<Form<'a>> {
+) -> Result<LayoutRef<'a>> {
     let (dtype, order) = (input::dtype(dtype)?, input::order(order)?);
     if rank > MAX_RANK {
         return Err(usage(format!(
@@ -99,7 +99,7 @@ pub(crate) unsafe fn form<'a>(
     // SAFETY: the same numbers, none of which is negative.
     let shape =
         unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
-    Ok(Form {
+    Ok(LayoutRef {
         dtype,
         order,
         shape,
@@ -135,7 +135,7 @@ impl Arguments {
     pub(crate) unsafe fn read<'a>(self) -> Result<Described<'a>> {
         // SAFETY: as the caller promises.
         let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
-        let Form {
+        let LayoutRef {
             dtype,
             order,
             shape,
@@ -179,8 +179,8 @@ impl Arguments {
 
 impl Described<'_> {
     /// Type, order, shape and index names.
-    pub(crate) fn form(&self) -> Form<'_> {
-        Form {
+    pub(crate) fn form(&self) -> LayoutRef<'_> {
+        LayoutRef {
             dtype: self.dtype,
             order: self.order,
             shape: self.shape,

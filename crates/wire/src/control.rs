@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use titin_model::{Filter, Pattern};
 
-use crate::ranks::RankProcess;
 use crate::settings::Overlay;
 use crate::{Address, ConduitId, EndpointId, LinkSettings, Malformed};
 
@@ -256,7 +255,7 @@ pub struct Welcome {
     /// Its ports: as declared, else those of the description.
     pub ports: Vec<PortDeclaration>,
     /// Its conduits.
-    pub wires: Vec<Wire>,
+    pub wires: Vec<ConduitEnd>,
     /// All settings that can apply to it, by their full name; look-up is by the most specific.
     pub settings: Overlay,
     /// Its place in the model, for the look-up of settings.
@@ -319,7 +318,7 @@ pub enum UserFilter {
 
 /// One end of a conduit, as its instance sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wire {
+pub struct ConduitEnd {
     /// The conduit.
     pub conduit: ConduitId,
     /// My port.
@@ -372,6 +371,19 @@ pub struct Peer {
     /// Of a parallel program, the processes of its other ranks, from rank 1 on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankProcess>,
+}
+
+/// The process of a rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankProcess {
+    /// Its id.
+    pub endpoint: EndpointId,
+    /// Where it can be reached.
+    pub addresses: Vec<Address>,
+    /// Its process id on its host.
+    pub pid: u32,
+    /// Its host's name.
+    pub host: String,
 }
 
 /// One end of a conduit that carries a field.

@@ -55,9 +55,9 @@ pub struct Layout {
     pub names: Vec<String>,
 }
 
-/// What an array looks like, as it is handed in: its parts are somebody else's.
+/// The layout of an array, with extents and names that the caller keeps.
 #[derive(Debug, Clone, Copy)]
-pub struct Form<'a> {
+pub struct LayoutRef<'a> {
     /// Element type.
     pub dtype: Dtype,
     /// Storage order.
@@ -68,7 +68,7 @@ pub struct Form<'a> {
     pub names: &'a [String],
 }
 
-impl Form<'_> {
+impl LayoutRef<'_> {
     /// Whether it is that of this array.
     #[inline(always)]
     pub fn is(&self, layout: &Layout) -> bool {
@@ -143,7 +143,7 @@ impl Form<'_> {
     }
 }
 
-impl<'a> From<&'a Layout> for Form<'a> {
+impl<'a> From<&'a Layout> for LayoutRef<'a> {
     fn from(layout: &'a Layout) -> Self {
         let Layout {
             dtype,
@@ -151,7 +151,7 @@ impl<'a> From<&'a Layout> for Form<'a> {
             shape,
             names,
         } = layout;
-        Form {
+        LayoutRef {
             dtype: *dtype,
             order: *order,
             shape,
@@ -173,12 +173,12 @@ impl Layout {
 
     /// Number of elements, or `None` if it passes 64 bits.
     pub fn elements(&self) -> Option<u64> {
-        Form::from(self).elements()
+        LayoutRef::from(self).elements()
     }
 
     /// Bytes of payload, or `None` if they pass 64 bits.
     pub fn bytes(&self) -> Option<u64> {
-        Form::from(self).bytes()
+        LayoutRef::from(self).bytes()
     }
 
     /// Appends dtype, order, memory kind, rank and extents.
@@ -259,7 +259,7 @@ impl Layout {
                 .push(std::str::from_utf8(name).map_err(|_| wrong())?.to_owned());
             bytes = rest;
         }
-        Form::from(&*self).check_names()
+        LayoutRef::from(&*self).check_names()
     }
 }
 
@@ -328,33 +328,11 @@ impl Meta {
     /// The bytes, padded; empty for a nil message without any field.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        match &self.content {
-            Content::Nil => {}
-            Content::Array(layout) => {
-                field(&mut out, LAYOUT, |out| layout.write(out));
-                if !layout.names.is_empty() {
-                    field(&mut out, NAMES, |out| layout.write_names(out));
-                }
-            }
-            Content::Structure => field(&mut out, STRUCTURE, |out| out.push(1)),
-        }
+        self.write_content(&mut out);
         if let Some((slot, slots)) = self.slot {
-            field(&mut out, SLOT, |out| {
-                out.extend_from_slice(&slot.to_le_bytes());
-                out.extend_from_slice(&slots.to_le_bytes());
-            });
+            field(&mut out, SLOT, |out| write_numbers(out, &[slot, slots]));
         }
-        if self.overlay != 0 {
-            field(&mut out, OVERLAY, |out| {
-                out.extend_from_slice(&self.overlay.to_le_bytes())
-            });
-        }
-        if let Some(definition) = &self.definition {
-            field(&mut out, DEFINITION, |out| {
-                out.extend_from_slice(&self.overlay.to_le_bytes());
-                out.extend_from_slice(definition);
-            });
-        }
+        self.write_overlay(&mut out);
         for (Codec::Zstd, length) in &self.codings {
             field(&mut out, CODING, |out| {
                 out.push(1);
@@ -363,11 +341,7 @@ impl Meta {
         }
         for (key, steps) in [(ITERATION, &self.iteration), (OVER, &self.over)] {
             if let Some(steps) = steps {
-                field(&mut out, key, |out| {
-                    steps
-                        .iter()
-                        .for_each(|n| out.extend_from_slice(&n.to_le_bytes()))
-                });
+                field(&mut out, key, |out| write_numbers(out, steps));
             }
         }
         if let Some(first) = self.supersedes {
@@ -382,6 +356,31 @@ impl Meta {
         out
     }
 
+    fn write_content(&self, out: &mut Vec<u8>) {
+        match &self.content {
+            Content::Nil => {}
+            Content::Array(layout) => {
+                field(out, LAYOUT, |out| layout.write(out));
+                if !layout.names.is_empty() {
+                    field(out, NAMES, |out| layout.write_names(out));
+                }
+            }
+            Content::Structure => field(out, STRUCTURE, |out| out.push(1)),
+        }
+    }
+
+    fn write_overlay(&self, out: &mut Vec<u8>) {
+        if self.overlay != 0 {
+            field(out, OVERLAY, |out| write_numbers(out, &[self.overlay]));
+        }
+        if let Some(definition) = &self.definition {
+            field(out, DEFINITION, |out| {
+                write_numbers(out, &[self.overlay]);
+                out.extend_from_slice(definition);
+            });
+        }
+    }
+
     /// Reads the fields of a message with `total` bytes of payload.
     ///
     /// # Errors
@@ -390,55 +389,7 @@ impl Meta {
         let mut meta = Meta::default();
         while let Some((key, value, rest)) = next_field(bytes)? {
             bytes = rest;
-            match key {
-                LAYOUT => meta.content = Content::Array(Layout::read(value)?.0),
-                NAMES => match &mut meta.content {
-                    Content::Array(layout) => layout.read_names(value)?,
-                    _ => {
-                        return Err(Malformed::new(
-                            "index names",
-                            "they do not follow an array's layout",
-                        ));
-                    }
-                },
-                STRUCTURE if value.first() == Some(&1) => meta.content = Content::Structure,
-                STRUCTURE => {
-                    return Err(Malformed::new(
-                        "structure",
-                        "unknown version of its encoding",
-                    ));
-                }
-                SLOT => {
-                    let (slot, slots) = (word(value, 0)?, word(value, 4)?);
-                    if slot >= slots || slots > MAX_SLOTS {
-                        return Err(Malformed::new("slot", format!("{slot} of {slots}")));
-                    }
-                    meta.slot = Some((slot, slots));
-                }
-                OVERLAY => meta.overlay = word(value, 0)?,
-                DEFINITION => {
-                    meta.overlay = word(value, 0)?;
-                    meta.definition = Some(value[4..].to_vec());
-                }
-                CODING if value.len() == 9 && value[0] == 1 => {
-                    let length = u64::from_le_bytes(value[1..9].try_into().expect("eight bytes"));
-                    meta.codings.push((Codec::Zstd, length));
-                }
-                CODING => {
-                    return Err(Malformed::new(
-                        "coding",
-                        "a codec that this release does not know",
-                    ));
-                }
-                ITERATION => meta.iteration = Some(steps(value)?),
-                OVER => meta.over = Some(steps(value)?),
-                FIELD => meta.field = true,
-                SUPERSEDES => {
-                    let wrong = |_| Malformed::new("supersedes", "it is no sequence number");
-                    meta.supersedes = Some(u64::from_le_bytes(value.try_into().map_err(wrong)?));
-                }
-                _ => {}
-            }
+            meta.read_field(key, value)?;
         }
         if meta.codings.len() > 4 {
             return Err(Malformed::new(
@@ -448,6 +399,41 @@ impl Meta {
         }
         meta.check(total)?;
         Ok(meta)
+    }
+
+    /// Reads a field. Unknown fields are skipped.
+    fn read_field(&mut self, key: u16, value: &[u8]) -> Result<(), Malformed> {
+        match key {
+            LAYOUT => self.content = Content::Array(Layout::read(value)?.0),
+            NAMES => match &mut self.content {
+                Content::Array(layout) => layout.read_names(value)?,
+                _ => {
+                    let why = "they do not follow an array's layout";
+                    return Err(Malformed::new("index names", why));
+                }
+            },
+            STRUCTURE if value.first() == Some(&1) => self.content = Content::Structure,
+            STRUCTURE => {
+                let why = "unknown version of its encoding";
+                return Err(Malformed::new("structure", why));
+            }
+            SLOT => self.slot = Some(read_slot(value)?),
+            OVERLAY => self.overlay = word(value, 0)?,
+            DEFINITION => {
+                self.overlay = word(value, 0)?;
+                self.definition = Some(value[4..].to_vec());
+            }
+            CODING => self.codings.push(read_coding(value)?),
+            ITERATION => self.iteration = Some(steps(value)?),
+            OVER => self.over = Some(steps(value)?),
+            FIELD => self.field = true,
+            SUPERSEDES => {
+                let wrong = |_| Malformed::new("supersedes", "it is no sequence number");
+                self.supersedes = Some(u64::from_le_bytes(value.try_into().map_err(wrong)?));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Checks that a payload of so many bytes is what the metadata say.
@@ -481,6 +467,35 @@ fn field(out: &mut Vec<u8>, key: u16, write: impl FnOnce(&mut Vec<u8>)) {
     write(out);
     let length = (out.len() - start) as u32;
     out[start - 4..start].copy_from_slice(&length.to_le_bytes());
+}
+
+fn write_numbers(out: &mut Vec<u8>, numbers: &[u32]) {
+    numbers
+        .iter()
+        .for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+}
+
+/// Reads a slot and the number of slots.
+fn read_slot(value: &[u8]) -> Result<(u32, u32), Malformed> {
+    let (slot, slots) = (word(value, 0)?, word(value, 4)?);
+    if slot >= slots || slots > MAX_SLOTS {
+        return Err(Malformed::new("slot", format!("{slot} of {slots}")));
+    }
+    Ok((slot, slots))
+}
+
+/// Reads a codec and the length of the payload before the codec was applied.
+fn read_coding(value: &[u8]) -> Result<(Codec, u64), Malformed> {
+    match value {
+        [1, length @ ..] if length.len() == 8 => {
+            let length = u64::from_le_bytes(length.try_into().expect("eight bytes"));
+            Ok((Codec::Zstd, length))
+        }
+        _ => Err(Malformed::new(
+            "coding",
+            "a codec that this release does not know",
+        )),
+    }
 }
 
 type Field<'a> = (u16, &'a [u8], &'a [u8]);

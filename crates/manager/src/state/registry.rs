@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use titin_model::{Name, Operator, SETTINGS_IN};
 use titin_transport::LinkId;
-use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcome, Wire};
+use titin_wire::control::{ConduitEnd, Peer, PortDeclaration, Registration, ToProgram, Welcome};
 use titin_wire::ranks;
 
 use super::{Fault, Joined, Manager, Process, Seat};
@@ -377,11 +377,11 @@ impl Manager {
         (conduit, sends): (ConduitId, bool),
         vectors: &HashSet<&str>,
         timelines: &HashMap<&str, &Name>,
-    ) -> Wire {
+    ) -> ConduitEnd {
         let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
         let planned = &self.plan.conduits[conduit.index()];
         let vector = vectors.contains(here.port.as_str());
-        Wire {
+        ConduitEnd {
             conduit,
             port: here.port.to_string(),
             slot: here.slot,
