@@ -1,35 +1,35 @@
-//! Whatever the graph: nothing lies on anything else, and every line arrives.
+//! In every layout nothing lies on anything else, and every line reaches its receiver.
 
 use titin_model::Operator;
 
 use super::*;
-use crate::draw::graph::{Net, Port, Receiver};
+use crate::coupling_graph::graph::{Net, NetReceiver};
 
-/// Numbers that look random, and are the same in every run.
-struct Dice(u64);
+/// A generator of pseudo-random numbers, the same in every run of the tests.
+struct PseudoRandom(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+impl PseudoRandom {
+    fn below(&mut self, limit: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6364136223846793005)
             .wrapping_add(1442695040888963407);
-        ((self.0 >> 33) % sides as u64) as usize
+        ((self.0 >> 33) % limit as u64) as usize
     }
 }
 
-fn port(name: String, operator: Operator) -> Port {
-    Port {
+fn port(name: String, operator: Operator) -> BoxPort {
+    BoxPort {
         name,
         operator,
         connected: true,
     }
 }
 
-fn part(name: &str, inner: Option<Graph>) -> Part {
+fn component(name: &str, inner: Option<Graph>) -> ComponentBox {
     let [implementation, multiplicity, description] = ["program", "", ""].map(str::to_owned);
     let (name, path) = (name.to_owned(), name.to_owned());
-    Part {
+    ComponentBox {
         name,
         path,
         implementation,
@@ -40,12 +40,13 @@ fn part(name: &str, inner: Option<Graph>) -> Part {
     }
 }
 
-/// Boxes and nets at random; some boxes are models, some ports are the model's own.
-fn random(dice: &mut Dice, boxes: usize, nets: usize, depth: usize) -> Graph {
+/// A random graph. Some boxes are models, some ports are the own ports of the model.
+fn random_graph(random: &mut PseudoRandom, boxes: usize, nets: usize, depth: usize) -> Graph {
     let mut graph = Graph::default();
     for number in 0..boxes {
-        let inner = (depth > 0 && dice.roll(5) == 0).then(|| random(dice, 3, 4, depth - 1));
-        let mut made = part(&format!("box{number}"), inner);
+        let inner =
+            (depth > 0 && random.below(5) == 0).then(|| random_graph(random, 3, 4, depth - 1));
+        let mut made = component(&format!("box{number}"), inner);
         if let Some(inner) = &made.inner {
             made.ports = inner
                 .outer
@@ -53,24 +54,24 @@ fn random(dice: &mut Dice, boxes: usize, nets: usize, depth: usize) -> Graph {
                 .map(|p| port(p.name.clone(), p.operator))
                 .collect();
         }
-        if dice.roll(4) == 0 {
+        if random.below(4) == 0 {
             made.multiplicity = "[10]".into();
         }
         graph.boxes.push(made);
     }
     for net in 0..nets {
-        let (sends, each_step) = [(Operator::OI, true), (Operator::OF, false)][dice.roll(2)];
+        let (sends, each_step) = [(Operator::OI, true), (Operator::OF, false)][random.below(2)];
         let pin = |graph: &mut Graph,
-                   dice: &mut Dice,
+                   random: &mut PseudoRandom,
                    operator: Operator,
                    name: String,
                    outer: Operator| {
-            let number = dice.roll(boxes + boxes / 4);
+            let number = random.below(boxes + boxes / 4);
             match graph.boxes.get_mut(number) {
                 Some(made) if made.inner.is_none() => {
                     made.ports.push(port(name, operator));
                     Pin::Box {
-                        part: number,
+                        number,
                         port: made.ports.len() - 1,
                     }
                 }
@@ -82,25 +83,25 @@ fn random(dice: &mut Dice, boxes: usize, nets: usize, depth: usize) -> Graph {
         };
         let from = pin(
             &mut graph,
-            dice,
+            random,
             sends,
             format!("out{net}"),
             Operator::FInit,
         );
-        let to = (0..1 + dice.roll(3) / 2 * 2)
+        let to = (0..1 + random.below(3) / 2 * 2)
             .map(|i| {
-                let receives = [Operator::S, Operator::FInit][dice.roll(2)];
+                let receives = [Operator::S, Operator::FInit][random.below(2)];
                 let pin = pin(
                     &mut graph,
-                    dice,
+                    random,
                     receives,
                     format!("in{net}_{i}"),
                     Operator::OF,
                 );
-                let filters = (0..dice.roll(3))
+                let filters = (0..random.below(3))
                     .map(|f| ["last", "scale(2.0, 0.5)"][f].to_owned())
                     .collect();
-                Receiver { pin, filters }
+                NetReceiver { pin, filters }
             })
             .collect();
         graph.nets.push(Net {
@@ -113,14 +114,14 @@ fn random(dice: &mut Dice, boxes: usize, nets: usize, depth: usize) -> Graph {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct LineSegment {
     net: usize,
     from: (i32, i32),
     to: (i32, i32),
 }
 
-impl Segment {
-    fn horizontal(&self) -> bool {
+impl LineSegment {
+    fn is_horizontal(&self) -> bool {
         self.from.1 == self.to.1
     }
 
@@ -130,11 +131,11 @@ impl Segment {
     }
 }
 
-fn segments(layout: &Layout) -> Vec<Segment> {
-    let of_wire = |(net, wire): (usize, &Wire)| {
-        let pairs = wire.lines.iter().flat_map(|line| line.windows(2));
+fn segments(layout: &GraphLayout) -> Vec<LineSegment> {
+    let of_net = |(net, net_lines): (usize, &NetLines)| {
+        let pairs = net_lines.lines.iter().flat_map(|line| line.windows(2));
         pairs
-            .map(move |pair| Segment {
+            .map(move |pair| LineSegment {
                 net,
                 from: pair[0],
                 to: pair[1],
@@ -142,21 +143,21 @@ fn segments(layout: &Layout) -> Vec<Segment> {
             .collect::<Vec<_>>()
     };
     layout
-        .wires
+        .nets
         .iter()
         .enumerate()
-        .flat_map(of_wire)
+        .flat_map(of_net)
         .filter(|s| s.from != s.to)
         .collect()
 }
 
-fn position(layout: &Layout, pin: Pin) -> (i32, i32) {
+fn position(layout: &GraphLayout, pin: Pin) -> (i32, i32) {
     match pin {
-        Pin::Box { part, port } => {
-            let placed = &layout.boxes[part];
+        Pin::Box { number, port } => {
+            let placed = &layout.boxes[number];
             let (side, below) = placed.ports[port];
             (
-                if side == Side::Left {
+                if side == BoxSide::Left {
                     placed.x
                 } else {
                     placed.x + placed.width
@@ -166,13 +167,25 @@ fn position(layout: &Layout, pin: Pin) -> (i32, i32) {
         }
         Pin::Outer(port) => {
             let (side, y) = layout.outer[port];
-            (if side == Side::Left { 0 } else { layout.width }, y)
+            (
+                if side == BoxSide::Left {
+                    0
+                } else {
+                    layout.width
+                },
+                y,
+            )
         }
     }
 }
 
 /// Where the line of a pin ends: for the model's own ports, after their name.
-fn arrives(segments: &[Segment], net: usize, pin: Pin, (x, y): (i32, i32)) -> Option<(i32, i32)> {
+fn arrives(
+    segments: &[LineSegment],
+    net: usize,
+    pin: Pin,
+    (x, y): (i32, i32),
+) -> Option<(i32, i32)> {
     let ends = segments
         .iter()
         .filter(|s| s.net == net)
@@ -190,7 +203,7 @@ fn overlap(a: (i32, i32, i32, i32), b: (i32, i32, i32, i32)) -> bool {
     a.0 < b.0 + b.2 && b.0 < a.0 + a.2 && a.1 < b.1 + b.3 && b.1 < a.1 + a.3
 }
 
-fn check(graph: &Graph, layout: &Layout) {
+fn check(graph: &Graph, layout: &GraphLayout) {
     let boxes: Vec<_> = layout
         .boxes
         .iter()
@@ -208,10 +221,10 @@ fn check(graph: &Graph, layout: &Layout) {
     let segments = segments(layout);
     for (i, a) in segments.iter().enumerate() {
         assert!(
-            a.horizontal() || a.from.0 == a.to.0,
+            a.is_horizontal() || a.from.0 == a.to.0,
             "a slanted line: {a:?}"
         );
-        let area = |s: &Segment| {
+        let area = |s: &LineSegment| {
             let (x, y) = (s.from.0.min(s.to.0), s.from.1.min(s.to.1));
             (x, y, (s.from.0 - s.to.0).abs(), (s.from.1 - s.to.1).abs())
         };
@@ -226,10 +239,10 @@ fn check(graph: &Graph, layout: &Layout) {
         }
         for b in segments[..i]
             .iter()
-            .filter(|b| b.net != a.net && b.horizontal() == a.horizontal())
+            .filter(|b| b.net != a.net && b.is_horizontal() == a.is_horizontal())
         {
             let other = area(b);
-            let on_each_other = match a.horizontal() {
+            let on_each_other = match a.is_horizontal() {
                 true => {
                     line.1 == other.1 && line.0 < other.0 + other.2 && other.0 < line.0 + line.2
                 }
@@ -244,7 +257,7 @@ fn check(graph: &Graph, layout: &Layout) {
         }
     }
     let tags: Vec<_> = layout
-        .wires
+        .nets
         .iter()
         .flat_map(|w| &w.tags)
         .map(|(x, y, width, _)| (*x, y - TAG / 2, *width, TAG))
@@ -259,7 +272,7 @@ fn check(graph: &Graph, layout: &Layout) {
             "a tag on a box: {tag:?}"
         );
         let crossed = segments.iter().find(|s| {
-            !s.horizontal()
+            !s.is_horizontal()
                 && overlap(
                     *tag,
                     (s.from.0, s.from.1.min(s.to.1), 1, (s.from.1 - s.to.1).abs()),
@@ -285,8 +298,8 @@ fn check(graph: &Graph, layout: &Layout) {
 }
 
 /// From the sender, along touching lines, every receiver is reached.
-fn check_reached(segments: &[Segment], number: usize, net: &Net, layout: &Layout) {
-    let own: Vec<&Segment> = segments.iter().filter(|s| s.net == number).collect();
+fn check_reached(segments: &[LineSegment], number: usize, net: &Net, layout: &GraphLayout) {
+    let own: Vec<&LineSegment> = segments.iter().filter(|s| s.net == number).collect();
     let start = arrives(segments, number, net.from, position(layout, net.from))
         .expect("a line begins at the sender");
     let mut reached = vec![false; own.len()];
@@ -319,10 +332,10 @@ fn check_reached(segments: &[Segment], number: usize, net: &Net, layout: &Layout
 
 #[test]
 fn nothing_lies_on_anything_else_and_every_line_arrives() {
-    let mut dice = Dice(7);
+    let mut random = PseudoRandom(7);
     for round in 0..150 {
-        let (boxes, nets) = (2 + dice.roll(14), 1 + dice.roll(24));
-        let graph = random(&mut dice, boxes, nets, 2);
+        let (boxes, nets) = (2 + random.below(14), 1 + random.below(24));
+        let graph = random_graph(&mut random, boxes, nets, 2);
         let layout = lay_out(&graph);
         check(&graph, &layout);
         assert!(layout.width > 0 && layout.height > 0, "round {round}");
@@ -331,16 +344,16 @@ fn nothing_lies_on_anything_else_and_every_line_arrives() {
 
 #[test]
 fn forty_boxes_with_many_lines_stay_apart() {
-    let mut dice = Dice(40);
+    let mut random = PseudoRandom(40);
     for _ in 0..6 {
-        let graph = random(&mut dice, 40, 70, 0);
+        let graph = random_graph(&mut random, 40, 70, 0);
         check(&graph, &lay_out(&graph));
     }
 }
 
 #[test]
 fn the_same_graph_gives_the_same_picture() {
-    let graph = random(&mut Dice(3), 12, 20, 1);
+    let graph = random_graph(&mut PseudoRandom(3), 12, 20, 1);
     assert_eq!(
         format!("{:?}", lay_out(&graph)),
         format!("{:?}", lay_out(&graph))
@@ -351,7 +364,7 @@ fn the_same_graph_gives_the_same_picture() {
 fn ring(n: usize) -> Graph {
     let mut graph = Graph::default();
     for number in 0..n {
-        let mut made = part(&format!("box{number}"), None);
+        let mut made = component(&format!("box{number}"), None);
         made.ports = vec![
             port("out".into(), Operator::OI),
             port("in".into(), Operator::S),
@@ -360,18 +373,15 @@ fn ring(n: usize) -> Graph {
     }
     for number in 0..n {
         let to = Pin::Box {
-            part: (number + 1) % n,
+            number: (number + 1) % n,
             port: 1,
         };
-        let to = vec![Receiver {
+        let to = vec![NetReceiver {
             pin: to,
             filters: Vec::new(),
         }];
         graph.nets.push(Net {
-            from: Pin::Box {
-                part: number,
-                port: 0,
-            },
+            from: Pin::Box { number, port: 0 },
             to,
             each_step: true,
         });
@@ -393,7 +403,7 @@ fn a_ring_is_folded_into_two_rows() {
 #[test]
 fn the_caller_stands_left_of_the_called_and_lines_are_level() {
     let mut graph = Graph {
-        boxes: vec![part("macro", None), part("micro", None)],
+        boxes: vec![component("macro", None), component("micro", None)],
         ..Graph::default()
     };
     graph.boxes[0].ports = vec![
@@ -404,10 +414,10 @@ fn the_caller_stands_left_of_the_called_and_lines_are_level() {
         port("final".into(), Operator::OF),
         port("initial".into(), Operator::FInit),
     ];
-    let pin = |part, port| Pin::Box { part, port };
+    let pin = |number, port| Pin::Box { number, port };
     let net = |from, to, each_step| Net {
         from,
-        to: vec![Receiver {
+        to: vec![NetReceiver {
             pin: to,
             filters: Vec::new(),
         }],
@@ -423,14 +433,14 @@ fn the_caller_stands_left_of_the_called_and_lines_are_level() {
         layout.boxes[0]
             .ports
             .iter()
-            .all(|(side, _)| *side == Side::Right)
+            .all(|(side, _)| *side == BoxSide::Right)
     );
     assert!(
         layout.boxes[1]
             .ports
             .iter()
-            .all(|(side, _)| *side == Side::Left)
+            .all(|(side, _)| *side == BoxSide::Left)
     );
-    assert!(segments(&layout).iter().all(Segment::horizontal));
+    assert!(segments(&layout).iter().all(LineSegment::is_horizontal));
     check(&graph, &layout);
 }

@@ -2,22 +2,23 @@
 
 use std::fmt::{Display, Write};
 
-/// How text is set, for its width.
-pub(crate) const SMALL: bool = false;
-/// As [`SMALL`], in bold.
+/// The weight of ordinary text, for [`text_width`].
+pub(crate) const REGULAR: bool = false;
+/// The weight of bold text, for [`text_width`].
 pub(crate) const BOLD: bool = true;
 
-/// The fonts, of which the viewer takes the first that it has. None is wider than the last but one, which widths are taken from.
+/// The fonts. A viewer takes the first that is installed. DejaVu Sans is the widest of them, so
+/// [`text_width`] measures DejaVu Sans.
 const FONTS: &str = "system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',sans-serif";
 
-/// A picture in the making.
+/// A picture that is being drawn.
 pub(crate) struct Svg {
     text: String,
     open: Vec<&'static str>,
 }
 
 impl Svg {
-    /// `rules` are pairs of selector and properties; a selector may come twice, first for light and then for dark surroundings.
+    /// An empty picture of this size in pixels. `title` describes the picture to screen readers.
     pub(crate) fn new(width: i32, height: i32, title: &str, style: &Style) -> Svg {
         let mut svg = Svg {
             text: String::new(),
@@ -28,7 +29,7 @@ impl Svg {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"title\">"
         );
         svg.open.push("svg");
-        svg.line(&format!("<title id=\"title\">{}</title>", escape(title)));
+        svg.markup(&format!("<title id=\"title\">{}</title>", escape(title)));
         let _ = writeln!(
             svg.text,
             "<style>\ntext{{font-family:{FONTS};font-size:11px}}"
@@ -39,37 +40,37 @@ impl Svg {
             "@media (prefers-color-scheme:dark){{\n{}}}\n</style>",
             style.dark
         );
-        svg.line(&format!(
+        svg.markup(&format!(
             "<rect class=\"ground\" width=\"{width}\" height=\"{height}\"/>"
         ));
         svg
     }
 
-    /// A line of markup, as it is.
-    pub(crate) fn line(&mut self, markup: &str) {
+    /// Adds a line of markup, unescaped.
+    pub(crate) fn markup(&mut self, markup: &str) {
         self.text
             .push_str(&"  ".repeat(self.open.len().saturating_sub(1)));
         self.text.push_str(markup);
         self.text.push('\n');
     }
 
-    /// Opens a group, with a text that is shown to those who point at it.
+    /// Opens a group. A viewer shows `title` while the mouse is over the group.
     pub(crate) fn group(&mut self, class: &str, data: &[(&str, &str)], title: &str) {
         let mut tag = format!("<g class=\"{class}\"");
         for (name, value) in data {
             let _ = write!(tag, " data-{name}=\"{}\"", escape(value));
         }
-        self.line(&(tag + ">"));
+        self.markup(&(tag + ">"));
         self.open.push("g");
         if !title.is_empty() {
-            self.line(&format!("<title>{}</title>", escape(title)));
+            self.markup(&format!("<title>{}</title>", escape(title)));
         }
     }
 
     /// Closes the last group.
     pub(crate) fn end(&mut self) {
         if let Some(tag) = self.open.pop() {
-            self.line(&format!("</{tag}>"));
+            self.markup(&format!("</{tag}>"));
         }
     }
 
@@ -85,35 +86,35 @@ impl Svg {
         } else {
             String::new()
         };
-        self.line(&format!(
+        self.markup(&format!(
             "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{round}/>"
         ));
     }
 
     pub(crate) fn path(&mut self, class: &str, data: &str) {
-        self.line(&format!("<path class=\"{class}\" d=\"{data}\"/>"));
+        self.markup(&format!("<path class=\"{class}\" d=\"{data}\"/>"));
     }
 
-    /// Text whose baseline begins, is centred or ends here.
+    /// Adds text. `anchor` says which point of the text's baseline is at `(x, y)`.
     pub(crate) fn text(
         &mut self,
         class: &str,
         (x, y): (i32, i32),
-        anchor: Anchor,
+        anchor: TextAnchor,
         text: impl Display,
     ) {
         let anchor = match anchor {
-            Anchor::Start => "",
-            Anchor::Middle => " text-anchor=\"middle\"",
-            Anchor::End => " text-anchor=\"end\"",
+            TextAnchor::Start => "",
+            TextAnchor::Middle => " text-anchor=\"middle\"",
+            TextAnchor::End => " text-anchor=\"end\"",
         };
         let text = escape(&text.to_string());
-        self.line(&format!(
+        self.markup(&format!(
             "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>"
         ));
     }
 
-    /// The whole text.
+    /// Closes all groups and returns the SVG text.
     pub(crate) fn finish(mut self) -> String {
         while !self.open.is_empty() {
             self.end();
@@ -122,37 +123,37 @@ impl Svg {
     }
 }
 
-/// Which part of a text its place means.
+/// The point of a text that its coordinates give.
 #[derive(Clone, Copy)]
-pub(crate) enum Anchor {
+pub(crate) enum TextAnchor {
     Start,
     Middle,
     End,
 }
 
-/// Style rules.
+/// The style rules of a picture, for a light and for a dark background.
 #[derive(Default)]
 pub(crate) struct Style {
     light: String,
     dark: String,
 }
 
-/// What is drawn in a colour of the palette.
+/// A colour of the palette, named by its use. Each has a light and a dark value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
-    /// What everything stands on.
+    /// The background.
     Ground,
     /// The inside of a box.
     Paper,
-    /// Its edge.
+    /// The edge of a box.
     Edge,
     /// Text.
     Text,
-    /// Text that stands back.
+    /// Less important text.
     Faint,
-    /// What is there, but not used.
+    /// Ports that are not connected, and grid lines.
     Absent,
-    /// Hues that can be told from each other by everybody, after Okabe and Ito (2008).
+    /// The hues are those of Okabe and Ito (2008), which colour-blind readers can tell apart.
     Blue,
     Orange,
     Green,
@@ -198,7 +199,7 @@ impl Ink {
 }
 
 impl Style {
-    /// The rules that every picture has.
+    /// The rules that all pictures have in common.
     pub(crate) fn new() -> Style {
         let mut style = Style::default();
         style.add(".ground", "", &[("fill", Ink::Ground)]);
@@ -208,7 +209,7 @@ impl Style {
         style
     }
 
-    /// A rule: properties that never change, and those that take a colour.
+    /// Adds a rule with fixed properties, and with properties whose value is a colour.
     pub(crate) fn add(&mut self, selector: &str, fixed: &str, colours: &[(&str, Ink)]) {
         let list = |colour: fn(Ink) -> &'static str| {
             colours
@@ -233,7 +234,8 @@ impl Style {
     }
 }
 
-/// Text as the content of an element or attribute. Control characters have no place in XML.
+/// Escapes text for an element or an attribute. XML allows no control characters, so U+FFFD
+/// replaces them.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -250,7 +252,7 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// The width of a text in pixels, rounded up, in the widest of the fonts.
+/// The width of a text in pixels, rounded up, in the widest of [`FONTS`].
 pub(crate) fn text_width(text: &str, size: i32, bold: bool) -> i32 {
     let thousandths: i32 = text
         .chars()
@@ -262,13 +264,25 @@ pub(crate) fn text_width(text: &str, size: i32, bold: bool) -> i32 {
             'm' | 'w' | 'M' | 'W' | '@' | '%' | '+' | '=' | '<' | '>' | '~' => 980,
             'A'..='Z' | '#' | '&' => 780,
             c if c.is_ascii() => 640,
-            // Wide scripts take a square.
+            // Scripts from Hangul on have square letters.
             c if (c as u32) < 0x1100 => 700,
             _ => 1050,
         })
         .sum();
     let weight = if bold { 112 } else { 100 };
     (thousandths * size * weight).div_euclid(100_000) + 1
+}
+
+/// Text cut to a width in pixels, with an ellipsis.
+pub(crate) fn shorten(text: &str, width: i32, size: i32) -> String {
+    if text_width(text, size, REGULAR) <= width {
+        return text.to_owned();
+    }
+    let mut short = text.to_owned();
+    while !short.is_empty() && text_width(&short, size, REGULAR) > width - size {
+        short.pop();
+    }
+    short + "…"
 }
 
 #[cfg(test)]
@@ -278,7 +292,7 @@ mod tests {
     #[test]
     fn hostile_names_stay_text() {
         let mut svg = Svg::new(10, 10, "a<b>&\"\u{7}", &Style::new());
-        svg.text("", (0, 0), Anchor::Start, "</text><script>");
+        svg.text("", (0, 0), TextAnchor::Start, "</text><script>");
         let text = svg.finish();
         assert!(text.contains("a&lt;b&gt;&amp;&quot;\u{fffd}"), "{text}");
         assert!(!text.contains("<script>"));
@@ -298,7 +312,7 @@ mod tests {
 
     #[test]
     fn wide_letters_are_wide() {
-        assert!(text_width("mmm", 10, SMALL) > 2 * text_width("iii", 10, SMALL));
-        assert!(text_width("name", 10, BOLD) > text_width("name", 10, SMALL));
+        assert!(text_width("mmm", 10, REGULAR) > 2 * text_width("iii", 10, REGULAR));
+        assert!(text_width("name", 10, BOLD) > text_width("name", 10, REGULAR));
     }
 }

@@ -1,32 +1,34 @@
-//! Where the elements of an array lie in its picture: flat, or a block that is seen from above and from the right.
+//! The projection of an array on its picture: flat, or a block that is seen from above and from the
+//! right.
 
 use titin_array::Region;
 
-use crate::draw::svg::Svg;
+use crate::svg::Svg;
 
-/// How long the depth is drawn.
+/// The length of the depth in the picture, both rightwards and upwards.
 const SLANT: f64 = 0.45;
-/// The longest side of a picture by its shortest.
+/// The largest ratio of two sides in a picture.
 const FLATTEST: f64 = 6.0;
-/// The height of an array of one dimension, by its width.
+/// The height of an array of one dimension, as a share of its width.
 const STRIP: f64 = 0.13;
 
-/// Where a box of an array lies in its picture.
-pub(super) struct Frame {
+/// Maps boxes of an array to areas of its picture.
+pub(super) struct Projection {
+    /// The box of the array that is drawn.
     window: Region,
-    /// Into the depth, downwards, to the right.
-    axes: [Axis; 3],
+    /// The axes into the depth, downwards and to the right.
+    axes: [ArrayAxis; 3],
 }
 
 #[derive(Clone, Copy)]
-struct Axis {
-    /// The dimension; none if the array has too few.
+struct ArrayAxis {
+    /// The dimension; `None` if the array has too few.
     dim: Option<usize>,
-    /// Pixels.
+    /// The length in pixels.
     length: f64,
 }
 
-/// From where a face of a block is seen. A flat array is in front.
+/// The faces of a block that are seen. A flat array has the front only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Facing {
     Front,
@@ -34,12 +36,12 @@ pub(super) enum Facing {
     Right,
 }
 
-/// The corners of a box of a face, one after the other, the first at the top left.
+/// The corners of a box on a face in clockwise order, the first at the top left.
 pub(super) struct Quad([(f64, f64); 4]);
 
-impl Frame {
-    /// Lengths are those that are to be scaled.
-    pub(super) fn new(window: &Region) -> Frame {
+impl Projection {
+    /// A projection whose lengths are not scaled to pixels yet.
+    pub(super) fn new(window: &Region) -> Projection {
         let dims = window.lower().len();
         let shown = dims.min(3);
         let extents = window.extents();
@@ -57,22 +59,22 @@ impl Frame {
                 (None, 0) => 0.0,
                 (None, _) => longest * STRIP,
             };
-            Axis { dim, length }
+            ArrayAxis { dim, length }
         };
-        Frame {
+        Projection {
             window: *window,
             axes: [0, 1, 2].map(axis),
         }
     }
 
-    /// The faces that are seen.
+    /// The faces, each with the box of the array that it shows.
     pub(super) fn faces(&self) -> Vec<(Facing, Region)> {
         let [Some(depth), Some(down), Some(across)] = self.axes.map(|axis| axis.dim) else {
             return vec![(Facing::Front, self.window)];
         };
-        let slice = |dim: usize, at: u64| {
+        let slice = |dim: usize, index: u64| {
             let (mut lower, mut upper) = (*self.window.lower(), *self.window.upper());
-            (lower[dim], upper[dim]) = (at, (at + 1).min(upper[dim]));
+            (lower[dim], upper[dim]) = (index, (index + 1).min(upper[dim]));
             Region::new(&lower, &upper).unwrap_or(self.window)
         };
         let (first, last) = (self.window.lower(), self.window.upper());
@@ -86,12 +88,13 @@ impl Frame {
         ]
     }
 
-    /// By how much lengths may be multiplied to fit.
+    /// The largest factor with which the picture fits in `width` and `height`.
     pub(super) fn scale(&self, width: f64, height: f64) -> f64 {
         let [depth, down, across] = self.axes.map(|axis| axis.length);
         (width / (across + SLANT * depth)).min(height / (down + SLANT * depth))
     }
 
+    /// Multiplies all lengths.
     pub(super) fn scale_by(&mut self, scale: f64) {
         self.axes.iter_mut().for_each(|axis| axis.length *= scale);
     }
@@ -100,50 +103,48 @@ impl Frame {
         (self.axes[1].length + SLANT * self.axes[0].length).ceil() as i32
     }
 
-    /// Where a box of a face lies in a picture whose top left corner is here.
-    pub(super) fn place(&self, facing: Facing, region: &Region, (x, y): (i32, i32)) -> Quad {
-        let along = |axis: &Axis| match axis.dim {
-            Some(dim) => {
-                let (lower, extent) = (self.window.lower()[dim], self.window.extents()[dim].max(1));
-                let at =
-                    |index: u64| index.saturating_sub(lower) as f64 / extent as f64 * axis.length;
-                (at(region.lower()[dim]), at(region.upper()[dim]))
-            }
-            None => (0.0, axis.length),
-        };
+    /// The area of a box on a face, in a picture with its upper left corner at `(x, y)`.
+    pub(super) fn quad(&self, face: Facing, region: &Region, (x, y): (i32, i32)) -> Quad {
         let [(near, far), (top, bottom), (left, right)] =
-            [0, 1, 2].map(|place| along(&self.axes[place]));
-        let point = |(depth, down, across): (f64, f64, f64)| {
-            let rise = SLANT * (self.axes[0].length - depth);
-            (
-                f64::from(x) + across + SLANT * depth,
-                f64::from(y) + down + rise,
-            )
-        };
+            self.axes.map(|axis| self.extent(&axis, region));
         let end = self.axes[2].length;
-        Quad(match facing {
+        let corners = match face {
             Facing::Front => [
                 (0.0, top, left),
                 (0.0, top, right),
                 (0.0, bottom, right),
                 (0.0, bottom, left),
-            ]
-            .map(point),
+            ],
             Facing::Above => [
                 (far, 0.0, left),
                 (far, 0.0, right),
                 (near, 0.0, right),
                 (near, 0.0, left),
-            ]
-            .map(point),
+            ],
             Facing::Right => [
                 (near, top, end),
                 (far, top, end),
                 (far, bottom, end),
                 (near, bottom, end),
-            ]
-            .map(point),
-        })
+            ],
+        };
+        Quad(corners.map(|(depth, down, across)| {
+            let rise = SLANT * (self.axes[0].length - depth);
+            (
+                f64::from(x) + across + SLANT * depth,
+                f64::from(y) + down + rise,
+            )
+        }))
+    }
+
+    /// From where to where a box extends along an axis.
+    fn extent(&self, axis: &ArrayAxis, region: &Region) -> (f64, f64) {
+        let Some(dim) = axis.dim else {
+            return (0.0, axis.length);
+        };
+        let (lower, extent) = (self.window.lower()[dim], self.window.extents()[dim].max(1));
+        let pixels = |index: u64| index.saturating_sub(lower) as f64 / extent as f64 * axis.length;
+        (pixels(region.lower()[dim]), pixels(region.upper()[dim]))
     }
 }
 
@@ -162,7 +163,7 @@ impl Quad {
         );
     }
 
-    /// Its first corner.
+    /// The first corner.
     pub(super) fn corner(&self) -> (i32, i32) {
         (self.0[0].0.round() as i32, self.0[0].1.round() as i32)
     }
@@ -173,7 +174,7 @@ impl Quad {
         (sum(|point| point.0), sum(|point| point.1))
     }
 
-    /// How wide and how high text in it may be.
+    /// The width and the height of the room for text.
     pub(super) fn extent(&self) -> (i32, i32) {
         let length = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs().max((a.1 - b.1).abs()) as i32;
         (length(self.0[0], self.0[1]), length(self.0[0], self.0[3]))
@@ -190,20 +191,20 @@ mod tests {
 
     #[test]
     fn rows_go_down_and_columns_to_the_right() {
-        let mut frame = Frame::new(&region(&[10, 0], &[14, 8]));
-        frame.scale_by(frame.scale(80.0, 100.0));
-        assert_eq!(frame.height(), 40);
-        let quad = frame.place(Facing::Front, &region(&[12, 2], &[14, 8]), (5, 5));
+        let mut projection = Projection::new(&region(&[10, 0], &[14, 8]));
+        projection.scale_by(projection.scale(80.0, 100.0));
+        assert_eq!(projection.height(), 40);
+        let quad = projection.quad(Facing::Front, &region(&[12, 2], &[14, 8]), (5, 5));
         assert_eq!((quad.corner(), quad.extent()), ((25, 25), (60, 20)));
     }
 
     #[test]
     fn the_faces_of_a_block_meet_at_its_edges() {
-        let mut frame = Frame::new(&region(&[0, 0, 0], &[4, 4, 4]));
-        frame.scale_by(frame.scale(145.0, 1000.0));
-        let faces = frame.faces();
+        let mut projection = Projection::new(&region(&[0, 0, 0], &[4, 4, 4]));
+        projection.scale_by(projection.scale(145.0, 1000.0));
+        let faces = projection.faces();
         let [front, above, right] =
-            [0, 1, 2].map(|n: usize| frame.place(faces[n].0, &faces[n].1, (0, 0)).0);
+            [0, 1, 2].map(|n: usize| projection.quad(faces[n].0, &faces[n].1, (0, 0)).0);
         let same =
             |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 1e-9 && (a.1 - b.1).abs() < 1e-9;
         assert!(same(front[0], above[3]) && same(front[1], above[2]) && same(front[1], right[0]));
@@ -218,9 +219,9 @@ mod tests {
             region(&[0], &[3]),
             region(&[], &[]),
         ] {
-            let mut frame = Frame::new(&window);
-            frame.scale_by(frame.scale(300.0, 300.0));
-            let (width, height) = frame.place(Facing::Front, &window, (0, 0)).extent();
+            let mut projection = Projection::new(&window);
+            projection.scale_by(projection.scale(300.0, 300.0));
+            let (width, height) = projection.quad(Facing::Front, &window, (0, 0)).extent();
             assert!(width >= 30 && height >= 30, "{window}: {width} by {height}");
         }
     }
