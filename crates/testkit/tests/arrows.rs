@@ -6,16 +6,18 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Who may use whom.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("titin-model", &[]),
     ("titin-array", &[]),
     ("titin-wire", &["titin-model"]),
-    ("titin-transport", &["titin-wire"]),
+    ("titin-os", &[]),
+    ("titin-transport", &["titin-os", "titin-wire"]),
     (
         "titin-runtime",
         &[
             "titin-transport",
             "titin-array",
+            "titin-os",
             "titin-wire",
             "titin-model",
         ],
@@ -23,7 +25,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("titin-components", &["titin-runtime"]),
     (
         "titin-manager",
-        &["titin-transport", "titin-wire", "titin-model"],
+        &["titin-transport", "titin-os", "titin-wire", "titin-model"],
     ),
     ("titin-relay", &["titin-transport", "titin-wire"]),
     ("titin-capi", &["titin-runtime"]),
@@ -97,6 +99,7 @@ fn unsafe_code_is_forbidden_where_it_has_no_business() {
     for crate_name in [
         "model",
         "array",
+        "os",
         "wire",
         "runtime",
         "components",

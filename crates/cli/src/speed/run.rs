@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use titin_draw::{MediumSpeed, MessageTime};
-use titin_manager::claim;
 use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::directory::RunDirectory;
 use titin_manager::event::Level;
+use titin_manager::folder_lock;
 use titin_manager::plan::Plan;
 use titin_manager::report::Story;
 use titin_manager::session::{Ending, Session, Setup, View};
@@ -259,7 +259,7 @@ impl Scratch {
     pub(crate) fn new() -> Result<Scratch, String> {
         use std::os::unix::fs::DirBuilderExt as _;
         let place = std::env::temp_dir();
-        claim::sweep(&place, SCRATCH);
+        folder_lock::sweep(&place, SCRATCH);
         let wrong = |error: io::Error| {
             let place = place.display();
             format!(
@@ -271,7 +271,7 @@ impl Scratch {
             let path = place.join(format!("{SCRATCH}{}-{tried}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    return claim::claim(&path)
+                    return folder_lock::lock_new(&path)
                         .map(|_claim| Scratch { path, _claim })
                         .map_err(wrong);
                 }

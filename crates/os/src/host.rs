@@ -1,4 +1,4 @@
-//! What this host offers: the control groups that this process is in, memory, and where it is reached.
+//! The resources of this host: control groups, memory, addresses.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -11,14 +11,15 @@ use nix::net::if_::InterfaceFlags;
 pub fn memory() -> u64 {
     let system = rustix::system::sysinfo();
     let total = system.totalram.saturating_mul(system.mem_unit.into());
-    groups()
+    control_groups()
         .iter()
         .filter_map(|group| limit(group))
         .fold(total, u64::min)
 }
 
-/// The control groups that this process is in, and those around them: of version 2, and of version 1 for processors and memory.
-pub fn groups() -> Vec<PathBuf> {
+/// The control groups that this process is in, and the groups around them: of version 2, and of
+/// version 1 for processors and memory.
+pub fn control_groups() -> Vec<PathBuf> {
     groups_of(
         &fs::read_to_string("/proc/self/cgroup").unwrap_or_default(),
         Path::new("/sys/fs/cgroup"),
@@ -56,7 +57,8 @@ fn groups_of(own: &str, mounted: &Path) -> Vec<PathBuf> {
 
 /// The bytes of memory that a control group may use, if it has a limit.
 fn limit(group: &Path) -> Option<u64> {
-    // Without a limit version 2 has the word max, and version 1 a number that no host reaches.
+    // A group without a limit has the word max in version 2, and a number that no host reaches in
+    // version 1.
     let read = |file: &str| {
         fs::read_to_string(group.join(file))
             .ok()?
@@ -67,19 +69,20 @@ fn limit(group: &Path) -> Option<u64> {
     read("memory.max").or_else(|| read("memory.limit_in_bytes"))
 }
 
-/// Bytes of memory that are free for this process now, by the host's account and those of its control groups.
+/// Bytes of memory that are free for this process now, by the accounts of the host and of the control
+/// groups.
 pub fn free_memory() -> u64 {
     let host = fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| available(&text))
         .unwrap_or(0);
-    groups()
+    control_groups()
         .iter()
         .filter_map(|group| room(group))
         .fold(host, u64::min)
 }
 
-/// What the host says is available, in bytes.
+/// The bytes that the host reports as available.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
@@ -92,30 +95,30 @@ fn available(meminfo: &str) -> Option<u64> {
         .checked_mul(1024)
 }
 
-/// The bytes of memory that a control group may still take, if it has a limit. Pages of files that it has read and not used since
-/// count as free: the system gives them up first.
+/// The bytes of memory that a control group may still take, if the group has a limit. Pages of files
+/// that were not used lately count as free: the system drops them first.
 fn room(group: &Path) -> Option<u64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
     let used = |file: &str| read(file)?.trim().parse::<u64>().ok();
     let used = used("memory.current").or_else(|| used("memory.usage_in_bytes"))?;
-    let given_up = read("memory.stat")
+    let unused = read("memory.stat")
         .and_then(|stat| unused_files(&stat))
         .unwrap_or(0);
-    Some(limit(group)?.saturating_sub(used.saturating_sub(given_up)))
+    Some(limit(group)?.saturating_sub(used.saturating_sub(unused)))
 }
 
-/// What a control group's account says of pages of files that were not used lately, in bytes, with those of the groups below it.
+/// The bytes of file pages that a control group, and the groups below it, have not used lately.
 fn unused_files(stat: &str) -> Option<u64> {
     let entry = |name: &str| {
         stat.lines()
             .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
     };
-    // Version 1 has those of the group alone under the first name.
+    // In version 1 the second name leaves out the groups below.
     entry("total_inactive_file ").or_else(|| entry("inactive_file "))
 }
 
-/// The addresses of this host in all networks that it is connected to; that of its loopback only if there is no other. Which of them
-/// other hosts can reach it cannot know.
+/// The addresses of this host in all connected networks; the loopback address only if there is no
+/// other. Other hosts may not reach all of them.
 pub fn addresses() -> Vec<Ipv4Addr> {
     let connected = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
     let networks = getifaddrs()
@@ -135,7 +138,7 @@ pub fn addresses() -> Vec<Ipv4Addr> {
 mod tests {
     use super::*;
 
-    /// A folder that goes with the test.
+    /// A folder that is removed with the test.
     struct Folder(PathBuf);
 
     impl Drop for Folder {
