@@ -1,10 +1,10 @@
-//! The schedules of all ranks, found by one process as the ranks would find them together: for pictures, and for tools.
+//! The schedules of all ranks in one process, for pictures and tools.
 
 use crate::{Error, Exchange, Ownership, Register, Role, Schedule};
 
 impl Exchange {
-    /// Hands the schedule of each rank of the sender to `take`, by rank, until that says `false`. The parts are those of all ranks of
-    /// each side; of a regular side there are none.
+    /// Hands the schedule of each rank of the sender to `take`, by rank, until `take` returns false. `from` and `to` have the
+    /// ownership of all ranks of each side; for a regular side they are empty.
     pub fn every_sender(
         &self,
         from: &[Ownership],
@@ -22,7 +22,7 @@ impl Exchange {
         }
         let of =
             |parts: &[Ownership], rank: u32| parts.get(rank as usize).cloned().unwrap_or_default();
-        // A directory of one rank knows everything.
+        // A directory on one rank knows all elements.
         let map = self.map(1);
         let mut register = Register::new(self.clone());
         if self.needs_directory() {

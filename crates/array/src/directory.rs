@@ -1,4 +1,4 @@
-//! One rank's share of the directory: who owns what, and the answers to who wants it.
+//! The part of the directory on one rank: the owners of elements, and the answers to queries.
 
 use crate::box_tree::BoxTree;
 use crate::index_schedule::check_single_owners;
@@ -6,7 +6,7 @@ use crate::{
     DirectoryAnswer, DirectoryEntries, Error, Exchange, IndexRange, Overlap, OwnedBox, Region,
 };
 
-/// Takes what the ranks of the sender tell this rank of the directory, until all have.
+/// Collects the entries of the sender's ranks until all entries have come.
 #[derive(Debug)]
 pub struct Register {
     exchange: Exchange,
@@ -14,7 +14,7 @@ pub struct Register {
     ranges: Vec<(u32, IndexRange)>,
 }
 
-/// Answers the ranks of the receiver.
+/// Answers the queries of the receiver's ranks.
 #[derive(Debug)]
 pub struct Directory {
     exchange: Exchange,
@@ -24,7 +24,7 @@ pub struct Directory {
 }
 
 impl Register {
-    /// Nobody has told anything yet.
+    /// A register without entries.
     pub fn new(exchange: Exchange) -> Self {
         Self {
             exchange,
@@ -33,7 +33,7 @@ impl Register {
         }
     }
 
-    /// What a rank of the sender owns.
+    /// Adds the elements that a rank of the sender owns.
     pub fn enter(&mut self, rank: u32, entries: &DirectoryEntries) -> Result<(), Error> {
         let ranks = self.exchange.from.decomposition.ranks();
         if rank >= ranks {
@@ -58,12 +58,12 @@ impl Register {
         Ok(())
     }
 
-    /// Once all have told: the directory, unless elements have two owners.
+    /// The directory of all entries, unless elements have two owners.
     pub fn directory(mut self) -> Result<Directory, Error> {
         self.ranges
             .sort_unstable_by_key(|(rank, range)| (*range, *rank));
         check_single_owners(&self.exchange, &self.ranges)?;
-        // A box that is told again is no second one.
+        // The same box of the same rank may have been entered twice.
         self.boxes.sort_unstable();
         self.boxes.dedup();
         let regions: Vec<_> = self.boxes.iter().map(|entry| entry.region).collect();
@@ -102,7 +102,8 @@ impl Register {
 }
 
 impl Directory {
-    /// Who owns what a rank of the receiver asks for. What nobody owns is left out: the receiver notices.
+    /// The owners of the elements in a query of a rank of the receiver. Elements without an owner are left out; the
+    /// receiver finds such a gap.
     pub fn answer(&self, rank: u32, asked: &DirectoryEntries) -> Result<DirectoryAnswer, Error> {
         check(&self.exchange, rank, asked)?;
         Ok(match asked {
@@ -142,7 +143,7 @@ impl Directory {
     }
 }
 
-/// Whether entries or queries can be about this exchange.
+/// Refuses entries or queries that do not belong to this exchange.
 fn check(exchange: &Exchange, rank: u32, entries: &DirectoryEntries) -> Result<(), Error> {
     let wrong = match entries {
         DirectoryEntries::Boxes(_) | DirectoryEntries::Ranges(_)
@@ -196,7 +197,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A directory on one rank, told of each rank's parts.
+    /// A directory on one rank with the elements of all ranks.
     fn directory(exchange: &Exchange, parts: &[Ownership]) -> Result<Directory, Error> {
         let map = exchange.map(1);
         let mut register = Register::new(exchange.clone());

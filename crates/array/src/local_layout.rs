@@ -1,34 +1,34 @@
-//! How a rank holds its part in memory.
+//! The layout of the elements of a rank in memory.
 
 use crate::decomposition::Rule;
 use crate::{Decomposition, Dims, Error, MOST_ELEMENTS, Order, Ownership};
 
-/// The widths of a halo in each dimension: how many elements lie below and above those that the rank owns.
+/// The widths of a halo in each dimension: the number of elements below and above the owned elements.
 pub type Halo = Dims<(u64, u64)>;
 
-/// Where the elements of a rank lie in its memory, counted in elements from where that begins.
+/// The places of the elements of a rank in memory, counted in elements from the beginning.
 ///
-/// Cyclic dimensions are packed as in ScaLAPACK: a rank's indices lie beside each other in their order. Boxes lie one after the
-/// other. Indices are an array of one dimension, in the order of their list.
+/// Cyclic dimensions are packed as in ScaLAPACK: the indices of a rank are neighbours in memory. Boxes are one after the
+/// other. Elements by indices are an array of one dimension, in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalLayout {
     pub(crate) blocks: Vec<LocalBlock>,
     length: u64,
 }
 
-/// One array in memory: the rule's part, one box, or the list of indices.
+/// One array in memory: the part of a regular decomposition, one box, or the list of indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocalBlock {
     pub extents: Dims,
-    /// Where the first owned element lies.
+    /// The place of the first owned element.
     pub offset: u64,
     pub strides: Dims<i64>,
-    /// How many elements the blocks before have.
+    /// The number of elements in all blocks before.
     pub before: u64,
 }
 
 impl LocalLayout {
-    /// Arrays without gaps, each with a halo around it. `None` stands for no halo; indices have none.
+    /// Contiguous arrays, each with a halo around. `None` is no halo; a decomposition by indices has no halo.
     pub fn dense(
         decomposition: &Decomposition,
         rank: u32,
@@ -83,8 +83,8 @@ impl LocalLayout {
         Ok(Self { blocks, length })
     }
 
-    /// One array as the program has it: where its first owned element lies, and how far apart neighbours of each dimension are.
-    /// Strides may be negative, as long as every element lies at or after the beginning.
+    /// One array of the program: the place of the first owned element, and the distance of neighbours in each dimension. A
+    /// stride may be negative, as long as no element is before the beginning of the memory.
     pub fn strided(extents: &[u64], offset: u64, strides: &[i64]) -> Result<Self, Error> {
         let (extents, strides) = (Dims::new(extents)?, Dims::new(strides)?);
         if extents.len() != strides.len() {
@@ -123,8 +123,8 @@ impl LocalLayout {
         })
     }
 
-    /// An array as a program declares it, halo and all: its extents and strides, as NumPy or a Fortran descriptor gives them. The
-    /// memory begins at the lowest of its elements.
+    /// An array of the program with the halo: extents and strides as NumPy or a Fortran descriptor gives them. The memory
+    /// begins at the lowest element.
     pub fn array(extents: &[u64], strides: &[i64], halo: &Halo) -> Result<Self, Error> {
         let fits = extents.len() == halo.len()
             && extents
@@ -146,20 +146,20 @@ impl LocalLayout {
         let owned = Dims::from_fn(extents.len(), |dim| {
             extents[dim] - halo[dim].0 - halo[dim].1
         });
-        // Nothing lies where there is only halo, and what would be its place may be before an array that ranges backwards.
+        // Without owned elements the offset has no meaning, and with negative strides might be negative.
         let offset = if owned.contains(&0) { 0 } else { offset };
         let offset =
             u64::try_from(offset).map_err(|_| Error::Invalid("an array is too large".into()))?;
         Self::strided(&owned, offset, strides)
     }
 
-    /// How many elements the memory must have.
+    /// The least size of the memory, in elements.
     pub fn length(&self) -> u64 {
         self.length
     }
 }
 
-/// The extents of the arrays that a rank holds.
+/// The extents of the arrays of a rank.
 pub(crate) fn shapes(
     decomposition: &Decomposition,
     rank: u32,
@@ -167,7 +167,7 @@ pub(crate) fn shapes(
 ) -> Result<Vec<Dims>, Error> {
     parts.check(decomposition, rank)?;
     Ok(match parts {
-        // Without dimensions the extents do not say whether the rank has the one element.
+        // An array without dimensions has one element on one rank; its extents do not say which rank that is.
         Ownership::Rule => {
             let elements = decomposition.elements(rank);
             decomposition
@@ -243,11 +243,11 @@ mod tests {
             (local.blocks[0].offset, local.blocks[0].extents),
             (9, Dims::new(&[4, 6]).unwrap())
         );
-        // Upside down: the row that is first in the array is last in memory.
+        // The first row of the array is the last row in memory.
         let local = LocalLayout::array(&[7, 9], &[-9, 1], &halo).unwrap();
         assert_eq!(local.blocks[0].offset, 5 * 9);
         assert_eq!(local.length(), 5 * 9 + 6);
-        // All of it is halo.
+        // The whole array is halo.
         assert_eq!(
             LocalLayout::array(&[3, 9], &[-9, 1], &Halo::new(&[(2, 1), (0, 0)]).unwrap())
                 .unwrap()
