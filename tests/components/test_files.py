@@ -2,7 +2,7 @@
 
 import json
 
-import ml_dtypes  # noqa: F401: gives NumPy bfloat16
+import ml_dtypes  # noqa: F401, as NumPy has no bfloat16 without it
 import numpy as np
 import pytest
 

@@ -1,4 +1,4 @@
-"""bfloat16: converted as by ml_dtypes, by filters and by the program; an error that helps where there is no ml_dtypes."""
+"""bfloat16: filters and programs convert it as ml_dtypes does; without ml_dtypes an error says what to install."""
 
 from __future__ import annotations
 

@@ -68,17 +68,12 @@ impl BoxTree {
 
     /// Builds the node of some boxes. Both halves have the same size, so the depth is the logarithm of the number of boxes.
     fn divide(&mut self, from: usize, to: usize) {
-        let boxes = &mut self.boxes[from..to];
+        let boxes = &self.boxes[from..to];
         let hull = boxes
             .iter()
             .fold(boxes[0].1, |hull, (_, region)| hull.hull(region));
-        let at = self.nodes.len();
-        let center = |region: &Region, dim: usize| region.lower()[dim] + region.upper()[dim];
-        let spread = |dim: usize| {
-            let centers = boxes.iter().map(|(_, region)| center(region, dim));
-            centers.clone().max().unwrap_or(0) - centers.min().unwrap_or(0)
-        };
-        let widest = (0..hull.lower().len()).max_by_key(|dim| spread(*dim));
+        let widest = widest_dimension(boxes, hull.lower().len());
+        let node = self.nodes.len();
         self.nodes.push(BoxNode {
             hull,
             from,
@@ -87,12 +82,26 @@ impl BoxTree {
         });
         if let Some(dim) = widest.filter(|_| to - from > LEAF) {
             let middle = (to - from) / 2;
-            boxes.select_nth_unstable_by_key(middle, |(_, region)| center(region, dim));
+            self.boxes[from..to]
+                .select_nth_unstable_by_key(middle, |(_, region)| center(region, dim));
             self.divide(from, from + middle);
-            self.nodes[at].second = Some(self.nodes.len());
+            self.nodes[node].second = Some(self.nodes.len());
             self.divide(from + middle, to);
         }
     }
+}
+
+/// Twice the centre of a box along a dimension.
+fn center(region: &Region, dim: usize) -> u64 {
+    region.lower()[dim] + region.upper()[dim]
+}
+
+/// The dimension in which the centres of the boxes differ most; `None` without dimensions.
+fn widest_dimension(boxes: &[(u32, Region)], dims: usize) -> Option<usize> {
+    (0..dims).max_by_key(|dim| {
+        let centers = boxes.iter().map(|(_, region)| center(region, *dim));
+        centers.clone().max().unwrap_or(0) - centers.min().unwrap_or(0)
+    })
 }
 
 #[cfg(test)]

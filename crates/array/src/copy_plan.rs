@@ -151,7 +151,7 @@ impl CopyPlan {
         }
     }
 
-    /// Dimensions are gone through with the rows of memory fastest.
+    /// Calls `copy` for every combination of stretches, in the order of the memory that is written.
     pub fn execute(
         &mut self,
         from: &ElementStrides,
@@ -164,44 +164,54 @@ impl CopyPlan {
         let mut order: Dims<usize> = Dims::from_fn(self.dims, |dim| dim);
         order.sort_by_key(|dim| Reverse(to.strides[*dim].unsigned_abs()));
         self.cut(&order);
-        let (lanes, size) = (&self.lanes[..self.dims], self.size as i64);
         let mut turn: Dims<usize> = Dims::all(self.dims, 0);
         loop {
-            let (mut loops, mut at) = (LoopNest::new(self.size), (from.offset, to.offset));
-            for (dim, lane) in lanes.iter().enumerate() {
-                let stretch = &lane[turn[dim]];
-                let (near, far) = (from.strides[dim], to.strides[dim]);
-                at.0 += stretch.from as i64 * near;
-                at.1 += stretch.to as i64 * far;
-                let mut push = |extent: u64, near: i64, far: i64| {
-                    let (from, to) = ((near * size) as isize, (far * size) as isize);
-                    loops.push(StridedLoop {
-                        extent: extent as usize,
-                        from,
-                        to,
-                    });
-                };
-                push(
-                    stretch.count,
-                    near * stretch.from_step as i64,
-                    far * stretch.to_step as i64,
-                );
-                push(stretch.length, near, far);
-            }
-            copy(
-                loops,
-                ByteOffsets {
-                    from: (at.0 * size) as isize,
-                    to: (at.1 * size) as isize,
-                },
-            );
-            let more = |place: &usize| turn[order[*place]] + 1 < lanes[order[*place]].len();
-            let Some(place) = (0..self.dims).rev().find(more) else {
+            let (loops, offsets) = self.loops(&turn, from, to);
+            copy(loops, offsets);
+            let has_more = |place: &usize| {
+                let dim = order[*place];
+                turn[dim] + 1 < self.lanes[dim].len()
+            };
+            let Some(place) = (0..self.dims).rev().find(has_more) else {
                 return;
             };
             turn[order[place]] += 1;
             order[place + 1..].iter().for_each(|dim| turn[*dim] = 0);
         }
+    }
+
+    /// The loops of a combination of stretches, one of each dimension, and the offsets of their first element.
+    fn loops(
+        &self,
+        turn: &Dims<usize>,
+        from: &ElementStrides,
+        to: &ElementStrides,
+    ) -> (LoopNest, ByteOffsets) {
+        let size = self.size as i64;
+        let mut loops = LoopNest::new(self.size);
+        let mut first = (from.offset, to.offset);
+        for (dim, lane) in self.lanes[..self.dims].iter().enumerate() {
+            let stretch = &lane[turn[dim]];
+            let (near, far) = (from.strides[dim], to.strides[dim]);
+            first.0 += stretch.from as i64 * near;
+            first.1 += stretch.to as i64 * far;
+            let steps = (
+                near * stretch.from_step as i64,
+                far * stretch.to_step as i64,
+            );
+            for (extent, (near, far)) in [(stretch.count, steps), (stretch.length, (near, far))] {
+                loops.push(StridedLoop {
+                    extent: extent as usize,
+                    from: (near * size) as isize,
+                    to: (far * size) as isize,
+                });
+            }
+        }
+        let offsets = ByteOffsets {
+            from: (first.0 * size) as isize,
+            to: (first.1 * size) as isize,
+        };
+        (loops, offsets)
     }
 
     /// Cuts the rows into groups that stay in the cache, if a row has several stretches: each stretch goes over all rows

@@ -1,6 +1,7 @@
 //! The part of the directory on one rank: the owners of elements, and the answers to queries.
 
 use crate::box_tree::BoxTree;
+use crate::error::MOST_NAMED;
 use crate::index_schedule::check_single_owners;
 use crate::{
     DirectoryAnswer, DirectoryEntries, Error, Exchange, IndexRange, Overlap, OwnedBox, Region,
@@ -68,27 +69,7 @@ impl Register {
         self.boxes.dedup();
         let regions: Vec<_> = self.boxes.iter().map(|entry| entry.region).collect();
         let tree = BoxTree::new(&regions);
-        let mut overlaps = Vec::new();
-        'boxes: for (number, one) in self.boxes.iter().enumerate() {
-            let mut hits = tree.hits(&one.region);
-            hits.sort_unstable();
-            for other in hits
-                .iter()
-                .map(|hit| *hit as usize)
-                .filter(|hit| *hit > number)
-            {
-                let other = &self.boxes[other];
-                let shared = one.region.intersection(&other.region).expect("a hit");
-                let region = self.exchange.from.outside(&shared);
-                overlaps.push(Overlap {
-                    ranks: [one.rank, other.rank],
-                    region,
-                });
-                if overlaps.len() > crate::error::MOST_NAMED {
-                    break 'boxes;
-                }
-            }
-        }
+        let overlaps = self.overlaps(&tree);
         if !overlaps.is_empty() {
             return Err(Error::Overlap(overlaps));
         }
@@ -98,6 +79,27 @@ impl Register {
             tree,
             ranges: self.ranges,
         })
+    }
+
+    /// The elements that two of the boxes have; a few more than an error names at most.
+    fn overlaps(&self, tree: &BoxTree) -> Vec<Overlap> {
+        let mut overlaps = Vec::new();
+        for (number, one) in self.boxes.iter().enumerate() {
+            let mut hits = tree.hits(&one.region);
+            hits.sort_unstable();
+            for hit in hits.into_iter().filter(|hit| *hit as usize > number) {
+                let other = &self.boxes[hit as usize];
+                let shared = one.region.intersection(&other.region).expect("a hit");
+                overlaps.push(Overlap {
+                    ranks: [one.rank, other.rank],
+                    region: self.exchange.from.outside(&shared),
+                });
+                if overlaps.len() > MOST_NAMED {
+                    return overlaps;
+                }
+            }
+        }
+        overlaps
     }
 }
 
@@ -116,30 +118,28 @@ impl Directory {
                 hits.dedup();
                 DirectoryAnswer::Boxes(hits.iter().map(|hit| self.boxes[*hit as usize]).collect())
             }
-            DirectoryEntries::Ranges(ranges) => {
-                let mut found = Vec::new();
-                for range in ranges {
-                    let after = self
-                        .ranges
-                        .partition_point(|(_, owned)| owned.end() <= range.first);
-                    let owned = self.ranges[after..]
-                        .iter()
-                        .take_while(|(_, owned)| owned.first < range.end());
-                    found.extend(owned.map(|(rank, owned)| {
-                        let (first, end) =
-                            (owned.first.max(range.first), owned.end().min(range.end()));
-                        (
-                            *rank,
-                            IndexRange {
-                                first,
-                                length: end - first,
-                            },
-                        )
-                    }));
-                }
-                DirectoryAnswer::Ranges(found)
-            }
+            DirectoryEntries::Ranges(ranges) => DirectoryAnswer::Ranges(
+                ranges
+                    .iter()
+                    .flat_map(|range| self.owners(*range))
+                    .collect(),
+            ),
         })
+    }
+
+    /// The parts of a range that have an owner.
+    fn owners(&self, wanted: IndexRange) -> impl Iterator<Item = (u32, IndexRange)> {
+        let first = self
+            .ranges
+            .partition_point(|(_, owned)| owned.end() <= wanted.first);
+        self.ranges[first..]
+            .iter()
+            .take_while(move |(_, owned)| owned.first < wanted.end())
+            .map(move |(rank, owned)| {
+                let first = owned.first.max(wanted.first);
+                let length = owned.end().min(wanted.end()) - first;
+                (*rank, IndexRange { first, length })
+            })
     }
 }
 

@@ -32,7 +32,7 @@ impl LocalLayout {
     pub fn dense(
         decomposition: &Decomposition,
         rank: u32,
-        parts: &Ownership,
+        ownership: &Ownership,
         halo: Option<&Halo>,
         order: Order,
     ) -> Result<Self, Error> {
@@ -48,39 +48,49 @@ impl LocalLayout {
         if decomposition.rule == Rule::Indices && *halo != none {
             return Err(Error::Invalid("an array by indices has no halo".into()));
         }
-        let (mut blocks, mut length, mut before) = (Vec::new(), 0u64, 0u64);
-        for extents in shapes(decomposition, rank, parts)? {
-            let width = |dim: usize| {
-                halo.get(dim)
-                    .map_or(0, |(below, above)| below.saturating_add(*above))
-            };
-            let with_halo =
-                Dims::from_fn(extents.len(), |dim| extents[dim].saturating_add(width(dim)));
-            if with_halo.volume() > MOST_ELEMENTS {
-                return Err(Error::Invalid(format!(
-                    "an array of {with_halo}, halo and all, is too large"
-                )));
-            }
-            let strides = order.strides(&with_halo);
-            let below = Dims::from_fn(extents.len(), |dim| {
-                halo.get(dim).map_or(0, |(below, _)| *below)
-            });
-            let inside: u64 = below
-                .iter()
-                .zip(&*strides)
-                .map(|(width, stride)| width.saturating_mul(*stride))
-                .sum();
-            let strides = Dims::from_fn(extents.len(), |dim| strides[dim] as i64);
-            blocks.push(LocalBlock {
-                extents,
-                offset: length.saturating_add(inside),
-                strides,
-                before,
-            });
-            length = length.saturating_add(with_halo.volume());
+        let mut layout = Self {
+            blocks: Vec::new(),
+            length: 0,
+        };
+        let mut before = 0;
+        for extents in shapes(decomposition, rank, ownership)? {
+            layout.push_dense(extents, halo, order, before)?;
             before += extents.volume();
         }
-        Ok(Self { blocks, length })
+        Ok(layout)
+    }
+
+    /// Adds a contiguous array with a halo behind the others. A list of indices, whose number of dimensions is another one
+    /// than that of the halo, has no halo.
+    fn push_dense(
+        &mut self,
+        extents: Dims,
+        halo: &Halo,
+        order: Order,
+        before: u64,
+    ) -> Result<(), Error> {
+        let halo = |dim: usize| halo.get(dim).copied().unwrap_or((0, 0));
+        let with_halo = Dims::from_fn(extents.len(), |dim| {
+            let (below, above) = halo(dim);
+            extents[dim].saturating_add(below.saturating_add(above))
+        });
+        if with_halo.volume() > MOST_ELEMENTS {
+            return Err(Error::Invalid(format!(
+                "an array of {with_halo}, halo and all, is too large"
+            )));
+        }
+        let strides = order.strides(&with_halo);
+        let inside: u64 = (0..extents.len())
+            .map(|dim| halo(dim).0.saturating_mul(strides[dim]))
+            .sum();
+        self.blocks.push(LocalBlock {
+            extents,
+            offset: self.length.saturating_add(inside),
+            strides: Dims::from_fn(extents.len(), |dim| strides[dim] as i64),
+            before,
+        });
+        self.length = self.length.saturating_add(with_halo.volume());
+        Ok(())
     }
 
     /// One array of the program: the place of the first owned element, and the distance of neighbours in each dimension. A
@@ -93,25 +103,13 @@ impl LocalLayout {
                 "an array of {shape} dimensions with {steps} strides"
             )));
         }
-        let (mut first, mut last) = (i128::from(offset), i128::from(offset));
-        for (extent, stride) in extents.iter().zip(&*strides) {
-            let reach = i128::from(extent.saturating_sub(1)) * i128::from(*stride);
-            if reach < 0 {
-                first += reach
-            } else {
-                last += reach
-            }
-        }
-        if !extents.contains(&0) && (first < 0 || last >= i128::from(MOST_ELEMENTS)) {
+        let is_empty = extents.contains(&0);
+        let (first, last) = reach(&extents, offset, &strides);
+        if !is_empty && (first < 0 || last >= i128::from(MOST_ELEMENTS)) {
             return Err(Error::Invalid(format!(
                 "an array of {extents} reaches from element {first} to {last}"
             )));
         }
-        let length = if extents.contains(&0) {
-            0
-        } else {
-            last as u64 + 1
-        };
         Ok(Self {
             blocks: vec![LocalBlock {
                 extents,
@@ -119,7 +117,7 @@ impl LocalLayout {
                 strides,
                 before: 0,
             }],
-            length,
+            length: if is_empty { 0 } else { last as u64 + 1 },
         })
     }
 
@@ -137,17 +135,15 @@ impl LocalLayout {
                 "an array of {extents} with {strides} strides and the halo {halo:?}, which does not fit into it"
             )));
         }
-        let whole =
-            |dim: usize| i128::from(extents[dim].saturating_sub(1)) * i128::from(strides[dim]);
-        let below = |dim: usize| i128::from(halo[dim].0) * i128::from(strides[dim]);
-        let offset: i128 = (0..extents.len())
-            .map(|dim| below(dim) - whole(dim).min(0))
-            .sum();
         let owned = Dims::from_fn(extents.len(), |dim| {
             extents[dim] - halo[dim].0 - halo[dim].1
         });
         // Without owned elements the offset has no meaning, and with negative strides might be negative.
-        let offset = if owned.contains(&0) { 0 } else { offset };
+        let offset = if owned.contains(&0) {
+            0
+        } else {
+            offset_of_owned(extents, strides, halo)
+        };
         let offset =
             u64::try_from(offset).map_err(|_| Error::Invalid("an array is too large".into()))?;
         Self::strided(&owned, offset, strides)
@@ -159,14 +155,38 @@ impl LocalLayout {
     }
 }
 
+/// The lowest and the highest place of an element, if the first element has the place `offset`.
+fn reach(extents: &Dims, offset: u64, strides: &Dims<i64>) -> (i128, i128) {
+    let (mut first, mut last) = (i128::from(offset), i128::from(offset));
+    for (extent, stride) in extents.iter().zip(&**strides) {
+        let reach = i128::from(extent.saturating_sub(1)) * i128::from(*stride);
+        if reach < 0 {
+            first += reach
+        } else {
+            last += reach
+        }
+    }
+    (first, last)
+}
+
+/// The distance of the first owned element from the lowest element of an array with a halo.
+fn offset_of_owned(extents: &[u64], strides: &[i64], halo: &Halo) -> i128 {
+    let along = |dim: usize| {
+        let stride = i128::from(strides[dim]);
+        let whole = i128::from(extents[dim].saturating_sub(1)) * stride;
+        i128::from(halo[dim].0) * stride - whole.min(0)
+    };
+    (0..extents.len()).map(along).sum()
+}
+
 /// The extents of the arrays of a rank.
 pub(crate) fn shapes(
     decomposition: &Decomposition,
     rank: u32,
-    parts: &Ownership,
+    ownership: &Ownership,
 ) -> Result<Vec<Dims>, Error> {
-    parts.check(decomposition, rank)?;
-    Ok(match parts {
+    ownership.check(decomposition, rank)?;
+    Ok(match ownership {
         // An array without dimensions has one element on one rank; its extents do not say which rank that is.
         Ownership::Rule => {
             let elements = decomposition.elements(rank);
@@ -177,7 +197,7 @@ pub(crate) fn shapes(
                 .collect()
         }
         Ownership::Boxes(boxes) => boxes.iter().map(|region| region.extents()).collect(),
-        Ownership::Indices(_) => vec![Dims::all(1, parts.elements().unwrap_or(0))],
+        Ownership::Indices(_) => vec![Dims::all(1, ownership.elements().unwrap_or(0))],
     })
 }
 

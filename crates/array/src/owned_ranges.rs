@@ -115,24 +115,34 @@ fn push_cut_range(side: &Side, range: IndexRange, at: u64, ranges: &mut Vec<Owne
         let from = point[fastest].max(region.lower()[fastest]);
         let to = (point[fastest] + length).min(region.upper()[fastest]);
         if (0..count).all(inside) && from < to {
-            let mut place =
+            let at = at + (number - range.first) + (from - point[fastest]);
+            let mut first =
                 Dims::from_fn(count, |dim| point[dim].saturating_sub(region.lower()[dim]));
-            let at = at + (number - range.first);
+            first[fastest] = from - region.lower()[fastest];
             let step = if in_c_order { to - from } else { 1 };
-            for begin in (from..to).step_by(step as usize) {
-                place[fastest] = begin - region.lower()[fastest];
-                let first = Order::C.number(&place, &domain);
-                push(
-                    ranges,
-                    IndexRange {
-                        first,
-                        length: step,
-                    },
-                    at + (begin - point[fastest]),
-                );
-            }
+            push_row(&domain, (first, fastest), (to - from, step), at, ranges);
         }
         number += length;
+    }
+}
+
+/// Adds `length` elements along a dimension from a point of the domain on, as ranges of `step` elements. `at` is the number
+/// of the first element among the own elements.
+fn push_row(
+    domain: &Dims,
+    (mut point, dim): (Dims, usize),
+    (length, step): (u64, u64),
+    at: u64,
+    ranges: &mut Vec<OwnedRange>,
+) {
+    let begin = point[dim];
+    for index in (0..length).step_by(step as usize) {
+        point[dim] = begin + index;
+        let range = IndexRange {
+            first: Order::C.number(&point, domain),
+            length: step,
+        };
+        push(ranges, range, at + index);
     }
 }
 

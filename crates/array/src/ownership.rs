@@ -79,47 +79,46 @@ impl Ownership {
 
     /// Refuses elements that a rank of this decomposition cannot own.
     pub fn check(&self, decomposition: &Decomposition, rank: u32) -> Result<(), Error> {
-        let shape = decomposition.shape();
-        let wrong = |why: String| Err(Error::Invalid(format!("rank {rank} declares {why}")));
-        if rank >= decomposition.ranks() {
-            let ranks = decomposition.ranks();
+        let ranks = decomposition.ranks();
+        if rank >= ranks {
             return Err(Error::Invalid(format!(
                 "rank {rank} of a decomposition over {ranks} ranks"
             )));
         }
-        match (self, &decomposition.rule) {
-            (Self::Rule, Rule::Regular(_)) => return Ok(()),
+        match self.mistake(decomposition)? {
+            None => Ok(()),
+            Some(mistake) => Err(Error::Invalid(format!("rank {rank} declares {mistake}"))),
+        }
+    }
+
+    /// The wrong part of a declaration, for people.
+    fn mistake(&self, decomposition: &Decomposition) -> Result<Option<String>, Error> {
+        let shape = decomposition.shape();
+        let mistake = match (self, &decomposition.rule) {
+            (Self::Rule, Rule::Regular(_)) => return Ok(None),
             (Self::Boxes(boxes), Rule::Boxes) => {
                 let whole = Region::whole(shape)?;
-                if let Some(region) = boxes.iter().find(|region| !whole.covers(region)) {
-                    return wrong(format!(
-                        "the box {region}, which does not lie in the array of {shape}"
-                    ));
-                }
+                let outside = boxes.iter().find(|region| !whole.covers(region));
+                outside.map(|region| {
+                    format!("the box {region}, which does not lie in the array of {shape}")
+                })
             }
             (Self::Indices(ranges), Rule::Indices) => {
-                let (volume, ends) = (shape.volume(), |range: &&IndexRange| {
-                    range.end() > shape.volume()
-                });
-                if let Some(range) = ranges.iter().find(ends) {
+                let volume = shape.volume();
+                let outside = ranges.iter().find(|range| range.end() > volume);
+                outside.map(|range| {
                     let last = range.end() - 1;
-                    return wrong(format!(
-                        "the index {last}, but the array of {shape} has {volume} elements"
-                    ));
-                }
+                    format!("the index {last}, but the array of {shape} has {volume} elements")
+                })
             }
             (_, Rule::Regular(_)) => {
-                return wrong("boxes or indices, but its decomposition is regular".into());
+                Some("boxes or indices, but its decomposition is regular".into())
             }
-            (_, Rule::Boxes) => return wrong("no boxes, but its decomposition is by boxes".into()),
-            (_, Rule::Indices) => {
-                return wrong("no indices, but its decomposition is by indices".into());
-            }
-        }
-        if self.elements() > Some(crate::MOST_ELEMENTS) {
-            return wrong("more elements than can be counted".into());
-        }
-        Ok(())
+            (_, Rule::Boxes) => Some("no boxes, but its decomposition is by boxes".into()),
+            (_, Rule::Indices) => Some("no indices, but its decomposition is by indices".into()),
+        };
+        let is_too_large = self.elements() > Some(crate::MOST_ELEMENTS);
+        Ok(mistake.or_else(|| is_too_large.then(|| "more elements than can be counted".into())))
     }
 }
 

@@ -363,55 +363,64 @@ pub fn copy(
     from: usize,
     target: &mut TargetArray,
 ) -> Result<(), Error> {
-    let elements = |schedule: &Schedule, place: usize| Some(schedule.partner(place)?.elements);
-    let apart = || {
-        Err(Error::Memory(
-            "schedules of different exchanges, or elements of different sizes".into(),
-        ))
-    };
-    let Some(count) =
-        elements(sending, to).filter(|count| elements(receiving, from) == Some(*count))
-    else {
-        return apart();
-    };
+    let (sent, received) = (sending.partner(to), receiving.partner(from));
+    let elements = sent.map(|partner| partner.elements);
+    if elements.is_none() || elements != received.map(|partner| partner.elements) {
+        return Err(different_exchanges());
+    }
     if source.size != target.size {
-        return apart();
+        return Err(different_exchanges());
     }
     sending.layout(source.local, source.memory.len(), source.size)?;
     receiving.layout(target.local, target.memory.len(), target.size)?;
-    let (SharedElements::Pieces(ours), SharedElements::Pieces(theirs)) =
-        (sending.content(to), receiving.content(from))
-    else {
+    match (sending.content(to), receiving.content(from)) {
+        (SharedElements::Pieces(ours), SharedElements::Pieces(theirs)) => {
+            copy_pieces((sending, &ours, source), (receiving, &theirs, target))
+        }
         // Elements by indices: a message costs little compared with finding the elements.
-        let mut message = vec![0; (count as usize).saturating_mul(source.size)];
-        sending.pack(to, &[*source], 0, &mut message)?;
-        let target = TargetArray {
-            memory: &mut *target.memory,
-            local: target.local,
-            size: target.size,
-        };
-        return receiving.unpack(from, 0, &message, &mut [target]);
-    };
+        _ => copy_by_message((sending, to, source), (receiving, from, target)),
+    }
+}
+
+fn different_exchanges() -> Error {
+    Error::Memory("schedules of different exchanges, or elements of different sizes".into())
+}
+
+fn copy_pieces(
+    (sending, ours, source): (&Schedule, &[SharedPiece], &SourceArray),
+    (receiving, theirs, target): (&Schedule, &[SharedPiece], &mut TargetArray),
+) -> Result<(), Error> {
     let totals = |schedule: &Schedule, piece: &SharedPiece| -> Vec<u64> {
         schedule.axes(piece).map(AxisIndices::total).collect()
     };
-    let pairs = || ours.iter().zip(&*theirs);
-    if ours.len() != theirs.len()
-        || pairs().any(|(our, their)| totals(sending, our) != totals(receiving, their))
-    {
-        return apart();
+    let pairs = || ours.iter().zip(theirs);
+    let is_equal = |(our, their)| totals(sending, our) == totals(receiving, their);
+    if ours.len() != theirs.len() || !pairs().all(is_equal) {
+        return Err(different_exchanges());
     }
     for (our, their) in pairs() {
-        let mut plan = CopyPlan::beside(sending.axes(our).zip(receiving.axes(their)), source.size);
-        let ends = (
-            ElementStrides::of(&source.local.blocks[our.block as usize]),
-            ElementStrides::of(&target.local.blocks[their.block as usize]),
+        let axes = sending.axes(our).zip(receiving.axes(their));
+        CopyPlan::beside(axes, source.size).execute(
+            &ElementStrides::of(&source.local.blocks[our.block as usize]),
+            &ElementStrides::of(&target.local.blocks[their.block as usize]),
+            |copy, at| copy.copy(at, source.memory, target.memory, plain),
         );
-        plan.execute(&ends.0, &ends.1, |copy, at| {
-            copy.copy(at, source.memory, target.memory, plain)
-        });
     }
     Ok(())
+}
+
+fn copy_by_message(
+    (sending, to, source): (&Schedule, usize, &SourceArray),
+    (receiving, from, target): (&Schedule, usize, &mut TargetArray),
+) -> Result<(), Error> {
+    let mut message = vec![0; sending.bytes(to, [source.size]) as usize];
+    sending.pack(to, &[*source], 0, &mut message)?;
+    let target = TargetArray {
+        memory: &mut *target.memory,
+        local: target.local,
+        size: target.size,
+    };
+    receiving.unpack(from, 0, &message, &mut [target])
 }
 
 fn pack_strips(

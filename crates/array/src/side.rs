@@ -90,43 +90,36 @@ impl OwnedProduct {
 
 impl Side {
     /// The products of a rank in the domain: one for a regular decomposition, one for each box. Empty products are left out.
-    pub(crate) fn owned(&self, rank: u32, parts: &Ownership) -> Vec<OwnedProduct> {
-        let dims = self.region.lower().len();
-        let owned = match (&self.decomposition.rule, parts) {
+    pub(crate) fn owned(&self, rank: u32, ownership: &Ownership) -> Vec<OwnedProduct> {
+        let mut owned = match (&self.decomposition.rule, ownership) {
             (Rule::Regular(grid), _) => {
                 let place = self.decomposition.coordinates(rank);
-                let part = place.map(|place| {
-                    let indices = |dim: usize| {
+                let product = |place: Dims<u32>| {
+                    self.product(0, |dim| {
                         StridedIndices::of(&grid.dimensions[dim], place[dim], self.clip(dim))
-                    };
-                    OwnedProduct {
-                        block: 0,
-                        indices: Dims::from_fn(dims, indices),
-                    }
-                });
-                part.into_iter().collect()
+                    })
+                };
+                place.map(product).into_iter().collect()
             }
             (Rule::Boxes, Ownership::Boxes(boxes)) => {
-                let part = |(block, region): (usize, &Region)| {
-                    let indices = |dim: usize| {
-                        StridedIndices::piece(
-                            self.clip(dim),
-                            region.lower()[dim],
-                            region.upper()[dim],
-                        )
-                    };
-                    OwnedProduct {
-                        block: block as u32,
-                        indices: Dims::from_fn(dims, indices),
-                    }
+                let product = |(block, region): (u32, &Region)| {
+                    let (lower, upper) = (region.lower(), region.upper());
+                    self.product(block, |dim| {
+                        StridedIndices::piece(self.clip(dim), lower[dim], upper[dim])
+                    })
                 };
-                boxes.iter().enumerate().map(part).collect()
+                (0..).zip(boxes).map(product).collect()
             }
             _ => Vec::new(),
         };
+        owned.retain(|product| product.elements() > 0);
         owned
-            .into_iter()
-            .filter(|part| part.elements() > 0)
-            .collect()
+    }
+
+    fn product(&self, block: u32, indices: impl Fn(usize) -> StridedIndices) -> OwnedProduct {
+        OwnedProduct {
+            block,
+            indices: Dims::from_fn(self.region.lower().len(), indices),
+        }
     }
 }

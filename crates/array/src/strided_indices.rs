@@ -216,34 +216,24 @@ impl AxisIndices {
         upper: u64,
         period: u64,
     ) -> Option<Self> {
-        let (times, step) = ((upper - lower) / period, own.step(period));
+        let (mut times, step) = ((upper - lower) / period, own.step(period));
         let mut spans = Vec::new();
         if times > 0 {
-            pieces.clone().for_each(|(at, length)| {
-                push(
-                    &mut spans,
-                    Span {
-                        at: own.local(at),
-                        length,
-                    },
-                )
-            });
+            for (at, length) in pieces.clone() {
+                let at = own.local(at);
+                push(&mut spans, Span { at, length });
+            }
         }
         let mut tail = Vec::new();
         for (at, length) in pieces {
             let at = at + times * period;
             if at < upper {
-                push(
-                    &mut tail,
-                    Span {
-                        at: own.local(at),
-                        length: length.min(upper - at),
-                    },
-                );
+                let length = length.min(upper - at);
+                let at = own.local(at);
+                push(&mut tail, Span { at, length });
             }
         }
         // A span that repeats without a gap is one span.
-        let mut times = times;
         if let [span] = &mut spans[..]
             && times > 1
             && span.length == step
@@ -256,16 +246,21 @@ impl AxisIndices {
             }
             (spans, times) = (Vec::new(), 0);
         }
+        Self::from_spans(spans, step, times, tail)
+    }
+
+    /// The simplest form of spans that repeat `count` times, and the spans of the tail.
+    fn from_spans(spans: Vec<Span>, step: u64, count: u64, tail: Vec<Span>) -> Option<Self> {
         let sum = |spans: &[Span]| spans.iter().map(|span| span.length).sum::<u64>();
         match (&spans[..], &tail[..]) {
             ([], []) => None,
             ([], [one]) => Some(Self::One(*one)),
             _ => {
-                let total = sum(&spans) * times + sum(&tail);
+                let total = sum(&spans) * count + sum(&tail);
                 Some(Self::Many(Box::new(SpanPattern {
                     spans,
                     step,
-                    count: times,
+                    count,
                     tail,
                     total,
                 })))
@@ -322,42 +317,47 @@ pub(crate) fn shared_with_processes(
         return Vec::new();
     }
     let Some((width, procs)) = dimension.cyclic_blocks() else {
-        let among = dimension.owner(lower + clip.lower)..=dimension.owner(upper - 1 + clip.lower);
-        return among
-            .filter_map(|process| {
-                Some((
-                    process,
-                    shared_indices(own, &StridedIndices::of(dimension, process, clip))?,
-                ))
-            })
+        let first = dimension.owner(lower + clip.lower);
+        let last = dimension.owner(upper - 1 + clip.lower);
+        let shared = |process| shared_indices(own, &StridedIndices::of(dimension, process, clip));
+        return (first..=last)
+            .filter_map(|process| Some((process, shared(process)?)))
             .collect();
     };
     let period = least_common_multiple(own.period(), width.saturating_mul(procs));
-    let (mut at, end) = (lower, upper.min(lower.saturating_add(period)));
-    let mut pieces = Vec::new();
-    loop {
-        at = own.next(at);
-        if at >= end {
-            break;
-        }
-        let index = at + clip.lower;
-        let to = own
-            .end(at)
-            .min(end)
-            .min(at.saturating_add(width - index % width));
-        pieces.push(((index / width % procs) as u32, (at, to - at)));
-        at = to;
-    }
+    let end = upper.min(lower.saturating_add(period));
+    let mut pieces = cyclic_pieces(own, (width, procs), clip, lower, end);
     pieces.sort_by_key(|(process, _)| *process);
     let groups = pieces.chunk_by(|one, other| one.0 == other.0);
     let axes = groups.filter_map(|group| {
         let pieces = group.iter().map(|(_, piece)| *piece);
-        Some((
-            group[0].0,
-            AxisIndices::new(own, pieces, lower, upper, period)?,
-        ))
+        let axis = AxisIndices::new(own, pieces, lower, upper, period)?;
+        Some((group[0].0, axis))
     });
     axes.collect()
+}
+
+/// The pieces from `at` to `end` that `own` shares with the processes of a cyclic dimension, given by the block size and
+/// the number of processes: the process, and the first index and the length of the piece.
+fn cyclic_pieces(
+    own: &StridedIndices,
+    (width, procs): (u64, u64),
+    clip: CoupledSpan,
+    mut at: u64,
+    end: u64,
+) -> Vec<(u32, (u64, u64))> {
+    let mut pieces = Vec::new();
+    loop {
+        at = own.next(at);
+        if at >= end {
+            return pieces;
+        }
+        let index = at + clip.lower;
+        let end_of_block = at.saturating_add(width - index % width);
+        let to = own.end(at).min(end).min(end_of_block);
+        pieces.push(((index / width % procs) as u32, (at, to - at)));
+        at = to;
+    }
 }
 
 /// The least common multiple, or the largest number of 64 bits, which is beyond every array.
