@@ -1,8 +1,8 @@
-//! Memory that several processes map. What cannot be checked by the compiler stands in this file.
+//! Memory that several processes map. This file has the code that the compiler cannot check.
 //!
-//! A region is a memory file (memfd): it has no name, and is gone with the last process that holds it. It is sealed, so
-//! that nobody can cut it short under another's hands. Where payloads lie it is allocated whole, so that using it cannot
-//! fail later.
+//! A region is a memory file (memfd). The file has no name, and the system frees it with the last
+//! process that holds it. The file is sealed, so that no process can truncate it while others use it.
+//! A region for payloads is allocated whole, so that no access fails later.
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
@@ -15,48 +15,48 @@ use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use crate::doorbell::Bell;
+use crate::bell::BellWords;
 use titin_os::host;
 
 /// A mapping of a memory file.
 #[derive(Debug)]
-pub(crate) struct Region {
+pub(crate) struct SharedRegion {
     map: MmapRaw,
     writable: bool,
 }
 
-/// Memory as a ring uses it, of which the model checker has its own.
-pub(crate) trait Memory {
-    /// The word at this place.
-    fn word(&self, place: usize) -> &impl Word;
+/// Memory as a ring uses it. The model checker has an implementation of its own.
+pub(crate) trait RingMemory {
+    /// The word at this offset.
+    fn word(&self, offset: usize) -> &impl AtomicWord;
 
-    /// Copies bytes in. Nobody else is to look at them before some word says so.
-    fn write(&self, place: usize, bytes: &[u8]);
+    /// Copies bytes in. The other process reads the bytes only once a word says so.
+    fn write(&self, offset: usize, bytes: &[u8]);
 
-    /// Copies bytes out. If the other process does not keep to the order of things they may be any.
-    fn read(&self, place: usize, out: &mut [u8]);
+    /// Copies bytes out. A process that breaks the protocol may change them at any time.
+    fn read(&self, offset: usize, out: &mut [u8]);
 
-    /// Has the processor bring the line at this place here, which is written next, while it does something else.
-    fn fetch(&self, place: usize) {
-        let _ = place;
+    /// Prefetches the cache line at this offset, for writing.
+    fn fetch(&self, offset: usize) {
+        let _ = offset;
     }
 }
 
 /// An atomic word.
-pub(crate) trait Word {
+pub(crate) trait AtomicWord {
     fn load(&self, order: Ordering) -> u64;
     fn store(&self, value: u64, order: Ordering);
     fn swap(&self, value: u64, order: Ordering) -> u64;
     fn fetch_or(&self, value: u64, order: Ordering) -> u64;
 
-    /// Stores so that everybody sees it before anything that this thread loads afterwards.
+    /// Stores a value so that all threads see the store before this thread's later loads.
     fn publish(&self, value: u64) {
         // An exchange is faster than a store and a fence.
         self.swap(value, Ordering::SeqCst);
     }
 }
 
-impl Word for AtomicU64 {
+impl AtomicWord for AtomicU64 {
     fn load(&self, order: Ordering) -> u64 {
         self.load(order)
     }
@@ -74,34 +74,34 @@ impl Word for AtomicU64 {
     }
 }
 
-/// What may lie in memory that others change at any time.
+/// Types that may lie in memory which other processes change at any time.
 ///
 /// # Safety
-/// Only types all of whose parts are atomics, and for which every pattern of bits is a value.
+/// Every field is an atomic, and every bit pattern is a valid value.
 #[allow(unsafe_code)]
 pub(crate) unsafe trait Shareable {}
 
-// SAFETY: they are atomics.
+// SAFETY: an atomic.
 #[allow(unsafe_code)]
 unsafe impl Shareable for AtomicU32 {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
 unsafe impl Shareable for AtomicU64 {}
-// SAFETY: it is made of atomics.
+// SAFETY: every field is an atomic.
 #[allow(unsafe_code)]
-unsafe impl Shareable for Bell {}
+unsafe impl Shareable for BellWords {}
 
-/// Who may write to a region.
+/// The processes that may write to a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writers {
-    /// All who map it.
+    /// All processes that map the region.
     All,
-    /// Who has made it.
+    /// The process that has made the region.
     Maker,
 }
 
-impl Region {
-    /// A new region of zeros, and the descriptor by which others map it.
+impl SharedRegion {
+    /// A new region of zeros, and the descriptor by which other processes map it.
     ///
     /// # Errors
     /// If the system has no memory or no descriptor for it.
@@ -110,7 +110,7 @@ impl Region {
         length: usize,
         writers: Writers,
     ) -> io::Result<(Self, OwnedFd)> {
-        // To pass this limit is to be killed.
+        // The system kills a process that exceeds this limit.
         let most = getrlimit(Resource::Fsize).current;
         if let Some(most) = most.filter(|most| *most < length as u64) {
             let text =
@@ -120,60 +120,35 @@ impl Region {
         let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&file, length as u64)?;
         let map = map(&file, length, false, true)?;
-        // A region that all write to is small, or touched only as far as it is used.
+        // A region that all processes write to is small, or its pages come as they are used.
         if writers == Writers::Maker {
             allocate(&file, &map)?;
         }
-        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        let seal = |seals| rustix::fs::fcntl_add_seals(&file, seals);
-        let maker_only = writers == Writers::Maker;
-        match seal(if maker_only {
-            seals | SealFlags::FUTURE_WRITE
-        } else {
-            seals
-        }) {
-            // Before Linux 5.1 others get a descriptor that cannot write.
-            Err(Errno::INVAL) if maker_only => {
-                seal(seals)?;
-                return Ok((
-                    Region {
-                        map,
-                        writable: true,
-                    },
-                    read_only(&file)?,
-                ));
-            }
-            outcome => outcome?,
-        }
-        Ok((
-            Region {
-                map,
-                writable: true,
-            },
-            file,
-        ))
+        let file = seal(file, writers)?;
+        let writable = true;
+        Ok((SharedRegion { map, writable }, file))
     }
 
-    /// Maps what another process has made: `length` bytes, which it can neither cut short nor, but for the maker, change
-    /// if `writers` says so.
+    /// Maps a region of `length` bytes that another process has made and that no process can truncate.
+    /// Only the maker can write to the region if `writers` says so.
     ///
     /// # Errors
-    /// If it is not so, or the system cannot map it.
+    /// If the file is no such region, or the system cannot map it.
     pub(crate) fn open(file: &OwnedFd, length: usize, writers: Writers) -> io::Result<Self> {
-        let wrong = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidData, text.to_owned()));
+        let invalid = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidData, text.to_owned()));
         if !rustix::fs::fcntl_get_seals(file)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
-            return wrong("shared memory that could be cut short");
+            return invalid("shared memory that could be cut short");
         }
         let status = rustix::fs::fstat(file)?;
         if status.st_size != length as i64 {
-            return wrong("shared memory that is not as long as was said");
+            return invalid("shared memory that is not as long as was said");
         }
         let writable = writers == Writers::All;
-        // To map it is to fill in all of its pages: they must be there.
+        // Mapping fills in all pages, which must be allocated.
         if !writable && (status.st_blocks as u64) * 512 < length as u64 {
-            return wrong("shared memory that was not allocated");
+            return invalid("shared memory that was not allocated");
         }
-        Ok(Region {
+        Ok(SharedRegion {
             map: map(file, length, !writable, writable)?,
             writable,
         })
@@ -183,59 +158,63 @@ impl Region {
         self.map.len()
     }
 
-    /// The atomic at this place.
+    /// The atomic at this offset.
     #[allow(unsafe_code)]
-    pub(crate) fn at<T: Shareable>(&self, place: usize) -> &T {
+    pub(crate) fn at<T: Shareable>(&self, offset: usize) -> &T {
         assert!(
             self.writable
-                && place.is_multiple_of(align_of::<T>())
-                && place + size_of::<T>() <= self.length()
+                && offset.is_multiple_of(align_of::<T>())
+                && offset + size_of::<T>() <= self.length()
         );
-        // SAFETY: within the mapping, aligned, writable, and a `Shareable` may be changed by others.
-        unsafe { &*self.map.as_ptr().add(place).cast::<T>() }
+        // SAFETY: within the mapping, aligned and writable; other processes may change a `Shareable`.
+        unsafe { &*self.map.as_ptr().add(offset).cast::<T>() }
     }
 }
 
-impl Memory for Region {
-    fn word(&self, place: usize) -> &impl Word {
-        self.at::<AtomicU64>(place)
+impl RingMemory for SharedRegion {
+    fn word(&self, offset: usize) -> &impl AtomicWord {
+        self.at::<AtomicU64>(offset)
     }
 
     #[allow(unsafe_code)]
-    fn write(&self, place: usize, bytes: &[u8]) {
-        assert!(self.writable && place <= self.length() && bytes.len() <= self.length() - place);
-        // SAFETY: within the mapping and writable. The other process reads only what was published; if it does not keep
-        // to that, it reads bytes.
+    fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(self.writable && offset <= self.length() && bytes.len() <= self.length() - offset);
+        // SAFETY: within the mapping and writable. Another process that reads meanwhile breaks the
+        // protocol, and reads arbitrary bytes.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 bytes.as_ptr(),
-                self.map.as_mut_ptr().add(place),
+                self.map.as_mut_ptr().add(offset),
                 bytes.len(),
             )
         }
     }
 
     #[allow(unsafe_code)]
-    fn read(&self, place: usize, out: &mut [u8]) {
-        assert!(place <= self.length() && out.len() <= self.length() - place);
+    fn read(&self, offset: usize, out: &mut [u8]) {
+        assert!(offset <= self.length() && out.len() <= self.length() - offset);
         // SAFETY: within the mapping.
         unsafe {
-            std::ptr::copy_nonoverlapping(self.map.as_ptr().add(place), out.as_mut_ptr(), out.len())
+            std::ptr::copy_nonoverlapping(
+                self.map.as_ptr().add(offset),
+                out.as_mut_ptr(),
+                out.len(),
+            )
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[allow(unsafe_code)]
-    fn fetch(&self, place: usize) {
-        let line = self.map.as_ptr().wrapping_add(place);
-        // SAFETY: a hint, which does nothing where there is no memory; processors that do not know it pass it over.
+    fn fetch(&self, offset: usize) {
+        let line = self.map.as_ptr().wrapping_add(offset);
+        // SAFETY: a hint, which does nothing for an invalid address; older processors ignore it.
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
         }
     }
 }
 
-/// Which limit of the system's it was that a region of so many bytes could not be made for.
+/// The limit of the system that a new region of `length` bytes would exceed, in words.
 pub(crate) fn shortage(why: &io::Error, length: usize) -> String {
     let most = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
     let address_space = || {
@@ -277,13 +256,31 @@ pub(crate) fn shortage(why: &io::Error, length: usize) -> String {
     }
 }
 
-/// Has the system provide all pages now, huge ones if it has them for those who ask: faults cost more than copies.
+/// Seals a memory file: no process can truncate it, and only the present mapping can write to it if
+/// `writers` says so. Returns the descriptor for other processes.
+fn seal(file: OwnedFd, writers: Writers) -> io::Result<OwnedFd> {
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    if writers == Writers::All {
+        rustix::fs::fcntl_add_seals(&file, seals)?;
+        return Ok(file);
+    }
+    match rustix::fs::fcntl_add_seals(&file, seals | SealFlags::FUTURE_WRITE) {
+        // Linux before 5.1 lacks that seal: other processes get a descriptor for reading alone.
+        Err(Errno::INVAL) => {
+            rustix::fs::fcntl_add_seals(&file, seals)?;
+            read_only(&file)
+        }
+        outcome => outcome.map(|()| file).map_err(io::Error::from),
+    }
+}
+
+/// Allocates all pages now, huge pages if the system offers them: page faults cost more than copies.
 fn allocate(file: &OwnedFd, map: &MmapRaw) -> io::Result<()> {
     let _ = map.advise(Advice::HugePage);
     if map.advise(Advice::PopulateWrite).is_ok() {
         return Ok(());
     }
-    // An older kernel, or there is not that much: this tells.
+    // The kernel is older than 5.14, or memory is short: this call tells the two apart.
     Ok(rustix::fs::fallocate(
         file,
         FallocateFlags::empty(),
@@ -305,7 +302,7 @@ fn map(file: &OwnedFd, length: usize, populate: bool, writable: bool) -> io::Res
     }
 }
 
-/// Another descriptor of a memory file, for reading alone.
+/// A second descriptor of a memory file, for reading alone.
 fn read_only(file: &OwnedFd) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(
@@ -315,23 +312,24 @@ fn read_only(file: &OwnedFd) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// A part of a region. Whoever makes one sees to it that nobody writes there meanwhile, or, for changing it, that
-/// nobody else has one: the blocks of a segment are given out so (see [`super::pool`]).
+/// Bytes of a region, used as a slice. The code that makes one guarantees that no process writes there
+/// meanwhile, and, where the bytes are changed, that no other slice of them exists. The pool of blocks
+/// gives out the blocks of a segment in this way.
 #[derive(Debug)]
-pub(crate) struct Piece {
-    region: Arc<Region>,
+pub(crate) struct SharedBytes {
+    region: Arc<SharedRegion>,
     start: usize,
     length: usize,
 }
 
-impl Piece {
+impl SharedBytes {
     /// These bytes of a region.
     ///
     /// # Panics
-    /// If it does not have them.
-    pub(crate) fn new(region: &Arc<Region>, range: Range<usize>) -> Self {
+    /// If the range is not within the region.
+    pub(crate) fn new(region: &Arc<SharedRegion>, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= region.length());
-        Piece {
+        SharedBytes {
             region: region.clone(),
             start: range.start,
             length: range.len(),
@@ -339,22 +337,22 @@ impl Piece {
     }
 }
 
-impl Deref for Piece {
+impl Deref for SharedBytes {
     type Target = [u8];
 
     #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: within the mapping, which lives as long as the region. A peer that writes to what it has handed over
-        // breaks the contract; the bytes may then be any, which every pattern of bits allows.
+        // SAFETY: within the mapping, which lives as long as the region. A peer that writes to a block
+        // that it has handed over breaks the protocol; every bit pattern is a valid byte.
         unsafe { std::slice::from_raw_parts(self.region.map.as_ptr().add(self.start), self.length) }
     }
 }
 
-impl DerefMut for Piece {
+impl DerefMut for SharedBytes {
     #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [u8] {
         assert!(self.region.writable);
-        // SAFETY: as above; the block that this is was given to nobody else.
+        // SAFETY: as above; the pool has given this block to no other message.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.region.map.as_mut_ptr().add(self.start),
@@ -369,35 +367,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_maker_writes_others_read_and_cannot_change() {
-        let (mine, file) = Region::create("test", 8192, Writers::Maker).unwrap();
-        let theirs = Arc::new(Region::open(&file, 8192, Writers::Maker).unwrap());
+    fn other_processes_read_the_makers_bytes_and_cannot_change_them() {
+        let (mine, file) = SharedRegion::create("test", 8192, Writers::Maker).unwrap();
+        let theirs = Arc::new(SharedRegion::open(&file, 8192, Writers::Maker).unwrap());
         mine.write(4096, b"hello");
-        assert_eq!(&Piece::new(&theirs, 4096..4101)[..], b"hello");
+        assert_eq!(&SharedBytes::new(&theirs, 4096..4101)[..], b"hello");
         assert!(map(&file, 8192, false, true).is_err(), "mapped for writing");
         assert!(rustix::fs::ftruncate(&file, 0).is_err(), "cut short");
         assert!(
-            Region::open(&file, 4096, Writers::Maker).is_err(),
+            SharedRegion::open(&file, 4096, Writers::Maker).is_err(),
             "of another length"
         );
     }
 
     #[test]
     fn a_descriptor_for_reading_alone_is_enough_for_others() {
-        // As where the system cannot keep others from writing by a seal.
-        let (mine, file) = Region::create("test", 8192, Writers::All).unwrap();
+        // As on a system without the seal that keeps other processes from writing.
+        let (mine, file) = SharedRegion::create("test", 8192, Writers::All).unwrap();
         allocate(&file, &mine.map).unwrap();
         let file = read_only(&file).unwrap();
-        let theirs = Arc::new(Region::open(&file, 8192, Writers::Maker).unwrap());
+        let theirs = Arc::new(SharedRegion::open(&file, 8192, Writers::Maker).unwrap());
         mine.write(0, b"hello");
-        assert_eq!(&Piece::new(&theirs, 0..5)[..], b"hello");
+        assert_eq!(&SharedBytes::new(&theirs, 0..5)[..], b"hello");
         assert!(map(&file, 8192, false, true).is_err(), "mapped for writing");
     }
 
     #[test]
     fn atomics_are_seen_by_both() {
-        let (mine, file) = Region::create("test", 4096, Writers::All).unwrap();
-        let theirs = Region::open(&file, 4096, Writers::All).unwrap();
+        let (mine, file) = SharedRegion::create("test", 4096, Writers::All).unwrap();
+        let theirs = SharedRegion::open(&file, 4096, Writers::All).unwrap();
         theirs.at::<AtomicU64>(64).store(7, Ordering::SeqCst);
         assert_eq!(mine.at::<AtomicU64>(64).load(Ordering::SeqCst), 7);
     }
@@ -421,7 +419,7 @@ mod tests {
                 .unwrap();
         rustix::fs::ftruncate(&file, 4096).unwrap();
         assert!(
-            Region::open(&file, 4096, Writers::All)
+            SharedRegion::open(&file, 4096, Writers::All)
                 .unwrap_err()
                 .to_string()
                 .contains("cut short")

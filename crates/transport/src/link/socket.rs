@@ -1,9 +1,9 @@
-//! What is asked of a socket, without waiting but where that is said, and what its errors mean.
+//! System calls on sockets, and the meaning of their errors. Only [`writable`] waits.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,21 +14,21 @@ use rustix::net::{
 };
 use rustix::process::Resource;
 
-use crate::Lost;
+use crate::error::Lost;
 use titin_os::Descriptor;
 
-/// The kernel takes this many pieces of memory in one call.
+/// The most slices of one call.
 const MAX_SLICES: usize = 64;
 
-/// Writes without blocking and without a signal, as much as one call takes, with a descriptor if one is to go; 0 if the
-/// socket is full.
+/// Writes as much as one call takes, with a descriptor if one is given, without blocking and without a
+/// signal; 0 if the socket is full.
 pub(super) fn write(
     socket: &OwnedFd,
     slices: &[IoSlice<'_>],
-    file: Option<&OwnedFd>,
+    file: Option<BorrowedFd<'_>>,
 ) -> Result<usize, Lost> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
-    let files: Vec<BorrowedFd<'_>> = file.iter().map(|file| file.as_fd()).collect();
+    let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn write(
     }
 }
 
-/// Whether an error says that the connection is no more.
+/// Whether an error means that the connection has ended.
 fn is_of_link(error: Errno) -> bool {
     matches!(
         error,
@@ -75,7 +75,7 @@ fn is_of_link(error: Errno) -> bool {
     )
 }
 
-/// Waits until one of these sockets takes bytes; false if none does in time.
+/// Waits until one of these sockets takes bytes; false if none does within `stall`.
 pub(super) fn writable<'a>(
     sockets: impl IntoIterator<Item = &'a OwnedFd>,
     stall: Duration,
@@ -95,10 +95,10 @@ pub(super) fn writable<'a>(
     }
 }
 
-/// Descriptors that may come at once, and that may wait for their frames.
+/// The most descriptors that come at once, or wait for their frames.
 const FILES: usize = 4;
 
-/// As [`read`], and takes the descriptors that come with the bytes.
+/// As [`read`], and also takes the descriptors that come with the bytes.
 pub(crate) fn read_with_files(
     socket: &Descriptor,
     slices: &mut [IoSliceMut<'_>],
@@ -120,7 +120,7 @@ pub(crate) fn read_with_files(
                 files.extend(came);
             }
         }
-        // The system drops those that this process has no numbers for, and those that find no room here.
+        // The system drops descriptors for which this process has no numbers, and those beyond `space`.
         if flags.contains(ReturnFlags::CTRUNC)
             && let Err(why) = rustix::io::fcntl_dupfd_cloexec(socket, 0)
         {
@@ -135,7 +135,7 @@ pub(crate) fn read_with_files(
     }
 }
 
-/// Why memory that the other end shares cannot be had: the next message that lies there cannot be read.
+/// The error when this process cannot take over the descriptor of shared memory.
 fn no_files(why: Errno) -> Lost {
     let most = rustix::process::getrlimit(Resource::Nofile).current;
     let most = most.map_or_else(String::new, |most| format!(", of which it may have {most}"));
@@ -145,7 +145,7 @@ fn no_files(why: Errno) -> Lost {
     ))
 }
 
-/// Whether the other end has closed a connection, and all that it said has been read.
+/// Whether the other end has closed a connection, and all its bytes have been read.
 pub(super) fn has_ended(socket: &Descriptor) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     !matches!(
@@ -154,7 +154,7 @@ pub(super) fn has_ended(socket: &Descriptor) -> bool {
     )
 }
 
-/// Reads without blocking; 0 if nothing is there.
+/// Reads without blocking; 0 if no bytes are there.
 pub(crate) fn read(socket: &Descriptor, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
     loop {
         match rustix::io::readv(socket, slices) {

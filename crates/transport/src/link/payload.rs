@@ -1,43 +1,44 @@
-//! Payloads on their way out: in the caller's memory, or what is left of them in ours.
+//! Payloads on their way out: in the caller's memory, or in private memory.
 
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use crate::{Buffer, Lost};
+use crate::buffer::Buffer;
+use crate::error::Lost;
 
-/// What is left of a payload, in memory that nobody changes.
-pub(super) struct Rest {
+/// The end of a payload, in memory that does not change.
+pub(super) struct PayloadRest {
     bytes: Arc<Buffer>,
-    /// Where in the payload it begins.
+    /// Offset of the first byte in the payload.
     start: u64,
 }
 
-impl Rest {
-    /// A copy of what these parts hold from `start` on.
+impl PayloadRest {
+    /// A copy of the bytes of these parts from `start` on.
     ///
     /// # Errors
     /// If there is no memory for it.
     pub(super) fn copy(parts: &[IoSlice<'_>], start: u64, total: u64) -> Result<Self, Lost> {
         let mut slices = Vec::new();
         slice_parts(parts, start, total - start, &mut slices);
-        Ok(Rest {
+        Ok(PayloadRest {
             bytes: Arc::new(Buffer::gather(&slices)?),
             start,
         })
     }
 
-    /// The whole of it, where it lies.
+    /// A whole payload, without a copy.
     pub(super) fn whole(bytes: Arc<Buffer>) -> Self {
-        Rest { bytes, start: 0 }
+        PayloadRest { bytes, start: 0 }
     }
 
-    /// So many bytes of the payload from `offset` on.
+    /// `length` bytes of the payload from `offset` on.
     pub(super) fn part(&self, offset: u64, length: u64) -> &[u8] {
         &self.bytes[(offset - self.start) as usize..][..length as usize]
     }
 }
 
-/// Appends the slices that hold `length` bytes of the parts from `offset`.
+/// Appends the slices of `length` bytes of the parts from `offset` on.
 pub(super) fn slice_parts<'a>(
     parts: &'a [IoSlice<'a>],
     mut offset: u64,

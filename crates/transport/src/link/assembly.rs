@@ -1,4 +1,4 @@
-//! Messages that arrive in pieces over several streams, in any order, and what has to wait for them.
+//! Messages that arrive in pieces over several streams, in any order, and the order of their conduits.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,28 +7,30 @@ use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::Meta;
 
-use super::Received;
-use crate::{Filling, Lost, Message};
+use super::received::Received;
+use crate::buffer::Filling;
+use crate::error::Lost;
+use crate::inbox::Message;
 
-/// One of them, as far as it has arrived.
-pub(super) struct Striped {
+/// A message that comes over several streams, as far as it has arrived.
+pub(super) struct StripedMessage {
     announced: Option<(Head, Arc<Meta>)>,
     body: Filling,
     total: u64,
-    /// Bytes that no piece has begun to bring: where a range of them begins, and where it ends.
+    /// The ranges of bytes that no piece has announced: beginnings and ends.
     unclaimed: BTreeMap<u64, u64>,
     /// Bytes that have not arrived.
     missing: u64,
 }
 
-impl Striped {
-    /// One of which nothing has arrived.
+impl StripedMessage {
+    /// A message of which nothing has arrived.
     ///
     /// # Errors
     /// If there is no memory for it.
     pub(super) fn new(total: u64) -> Result<Self, Lost> {
         let unclaimed = BTreeMap::from([(0, total)]);
-        Ok(Striped {
+        Ok(StripedMessage {
             announced: None,
             body: Filling::new(total)?,
             total,
@@ -41,7 +43,7 @@ impl Striped {
         self.total
     }
 
-    /// Notes its head; false if it was known before.
+    /// Notes the message's head; false if the head was known before.
     pub(super) fn announce(&mut self, head: Head, meta: Arc<Meta>) -> bool {
         self.announced.replace((head, meta)).is_none()
     }
@@ -49,7 +51,7 @@ impl Striped {
     /// Notes that a piece brings these bytes.
     ///
     /// # Errors
-    /// Text, if they do not belong to it or another piece has brought them: then it would look whole too early.
+    /// Text, if the bytes are not of the message or came before: the message would look complete too early.
     pub(super) fn claim(&mut self, offset: u64, length: u64) -> Result<(), String> {
         let end = offset + length;
         let range = self
@@ -64,24 +66,24 @@ impl Striped {
             ));
         };
         self.unclaimed.remove(&from);
-        let rests = [(from, offset), (end, to)];
+        let remaining = [(from, offset), (end, to)];
         self.unclaimed
-            .extend(rests.into_iter().filter(|(from, to)| from < to));
+            .extend(remaining.into_iter().filter(|(from, to)| from < to));
         Ok(())
     }
 
-    /// Where bytes of a piece belong.
-    pub(super) fn place(&mut self, at: usize, length: usize) -> &mut [u8] {
-        self.body.part(at, length)
+    /// The memory for bytes of a piece.
+    pub(super) fn room(&mut self, offset: usize, length: usize) -> &mut [u8] {
+        self.body.part(offset, length)
     }
 
-    /// Counts bytes that have been put into their place; true if none are missing any more.
+    /// Counts bytes that have arrived; true if none are missing any more.
     pub(super) fn arrived(&mut self, count: usize) -> bool {
         self.missing -= count as u64;
         self.missing == 0
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.missing == 0
     }
 
@@ -95,46 +97,46 @@ impl Striped {
     }
 }
 
-/// What waits for its turn on a conduit.
-pub(super) enum Waiting {
+/// What a conduit brings.
+pub(super) enum OrderedItem {
     Message(Message),
     End(u64),
-    /// The message of this number, which is not whole yet.
+    /// The message of this number, which is incomplete.
     Striped(u64),
 }
 
-/// Keeps what comes on each conduit in the order in which it was sent.
+/// Keeps the items of each conduit in the order in which they were sent.
 #[derive(Default)]
-pub(super) struct Order(HashMap<ConduitId, VecDeque<Waiting>>);
+pub(super) struct ConduitOrder(HashMap<ConduitId, VecDeque<OrderedItem>>);
 
-impl Order {
-    /// Lets something through that has arrived, or keeps it behind what has not.
-    pub(super) fn pass(&mut self, conduit: ConduitId, what: Waiting, out: &mut Vec<Received>) {
+impl ConduitOrder {
+    /// Hands on an item, or keeps it behind an incomplete message.
+    pub(super) fn pass(&mut self, conduit: ConduitId, item: OrderedItem, out: &mut Vec<Received>) {
         if !self.0.is_empty()
             && let Some(waiting) = self.0.get_mut(&conduit)
         {
-            return waiting.push_back(what);
+            return waiting.push_back(item);
         }
-        match what {
-            Waiting::Message(message) => out.push(Received::Message(message)),
-            Waiting::End(sequence) => out.push(Received::Ended(conduit, sequence)),
-            Waiting::Striped(_) => {}
+        match item {
+            OrderedItem::Message(message) => out.push(Received::Message(message)),
+            OrderedItem::End(sequence) => out.push(Received::Ended(conduit, sequence)),
+            OrderedItem::Striped(_) => {}
         }
     }
 
-    /// The message of this number is the next one on its conduit.
+    /// Notes that the incomplete message of this number is the next one of its conduit.
     pub(super) fn expect(&mut self, conduit: ConduitId, sequence: u64) {
         self.0
             .entry(conduit)
             .or_default()
-            .push_back(Waiting::Striped(sequence));
+            .push_back(OrderedItem::Striped(sequence));
     }
 
-    /// Lets through what need not wait any more.
+    /// Hands on the items that need not wait any more.
     pub(super) fn release(
         &mut self,
         conduit: ConduitId,
-        striped: &mut HashMap<(ConduitId, u64), Striped>,
+        striped: &mut HashMap<(ConduitId, u64), StripedMessage>,
         out: &mut Vec<Received>,
     ) {
         let Some(waiting) = self.0.get_mut(&conduit) else {
@@ -143,14 +145,14 @@ impl Order {
         loop {
             match waiting.pop_front() {
                 None => break drop(self.0.remove(&conduit)),
-                Some(Waiting::Message(message)) => out.push(Received::Message(message)),
-                Some(Waiting::End(sequence)) => out.push(Received::Ended(conduit, sequence)),
-                Some(Waiting::Striped(sequence)) => {
+                Some(OrderedItem::Message(message)) => out.push(Received::Message(message)),
+                Some(OrderedItem::End(sequence)) => out.push(Received::Ended(conduit, sequence)),
+                Some(OrderedItem::Striped(sequence)) => {
                     let key = (conduit, sequence);
-                    if !striped.get(&key).is_some_and(Striped::is_whole) {
-                        return waiting.push_front(Waiting::Striped(sequence));
+                    if !striped.get(&key).is_some_and(StripedMessage::is_complete) {
+                        return waiting.push_front(OrderedItem::Striped(sequence));
                     }
-                    let message = striped.remove(&key).and_then(Striped::finish);
+                    let message = striped.remove(&key).and_then(StripedMessage::finish);
                     out.extend(message.map(Received::Message));
                 }
             }
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn each_byte_comes_once() {
-        let mut striped = Striped::new(100).unwrap();
+        let mut striped = StripedMessage::new(100).unwrap();
         for (offset, length) in [(40, 20), (0, 10), (90, 10), (10, 30), (60, 15)] {
             striped.claim(offset, length).unwrap();
         }

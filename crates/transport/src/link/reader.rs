@@ -1,69 +1,48 @@
-//! The reading side of a link: bytes become messages. Long payloads are read straight into their final place.
+//! The parser of a link: bytes become messages. Long payloads are read straight into their buffers.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::IoSliceMut;
 use std::sync::Arc;
 
-use titin_wire::frame::{Ack, Frame, HEADER, Head, Header};
+use titin_wire::frame::{Frame, HEADER, Head, Header};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
-use super::striped::{Order, Striped, Waiting};
-use crate::{Filling, Lost, Message};
+use super::assembly::{ConduitOrder, OrderedItem, StripedMessage};
+use super::received::Received;
+use crate::buffer::Filling;
+use crate::error::Lost;
+use crate::inbox::Message;
 
+/// Bytes of the first stream's buffer.
 const SCRATCH: usize = 64 << 10;
 
-/// Further streams bring little but headers that is not read straight into its place.
+/// Bytes of a further stream's buffer, which has little but headers.
 const FURTHER_SCRATCH: usize = 4 << 10;
 
-/// What came in on a link.
-#[derive(Debug)]
-pub enum Received {
-    /// A message.
-    Message(Message),
-    /// How far the receiver of a conduit of ours has come.
-    Acknowledged(ConduitId, Ack),
-    /// No message follows the first so many on a conduit.
-    Ended(ConduitId, u64),
-    /// The sender of a conduit waits for room for the message of that number.
-    Asked(ConduitId, u64),
-    /// A control message.
-    Control(Vec<u8>),
-    /// Between processes that share memory: a segment, whose descriptor has come as well.
-    Segment {
-        /// Number of its first block.
-        first: u64,
-        /// Bytes of a block.
-        size: u64,
-        /// How many blocks.
-        count: u64,
-    },
-    /// The segment with this first block is used no more.
-    Withdrawn(u64),
-    /// Between processes that share memory: something waits there.
-    Look,
+/// Parses the bytes of one link. Knows no socket: the caller passes a function that reads.
+pub struct FrameReader {
+    streams: Vec<StreamParser>,
+    /// Messages of the first stream of which some frames have arrived, but for the message whose frame is
+    /// under way.
+    incomplete: HashMap<ConduitId, IncompleteMessage>,
+    /// Messages that come over several streams and are incomplete.
+    striped: HashMap<(ConduitId, u64), StripedMessage>,
+    /// Messages and ends that wait for those.
+    order: ConduitOrder,
 }
 
-/// Turns the bytes of one link into what they say. Knows no socket: whoever reads gives it a function that does.
-pub struct Reader {
-    streams: Vec<Stream>,
-    /// Messages of which some pieces have arrived, but for the one whose piece is under way.
-    parted: HashMap<ConduitId, Assembly>,
-    /// Messages that come over several streams, of which not everything has arrived.
-    striped: HashMap<(ConduitId, u64), Striped>,
-    /// What has to wait for those of them that were sent before it.
-    order: Order,
-}
-
-struct Stream {
+/// The parser of one stream.
+struct StreamParser {
     scratch: Vec<u8>,
     start: usize,
     end: usize,
-    state: State,
+    state: ParserState,
 }
 
-enum State {
+/// What the next bytes of a stream are.
+enum ParserState {
     Header,
     Meta {
         head: Head,
@@ -76,48 +55,48 @@ enum State {
         body: Vec<u8>,
     },
     Body {
-        assembly: Assembly,
-        left: usize,
+        message: IncompleteMessage,
+        missing: usize,
     },
     Piece {
         message: (ConduitId, u64),
-        at: usize,
-        left: usize,
+        offset: usize,
+        missing: usize,
     },
 }
 
-/// A message whose bytes have not all arrived.
-struct Assembly {
+/// A message of the first stream whose bytes have not all arrived.
+struct IncompleteMessage {
     head: Head,
     meta: Arc<Meta>,
     body: Filling,
     total: u64,
 }
 
-impl Reader {
-    /// A reader that begins with bytes that were read past the handshake.
+impl FrameReader {
+    /// A reader that begins with bytes that came behind the handshake.
     pub fn new(ahead: &[u8]) -> Self {
-        Reader::with_streams(ahead, &[])
+        FrameReader::with_streams(ahead, &[])
     }
 
     /// A reader of a link with further streams, each of which begins with such bytes.
     pub fn with_streams(ahead: &[u8], further: &[Vec<u8>]) -> Self {
         let further = further
             .iter()
-            .map(|ahead| Stream::new(ahead, FURTHER_SCRATCH));
-        Reader {
-            streams: std::iter::once(Stream::new(ahead, SCRATCH))
+            .map(|ahead| StreamParser::new(ahead, FURTHER_SCRATCH));
+        FrameReader {
+            streams: std::iter::once(StreamParser::new(ahead, SCRATCH))
                 .chain(further)
                 .collect(),
-            parted: HashMap::new(),
+            incomplete: HashMap::new(),
             striped: HashMap::new(),
-            order: Order::default(),
+            order: ConduitOrder::default(),
         }
     }
 
-    /// Reads once by means of `fill`, which puts bytes into the slices in their order and says how many, and appends
-    /// what is complete to `out`. Gives the number of bytes read, and whether all the room that there was has been
-    /// filled, so that more may be there.
+    /// Reads once by means of `fill`, which puts bytes into the slices in their order and returns their
+    /// number. Appends complete frames to `out`. Returns the number of bytes read, and whether all the
+    /// room was filled, so that more bytes may be there.
     ///
     /// # Errors
     /// [`Lost`] as `fill` reports it, and for bytes that cannot be understood.
@@ -139,15 +118,15 @@ impl Reader {
         out: &mut Vec<Received>,
         fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
     ) -> Result<(usize, bool), Lost> {
-        // What came in behind the handshake was never parsed.
+        // Bytes that came behind the handshake were never parsed.
         self.parse(number, out)?;
-        let Stream {
+        let StreamParser {
             scratch,
             start,
             end,
             state,
         } = &mut self.streams[number];
-        // After parsing, fewer bytes than a header or its metadata need are left; keep them at the beginning.
+        // The parser leaves an incomplete header, or incomplete metadata; move them to the beginning.
         scratch.copy_within(*start..*end, 0);
         *end -= *start;
         *start = 0;
@@ -157,19 +136,23 @@ impl Reader {
         let spare = &mut scratch[*end..];
         let header = HEADER.min(spare.len());
         let (direct, ahead) = match state {
-            State::Body { assembly, left } => {
-                // Behind a piece that is not the last comes the header of the next, most likely; its payload is to
-                // go straight into its place as well.
-                let last = assembly.body.filled() as u64 + *left as u64 == assembly.total;
+            ParserState::Body { message, missing } => {
+                // Behind a frame that is not the message's last, most likely the next header comes. Read no
+                // further, so that the payload behind that header goes straight into the buffer, too.
+                let last = message.body.filled() as u64 + *missing as u64 == message.total;
                 let ahead = if last { spare.len() } else { header };
-                (&mut assembly.body.rest()[..*left], &mut spare[..ahead])
+                (&mut message.body.rest()[..*missing], &mut spare[..ahead])
             }
-            State::Piece { message, at, left } => {
+            ParserState::Piece {
+                message,
+                offset,
+                missing,
+            } => {
                 let striped = self
                     .striped
                     .get_mut(message)
                     .expect("it is there until it is whole");
-                (striped.place(*at, *left), &mut spare[..header])
+                (striped.room(*offset, *missing), &mut spare[..header])
             }
             _ if number > 0 => (&mut [][..], &mut spare[..header]),
             _ => (&mut [][..], spare),
@@ -186,7 +169,7 @@ impl Reader {
 
     fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), Lost> {
         loop {
-            let Stream {
+            let StreamParser {
                 scratch,
                 start,
                 end,
@@ -194,7 +177,7 @@ impl Reader {
             } = &mut self.streams[number];
             let bytes = &scratch[*start..*end];
             match state {
-                State::Header => {
+                ParserState::Header => {
                     if bytes.len() < HEADER {
                         return Ok(());
                     }
@@ -202,7 +185,7 @@ impl Reader {
                     *start += HEADER;
                     self.streams[number].state = self.begin(number, frame, out)?;
                 }
-                State::Meta {
+                ParserState::Meta {
                     head,
                     meta,
                     body,
@@ -215,23 +198,23 @@ impl Reader {
                     *start += *meta;
                     let (head, body, total) = (*head, *body, *total);
                     if self.streams.len() > 1 && body == 0 && total > 0 {
-                        self.streams[number].state = State::Header;
+                        self.streams[number].state = ParserState::Header;
                         self.announce(head, fields, total, out)?;
                         continue;
                     }
-                    let assembly = Assembly {
+                    let message = IncompleteMessage {
                         head,
                         meta: fields,
                         body: Filling::new(total)?,
                         total,
                     };
-                    self.streams[number].state = State::Body {
-                        assembly,
-                        left: body as usize,
+                    self.streams[number].state = ParserState::Body {
+                        message,
+                        missing: body as usize,
                     };
                     self.advance(number, 0, out);
                 }
-                State::Control { length, body } => {
+                ParserState::Control { length, body } => {
                     let take = bytes.len().min(*length - body.len());
                     body.extend_from_slice(&bytes[..take]);
                     *start += take;
@@ -239,23 +222,25 @@ impl Reader {
                         return Ok(());
                     }
                     out.push(Received::Control(std::mem::take(body)));
-                    *state = State::Header;
+                    *state = ParserState::Header;
                 }
-                State::Body { left, .. } | State::Piece { left, .. } => {
+                ParserState::Body { missing, .. } | ParserState::Piece { missing, .. } => {
                     if bytes.is_empty() {
                         return Ok(());
                     }
-                    let take = bytes.len().min(*left);
+                    let take = bytes.len().min(*missing);
                     match state {
-                        State::Body { assembly, .. } => {
-                            assembly.body.rest()[..take].copy_from_slice(&bytes[..take]);
+                        ParserState::Body { message, .. } => {
+                            message.body.rest()[..take].copy_from_slice(&bytes[..take]);
                         }
-                        State::Piece { message, at, .. } => {
+                        ParserState::Piece {
+                            message, offset, ..
+                        } => {
                             let striped = self
                                 .striped
                                 .get_mut(message)
                                 .expect("it is there until it is whole");
-                            striped.place(*at, take).copy_from_slice(&bytes[..take]);
+                            striped.room(*offset, take).copy_from_slice(&bytes[..take]);
                         }
                         _ => {}
                     }
@@ -266,13 +251,13 @@ impl Reader {
         }
     }
 
-    /// What a frame begins on the stream of this number.
+    /// Begins a frame on the stream of this number; what its next bytes are.
     fn begin(
         &mut self,
         number: usize,
         frame: Frame,
         out: &mut Vec<Received>,
-    ) -> Result<State, Lost> {
+    ) -> Result<ParserState, Lost> {
         if matches!(frame, Frame::Piece { .. }) != (number > 0) {
             let why = format!(
                 "{frame:?} does not belong on stream {number} of {}",
@@ -287,14 +272,14 @@ impl Reader {
                 body,
                 total,
             } => {
-                if self.parted.contains_key(&head.conduit) {
+                if self.incomplete.contains_key(&head.conduit) {
                     let why = format!(
                         "a message on conduit {} begins before the last one has ended",
                         head.conduit
                     );
                     return Err(Malformed::new("frame", why).into());
                 }
-                return Ok(State::Meta {
+                return Ok(ParserState::Meta {
                     head,
                     meta: meta as usize,
                     body,
@@ -307,21 +292,21 @@ impl Reader {
                 body,
                 offset,
             } => {
-                let follows = |assembly: &Assembly| {
-                    assembly.head.sequence == sequence
-                        && assembly.body.filled() as u64 == offset
+                let follows = |message: &IncompleteMessage| {
+                    message.head.sequence == sequence
+                        && message.body.filled() as u64 == offset
                         && body > 0
-                        && offset + body <= assembly.total
+                        && offset + body <= message.total
                 };
-                let Some(assembly) = self.parted.remove(&conduit).filter(follows) else {
+                let Some(message) = self.incomplete.remove(&conduit).filter(follows) else {
                     let why = format!(
                         "{body} bytes at {offset} of message {sequence} on conduit {conduit} follow nothing"
                     );
                     return Err(Malformed::new("frame", why).into());
                 };
-                return Ok(State::Body {
-                    assembly,
-                    left: body as usize,
+                return Ok(ParserState::Body {
+                    message,
+                    missing: body as usize,
                 });
             }
             Frame::Piece {
@@ -338,15 +323,15 @@ impl Reader {
                         let why = format!("message {sequence} on conduit {conduit}: {why}");
                         Malformed::new("piece", why)
                     })?;
-                return Ok(State::Piece {
+                return Ok(ParserState::Piece {
                     message,
-                    at: offset as usize,
-                    left: body as usize,
+                    offset: offset as usize,
+                    missing: body as usize,
                 });
             }
             Frame::Acknowledge { conduit, ack } => out.push(Received::Acknowledged(conduit, ack)),
             Frame::End { conduit, sequence } => {
-                self.order.pass(conduit, Waiting::End(sequence), out)
+                self.order.pass(conduit, OrderedItem::End(sequence), out)
             }
             Frame::Ask { conduit, sequence } => out.push(Received::Asked(conduit, sequence)),
             Frame::Segment { first, size, count } => {
@@ -367,21 +352,25 @@ impl Reader {
                 .into());
             }
             Frame::Control { body } => {
-                // Room is made as the bytes come in, not as the length claims.
-                return Ok(State::Control {
+                // Room is made as the bytes come in: the length may be a lie.
+                return Ok(ParserState::Control {
                     length: body as usize,
                     body: Vec::new(),
                 });
             }
         }
-        Ok(State::Header)
+        Ok(ParserState::Header)
     }
 
-    /// A message that comes over several streams: as far as it has arrived, or new.
-    fn striped(&mut self, message: (ConduitId, u64), total: u64) -> Result<&mut Striped, Lost> {
+    /// A message that comes over several streams, new or begun.
+    fn striped(
+        &mut self,
+        message: (ConduitId, u64),
+        total: u64,
+    ) -> Result<&mut StripedMessage, Lost> {
         let striped = match self.striped.entry(message) {
             Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => entry.insert(Striped::new(total)?),
+            Entry::Vacant(entry) => entry.insert(StripedMessage::new(total)?),
         };
         if striped.total() == total {
             return Ok(striped);
@@ -394,7 +383,7 @@ impl Reader {
         Err(Malformed::new("piece", why).into())
     }
 
-    /// Takes the head of a message in that comes over several streams.
+    /// Takes the head of a message that comes over several streams.
     fn announce(
         &mut self,
         head: Head,
@@ -417,23 +406,28 @@ impl Reader {
         Ok(())
     }
 
-    /// Counts bytes of the piece under way. Once that is whole, the message is handed on, or laid by for its next one.
+    /// Counts payload bytes of the frame under way. At the frame's end the message is handed on, or waits
+    /// for its next frame.
     fn advance(&mut self, number: usize, count: usize, out: &mut Vec<Received>) {
         let state = &mut self.streams[number].state;
         match state {
-            State::Body { assembly, left } => {
-                assembly.body.advance(count);
-                *left -= count;
-                if *left > 0 {
+            ParserState::Body { message, missing } => {
+                message.body.advance(count);
+                *missing -= count;
+                if *missing > 0 {
                     return;
                 }
             }
-            State::Piece { message, at, left } => {
+            ParserState::Piece {
+                message,
+                offset,
+                missing,
+            } => {
                 let (message, striped) = (*message, self.striped.get_mut(message));
-                *at += count;
-                *left -= count;
-                if *left == 0 {
-                    *state = State::Header;
+                *offset += count;
+                *missing -= count;
+                if *missing == 0 {
+                    *state = ParserState::Header;
                 }
                 if striped.is_some_and(|striped| striped.arrived(count)) {
                     self.order.release(message.0, &mut self.striped, out);
@@ -442,35 +436,36 @@ impl Reader {
             }
             _ => return,
         }
-        let State::Body { assembly, .. } = std::mem::replace(state, State::Header) else {
+        let ParserState::Body { message, .. } = std::mem::replace(state, ParserState::Header)
+        else {
             return;
         };
-        if (assembly.body.filled() as u64) < assembly.total {
-            self.parted.insert(assembly.head.conduit, assembly);
+        if (message.body.filled() as u64) < message.total {
+            self.incomplete.insert(message.head.conduit, message);
             return;
         }
-        let Assembly {
+        let IncompleteMessage {
             head, meta, body, ..
-        } = assembly;
+        } = message;
         let message = Message {
             head,
             meta,
             body: Arc::new(body.finish()),
         };
         self.order
-            .pass(message.head.conduit, Waiting::Message(message), out);
+            .pass(message.head.conduit, OrderedItem::Message(message), out);
     }
 }
 
-impl Stream {
+impl StreamParser {
     fn new(ahead: &[u8], room: usize) -> Self {
         let mut scratch = vec![0; room.max(ahead.len())];
         scratch[..ahead.len()].copy_from_slice(ahead);
-        Stream {
+        StreamParser {
             scratch,
             start: 0,
             end: ahead.len(),
-            state: State::Header,
+            state: ParserState::Header,
         }
     }
 }

@@ -8,30 +8,30 @@
 
 /// Something that one thread at a time may use.
 #[cfg(not(loom))]
-pub type Latch<T> = spin::mutex::SpinMutex<T, spin::Yield>;
+pub type SpinLock<T> = spin::mutex::SpinMutex<T, spin::Yield>;
 
-/// The right to use what is behind a [`Latch`].
+/// The right to use what is behind a [`SpinLock`].
 #[cfg(not(loom))]
-pub type Latched<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
+pub type SpinLockGuard<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
 
 /// As the model checker sees it: a lock that threads sleep at.
 #[cfg(loom)]
 #[derive(Debug, Default)]
-pub struct Latch<T>(loom::sync::Mutex<T>);
+pub struct SpinLock<T>(loom::sync::Mutex<T>);
 
 /// The right to use what is behind it.
 #[cfg(loom)]
-pub type Latched<'a, T> = loom::sync::MutexGuard<'a, T>;
+pub type SpinLockGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
 
 #[cfg(loom)]
-impl<T> Latch<T> {
-    /// A latch that nobody has.
+impl<T> SpinLock<T> {
+    /// A lock that nobody has.
     pub fn new(value: T) -> Self {
-        Latch(loom::sync::Mutex::new(value))
+        SpinLock(loom::sync::Mutex::new(value))
     }
 
     /// Waits until nobody else has it.
-    pub fn lock(&self) -> Latched<'_, T> {
+    pub fn lock(&self) -> SpinLockGuard<'_, T> {
         self.0
             .lock()
             .expect("nothing panics in a scene that goes well")

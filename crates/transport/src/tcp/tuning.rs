@@ -1,4 +1,4 @@
-//! What is set for the sockets of a link, and chosen where nothing is.
+//! The settings of a link's sockets, and the number of streams where the user sets none.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,25 +9,29 @@ use titin_wire::frame::MAX_STREAMS;
 
 use titin_os::{Descriptor, sockets};
 
-/// A further stream is worth it for each such piece of the way there and back.
+/// A link gets a further stream for each such part of its round trip.
 const PER_STREAM: Duration = Duration::from_millis(5);
 
-/// Streams that are chosen at most.
-const CHOSEN: u64 = 16;
+/// The most streams of a link for which the user sets no number.
+const MOST_STREAMS: u64 = 16;
 
-/// How many further streams a link gets to this address, to which a connection took so long to come about.
-pub(crate) fn further(settings: &LinkSettings, address: &SocketAddr, time: Duration) -> u64 {
+/// How many further streams a link to this address gets, when its first connection took `round_trip`.
+pub(super) fn further_streams(
+    settings: &LinkSettings,
+    address: &SocketAddr,
+    round_trip: Duration,
+) -> u64 {
     let streams = match settings.streams {
         Some(streams) => u64::from(streams).min(MAX_STREAMS),
-        // The time says nothing about the way where there is none: others may have been using the processor.
+        // On loopback there is no way: the time shows how busy the processor is.
         None if address.ip().is_loopback() => 1,
-        None => (1 + (time.as_nanos() / PER_STREAM.as_nanos()) as u64).min(CHOSEN),
+        None => (1 + (round_trip.as_nanos() / PER_STREAM.as_nanos()) as u64).min(MOST_STREAMS),
     };
     if streams > 1 { streams } else { 0 }
 }
 
-/// Sets the buffers of a socket; the system may have a limit.
-pub(crate) fn size(socket: &Descriptor, settings: &LinkSettings) {
+/// Sets the sizes of a socket's buffers; the system may have a limit.
+pub(super) fn set_buffers(socket: &Descriptor, settings: &LinkSettings) {
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX).min(1 << 30);
     settings
         .send_buffer
@@ -37,8 +41,8 @@ pub(crate) fn size(socket: &Descriptor, settings: &LinkSettings) {
         .map(|size| sockopt::set_socket_recv_buffer_size(socket, bytes(size)));
 }
 
-/// Has the system hold back what is sent faster than one of so many streams may.
-pub(crate) fn pace(socket: &Descriptor, settings: &LinkSettings, streams: u64) {
+/// Has the system pace one of `streams` streams, which share the rate of the link.
+pub(super) fn set_pacing(socket: &Descriptor, settings: &LinkSettings, streams: u64) {
     settings
         .pacing
         .map(|rate| sockets::set_pacing_rate(socket, rate.div_ceil(streams.max(1))));
@@ -49,13 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_streams_are_chosen_the_longer_the_way_is() {
+    fn longer_round_trips_get_more_streams() {
         let (near, far) = (
             SocketAddr::from(([127, 0, 0, 1], 9)),
             SocketAddr::from(([10, 0, 0, 1], 9)),
         );
         let chosen = |address, millis| {
-            further(
+            further_streams(
                 &LinkSettings::default(),
                 address,
                 Duration::from_millis(millis),
@@ -67,14 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_done() {
+    fn a_set_number_of_streams_is_used() {
         let near = SocketAddr::from(([127, 0, 0, 1], 9));
         let found = [1, 2, 128, 1000].map(|streams| {
-            let said = LinkSettings {
+            let set = LinkSettings {
                 streams: Some(streams),
                 ..LinkSettings::default()
             };
-            further(&said, &near, Duration::ZERO)
+            further_streams(&set, &near, Duration::ZERO)
         });
         assert_eq!(found, [0, 2, 128, 256]);
     }

@@ -1,78 +1,81 @@
-//! The writing side of a link: frames in order, one at a time, and what is left over when the socket is full.
+//! The writing side of a link's first stream: frames in order, and the queue for a full socket.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, HEADER, Head, Header, PIECE};
 
-use super::payload::{Rest, slice_parts};
+use super::payload::{PayloadRest, slice_parts};
 use super::socket::{writable, write};
-use crate::shm::Segment;
-use crate::{Lost, Outgoing};
+use crate::carrier::Outgoing;
+use crate::error::Lost;
 
-/// Frames that wait are put together up to this many bytes, so that small ones share a call.
+/// Queued frames are joined up to this many bytes, so that small ones share a system call.
 const BATCH: usize = 64 << 10;
 
-/// What is written of the backlog in one turn, so that others get theirs.
+/// The most bytes of the queue that are written in one turn, so that other threads get theirs.
 const TURN: usize = 4 << 20;
 
-/// What those leave who must not wait for a turn.
-pub(super) enum Left {
+/// A frame or a message of a thread that does not wait for a turn.
+pub(super) enum Deferred {
     /// A frame that goes before all messages.
     Frame(Vec<u8>),
-    /// A frame with which the descriptor of a segment goes.
-    Handing(Vec<u8>, Arc<Segment>),
-    /// The end of a conduit, or the head of a message whose payload goes by further streams: it goes behind the messages of
-    /// its conduit.
+    /// As `Frame`, with a descriptor.
+    FrameWithFile(Vec<u8>, SharedFile),
+    /// A frame that goes behind the messages of its conduit: the end of the conduit, or the head of a
+    /// message whose payload goes by further streams.
     Behind(ConduitId, Vec<u8>),
     /// A message, behind those of its conduit.
-    Message(ConduitId, Kept),
+    Message(ConduitId, QueuedMessage),
 }
 
-/// What waits to be written on a link.
+/// A descriptor that goes with a frame.
+type SharedFile = Arc<dyn AsFd + Send + Sync>;
+
+/// What waits to be written on a link's first stream.
 #[derive(Default)]
-pub(super) struct Writer {
-    /// Frames, or the rest of one whose beginning has been written: nothing else may go before it.
+pub(super) struct FrameWriter {
+    /// The bytes of the frames under way. Nothing may go before them.
     partial: Vec<u8>,
     written: usize,
     /// Control messages and acknowledgements.
-    urgent: VecDeque<(Vec<u8>, Option<Arc<Segment>>)>,
-    /// The segment whose descriptor goes with the frame under way.
-    riding: Option<Arc<Segment>>,
-    /// Messages that were copied, by conduit; the conduits take turns.
-    backlog: VecDeque<(ConduitId, VecDeque<Kept>)>,
-    /// The socket has taken nothing for a while: who comes next need not wait for it again.
+    urgent: VecDeque<(Vec<u8>, Option<SharedFile>)>,
+    /// The descriptor that goes with the frame under way.
+    file: Option<SharedFile>,
+    /// Copied messages, by conduit; the conduits take turns.
+    backlog: VecDeque<(ConduitId, VecDeque<QueuedMessage>)>,
+    /// The socket has taken nothing for a while: the next thread does not wait for it again.
     stalled: bool,
     /// Whether the reactor watches for room in the socket.
     pub(super) watched: bool,
 }
 
-/// A message, or what is left of one, in memory that nobody changes; or a frame that goes behind those before it.
-pub(super) enum Kept {
+/// A message or the rest of one, in memory that does not change; or a frame in the order of its conduit.
+pub(super) enum QueuedMessage {
     Message {
-        frames: Frames,
+        frames: MessageFrames,
         meta: Vec<u8>,
-        rest: Rest,
+        rest: PayloadRest,
     },
     Frame(Vec<u8>),
 }
 
 /// The frames of a message, one after the other.
 #[derive(Debug, Clone)]
-pub(super) struct Frames {
+pub(super) struct MessageFrames {
     head: Head,
     total: u64,
     offset: u64,
     begun: bool,
 }
 
-impl Frames {
+impl MessageFrames {
     fn new(message: &Outgoing<'_>) -> Self {
-        Frames {
+        MessageFrames {
             head: message.head,
             total: message.length(),
             offset: 0,
@@ -80,10 +83,10 @@ impl Frames {
         }
     }
 
-    /// The next frame: its header, the metadata that follow it, and how many bytes of payload.
+    /// The next frame: its header, the metadata behind the header, and the number of payload bytes.
     fn next<'a>(&mut self, meta: &'a [u8]) -> ([u8; HEADER], &'a [u8], u64) {
         let piece = (self.total - self.offset).min(PIECE as u64);
-        let Frames {
+        let MessageFrames {
             head,
             total,
             offset,
@@ -123,43 +126,43 @@ impl Frames {
     }
 }
 
-/// How far one step of a message came.
+/// How far a message has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// All of it is written, or kept to be.
+pub(super) enum WriteProgress {
+    /// All of it is written, or queued.
     Done,
-    /// There are further pieces.
+    /// There are further frames.
     More,
-    /// The socket takes no more; the rest has to be kept.
+    /// The socket takes no more; the rest has to be copied.
     Stalled,
 }
 
-impl Writer {
-    /// Takes over what others have left.
-    pub(super) fn absorb(&mut self, left: Vec<Left>) {
-        for item in left {
-            match item {
-                Left::Frame(frame) => self.urgent.push_back((frame, None)),
-                Left::Handing(frame, segment) => self.urgent.push_back((frame, Some(segment))),
-                Left::Behind(conduit, frame) => {
-                    self.messages(conduit).push_back(Kept::Frame(frame))
-                }
-                Left::Message(conduit, kept) => self.messages(conduit).push_back(kept),
+impl FrameWriter {
+    /// Queues the frames and messages of other threads.
+    pub(super) fn queue(&mut self, deferred: Vec<Deferred>) {
+        for deferred in deferred {
+            match deferred {
+                Deferred::Frame(frame) => self.urgent.push_back((frame, None)),
+                Deferred::FrameWithFile(frame, file) => self.urgent.push_back((frame, Some(file))),
+                Deferred::Behind(conduit, frame) => self
+                    .messages(conduit)
+                    .push_back(QueuedMessage::Frame(frame)),
+                Deferred::Message(conduit, message) => self.messages(conduit).push_back(message),
             }
         }
     }
 
-    /// Whether messages of this conduit wait here, so that a later one must wait behind them.
+    /// Whether messages of this conduit are queued, so that a later one must wait behind them.
     pub(super) fn holds(&self, conduit: ConduitId) -> bool {
         self.backlog.iter().any(|(held, _)| *held == conduit)
     }
 
-    /// Whether anything waits here.
-    pub(super) fn waits(&self) -> bool {
+    /// Whether anything is queued.
+    pub(super) fn has_queue(&self) -> bool {
         !(self.partial.is_empty() && self.urgent.is_empty() && self.backlog.is_empty())
     }
 
-    /// Writes as much as the socket takes, up to the length of a turn.
+    /// Writes as much of the queue as the socket takes, up to the length of a turn.
     pub(super) fn pump(&mut self, socket: &OwnedFd) -> Result<(), Lost> {
         let mut turn = 0;
         while turn < TURN && self.fill() {
@@ -171,22 +174,19 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes way for a message: writes the frame under way, what is urgent, and a frame of the backlog, whose turn it
-    /// is before ours. Waits up to `stall` at a time for room in the socket; false if there is none.
+    /// Makes way for a message: writes the frames under way, urgent frames, and a frame of the backlog, which
+    /// goes first. Waits up to `stall` at a time for room in the socket; false if there is none.
     pub(super) fn make_way(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
         Ok(self.write_partial(socket, stall)?
             && (!self.fill() || self.write_partial(socket, stall)?))
     }
 
-    /// Writes the frame under way; true if none is under way any more.
+    /// Writes the frames under way; true if none is under way any more.
     fn write_partial(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
         while self.written < self.partial.len() {
             let rest = [IoSlice::new(&self.partial[self.written..])];
-            match write(
-                socket,
-                &rest,
-                self.riding.as_ref().map(|segment| segment.file()),
-            )? {
+            let file = self.file.as_ref().map(|file| file.as_fd());
+            match write(socket, &rest, file)? {
                 0 if self.stalled || stall.is_zero() => return Ok(false),
                 0 if !writable([socket], stall)? => {
                     self.stalled = true;
@@ -195,7 +195,7 @@ impl Writer {
                 0 => {}
                 count => {
                     self.stalled = false;
-                    self.riding = None;
+                    self.file = None;
                     self.written += count;
                 }
             }
@@ -206,7 +206,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Makes the next frames that wait the ones under way, if none is; false if nothing waits.
+    /// Begins the next queued frames if none is under way; false if nothing is queued.
     fn fill(&mut self) -> bool {
         if !self.partial.is_empty() {
             return true;
@@ -217,10 +217,10 @@ impl Writer {
             {
                 break;
             }
-            if let Some((frame, segment)) = self.urgent.pop_front() {
+            if let Some((frame, file)) = self.urgent.pop_front() {
                 self.partial.extend_from_slice(&frame);
-                if segment.is_some() {
-                    self.riding = segment;
+                if file.is_some() {
+                    self.file = file;
                     break;
                 }
                 continue;
@@ -241,22 +241,25 @@ impl Writer {
         !self.partial.is_empty()
     }
 
-    /// Keeps a copy of what is left of a message; returns how many bytes of payload that is.
-    pub(super) fn keep(&mut self, message: &Writing<'_>) -> Result<u64, Lost> {
-        let kept = message.rest()?;
+    /// Queues a copy of the rest of a message, in place of queued messages that it supersedes. Returns how
+    /// many bytes of payload were copied.
+    pub(super) fn copy_rest(&mut self, message: &MessageInProgress<'_>) -> Result<u64, Lost> {
+        let rest = message.copy_rest()?;
         let messages = self.messages(message.conduit());
         if let Some(first) = message.message.meta.supersedes {
-            messages.retain(|kept| match kept {
-                Kept::Message { frames, .. } => frames.begun || frames.head.sequence < first,
-                Kept::Frame(_) => true,
+            messages.retain(|queued| match queued {
+                QueuedMessage::Message { frames, .. } => {
+                    frames.begun || frames.head.sequence < first
+                }
+                QueuedMessage::Frame(_) => true,
             });
         }
-        messages.push_back(kept);
+        messages.push_back(rest);
         Ok(message.frames.total - message.frames.offset)
     }
 
-    fn messages(&mut self, conduit: ConduitId) -> &mut VecDeque<Kept> {
-        let place = self
+    fn messages(&mut self, conduit: ConduitId) -> &mut VecDeque<QueuedMessage> {
+        let index = self
             .backlog
             .iter()
             .position(|(held, _)| *held == conduit)
@@ -264,25 +267,25 @@ impl Writer {
                 self.backlog.push_back((conduit, VecDeque::new()));
                 self.backlog.len() - 1
             });
-        &mut self.backlog[place].1
+        &mut self.backlog[index].1
     }
 }
 
-impl Kept {
-    /// The whole of a message, whose payload others may keep.
+impl QueuedMessage {
+    /// A whole message, whose payload may be shared.
     pub(super) fn whole(message: &Outgoing<'_>) -> Result<Self, Lost> {
-        let rest = Rest::whole(message.shared()?);
-        Ok(Kept::Message {
-            frames: Frames::new(message),
+        let rest = PayloadRest::whole(message.shared()?);
+        Ok(QueuedMessage::Message {
+            frames: MessageFrames::new(message),
             meta: message.meta.encode(),
             rest,
         })
     }
 
-    /// Appends the next frame to `out`; true if it was the last one.
+    /// Appends the next frame to `out`; true if that was the last one.
     fn next_frame(&mut self, out: &mut Vec<u8>) -> bool {
         match self {
-            Kept::Message { frames, meta, rest } => {
+            QueuedMessage::Message { frames, meta, rest } => {
                 let offset = frames.offset;
                 let (header, meta, length) = frames.next(meta);
                 out.extend_from_slice(&header);
@@ -290,7 +293,7 @@ impl Kept {
                 out.extend_from_slice(rest.part(offset, length));
                 frames.is_done()
             }
-            Kept::Frame(frame) => {
+            QueuedMessage::Frame(frame) => {
                 out.extend_from_slice(frame);
                 true
             }
@@ -299,20 +302,20 @@ impl Kept {
 }
 
 /// A message that is written from the caller's memory, frame by frame.
-pub(super) struct Writing<'a> {
+pub(super) struct MessageInProgress<'a> {
     message: &'a Outgoing<'a>,
     meta: Vec<u8>,
-    frames: Frames,
+    frames: MessageFrames,
     /// Whether some of it has been written.
     begun: bool,
 }
 
-impl<'a> Writing<'a> {
+impl<'a> MessageInProgress<'a> {
     pub(super) fn new(message: &'a Outgoing<'a>) -> Self {
-        Writing {
+        MessageInProgress {
             message,
             meta: message.meta.encode(),
-            frames: Frames::new(message),
+            frames: MessageFrames::new(message),
             begun: false,
         }
     }
@@ -325,20 +328,20 @@ impl<'a> Writing<'a> {
         self.message.length()
     }
 
-    /// Whether the other end has seen some of it, so that nothing may follow but the rest.
+    /// Whether the other end has seen some of it, so that only the rest may follow.
     pub(super) fn begun(&self) -> bool {
         self.begun
     }
 
-    /// Writes the next frame, waiting up to `stall` at a time for room in the socket. The rest of a frame that
-    /// stalls is kept, and the bytes of payload in it are added to `copied`.
+    /// Writes the next frame, waiting up to `stall` at a time for room in the socket. The rest of a frame
+    /// that stalls is copied to the writer, and its bytes of payload are added to `copied`.
     pub(super) fn write_next(
         &mut self,
-        writer: &mut Writer,
+        writer: &mut FrameWriter,
         socket: &OwnedFd,
         stall: Duration,
         copied: &mut u64,
-    ) -> Result<Outcome, Lost> {
+    ) -> Result<WriteProgress, Lost> {
         let offset = self.frames.offset;
         let (header, meta, piece) = self.frames.next(&self.meta);
         let mut slices = Vec::with_capacity(2 + self.message.parts.len());
@@ -362,16 +365,16 @@ impl<'a> Writing<'a> {
             }
         }
         Ok(match (writer.partial.is_empty(), self.frames.is_done()) {
-            (_, true) => Outcome::Done,
-            (true, false) => Outcome::More,
-            (false, false) => Outcome::Stalled,
+            (_, true) => WriteProgress::Done,
+            (true, false) => WriteProgress::More,
+            (false, false) => WriteProgress::Stalled,
         })
     }
 
-    /// A copy of what has not been handed to the writer yet.
-    fn rest(&self) -> Result<Kept, Lost> {
-        let rest = Rest::copy(self.message.parts, self.frames.offset, self.frames.total)?;
-        Ok(Kept::Message {
+    /// A copy of the frames that were not begun.
+    fn copy_rest(&self) -> Result<QueuedMessage, Lost> {
+        let rest = PayloadRest::copy(self.message.parts, self.frames.offset, self.frames.total)?;
+        Ok(QueuedMessage::Message {
             frames: self.frames.clone(),
             meta: self.meta.clone(),
             rest,
