@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Who may use whom.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("titin-model", &[]),
     ("titin-array", &[]),
     ("titin-wire", &["titin-model"]),
@@ -30,10 +30,14 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("titin-relay", &["titin-transport", "titin-wire"]),
     ("titin-capi", &["titin-runtime"]),
     (
+        "titin-draw",
+        &["titin-model", "titin-array", "titin-manager"],
+    ),
+    (
         "titin-cli",
         &[
             "titin-model",
-            "titin-array",
+            "titin-draw",
             "titin-runtime",
             "titin-components",
             "titin-manager",
@@ -44,8 +48,12 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("titin-python", &[]),
 ];
 
-/// In tests only: the runtime's play whole runs, with the manager that there is.
-const IN_TESTS: [(&str, &str); 1] = [("titin-runtime", "titin-manager")];
+/// Dependencies of tests only. The tests of the runtime run whole models with the real manager. The
+/// tests of the command declare fields.
+const IN_TESTS: [(&str, &str); 2] = [
+    ("titin-runtime", "titin-manager"),
+    ("titin-cli", "titin-array"),
+];
 
 const TESTKIT: &str = "titin-testkit";
 
@@ -96,6 +104,7 @@ fn unsafe_code_is_forbidden_where_it_has_no_business() {
         "runtime",
         "components",
         "manager",
+        "draw",
         "cli",
         "testkit",
     ] {
