@@ -6,22 +6,24 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use titin_manager::profile::{Class, Database, Event, Instance, Lost, Profile};
+use titin_manager::profile::{
+    Activity, Database, InstanceTotals, ReadError, RunProfile, TraceEvent, UnfinishedInstance,
+};
 
 /// Writes the timeline. The outer error is the profile's, the inner one that of writing.
 pub(crate) fn write(
     database: &Database,
-    profile: &Profile,
+    profile: &RunProfile,
     out: &mut dyn Write,
-) -> Result<io::Result<()>, String> {
+) -> Result<io::Result<()>, ReadError> {
     let mut received = HashSet::new();
     let mut sent = HashSet::new();
     let mut origin = i64::MAX;
     database.events(|event| {
         origin = origin.min(event.start);
         match (message(&event), event.class) {
-            (Some(message), Class::Send) => drop(sent.insert(message)),
-            (Some(message), Class::Receive) => drop(received.insert(message)),
+            (Some(message), Activity::Send) => drop(sent.insert(message)),
+            (Some(message), Activity::Receive) => drop(received.insert(message)),
             _ => {}
         }
     })?;
@@ -33,11 +35,11 @@ pub(crate) fn write(
     stream.raw("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     let model = profile.run.as_ref().map_or("run", |run| run.model.as_str());
     stream.event(&json!({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": model}}));
-    let lost = database.lost()?;
+    let lost = database.unfinished()?;
     let known = profile
         .instances
         .iter()
-        .map(|Instance { oid, name, .. }| (*oid, name.clone()));
+        .map(|InstanceTotals { oid, name, .. }| (*oid, name.clone()));
     let unknown = lost
         .iter()
         .map(|lost| (lost.oid, format!("{} (its end is not known)", lost.name)));
@@ -49,7 +51,7 @@ pub(crate) fn write(
         let order = json!({"ph": "M", "pid": 1, "tid": oid, "name": "thread_sort_index", "args": {"sort_index": place}});
         stream.event(&order);
     }
-    for Lost { oid, last, .. } in lost {
+    for UnfinishedInstance { oid, last, .. } in lost {
         let at = last.map_or(0.0, |last| since(origin, last));
         let text = "nothing is known from here on: it was killed, or made to end";
         stream
@@ -59,7 +61,7 @@ pub(crate) fn write(
         stream.event(&slice(&event, origin));
         let linked =
             message(&event).filter(|message| sent.contains(message) && received.contains(message));
-        if let (Some((conduit, number)), class @ (Class::Send | Class::Receive)) =
+        if let (Some((conduit, number)), class @ (Activity::Send | Activity::Receive)) =
             (linked, event.class)
         {
             stream.event(&link(&event, origin, class, conduit, number));
@@ -70,7 +72,7 @@ pub(crate) fn write(
 }
 
 /// Which message an event is about: a conduit, and a number on it.
-fn message(event: &Event) -> Option<(i64, i64)> {
+fn message(event: &TraceEvent) -> Option<(i64, i64)> {
     event.conduit.zip(event.number)
 }
 
@@ -79,15 +81,15 @@ fn since(origin: i64, time: i64) -> f64 {
     (time - origin) as f64 / 1000.0
 }
 
-fn slice(event: &Event, origin: i64) -> Value {
+fn slice(event: &TraceEvent, origin: i64) -> Value {
     let (word, category) = match event.class {
-        Class::Send => ("send", "send"),
-        Class::Wait => ("wait", "wait"),
-        Class::Receive => ("receive", "receive"),
-        Class::TakeIn if event.kind == "RECEIVE_TRANSFER" => ("transfer", "receive"),
-        Class::TakeIn => ("decode", "receive"),
-        Class::SetUp | Class::TakeDown => (event.kind.as_str(), "run"),
-        Class::Region => (event.kind.as_str(), "region"),
+        Activity::Send => ("send", "send"),
+        Activity::Wait => ("wait", "wait"),
+        Activity::Receive => ("receive", "receive"),
+        Activity::TakeIn if event.kind == "RECEIVE_TRANSFER" => ("transfer", "receive"),
+        Activity::TakeIn => ("decode", "receive"),
+        Activity::SetUp | Activity::TakeDown => (event.kind.as_str(), "run"),
+        Activity::Region => (event.kind.as_str(), "region"),
     };
     let name = event
         .port
@@ -114,19 +116,19 @@ fn slice(event: &Event, origin: i64) -> Value {
 }
 
 /// The end of an arrow. It belongs to the slice that is there at this time on the same track.
-fn link(event: &Event, origin: i64, class: Class, conduit: i64, number: i64) -> Value {
+fn link(event: &TraceEvent, origin: i64, class: Activity, conduit: i64, number: i64) -> Value {
     let id = format!("{conduit}.{number}");
     // A receive begins with the wait for what is not sent yet.
     let at = since(
         origin,
-        if class == Class::Send {
+        if class == Activity::Send {
             event.start
         } else {
             event.start.max(event.stop - 1)
         },
     );
     let mut end = json!({"ph": "s", "pid": 1, "tid": event.instance, "name": "message", "cat": "message", "id": id, "ts": at});
-    if class == Class::Receive {
+    if class == Activity::Receive {
         end["ph"] = "f".into();
         end["bp"] = "e".into();
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use titin_manager::profile::{Conduit, Database, Instance, Profile, Region};
+use titin_manager::profile::{ConduitTotals, Database, InstanceTotals, RegionTotals, RunProfile};
 
 use crate::draw;
 use crate::table::{Column, bytes, percent, seconds, table};
@@ -49,8 +49,8 @@ impl ProfileOf {
     /// Writes the files that are asked for; what is to be printed, if anything.
     fn work(&self) -> Result<Option<String>, String> {
         self.plot.as_deref().map_or(Ok(()), draw::check_ending)?;
-        let database = Database::open(&self.run)?;
-        let profile = database.profile()?;
+        let database = Database::open(&self.run).map_err(|error| error.to_string())?;
+        let profile = database.profile().map_err(|error| error.to_string())?;
         if let Some(path) = &self.timeline {
             if !profile.traced {
                 return Err(format!(
@@ -60,13 +60,14 @@ impl ProfileOf {
             }
             let file = File::create(path).map_err(|error| unwritten(path, &error))?;
             let mut out = BufWriter::new(file);
-            timeline::write(&database, &profile, &mut out)?
+            timeline::write(&database, &profile, &mut out)
+                .map_err(|error| error.to_string())?
                 .and_then(|()| out.flush())
                 .map_err(|error| unwritten(path, &error))?;
         }
         if let Some(path) = &self.plot {
             let picture = if profile.traced {
-                draw::chart::timeline(&database, &profile)?
+                draw::chart::timeline(&database, &profile).map_err(|error| error.to_string())?
             } else {
                 draw::chart::bars(&profile)
             };
@@ -86,7 +87,7 @@ fn unwritten(path: &Path, error: &std::io::Error) -> String {
     format!("{} cannot be written: {error}", path.display())
 }
 
-fn text(profile: &Profile, most: usize, width: Option<usize>) -> String {
+fn text(profile: &RunProfile, most: usize, width: Option<usize>) -> String {
     let mut out = String::new();
     if let Some(run) = &profile.run {
         let [model, host, time, outcome] =
@@ -118,7 +119,7 @@ fn first<T>(
     (shown, more)
 }
 
-fn instances(instances: &[Instance], most: usize, width: Option<usize>) -> String {
+fn instances(instances: &[InstanceTotals], most: usize, width: Option<usize>) -> String {
     let receives = instances.iter().any(|instance| instance.receiving > 0.0);
     let mut columns = vec![
         Column::name("instance"),
@@ -156,7 +157,7 @@ fn instances(instances: &[Instance], most: usize, width: Option<usize>) -> Strin
 }
 
 /// The busiest first, if not all are shown.
-fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
+fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> String {
     let columns = [
         Column::name("from"),
         Column::name("to"),
@@ -168,7 +169,7 @@ fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
         Column::spare("copied"),
         Column::spare("buffer"),
     ];
-    let mut sorted: Vec<&Conduit> = conduits.iter().collect();
+    let mut sorted: Vec<&ConduitTotals> = conduits.iter().collect();
     if sorted.len() > most {
         sorted.sort_by_key(|conduit| std::cmp::Reverse((conduit.bytes, conduit.messages)));
     }
@@ -198,15 +199,15 @@ fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
 }
 
 /// A line for each reason why memory is not shared, and how many conduits it is for.
-fn detours(conduits: &[&Conduit]) -> String {
-    let mut reasons: BTreeMap<&str, Vec<&Conduit>> = BTreeMap::new();
+fn detours(conduits: &[&ConduitTotals]) -> String {
+    let mut reasons: BTreeMap<&str, Vec<&ConduitTotals>> = BTreeMap::new();
     // Where only some messages went another way, the line that counts them has the reason.
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket == 0) {
         if let Some(why) = &conduit.detour {
             reasons.entry(why).or_default().push(conduit);
         }
     }
-    let line = |(why, conduits): (&&str, &Vec<&Conduit>)| {
+    let line = |(why, conduits): (&&str, &Vec<&ConduitTotals>)| {
         let (ends, medium) = (ends(conduits), &conduits[0].medium);
         let text = harmless(&format!("{ends} by {medium}, not by shared memory: {why}"));
         format!("{FAINT}{text}{FAINT:#}\n")
@@ -215,8 +216,8 @@ fn detours(conduits: &[&Conduit]) -> String {
 }
 
 /// A line for each instance that sent messages by a socket, since shared memory was off, or there was none left.
-fn shortages(conduits: &[&Conduit]) -> String {
-    let mut senders: BTreeMap<&str, Vec<&Conduit>> = BTreeMap::new();
+fn shortages(conduits: &[&ConduitTotals]) -> String {
+    let mut senders: BTreeMap<&str, Vec<&ConduitTotals>> = BTreeMap::new();
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket > 0) {
         let sender = conduit
             .from
@@ -224,9 +225,10 @@ fn shortages(conduits: &[&Conduit]) -> String {
             .map_or(&*conduit.from, |(sender, _)| sender);
         senders.entry(sender).or_default().push(conduit);
     }
-    let line = |(sender, conduits): (&&str, &Vec<&Conduit>)| {
-        let sum =
-            |count: fn(&Conduit) -> i64| conduits.iter().map(|conduit| count(conduit)).sum::<i64>();
+    let line = |(sender, conduits): (&&str, &Vec<&ConduitTotals>)| {
+        let sum = |count: fn(&ConduitTotals) -> i64| {
+            conduits.iter().map(|conduit| count(conduit)).sum::<i64>()
+        };
         let (short, all) = (
             sum(|conduit| conduit.by_socket),
             sum(|conduit| conduit.messages),
@@ -247,15 +249,15 @@ fn shortages(conduits: &[&Conduit]) -> String {
 }
 
 /// The ends of the first of these conduits, and how many more there are.
-fn ends(conduits: &[&Conduit]) -> String {
-    let Conduit { from, to, .. } = conduits[0];
+fn ends(conduits: &[&ConduitTotals]) -> String {
+    let ConduitTotals { from, to, .. } = conduits[0];
     match conduits.len() {
         1 => format!("{from} to {to}"),
         count => format!("{from} to {to} and {} more", count - 1),
     }
 }
 
-fn regions(profile: &Profile, most: usize, width: Option<usize>) -> String {
+fn regions(profile: &RunProfile, most: usize, width: Option<usize>) -> String {
     let columns = [
         Column::name("instance"),
         Column::name("region"),
@@ -271,15 +273,20 @@ fn regions(profile: &Profile, most: usize, width: Option<usize>) -> String {
             .find(|i| i.name == name)
             .map_or(0.0, |i| i.total)
     };
-    let (rows, more) = first(&profile.regions, most, "regions", |region: &Region| {
-        vec![
-            region.instance.clone(),
-            region.name.clone(),
-            seconds(region.seconds),
-            percent(region.seconds, total(&region.instance)),
-            region.uses.to_string(),
-            seconds(region.seconds / region.uses.max(1) as f64),
-        ]
-    });
+    let (rows, more) = first(
+        &profile.regions,
+        most,
+        "regions",
+        |region: &RegionTotals| {
+            vec![
+                region.instance.clone(),
+                region.name.clone(),
+                seconds(region.seconds),
+                percent(region.seconds, total(&region.instance)),
+                region.uses.to_string(),
+                seconds(region.seconds / region.uses.max(1) as f64),
+            ]
+        },
+    );
     table(&columns, &rows, width) + &more
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::coupling::shorten;
 use super::svg::{Anchor, Ink, SMALL, Style, Svg, text_width};
 use crate::table;
-use titin_manager::profile::{Class, Database, Profile};
+use titin_manager::profile::{Activity, Database, ReadError, RunProfile};
 
 const WIDTH: i32 = 760;
 const BORDER: i32 = 20;
@@ -30,7 +30,7 @@ const RECEIVE: usize = 3;
 const SET: usize = 4;
 
 /// A stacked bar for each instance.
-pub(crate) fn bars(profile: &Profile) -> String {
+pub(crate) fn bars(profile: &RunProfile) -> String {
     let longest = profile
         .instances
         .iter()
@@ -66,7 +66,7 @@ pub(crate) fn bars(profile: &Profile) -> String {
 }
 
 /// A row of coloured stretches for each instance, from the first event to the last.
-pub(crate) fn timeline(database: &Database, profile: &Profile) -> Result<String, String> {
+pub(crate) fn timeline(database: &Database, profile: &RunProfile) -> Result<String, ReadError> {
     let rows: HashMap<i64, usize> = profile
         .instances
         .iter()
@@ -119,11 +119,11 @@ pub(crate) fn timeline(database: &Database, profile: &Profile) -> Result<String,
     }
     database.events(|event| {
         let kind = match event.class {
-            Class::Send => SEND,
-            Class::Wait => WAIT,
-            Class::TakeIn => RECEIVE,
-            Class::SetUp | Class::TakeDown => SET,
-            Class::Receive | Class::Region => return,
+            Activity::Send => SEND,
+            Activity::Wait => WAIT,
+            Activity::TakeIn => RECEIVE,
+            Activity::SetUp | Activity::TakeDown => SET,
+            Activity::Receive | Activity::Region => return,
         };
         if let Some(row) = rows.get(&event.instance) {
             add(*row, kind, event.start, event.stop);
@@ -171,7 +171,7 @@ struct Chart {
 }
 
 impl Chart {
-    fn new(profile: &Profile, longest: f64, what: &str) -> Chart {
+    fn new(profile: &RunProfile, longest: f64, what: &str) -> Chart {
         let names = profile
             .instances
             .iter()

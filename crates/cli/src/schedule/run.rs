@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use titin_array::{Bytes, Error, Region, Side};
-use titin_manager::profile::{Database, Field};
+use titin_manager::profile::{Database, FieldCoupling};
 use titin_model::{Share, listing, nearest};
 
 use super::{Coupling, End};
@@ -33,7 +33,9 @@ pub(crate) fn is_run(path: &Path) -> bool {
 
 /// All fields of a run, or those with this port at one end.
 pub(crate) fn couplings(run: &Path, port: Option<&str>) -> Result<Vec<Alike>, String> {
-    let fields = Database::open(run)?.fields()?;
+    let fields = Database::open(run)
+        .and_then(|database| database.fields())
+        .map_err(|error| error.to_string())?;
     if fields.is_empty() {
         return Err(format!(
             "{} has no fields: at no conduit both ends have declared one. To draw a schedule before there is a program, give \
@@ -41,7 +43,7 @@ pub(crate) fn couplings(run: &Path, port: Option<&str>) -> Result<Vec<Alike>, St
             run.display()
         ));
     }
-    let wanted = |field: &&Field| {
+    let wanted = |field: &&FieldCoupling| {
         let is = |end: &str| port.is_none_or(|port| end == port || without_index(end) == port);
         is(&field.from) || is(&field.to)
     };
@@ -92,7 +94,7 @@ pub(crate) fn couplings(run: &Path, port: Option<&str>) -> Result<Vec<Alike>, St
     Ok(found)
 }
 
-fn coupling(field: &Field) -> Result<Coupling, String> {
+fn coupling(field: &FieldCoupling) -> Result<Coupling, String> {
     let end = |port: &String, bytes: &[u8], share: Option<&Share>| -> Result<End, String> {
         let wrong = |error: Error| format!("the profile has no good field at {port}: {error}");
         let mut side = Side::from_bytes(bytes).map_err(wrong)?;

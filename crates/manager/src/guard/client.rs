@@ -16,11 +16,11 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::lines::Lines;
-use super::{Launch, Order, Report};
-use crate::event::{Event, Exit, Signal, signal_name};
+use super::json_lines::JsonLines;
+use super::{GuardOrder, GuardReport, Launch};
+use crate::event::{Exit, RunEvent, Signal, signal_name};
 use crate::plan::InstanceId;
-use crate::tree;
+use crate::process_tree;
 
 /// How long a guard may take to go that has said its last word.
 const LEAVES: Timespec = Timespec {
@@ -30,9 +30,9 @@ const LEAVES: Timespec = Timespec {
 
 /// What the guard has to say.
 #[derive(Debug, Clone)]
-pub enum News {
+pub enum GuardEvent {
     /// Something that the state machine must know.
-    Event(Event),
+    Run(RunEvent),
     /// It has ended everything: what was left at the end, and what could not be ended.
     Swept {
         /// Names of processes that were still there.
@@ -41,7 +41,7 @@ pub enum News {
         stuck: Vec<String>,
     },
     /// It has gone, as it was told to.
-    Left,
+    Ended,
 }
 
 /// A guard that runs.
@@ -66,13 +66,13 @@ impl Guard {
         meeting_place: &Path,
         scratch: Option<&Path>,
         log: File,
-        heard: impl FnMut(News) + Send + 'static,
+        heard: impl FnMut(GuardEvent) + Send + 'static,
     ) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut guard = Command::new(program);
         // Ctrl-C must not reach it before it has a session of its own. To begin that it joins our group again, which it
         // cannot where that is outside of our namespace of processes; no terminal's Ctrl-C is for us then.
-        if tree::group(tree::own_pid()).is_some() {
+        if process_tree::group(process_tree::own_pid()).is_some() {
             guard.process_group(0);
         }
         let child = guard
@@ -97,29 +97,29 @@ impl Guard {
 
     /// Starts a program.
     pub fn launch(&self, id: InstanceId, launch: Launch) {
-        self.order(&Order::Start { id: id.0, launch });
+        self.order(&GuardOrder::Start { id: id.0, launch });
     }
 
     /// Sends a signal to a program and all that it has started.
     pub fn signal(&self, id: InstanceId, signal: Signal) {
         self.wake();
-        self.order(&Order::Signal { id: id.0, signal });
+        self.order(&GuardOrder::Signal { id: id.0, signal });
     }
 
     /// Stops every program.
     pub fn pause(&self) {
-        self.order(&Order::Pause);
+        self.order(&GuardOrder::Pause);
     }
 
     /// Has every program that was stopped go on.
     pub fn resume(&self) {
-        self.order(&Order::Resume);
+        self.order(&GuardOrder::Resume);
     }
 
     /// Has the guard end what is left and go.
     pub fn finish(&self) {
         self.wake();
-        self.order(&Order::Finish);
+        self.order(&GuardOrder::Finish);
     }
 
     /// Kills the guard itself; the system and the manager end what it leaves.
@@ -134,11 +134,11 @@ impl Guard {
 
     fn send(&self, number: Number) {
         if let Some(pid) = *self.pid.lock().expect("nobody panics meanwhile") {
-            tree::signal(pid, number);
+            process_tree::signal(pid, number);
         }
     }
 
-    fn order(&self, order: &Order) {
+    fn order(&self, order: &GuardOrder) {
         let mut line = serde_json::to_vec(order).expect("plain data");
         line.push(b'\n');
         // That it is gone is heard by the other thread.
@@ -154,17 +154,23 @@ fn listen(
     mut socket: UnixStream,
     mut child: Child,
     pid: &Mutex<Option<u32>>,
-    mut heard: impl FnMut(News),
+    mut heard: impl FnMut(GuardEvent),
 ) {
-    let (mut lines, mut bytes, swept) = (Lines::default(), vec![0; 1 << 16], Cell::new(false));
+    let (mut lines, mut bytes, swept) = (JsonLines::default(), vec![0; 1 << 16], Cell::new(false));
     let mut hear = |report| {
         heard(match report {
-            Report::Started { id, pid } => News::Event(Event::Started(InstanceId(id), pid)),
-            Report::NotStarted { id, why } => News::Event(Event::NotStarted(InstanceId(id), why)),
-            Report::Ended { id, exit } => News::Event(Event::Ended(InstanceId(id), exit)),
-            Report::Swept { left, stuck } => {
+            GuardReport::Started { id, pid } => {
+                GuardEvent::Run(RunEvent::ProcessStarted(InstanceId(id), pid))
+            }
+            GuardReport::NotStarted { id, why } => {
+                GuardEvent::Run(RunEvent::StartFailed(InstanceId(id), why))
+            }
+            GuardReport::Ended { id, exit } => {
+                GuardEvent::Run(RunEvent::ProcessEnded(InstanceId(id), exit))
+            }
+            GuardReport::Swept { left, stuck } => {
                 swept.set(true);
-                News::Swept { left, stuck }
+                GuardEvent::Swept { left, stuck }
             }
         });
     };
@@ -190,12 +196,12 @@ fn listen(
     *pid.lock().expect("nobody panics meanwhile") = None;
     let status = child.wait();
     if swept.get() && broken.is_none() {
-        heard(News::Left);
+        heard(GuardEvent::Ended);
     } else {
         // It handles these as soon as it can, so it was hit in its first moment, as this process was.
         let wish = status.as_ref().ok().and_then(ExitStatus::signal);
         if let Some(number) = wish.filter(|number| [SIGINT, SIGTERM, SIGHUP].contains(number)) {
-            heard(News::Event(Event::Interrupted(
+            heard(GuardEvent::Run(RunEvent::Interrupted(
                 signal_name(number).unwrap_or("a signal").to_owned(),
             )));
         }
@@ -208,7 +214,7 @@ fn listen(
             },
             Err(_) => "ended".to_owned(),
         });
-        heard(News::Event(Event::GuardLost(how)));
+        heard(GuardEvent::Run(RunEvent::GuardLost(how)));
     }
 }
 
@@ -231,7 +237,7 @@ mod tests {
     use super::*;
 
     /// What is heard of a guard that says this and no more, and lives until it is killed.
-    fn heard(said: &[u8]) -> Vec<News> {
+    fn heard(said: &[u8]) -> Vec<GuardEvent> {
         let (mut theirs, ours) = UnixStream::pair().unwrap();
         let child = Command::new("sleep")
             .arg("1000")
@@ -256,8 +262,8 @@ mod tests {
         ] {
             let said = [b"{\"Started\":{\"id\":3,\"pid\":4711}}\n", junk].concat();
             let [
-                News::Event(Event::Started(InstanceId(3), 4711)),
-                News::Event(Event::GuardLost(how)),
+                GuardEvent::Run(RunEvent::ProcessStarted(InstanceId(3), 4711)),
+                GuardEvent::Run(RunEvent::GuardLost(how)),
             ] = &heard(&said)[..]
             else {
                 panic!("{:?}", heard(&said));

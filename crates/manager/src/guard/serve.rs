@@ -21,12 +21,12 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use titin_transport::claim;
 
-use super::lines::Lines;
+use super::json_lines::JsonLines;
 use super::mpi_files::MpiFiles;
-use super::{Launch, Order, Report};
+use super::{GuardOrder, GuardReport, Launch};
 use crate::directory::remove_connection;
 use crate::event::Signal;
-use crate::tree::{self, Look};
+use crate::process_tree::{self, ProcessSnapshot};
 
 /// From SIGTERM to SIGKILL for what is left at the end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) ->
     // A session of our own: Ctrl-C and a closed terminal are the manager's business. The manager has put us into a
     // group of our own for that until now; but whoever leads a group cannot begin a session.
     let manager = getppid().map_or(0, |manager| manager.as_raw_nonzero().get().unsigned_abs());
-    if let Some(group) = tree::group(manager) {
+    if let Some(group) = process_tree::group(manager) {
         let _ = setpgid(None, i32::try_from(group).ok().and_then(Pid::from_raw));
     }
     let _ = setsid();
@@ -61,10 +61,10 @@ pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) ->
     let (children, ended) = UnixStream::pair()?;
     children.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(SIGCHLD, ended)?;
-    let guard = Serving {
+    let guard = GuardProcess {
         socket,
         children,
-        lines: Lines::default(),
+        lines: JsonLines::default(),
         running: HashMap::new(),
         shim: std::env::current_exe()?,
         manager_lives: true,
@@ -96,11 +96,11 @@ fn inherited_socket() -> io::Result<UnixStream> {
     Ok(socket)
 }
 
-struct Serving {
+struct GuardProcess {
     socket: UnixStream,
     /// Readable when a child has ended.
     children: UnixStream,
-    lines: Lines,
+    lines: JsonLines,
     /// Processes that were started and have not ended, with their numbers.
     running: HashMap<u32, u32>,
     shim: PathBuf,
@@ -111,7 +111,7 @@ struct Serving {
     mpi_files: Option<MpiFiles>,
 }
 
-impl Serving {
+impl GuardProcess {
     /// Until the manager says that it is enough, or is gone; whether it lives.
     fn run(mut self) -> bool {
         while self.manager_lives {
@@ -129,17 +129,17 @@ impl Serving {
 
     /// Does as told; true if that was the last order. Signals that follow each other share one look at the processes,
     /// since there may be thousands of both.
-    fn obey_all(&mut self, orders: Vec<Order>) -> bool {
+    fn obey_all(&mut self, orders: Vec<GuardOrder>) -> bool {
         let mut look = None;
         for order in orders {
-            if let Order::Signal { id, signal } = order {
+            if let GuardOrder::Signal { id, signal } = order {
                 let started = self
                     .running
                     .iter()
                     .find(|(_, of)| **of == id)
                     .map(|(pid, _)| *pid);
                 if let Some(pid) = started {
-                    send(pid, signal, look.get_or_insert_with(Look::take));
+                    send(pid, signal, look.get_or_insert_with(ProcessSnapshot::take));
                 }
                 continue;
             }
@@ -179,7 +179,7 @@ impl Serving {
     }
 
     /// Complete orders that have come in; notes if the manager is gone, or says what cannot be read.
-    fn read_orders(&mut self) -> Vec<Order> {
+    fn read_orders(&mut self) -> Vec<GuardOrder> {
         let mut ready = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
         let at_once = Timespec {
             tv_sec: 0,
@@ -211,29 +211,29 @@ impl Serving {
     }
 
     /// Does as told; true if that was the last order.
-    fn obey(&mut self, order: Order) -> bool {
+    fn obey(&mut self, order: GuardOrder) -> bool {
         match order {
-            Order::Start { id, launch } => match self.start(&launch) {
+            GuardOrder::Start { id, launch } => match self.start(&launch) {
                 Ok(pid) => {
                     self.running.insert(pid, id);
                     if self.paused.is_some() {
-                        tree::stop_descendants();
+                        process_tree::stop_descendants();
                     }
-                    self.tell(&Report::Started { id, pid });
+                    self.tell(&GuardReport::Started { id, pid });
                 }
-                Err(why) => self.tell(&Report::NotStarted { id, why }),
+                Err(why) => self.tell(&GuardReport::NotStarted { id, why }),
             },
-            Order::Signal { .. } => unreachable!("signals are sent together"),
-            Order::Pause => {
-                let before = tree::stop_descendants();
+            GuardOrder::Signal { .. } => unreachable!("signals are sent together"),
+            GuardOrder::Pause => {
+                let before = process_tree::stop_descendants();
                 self.paused.get_or_insert(before);
             }
-            Order::Resume => {
+            GuardOrder::Resume => {
                 if let Some(before) = self.paused.take() {
-                    tree::resume_descendants(&before);
+                    process_tree::resume_descendants(&before);
                 }
             }
-            Order::Finish => return true,
+            GuardOrder::Finish => return true,
         }
         false
     }
@@ -272,15 +272,15 @@ impl Serving {
     }
 
     fn report_ended(&mut self) {
-        while let Some((pid, exit)) = tree::reap() {
+        while let Some((pid, exit)) = process_tree::reap() {
             // Others are orphans of programs: theirs to have cared for.
             if let Some(id) = self.running.remove(&pid) {
-                self.tell(&Report::Ended { id, exit });
+                self.tell(&GuardReport::Ended { id, exit });
             }
         }
     }
 
-    fn tell(&mut self, report: &Report) {
+    fn tell(&mut self, report: &GuardReport) {
         let mut line = serde_json::to_vec(report).expect("plain data");
         line.push(b'\n');
         if self.socket.write_all(&line).is_err() {
@@ -299,22 +299,23 @@ impl Serving {
             );
         }
         let mut ended = Vec::new();
-        let (left, stuck) = tree::end_descendants(
+        let (left, stuck) = process_tree::end_descendants(
             GRACE,
             |limit| self.wait(Some(limit)),
             |pid, exit| ended.push((pid, exit)),
         );
         for (pid, exit) in ended {
             if let Some(id) = self.running.remove(&pid) {
-                self.tell(&Report::Ended { id, exit });
+                self.tell(&GuardReport::Ended { id, exit });
             }
         }
         if let Some(files) = self.mpi_files.take() {
             files.remove();
         }
-        let names =
-            |processes: Vec<tree::Descendant>| processes.iter().map(ToString::to_string).collect();
-        let report = Report::Swept {
+        let names = |processes: Vec<process_tree::Descendant>| {
+            processes.iter().map(ToString::to_string).collect()
+        };
+        let report = GuardReport::Swept {
             left: names(left),
             stuck: names(stuck),
         };
@@ -326,7 +327,7 @@ impl Serving {
 }
 
 /// Sends a signal to a program with all that it has started, and to the group that it leads.
-fn send(pid: u32, signal: Signal, look: &Look) {
+fn send(pid: u32, signal: Signal, look: &ProcessSnapshot) {
     let number = match signal {
         Signal::Terminate => Number::TERM,
         Signal::Kill => Number::KILL,
@@ -336,7 +337,7 @@ fn send(pid: u32, signal: Signal, look: &Look) {
         let _ = kill_process_group(group, number);
     }
     for pid in std::iter::once(pid).chain(below.into_iter().map(|process| process.pid)) {
-        tree::signal(pid, number);
-        tree::signal(pid, Number::CONT);
+        process_tree::signal(pid, number);
+        process_tree::signal(pid, Number::CONT);
     }
 }

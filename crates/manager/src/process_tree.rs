@@ -35,12 +35,12 @@ impl fmt::Display for Descendant {
 
 /// All living processes, as they were found at one look.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct ProcessSnapshot {
     /// By their parents.
     children: HashMap<u32, Vec<Descendant>>,
 }
 
-impl Look {
+impl ProcessSnapshot {
     /// Looks at every process; those that only wait to be reaped are left out.
     pub(crate) fn take() -> Self {
         let mut children: HashMap<u32, Vec<Descendant>> = HashMap::new();
@@ -50,7 +50,7 @@ impl Look {
                 .to_str()
                 .and_then(|name| name.parse::<u32>().ok());
             if let Some(pid) = pid
-                && let Some(Stat {
+                && let Some(ProcessStat {
                     parent,
                     name,
                     group,
@@ -66,7 +66,7 @@ impl Look {
                 });
             }
         }
-        Look { children }
+        ProcessSnapshot { children }
     }
 
     /// Those below `root`, in no order.
@@ -84,12 +84,12 @@ impl Look {
 
 /// All living processes below `root`, in no order.
 pub fn descendants(root: u32) -> Vec<Descendant> {
-    Look::take().below(root)
+    ProcessSnapshot::take().below(root)
 }
 
 /// What the system says of a process.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
+pub(crate) struct ProcessStat {
     /// The process that has started it, or has inherited it.
     pub(crate) parent: u32,
     /// The name of its program, at most 15 bytes of it.
@@ -103,13 +103,13 @@ pub(crate) struct Stat {
 }
 
 /// What the system says of a process; `None` if it has ended.
-pub(crate) fn stat(pid: u32) -> Option<Stat> {
+pub(crate) fn stat(pid: u32) -> Option<ProcessStat> {
     // The name is cut at a byte, not at a letter.
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(&String::from_utf8_lossy(&line))
 }
 
-fn parse_stat(line: &str) -> Option<Stat> {
+fn parse_stat(line: &str) -> Option<ProcessStat> {
     // The name may hold anything, parentheses too.
     let (head, tail) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
@@ -123,7 +123,7 @@ fn parse_stat(line: &str) -> Option<Stat> {
         return None;
     }
     let begun = fields.nth(1)?.parse().ok()?;
-    Some(Stat {
+    Some(ProcessStat {
         parent,
         name: name.to_owned(),
         begun,
@@ -147,39 +147,39 @@ fn signal_group(group: u32, signal: Signal) {
 }
 
 /// What the system says when it is asked for children that have ended.
-enum Children {
+enum ReapResult {
     /// This one has, and how.
-    Ended(u32, Exit),
+    Exited(u32, Exit),
     /// There are some, but none has.
     Running,
     /// There are none, so nothing is below this process.
-    None,
+    NoChildren,
 }
 
-fn ask_for_children() -> Children {
+fn ask_for_children() -> ReapResult {
     /// The bit of a wait status that says so.
     const CORE: i32 = 0x80;
     loop {
         let (pid, status) = match wait(WaitOptions::NOHANG) {
             Ok(Some(ended)) => ended,
-            Err(Errno::CHILD) => return Children::None,
+            Err(Errno::CHILD) => return ReapResult::NoChildren,
             Err(Errno::INTR) => continue,
-            Ok(None) | Err(_) => return Children::Running,
+            Ok(None) | Err(_) => return ReapResult::Running,
         };
         let exit = match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => Exit::Code(code),
             (None, Some(number)) => Exit::Signal(number, status.as_raw() & CORE != 0),
             (None, None) => continue,
         };
-        return Children::Ended(pid.as_raw_nonzero().get().unsigned_abs(), exit);
+        return ReapResult::Exited(pid.as_raw_nonzero().get().unsigned_abs(), exit);
     }
 }
 
 /// A child that has ended since the last call, with how it did.
 pub fn reap() -> Option<(u32, Exit)> {
     match ask_for_children() {
-        Children::Ended(pid, exit) => Some((pid, exit)),
-        Children::Running | Children::None => None,
+        ReapResult::Exited(pid, exit) => Some((pid, exit)),
+        ReapResult::Running | ReapResult::NoChildren => None,
     }
 }
 
@@ -205,9 +205,9 @@ pub fn end_descendants(
     loop {
         let nothing_below = loop {
             match ask_for_children() {
-                Children::Ended(pid, exit) => reaped(pid, exit),
-                Children::Running => break false,
-                Children::None => break true,
+                ReapResult::Exited(pid, exit) => reaped(pid, exit),
+                ReapResult::Running => break false,
+                ReapResult::NoChildren => break true,
             }
         };
         if nothing_below {
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_line_of_stat_is_read_whatever_the_name() {
         let rest = "3 7 6 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 12345 0";
-        let found = |stopped| Stat {
+        let found = |stopped| ProcessStat {
             parent: 3,
             name: "a) b".to_owned(),
             begun: 12345,

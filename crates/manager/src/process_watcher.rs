@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::tree;
+use crate::process_tree;
 
 /// How often a process is looked at where the system cannot tell that it has ended (before Linux 5.3).
 const LOOK: Duration = Duration::from_millis(50);
@@ -25,7 +25,7 @@ const OVER: u64 = u64::MAX;
 
 /// Watches processes, and tells of those that have ended in the order in which they did: of the ranks of a parallel program
 /// the first one matters, since whatever has started them soon ends the others.
-pub struct Sentry {
+pub struct ProcessWatcher {
     epoll: Arc<OwnedFd>,
     /// Processes and their descriptors, by the order in which they came.
     watched: Arc<Mutex<HashMap<u64, (u32, OwnedFd)>>>,
@@ -35,7 +35,7 @@ pub struct Sentry {
     gone: Arc<dyn Fn(u32) + Send + Sync>,
 }
 
-impl Sentry {
+impl ProcessWatcher {
     /// Watches nobody yet. `gone` is called from threads of its own.
     ///
     /// # Errors
@@ -50,14 +50,14 @@ impl Sentry {
             epoll::EventFlags::IN,
         )?;
         let (watched, turn) = (Arc::default(), AtomicU64::new(0));
-        let sentry = Sentry {
+        let watcher = ProcessWatcher {
             epoll: epoll.clone(),
             watched,
             turn,
             over: over.clone(),
             gone: Arc::new(gone),
         };
-        let (watched, gone) = (sentry.watched.clone(), sentry.gone.clone());
+        let (watched, gone) = (watcher.watched.clone(), watcher.gone.clone());
         let wait = move || {
             let mut events = Vec::with_capacity(64);
             // Ended processes come in the order in which they have ended.
@@ -80,9 +80,9 @@ impl Sentry {
             }
         };
         std::thread::Builder::new()
-            .name("sentry".into())
+            .name("watcher".into())
             .spawn(wait)?;
-        Ok(sentry)
+        Ok(watcher)
     }
 
     /// Watches this process. False if there is none.
@@ -118,13 +118,13 @@ impl Sentry {
             gone(pid);
         };
         std::thread::Builder::new()
-            .name("sentry".into())
+            .name("watcher".into())
             .spawn(wait)
             .is_ok()
     }
 }
 
-impl Drop for Sentry {
+impl Drop for ProcessWatcher {
     fn drop(&mut self) {
         let _ = rustix::io::write(&*self.over, &1u64.to_ne_bytes());
     }
@@ -161,11 +161,11 @@ fn open(pid: u32) -> Option<OwnedFd> {
 }
 
 fn begun(pid: u32) -> Option<u64> {
-    tree::stat(pid).map(|stat| stat.begun)
+    process_tree::stat(pid).map(|stat| stat.begun)
 }
 
 fn parent(pid: u32) -> Option<u32> {
-    tree::stat(pid).map(|stat| stat.parent)
+    process_tree::stat(pid).map(|stat| stat.parent)
 }
 
 #[cfg(test)]
@@ -178,23 +178,23 @@ mod tests {
     fn the_end_of_a_process_is_told() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let (sender, receiver) = channel();
-        let sentry = Sentry::start(move |pid| sender.send(pid).unwrap()).unwrap();
-        assert!(sentry.watch(child.id()));
+        let watcher = ProcessWatcher::start(move |pid| sender.send(pid).unwrap()).unwrap();
+        assert!(watcher.watch(child.id()));
         assert!(receiver.try_recv().is_err());
         assert!(is_ours(child.id(), Path::new("/nowhere")));
         drop(child.stdin.take());
         child.wait().unwrap();
         assert_eq!(receiver.recv().unwrap(), child.id());
-        assert!(!sentry.watch(child.id()));
+        assert!(!watcher.watch(child.id()));
     }
 
     #[test]
     fn ends_are_told_in_their_order() {
         let (sender, receiver) = channel();
-        let sentry = Sentry::start(move |pid| sender.send(pid).unwrap()).unwrap();
+        let watcher = ProcessWatcher::start(move |pid| sender.send(pid).unwrap()).unwrap();
         let cats = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let mut children: Vec<_> = std::iter::repeat_with(cats).take(8).collect();
-        assert!(children.iter().all(|child| sentry.watch(child.id())));
+        assert!(children.iter().all(|child| watcher.watch(child.id())));
         children.reverse();
         for child in &mut children {
             child.kill().unwrap();
