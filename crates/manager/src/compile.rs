@@ -9,7 +9,7 @@ use std::time::Duration;
 use titin_model as model;
 use titin_model::quantity::{Quantity, UnitError};
 use titin_model::{Call, Description, Network, NetworkComponent};
-use titin_transport::host;
+use titin_os::host;
 use titin_wire::LinkSettings;
 use titin_wire::control::UserFilter;
 

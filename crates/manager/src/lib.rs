@@ -53,4 +53,4 @@ pub mod stage;
 mod starter;
 pub mod state;
 
-pub use titin_transport::claim;
+pub use titin_os::folder_lock;

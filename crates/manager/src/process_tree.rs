@@ -1,8 +1,9 @@
-//! The processes below this one, and ending or stopping them all.
+//! The processes below this one: finding, ending, stopping and resuming them.
 //!
-//! A subreaper inherits the orphans of its descendants, so whatever a program started, through a shell, `mpirun` or
-//! `setsid`, is found here by its parents, however it changed its session or group. A look at the processes may miss one
-//! whose parent ends meanwhile; that none is left, only the system can say, by `wait`.
+//! A subreaper becomes the parent of the orphans of its descendants. So every process that a program
+//! starts, through a shell, `mpirun` or `setsid`, is found here by its parents, whatever its session or
+//! group. A snapshot may miss a process whose parent ends meanwhile. That no process is left, only the
+//! system can say, by `wait`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -14,16 +15,25 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_proce
 
 use crate::event::Exit;
 
+/// A process that survives SIGKILL for this time hangs in the kernel.
+const KILL_TIME: Duration = Duration::from_secs(15);
+
+/// Between two looks at the processes that were asked to end.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The same once processes are killed: some start others as fast as they are killed.
+const PAUSE_AFTER_KILL: Duration = Duration::from_millis(1);
+
 /// A process below this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descendant {
-    /// Its number.
+    /// The process number.
     pub pid: u32,
-    /// The name of its program, at most 15 letters of it.
+    /// The name of the program, at most 15 letters of it.
     pub name: String,
-    /// The group that it belongs to.
+    /// The process group.
     pub group: u32,
-    /// Whether somebody has stopped it.
+    /// Whether the process is stopped.
     pub stopped: bool,
 }
 
@@ -33,52 +43,44 @@ impl fmt::Display for Descendant {
     }
 }
 
-/// All living processes, as they were found at one look.
+/// All living processes at one moment.
 #[derive(Debug)]
 pub(crate) struct ProcessSnapshot {
-    /// By their parents.
+    /// The children of each process.
     children: HashMap<u32, Vec<Descendant>>,
 }
 
 impl ProcessSnapshot {
-    /// Looks at every process; those that only wait to be reaped are left out.
+    /// Looks at every process. Processes that only wait to be reaped are left out.
     pub(crate) fn take() -> Self {
         let mut children: HashMap<u32, Vec<Descendant>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let pid = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<u32>().ok());
+            let name = entry.file_name();
+            let pid = name.to_str().and_then(|name| name.parse::<u32>().ok());
             if let Some(pid) = pid
-                && let Some(ProcessStat {
-                    parent,
-                    name,
-                    group,
-                    stopped,
-                    ..
-                }) = stat(pid)
+                && let Some(stat) = stat(pid)
             {
-                children.entry(parent).or_default().push(Descendant {
+                children.entry(stat.parent).or_default().push(Descendant {
                     pid,
-                    name,
-                    group,
-                    stopped,
+                    name: stat.name,
+                    group: stat.group,
+                    stopped: stat.stopped,
                 });
             }
         }
         ProcessSnapshot { children }
     }
 
-    /// Those below `root`, in no order.
+    /// The processes below `root`, in no order.
     pub(crate) fn below(&self, root: u32) -> Vec<Descendant> {
-        let mut found: Vec<Descendant> = self.children.get(&root).cloned().unwrap_or_default();
-        let mut seen = 0;
-        while let Some(process) = found.get(seen) {
+        let mut below: Vec<Descendant> = self.children.get(&root).cloned().unwrap_or_default();
+        let mut next = 0;
+        while let Some(process) = below.get(next) {
             let children = self.children.get(&process.pid).cloned();
-            found.extend(children.into_iter().flatten());
-            seen += 1;
+            below.extend(children.into_iter().flatten());
+            next += 1;
         }
-        found
+        below
     }
 }
 
@@ -90,27 +92,27 @@ pub fn descendants(root: u32) -> Vec<Descendant> {
 /// What the system says of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
-    /// The process that has started it, or has inherited it.
+    /// The process that has started it, or has become its parent later.
     pub(crate) parent: u32,
-    /// The name of its program, at most 15 bytes of it.
+    /// The name of the program, at most 15 bytes of it.
     pub(crate) name: String,
-    /// When it began, in ticks of the system's clock.
+    /// The time of its start, in ticks of the system's clock.
     pub(crate) begun: u64,
-    /// The group that it belongs to.
+    /// The process group.
     pub(crate) group: u32,
-    /// Whether somebody has stopped it.
+    /// Whether the process is stopped.
     pub(crate) stopped: bool,
 }
 
-/// What the system says of a process; `None` if it has ended.
+/// What the system says of a process; `None` if the process has ended.
 pub(crate) fn stat(pid: u32) -> Option<ProcessStat> {
-    // The name is cut at a byte, not at a letter.
+    // The system cuts the name at a byte, not at a letter.
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(&String::from_utf8_lossy(&line))
 }
 
 fn parse_stat(line: &str) -> Option<ProcessStat> {
-    // The name may hold anything, parentheses too.
+    // The name may have any letters in it, parentheses too.
     let (head, tail) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let mut fields = tail.split_ascii_whitespace();
@@ -118,7 +120,7 @@ fn parse_stat(line: &str) -> Option<ProcessStat> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let threads: u32 = fields.nth(14)?.parse().ok()?;
-    // Its first thread may have ended before the others.
+    // The first thread may end before the others. The process lives on then, in state Z.
     if state == "X" || state == "Z" && threads <= 1 {
         return None;
     }
@@ -132,32 +134,33 @@ fn parse_stat(line: &str) -> Option<ProcessStat> {
     })
 }
 
-/// Sends a signal to a process; that it is gone already is fine.
+/// Sends a signal to a process, if the process is still there.
 pub fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Sends a signal to all of a group at once, so that none of them can begin another that does not get it.
+/// Sends a signal to all processes of a group at once, so that none of them can start another one that
+/// does not get the signal.
 fn signal_group(group: u32, signal: Signal) {
     if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, signal);
     }
 }
 
-/// What the system says when it is asked for children that have ended.
+/// What the system says about children that have ended.
 enum ReapResult {
-    /// This one has, and how.
+    /// This child has ended, in this way.
     Exited(u32, Exit),
-    /// There are some, but none has.
+    /// There are children, but none has ended.
     Running,
-    /// There are none, so nothing is below this process.
+    /// There are no children, so there is no process below this one.
     NoChildren,
 }
 
-fn ask_for_children() -> ReapResult {
-    /// The bit of a wait status that says so.
+fn reap_child() -> ReapResult {
+    /// The bit of a wait status for a core file.
     const CORE: i32 = 0x80;
     loop {
         let (pid, status) = match wait(WaitOptions::NOHANG) {
@@ -175,106 +178,137 @@ fn ask_for_children() -> ReapResult {
     }
 }
 
-/// A child that has ended since the last call, with how it did.
+/// A child that has ended since the last call, and how it ended.
 pub fn reap() -> Option<(u32, Exit)> {
-    match ask_for_children() {
+    match reap_child() {
         ReapResult::Exited(pid, exit) => Some((pid, exit)),
         ReapResult::Running | ReapResult::NoChildren => None,
     }
 }
 
-/// Ends every process below this one, a subreaper: SIGTERM, and after the grace period SIGKILL, until the system says
-/// that none is left.
+/// Ends every process below this one, a subreaper: by SIGTERM, and after the grace period by SIGKILL,
+/// until the system says that no process is left.
 ///
-/// `pause` waits for children to end, a few milliseconds at most; `reaped` is told of each that has. Returns what was
-/// there in the beginning, and what could not be ended.
+/// `pause` waits for children to end, a few milliseconds at most. `reaped` is told of each child that has
+/// ended. Returns the processes that were there at the beginning, and those that could not be ended.
 pub fn end_descendants(
     grace: Duration,
     mut pause: impl FnMut(Duration),
     mut reaped: impl FnMut(u32, Exit),
 ) -> (Vec<Descendant>, Vec<Descendant>) {
-    /// A process that survives SIGKILL this long hangs in the kernel.
-    const HOPELESS: Duration = Duration::from_secs(15);
-    const PAUSE: Duration = Duration::from_millis(10);
-    /// Some begin others as fast as they are killed.
-    const HASTE: Duration = Duration::from_millis(1);
-    let own_group = group(own_pid());
     let begun = Instant::now();
     let mut first: Vec<Descendant> = Vec::new();
-    let (mut asked, mut asked_groups) = (HashSet::new(), HashSet::new());
+    let mut signals = EndSignals::new();
     loop {
-        let nothing_below = loop {
-            match ask_for_children() {
-                ReapResult::Exited(pid, exit) => reaped(pid, exit),
-                ReapResult::Running => break false,
-                ReapResult::NoChildren => break true,
-            }
-        };
-        if nothing_below {
+        if !reap_all(&mut reaped) {
             return (first, Vec::new());
         }
         let left = descendants(own_pid());
-        if begun.elapsed() > grace + HOPELESS {
+        let elapsed = begun.elapsed();
+        if elapsed > grace + KILL_TIME {
             return (first, left);
         }
-        let kill = begun.elapsed() >= grace;
-        // All that is below us and not of our group is in groups of its own, with nobody else.
-        let groups: HashSet<u32> = left.iter().map(|process| process.group).collect();
-        for &group in groups
-            .iter()
-            .filter(|&&group| Some(group) != own_group && group != 0)
-        {
-            if kill {
-                signal_group(group, Signal::KILL);
-            } else if asked_groups.insert(group) {
-                signal_group(group, Signal::TERM);
-                // What is stopped would not hear it.
-                signal_group(group, Signal::CONT);
-                asked.extend(
-                    left.iter()
-                        .filter(|process| process.group == group)
-                        .map(|process| process.pid),
-                );
-            }
-        }
-        for process in &left {
-            if kill {
-                signal(process.pid, Signal::KILL);
-            } else if asked.insert(process.pid) {
-                signal(process.pid, Signal::TERM);
-                signal(process.pid, Signal::CONT);
-            }
+        let kill = elapsed >= grace;
+        match kill {
+            true => signals.kill(&left),
+            false => signals.terminate(&left),
         }
         if first.is_empty() {
             first = left;
         }
-        pause(if kill { HASTE } else { PAUSE });
+        pause(if kill { PAUSE_AFTER_KILL } else { PAUSE });
     }
 }
 
-/// Stops every process below this one, until they are to [go on](resume_descendants). Returns those that somebody else had
-/// stopped before.
+/// Reaps all children that have ended. False if there are no children any more.
+fn reap_all(reaped: &mut impl FnMut(u32, Exit)) -> bool {
+    loop {
+        match reap_child() {
+            ReapResult::Exited(pid, exit) => reaped(pid, exit),
+            ReapResult::Running => return true,
+            ReapResult::NoChildren => return false,
+        }
+    }
+}
+
+/// Sends the signals that end descendants, SIGTERM once to each process.
+struct EndSignals {
+    own_group: Option<u32>,
+    asked: HashSet<u32>,
+    asked_groups: HashSet<u32>,
+}
+
+impl EndSignals {
+    fn new() -> Self {
+        EndSignals {
+            own_group: group(own_pid()),
+            asked: HashSet::new(),
+            asked_groups: HashSet::new(),
+        }
+    }
+
+    fn kill(&self, left: &[Descendant]) {
+        for group in groups_below(left, self.own_group) {
+            signal_group(group, Signal::KILL);
+        }
+        for process in left {
+            signal(process.pid, Signal::KILL);
+        }
+    }
+
+    fn terminate(&mut self, left: &[Descendant]) {
+        for group in groups_below(left, self.own_group) {
+            if self.asked_groups.insert(group) {
+                signal_group(group, Signal::TERM);
+                // A stopped process would not handle the signal.
+                signal_group(group, Signal::CONT);
+                let members = left.iter().filter(|process| process.group == group);
+                self.asked.extend(members.map(|process| process.pid));
+            }
+        }
+        for process in left {
+            if self.asked.insert(process.pid) {
+                signal(process.pid, Signal::TERM);
+                signal(process.pid, Signal::CONT);
+            }
+        }
+    }
+}
+
+/// The groups of these processes, but for this process's own. No other process is in these groups.
+fn groups_below<'p>(
+    processes: impl IntoIterator<Item = &'p Descendant>,
+    own_group: Option<u32>,
+) -> HashSet<u32> {
+    let groups = processes.into_iter().map(|process| process.group);
+    groups
+        .filter(|&group| Some(group) != own_group && group != 0)
+        .collect()
+}
+
+/// Processes that were stopped when all descendants were stopped.
+pub type StoppedBefore = HashSet<u32>;
+
+/// Stops every process below this one, until they are [resumed](resume_descendants). Returns those that
+/// another process had stopped before.
 ///
-/// One that ends while it begins another can hide that from a look, but a signal to their group reaches both.
-pub fn stop_descendants() -> HashSet<u32> {
+/// A process that ends while it starts another one can hide that from a snapshot. A signal to the group
+/// of both reaches both.
+pub fn stop_descendants() -> StoppedBefore {
     let own_group = group(own_pid());
     let (mut asked, mut before) = (HashSet::new(), None);
-    let mut quiet = 0;
-    while quiet < 2 {
+    let mut quiet_looks = 0;
+    while quiet_looks < 2 {
         let (stopped, running): (Vec<_>, Vec<_>) = descendants(own_pid())
             .into_iter()
             .partition(|process| process.stopped);
         before.get_or_insert_with(|| stopped.iter().map(|process| process.pid).collect());
+        let running = running.iter();
         let new: Vec<&Descendant> = running
-            .iter()
             .filter(|process| asked.insert(process.pid))
             .collect();
-        quiet = if new.is_empty() { quiet + 1 } else { 0 };
-        let groups: HashSet<u32> = new.iter().map(|process| process.group).collect();
-        for group in groups
-            .into_iter()
-            .filter(|&group| Some(group) != own_group && group != 0)
-        {
+        quiet_looks = if new.is_empty() { quiet_looks + 1 } else { 0 };
+        for group in groups_below(new.iter().copied(), own_group) {
             signal_group(group, Signal::STOP);
         }
         for process in new {
@@ -284,9 +318,9 @@ pub fn stop_descendants() -> HashSet<u32> {
     before.unwrap_or_default()
 }
 
-/// Has every process below this one go on, but those that were stopped `before`.
-pub fn resume_descendants(before: &HashSet<u32>) {
-    // All are stopped, so one look finds them.
+/// Has every process below this one go on, but those that were stopped before.
+pub fn resume_descendants(before: &StoppedBefore) {
+    // All are stopped, so one look finds all of them.
     for process in descendants(own_pid()) {
         if process.stopped && !before.contains(&process.pid) {
             signal(process.pid, Signal::CONT);
@@ -298,7 +332,8 @@ pub(crate) fn own_pid() -> u32 {
     getpid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// The group of a process; `None` if it is outside of our namespace of processes, as in a container that was entered.
+/// The group of a process; `None` if the group is outside of this namespace of processes, as in a
+/// container that was entered.
 pub(crate) fn group(pid: u32) -> Option<u32> {
     stat(pid).map(|stat| stat.group).filter(|&group| group != 0)
 }

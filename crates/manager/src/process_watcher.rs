@@ -1,5 +1,5 @@
-//! Watching processes that the guard did not start: programs behind a script, the ranks behind `mpirun`, and those
-//! started by hand.
+//! Watching processes that the guard has not started: programs behind a script, the ranks behind
+//! `mpirun`, and programs that the user starts.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,150 +14,159 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::process_tree;
 
-/// How often a process is looked at where the system cannot tell that it has ended (before Linux 5.3).
-const LOOK: Duration = Duration::from_millis(50);
+/// How often to look at a process if the system has no process descriptors (before Linux 5.3).
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Set to try what is done on old systems.
+/// An environment variable that has this host treated like such a system.
 const OLD_SYSTEM: &str = "TITIN_OLD_SYSTEM";
 
-/// Among the descriptors that are waited for, the one that ends the waiting.
-const OVER: u64 = u64::MAX;
+/// The key of the descriptor that ends the thread.
+const STOP: u64 = u64::MAX;
 
-/// Watches processes, and tells of those that have ended in the order in which they did: of the ranks of a parallel program
-/// the first one matters, since whatever has started them soon ends the others.
+/// Watches processes, and reports those that have ended in the order in which they ended. Of the ranks
+/// of a parallel program the first matters: the launcher soon ends the others.
 pub struct ProcessWatcher {
+    waiter: Waiter,
+    /// The key of the next process.
+    next_key: AtomicU64,
+}
+
+/// What the thread that waits shares with the watcher.
+#[derive(Clone)]
+struct Waiter {
     epoll: Arc<OwnedFd>,
-    /// Processes and their descriptors, by the order in which they came.
+    /// The watched processes with their descriptors, by their keys.
     watched: Arc<Mutex<HashMap<u64, (u32, OwnedFd)>>>,
-    turn: AtomicU64,
-    /// Ends the thread.
-    over: Arc<OwnedFd>,
+    /// Readable when the thread is to end.
+    stop: Arc<OwnedFd>,
+    /// Is called with each process that has ended.
     gone: Arc<dyn Fn(u32) + Send + Sync>,
 }
 
+impl Waiter {
+    /// Reports processes that have ended, until it is stopped.
+    fn run(&self) {
+        let mut events = Vec::with_capacity(64);
+        loop {
+            let buffer = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, buffer, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+            // The system lists processes in the order in which they ended.
+            for event in events.drain(..) {
+                let key = event.data.u64();
+                if key == STOP {
+                    return;
+                }
+                // Dropping the descriptor removes it from the set.
+                let ended = self.watched.lock().expect("never poisoned").remove(&key);
+                if let Some((pid, _)) = ended {
+                    (self.gone)(pid);
+                }
+            }
+        }
+    }
+}
+
 impl ProcessWatcher {
-    /// Watches nobody yet. `gone` is called from threads of its own.
+    /// A watcher of no processes yet. Its threads call `gone` with each process that has ended.
     ///
     /// # Errors
     /// If the system has no descriptors or threads left.
     pub fn start(gone: impl Fn(u32) + Send + Sync + 'static) -> std::io::Result<Self> {
-        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
-        let over = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        epoll::add(
-            &epoll,
-            &over,
-            epoll::EventData::new_u64(OVER),
-            epoll::EventFlags::IN,
-        )?;
-        let (watched, turn) = (Arc::default(), AtomicU64::new(0));
-        let watcher = ProcessWatcher {
-            epoll: epoll.clone(),
-            watched,
-            turn,
-            over: over.clone(),
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(STOP);
+        epoll::add(&epoll, &stop, data, epoll::EventFlags::IN)?;
+        let waiter = Waiter {
+            epoll: Arc::new(epoll),
+            watched: Arc::default(),
+            stop: Arc::new(stop),
             gone: Arc::new(gone),
         };
-        let (watched, gone) = (watcher.watched.clone(), watcher.gone.clone());
-        let wait = move || {
-            let mut events = Vec::with_capacity(64);
-            // Ended processes come in the order in which they have ended.
-            while let Ok(()) | Err(rustix::io::Errno::INTR) =
-                epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None).map(drop)
-            {
-                for event in events.drain(..) {
-                    if event.data.u64() == OVER {
-                        return drop(over);
-                    }
-                    // Dropping the descriptor takes it out of the set.
-                    let ended = watched
-                        .lock()
-                        .expect("never poisoned")
-                        .remove(&event.data.u64());
-                    if let Some((pid, _)) = ended {
-                        gone(pid);
-                    }
-                }
-            }
-        };
-        std::thread::Builder::new()
-            .name("watcher".into())
-            .spawn(wait)?;
-        Ok(watcher)
+        let in_thread = waiter.clone();
+        spawn(move || in_thread.run())?;
+        Ok(ProcessWatcher {
+            waiter,
+            next_key: AtomicU64::new(0),
+        })
     }
 
-    /// Watches this process. False if there is none.
+    /// Watches a process. False if there is none.
     pub fn watch(&self, pid: u32) -> bool {
         let Some(begun) = begun(pid) else {
             return false;
         };
-        let handle = open(pid);
-        // The number may have been given to another process in between.
+        let descriptor = process_descriptor(pid);
+        // Another process may have got the number meanwhile.
         if self::begun(pid) != Some(begun) {
             return false;
         }
-        let Some(handle) = handle else {
-            return self.look_after(pid, begun);
+        let Some(descriptor) = descriptor else {
+            return self.poll(pid, begun);
         };
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let mut watched = self.watched.lock().expect("never poisoned");
-        let data = epoll::EventData::new_u64(turn);
-        let added = epoll::add(&self.epoll, &handle, data, epoll::EventFlags::IN).is_ok();
+        let key = self.next_key.fetch_add(1, Ordering::Relaxed);
+        let mut watched = self.waiter.watched.lock().expect("never poisoned");
+        let data = epoll::EventData::new_u64(key);
+        let epoll = &self.waiter.epoll;
+        let added = epoll::add(epoll, &descriptor, data, epoll::EventFlags::IN).is_ok();
         if added {
-            watched.insert(turn, (pid, handle));
+            watched.insert(key, (pid, descriptor));
         }
         added
     }
 
-    /// The same where the system cannot tell.
-    fn look_after(&self, pid: u32, begun: u64) -> bool {
-        let gone = self.gone.clone();
-        let wait = move || {
+    /// Watches a process without a descriptor, by a thread that looks at it again and again.
+    fn poll(&self, pid: u32, begun: u64) -> bool {
+        let gone = self.waiter.gone.clone();
+        let poll = move || {
             while self::begun(pid) == Some(begun) {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
             gone(pid);
         };
-        std::thread::Builder::new()
-            .name("watcher".into())
-            .spawn(wait)
-            .is_ok()
+        spawn(poll).is_ok()
     }
 }
 
 impl Drop for ProcessWatcher {
     fn drop(&mut self) {
-        let _ = rustix::io::write(&*self.over, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&*self.waiter.stop, &1u64.to_ne_bytes());
     }
 }
 
-/// Whether a process belongs to this run: it is a descendant, or its environment names the run's connection file.
+fn spawn(work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let thread = std::thread::Builder::new().name("watcher".into());
+    thread.spawn(work).map(drop)
+}
+
+/// Whether a process belongs to this run: it is a descendant of this process, or its environment names
+/// the run's connection file.
 ///
-/// A program may tell a number that means another process here, from within a container.
+/// A program in a container may report a number that means another process here.
 pub fn is_ours(pid: u32, connection: &Path) -> bool {
     let own = std::process::id();
-    let mut at = pid;
-    while let Some(parent) = parent(at).filter(|&parent| parent > 1) {
+    let mut ancestor = pid;
+    while let Some(parent) = parent(ancestor).filter(|&parent| parent > 1) {
         if parent == own {
             return true;
         }
-        at = parent;
+        ancestor = parent;
     }
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let connection = connection.to_string_lossy();
-    environment
-        .split(|&byte| byte == 0)
-        .any(|entry| entry.ends_with(connection.as_bytes()))
+    let mut variables = environment.split(|&byte| byte == 0);
+    variables.any(|variable| variable.ends_with(connection.as_bytes()))
 }
 
-fn open(pid: u32) -> Option<OwnedFd> {
+/// A descriptor of a process; `None` if the system has no such descriptors.
+fn process_descriptor(pid: u32) -> Option<OwnedFd> {
     if std::env::var_os(OLD_SYSTEM).is_some() {
         return None;
     }
-    pidfd_open(
-        Pid::from_raw(i32::try_from(pid).ok()?)?,
-        PidfdFlags::empty(),
-    )
-    .ok()
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 fn begun(pid: u32) -> Option<u64> {

@@ -11,14 +11,14 @@ mod write;
 
 pub use read::{Database, ReadError};
 pub use records::{
-    ConduitTotals, FieldCoupling, InstanceTotals, RegionTotals, RunProfile, RunTotals, TraceEvent,
+    ConduitTotals, InstanceTotals, RecordedField, RegionTotals, RunProfile, RunTotals, TraceEvent,
     UnfinishedInstance,
 };
 pub use write::{ProfileError, Recorder, Summary};
 
 /// What an instance is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
+pub enum EventClass {
     /// Joining the run.
     SetUp,
     /// Leaving the run.
@@ -36,18 +36,18 @@ pub enum Activity {
 }
 
 /// The names and numbers of MUSCLE3's event types, with what an instance does meanwhile.
-const EVENT_TYPES: [(&str, i64, Activity); 11] = [
-    ("REGISTER", 0, Activity::SetUp),
-    ("DEREGISTER", 1, Activity::TakeDown),
-    ("SEND", 2, Activity::Send),
-    ("RECEIVE", 3, Activity::Receive),
-    ("CONNECT", 4, Activity::SetUp),
-    ("RECEIVE_WAIT", 5, Activity::Wait),
-    ("RECEIVE_TRANSFER", 6, Activity::TakeIn),
-    ("RECEIVE_DECODE", 7, Activity::TakeIn),
-    ("DISCONNECT_WAIT", 8, Activity::TakeDown),
-    ("SHUTDOWN_WAIT", 9, Activity::TakeDown),
-    ("SHUTDOWN", 10, Activity::TakeDown),
+const EVENT_TYPES: [(&str, i64, EventClass); 11] = [
+    ("REGISTER", 0, EventClass::SetUp),
+    ("DEREGISTER", 1, EventClass::TakeDown),
+    ("SEND", 2, EventClass::Send),
+    ("RECEIVE", 3, EventClass::Receive),
+    ("CONNECT", 4, EventClass::SetUp),
+    ("RECEIVE_WAIT", 5, EventClass::Wait),
+    ("RECEIVE_TRANSFER", 6, EventClass::TakeIn),
+    ("RECEIVE_DECODE", 7, EventClass::TakeIn),
+    ("DISCONNECT_WAIT", 8, EventClass::TakeDown),
+    ("SHUTDOWN_WAIT", 9, EventClass::TakeDown),
+    ("SHUTDOWN", 10, EventClass::TakeDown),
 ];
 
 /// The names and numbers of MUSCLE3's operators.

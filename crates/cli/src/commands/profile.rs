@@ -1,18 +1,18 @@
 //! `titin profile`: where the time of a run went.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use titin_manager::profile::{ConduitTotals, Database, InstanceTotals, RegionTotals, RunProfile};
+use titin_draw::units::{bytes, percent, seconds};
+use titin_draw::{DrawError, draw_time_bars, draw_timeline, write_trace_events};
+use titin_manager::profile::{
+    ConduitTotals, Database, InstanceTotals, ReadError, RegionTotals, RunProfile,
+};
 
-use crate::draw;
-use crate::table::{Column, bytes, percent, seconds, table};
+use crate::table::{Column, table};
 use crate::terminal::{self, BOLD, FAINT, answer, complain, harmless};
-use crate::timeline;
 
 /// The rows of a table, unless all are asked for.
 const MOST_ROWS: usize = 40;
@@ -42,40 +42,33 @@ impl ProfileOf {
         match self.work() {
             Ok(None) => ExitCode::SUCCESS,
             Ok(Some(text)) => answer(&text),
-            Err(text) => complain(&text),
+            Err(error) => complain(&error.to_string()),
         }
     }
 
-    /// Writes the files that are asked for; what is to be printed, if anything.
-    fn work(&self) -> Result<Option<String>, String> {
-        self.plot.as_deref().map_or(Ok(()), draw::check_ending)?;
-        let database = Database::open(&self.run).map_err(|error| error.to_string())?;
-        let profile = database.profile().map_err(|error| error.to_string())?;
+    /// Writes the files that the user asked for. Returns the text to print, if any.
+    fn work(&self) -> Result<Option<String>, ProfileError> {
+        self.plot
+            .as_deref()
+            .map_or(Ok(()), titin_draw::check_ending)?;
+        let database = Database::open(&self.run)?;
+        let profile = database.profile()?;
         if let Some(path) = &self.timeline {
             if !profile.traced {
-                return Err(format!(
-                    "{} has no event rows, so there is no timeline: the run was not traced; run it with `titin run --trace`",
-                    self.run.display()
-                ));
+                return Err(ProfileError::NotTraced(self.run.clone()));
             }
-            let file = File::create(path).map_err(|error| unwritten(path, &error))?;
-            let mut out = BufWriter::new(file);
-            timeline::write(&database, &profile, &mut out)
-                .map_err(|error| error.to_string())?
-                .and_then(|()| out.flush())
-                .map_err(|error| unwritten(path, &error))?;
+            write_trace_events(&database, &profile, path)?;
         }
         if let Some(path) = &self.plot {
             let picture = if profile.traced {
-                draw::chart::timeline(&database, &profile).map_err(|error| error.to_string())?
+                draw_timeline(&database, &profile)?
             } else {
-                draw::chart::bars(&profile)
+                draw_time_bars(&profile)
             };
-            draw::write(path, &picture)?;
+            titin_draw::write(path, &picture)?;
         }
         if self.json {
-            let text = serde_json::to_string_pretty(&profile).map_err(|error| error.to_string())?;
-            return Ok(Some(text + "\n"));
+            return Ok(Some(serde_json::to_string_pretty(&profile)? + "\n"));
         }
         let most = if self.all { usize::MAX } else { MOST_ROWS };
         let quiet = self.timeline.is_some() || self.plot.is_some();
@@ -83,8 +76,20 @@ impl ProfileOf {
     }
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> String {
-    format!("{} cannot be written: {error}", path.display())
+/// Why the profile is not shown.
+#[derive(Debug, thiserror::Error)]
+enum ProfileError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(
+        "{} has no event rows, so there is no timeline: the run was not traced; run it with `titin run --trace`",
+        .0.display()
+    )]
+    NotTraced(PathBuf),
+    #[error(transparent)]
+    Draw(#[from] DrawError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
 }
 
 fn text(profile: &RunProfile, most: usize, width: Option<usize>) -> String {

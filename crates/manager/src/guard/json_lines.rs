@@ -1,36 +1,50 @@
-//! Lines of JSON, by which manager and guard talk. Each is a process of its own: what one of them cannot read comes from a process that
-//! is broken, and the other one does without it, rather than wait for what was lost.
+//! Lines of JSON, by which manager and guard talk.
+//!
+//! Manager and guard are separate processes. A line that one of them cannot read comes from a broken
+//! process. The reader then goes on without that process, instead of waiting for what was lost.
 
 use serde::de::DeserializeOwned;
 
-/// The longest line, in bytes: a program's arguments and environment with room to spare, and names of all processes that a host may have.
+/// The most bytes of a line: enough for the arguments and the environment of a program, and for the
+/// names of all processes of a host.
 const LONGEST: usize = 64 << 20;
 
-/// What has come of a line that is not complete.
+/// Why a line cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UnreadableLine {
+    #[error("a line of more than {LONGEST} bytes")]
+    TooLong,
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// Reads lines from bytes that come in pieces.
 #[derive(Debug, Default)]
 pub(super) struct JsonLines {
+    /// The beginning of a line that is not complete.
     unread: Vec<u8>,
 }
 
 impl JsonLines {
-    /// Takes bytes in, and hands on what the lines say that are complete with them.
+    /// Takes bytes in, and hands the values of the lines that are complete now to `handle`.
     ///
     /// # Errors
-    /// Why a line cannot be read; what stands before it was handed on, and nothing can be made of what follows.
+    /// [`UnreadableLine`] if a line cannot be read. The lines before it were handed on; the bytes behind
+    /// it are of no use.
     pub(super) fn take<T: DeserializeOwned>(
         &mut self,
         bytes: &[u8],
-        mut heard: impl FnMut(T),
-    ) -> Result<(), String> {
+        mut handle: impl FnMut(T),
+    ) -> Result<(), UnreadableLine> {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             if self.unread.len() + piece.len() > LONGEST {
-                return Err(format!("a line of more than {LONGEST} bytes"));
+                return Err(UnreadableLine::TooLong);
             }
             self.unread.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
-                let said = serde_json::from_slice(&self.unread).map_err(|error| error.to_string());
+                let value = serde_json::from_slice(&self.unread);
                 self.unread.clear();
-                heard(said?);
+                handle(value?);
             }
         }
         Ok(())
@@ -148,7 +162,7 @@ mod tests {
         let mut take = || lines.take(&piece, |_: GuardReport| ()).err();
         let refused = (0..2 * LONGEST / piece.len()).find_map(|_| take());
         assert_eq!(
-            refused.unwrap(),
+            refused.unwrap().to_string(),
             format!("a line of more than {LONGEST} bytes")
         );
         assert!(lines.unread.capacity() <= 2 * LONGEST);

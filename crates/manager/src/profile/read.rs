@@ -6,10 +6,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use titin_wire::meta::Dtype;
 
 use super::records::{
-    ConduitTotals, FieldCoupling, InstanceTotals, RegionTotals, RunProfile, RunTotals, TraceEvent,
+    ConduitTotals, InstanceTotals, RecordedField, RegionTotals, RunProfile, RunTotals, TraceEvent,
     UnfinishedInstance,
 };
-use super::{Activity, EVENT_TYPES, REGION};
+use super::{EVENT_TYPES, EventClass, REGION};
 
 /// The totals of instances, from titin's own tables.
 const OWN_INSTANCES: &str = "SELECT i.oid, i.name, t.start, t.stop, t.waiting, t.sending, t.blocked \
@@ -170,7 +170,7 @@ impl Database {
     fn has_trace(&self) -> rusqlite::Result<bool> {
         let sql = format!(
             "SELECT EXISTS (SELECT 1 FROM events e JOIN event_types t ON t.oid = e.event_type_oid WHERE t.name NOT IN ({}))",
-            quoted(&[Activity::SetUp, Activity::TakeDown])
+            quoted(&[EventClass::SetUp, EventClass::TakeDown])
         );
         let rows: i64 = self.connection.query_row(&sql, [], |row| row.get(0))?;
         Ok(rows != 0)
@@ -284,18 +284,18 @@ impl Database {
     ///
     /// # Errors
     /// [`ReadError`] if the file cannot be read.
-    pub fn fields(&self) -> Result<Vec<FieldCoupling>, ReadError> {
+    pub fn fields(&self) -> Result<Vec<RecordedField>, ReadError> {
         self.read_fields().map_err(|error| self.unreadable(error))
     }
 
-    fn read_fields(&self) -> rusqlite::Result<Vec<FieldCoupling>> {
+    fn read_fields(&self) -> rusqlite::Result<Vec<RecordedField>> {
         // Profiles of MUSCLE3 and of earlier releases have no fields.
         if !has_table(&self.connection, "fields")? {
             return Ok(Vec::new());
         }
         self.list(FIELDS, [], |row| {
             let (types, pattern): (Vec<u8>, Option<String>) = (row.get(8)?, row.get(9)?);
-            Ok(FieldCoupling {
+            Ok(RecordedField {
                 from: port(row, 0)?,
                 to: port(row, 3)?,
                 sender: row.get(6)?,
@@ -383,7 +383,7 @@ fn has_table(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
 /// A query of MUSCLE3's tables for the times of each instance, in nanoseconds: start, stop, waiting,
 /// taking in messages, sending.
 fn query_of_muscle3() -> String {
-    let of = |function: &str, activity: Activity| {
+    let of = |function: &str, activity: EventClass| {
         format!(
             "{function}(CASE WHEN t.name IN ({}) THEN",
             quoted(&[activity])
@@ -398,11 +398,11 @@ fn query_of_muscle3() -> String {
          COALESCE({} e.start_time END), MAX(e.stop_time), 0), {}, {}, {} \
          FROM instances i LEFT JOIN events e ON e.instance_oid = i.oid \
          LEFT JOIN event_types t ON t.oid = e.event_type_oid GROUP BY i.oid ORDER BY i.oid",
-        of("MAX", Activity::SetUp),
-        of("MIN", Activity::TakeDown),
-        sum(Activity::Wait),
-        sum(Activity::TakeIn),
-        sum(Activity::Send)
+        of("MAX", EventClass::SetUp),
+        of("MIN", EventClass::TakeDown),
+        sum(EventClass::Wait),
+        sum(EventClass::TakeIn),
+        sum(EventClass::Send)
     )
 }
 
@@ -427,7 +427,7 @@ fn element_size(number: &u8) -> Option<u64> {
 }
 
 /// The names of MUSCLE3's event types for these activities, for a query.
-fn quoted(activities: &[Activity]) -> String {
+fn quoted(activities: &[EventClass]) -> String {
     let types = EVENT_TYPES.iter();
     let types = types.filter(|(.., activity)| activities.contains(activity));
     let names: Vec<String> = types.map(|(name, ..)| format!("'{name}'")).collect();
@@ -435,11 +435,11 @@ fn quoted(activities: &[Activity]) -> String {
 }
 
 /// What an event type stands for: the activity, and its name or that of a region.
-fn classify(name: String) -> (Activity, String) {
+fn classify(name: String) -> (EventClass, String) {
     if let Some(region) = name.strip_prefix(REGION) {
-        return (Activity::Region, region.to_owned());
+        return (EventClass::Region, region.to_owned());
     }
     let known = EVENT_TYPES.iter().find(|(known, ..)| *known == name);
-    let activity = known.map_or(Activity::Region, |(.., activity)| *activity);
+    let activity = known.map_or(EventClass::Region, |(.., activity)| *activity);
     (activity, name)
 }

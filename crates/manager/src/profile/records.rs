@@ -3,7 +3,7 @@
 use serde::Serialize;
 use titin_model::Pattern;
 
-use super::Activity;
+use super::EventClass;
 
 /// What a run's profile says, but for the rows of a trace.
 #[derive(Debug, Serialize)]
@@ -103,7 +103,7 @@ pub struct ConduitTotals {
 
 /// A conduit that carried a field.
 #[derive(Debug)]
-pub struct FieldCoupling {
+pub struct RecordedField {
     /// The sender's port.
     pub from: String,
     /// The receiver's port.
@@ -137,7 +137,7 @@ pub struct TraceEvent {
     /// The instance's `oid`.
     pub instance: i64,
     /// What the instance does.
-    pub class: Activity,
+    pub class: EventClass,
     /// `SEND` and the like, or the name of a region.
     pub kind: String,
     /// The beginning, in nanoseconds since the Unix epoch.

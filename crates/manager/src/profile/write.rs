@@ -465,7 +465,7 @@ fn signed(count: u64) -> i64 {
 mod tests {
     use super::*;
     use crate::placement::place;
-    use crate::profile::{Activity, Database};
+    use crate::profile::{Database, EventClass};
     use titin_wire::control::ConduitProfile;
     use titin_wire::meta::Dtype;
 
@@ -618,10 +618,10 @@ mod tests {
             .events(|event| events.push((event.class, event.kind)))
             .unwrap();
         let expected = [
-            (Activity::Send, "SEND"),
-            (Activity::Region, "solve"),
-            (Activity::Region, "solve"),
-            (Activity::Region, "SEND"),
+            (EventClass::Send, "SEND"),
+            (EventClass::Region, "solve"),
+            (EventClass::Region, "solve"),
+            (EventClass::Region, "SEND"),
         ];
         assert_eq!(
             events,
