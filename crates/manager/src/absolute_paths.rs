@@ -12,9 +12,9 @@ use crate::stage::locate;
 ///
 /// What only the program's host or its settings know stays as it is: names that are looked for in `PATH`, and paths that begin
 /// with an environment variable or a home directory.
-pub fn anchored(mut description: Description, folders: &[PathBuf]) -> Description {
+pub fn with_absolute_paths(mut description: Description, folders: &[PathBuf]) -> Description {
     for program in description.programs.values_mut() {
-        anchor_program(program);
+        make_program_absolute(program);
     }
     for filter in description.extras.filters.values_mut() {
         if let Call::Library { path, .. } = &mut filter.call
@@ -34,7 +34,7 @@ pub fn anchored(mut description: Description, folders: &[PathBuf]) -> Descriptio
     description
 }
 
-fn anchor_program(program: &mut Arc<Program>) {
+fn make_program_absolute(program: &mut Arc<Program>) {
     let Some(folder) = program
         .directory
         .as_deref()
@@ -52,14 +52,14 @@ fn anchor_program(program: &mut Arc<Program>) {
     }
     let executable = match &program.kind {
         ProgramKind::Executable(path) if path.to_string_lossy().contains('/') => {
-            anchor(path, &folder)
+            absolute(path, &folder)
         }
         _ => None,
     };
     let virtual_env = program
         .virtual_env
         .as_deref()
-        .and_then(|path| anchor(path, &folder));
+        .and_then(|path| absolute(path, &folder));
     if executable.is_none() && virtual_env.is_none() {
         return;
     }
@@ -71,7 +71,7 @@ fn anchor_program(program: &mut Arc<Program>) {
 }
 
 /// A path that begins in this folder, as one that begins at the root; `None` if it does already, or elsewhere.
-fn anchor(path: &Path, folder: &Path) -> Option<PathBuf> {
+fn absolute(path: &Path, folder: &Path) -> Option<PathBuf> {
     let text = path.to_string_lossy();
     if path.is_absolute() || text.starts_with('$') || text.starts_with("~/") {
         return None;
@@ -102,7 +102,7 @@ mod tests {
         let description =
             load(&[file], &LoadOptions::default()).unwrap_or_else(|report| panic!("{report}"));
         let folders = crate::compile::folders(&description);
-        let kept = anchored(description, &folders);
+        let kept = with_absolute_paths(description, &folders);
         let at = |path: &str| folders[0].join(path).to_string_lossy().into_owned();
         let program = |name: &str| {
             let program = &kept.programs[name];
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_dollar_sign_in_a_folder_is_no_variable() {
-        let path = anchor(Path::new("./a"), Path::new("/data/$x")).unwrap();
+        let path = absolute(Path::new("./a"), Path::new("/data/$x")).unwrap();
         assert_eq!(path, Path::new("/data/$$x/a"));
     }
 }

@@ -8,21 +8,31 @@ use std::path::{Path, PathBuf};
 
 use titin_wire::connection::{INSTANCE, MANAGER, SECRET};
 
-use crate::launch::{Prepared, quote};
+use crate::launch::{LaunchError, PreparedCommand};
+use crate::shell::quote;
 
 /// An instance for which all is ready but its program, which the user starts.
 #[derive(Debug)]
-pub(crate) struct ByHand {
+pub(crate) struct ManualStart {
     pub(crate) name: String,
     pub(crate) component: String,
     pub(crate) workdir: PathBuf,
     pub(crate) connection: PathBuf,
     /// What the description has for it; else why that cannot be told.
-    pub(crate) command: Result<Prepared, String>,
+    pub(crate) command: Result<PreparedCommand, NoCommand>,
+}
+
+/// Why the command of an instance is not known.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoCommand {
+    #[error("the description does not say which")]
+    NotDescribed,
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
 }
 
 /// What the user is to do. Instances of one component are told once, since they differ in their names.
-pub(crate) fn instructions(instances: &[ByHand]) -> String {
+pub(crate) fn instructions(instances: &[ManualStart]) -> String {
     let mut text = String::from("Start each of these programs in a shell of its own:\n");
     let mut told = BTreeSet::new();
     for one in instances.iter().filter(|one| told.insert(&one.component)) {
@@ -45,7 +55,7 @@ pub(crate) fn instructions(instances: &[ByHand]) -> String {
     text
 }
 
-impl ByHand {
+impl ManualStart {
     fn write_lines(&self, text: &mut String) {
         let path = |path: &Path| quote(&path.to_string_lossy());
         let _ = writeln!(text, "cd {}", path(&self.workdir));
@@ -103,10 +113,10 @@ mod tests {
     use super::*;
     use crate::guard::Launch;
 
-    fn by_hand(name: &str, command: Result<Prepared, String>) -> ByHand {
+    fn by_hand(name: &str, command: Result<PreparedCommand, NoCommand>) -> ManualStart {
         let component = name.split('[').next().unwrap().to_owned();
         let workdir = Path::new("/r/instances").join(name).join("workdir");
-        ByHand {
+        ManualStart {
             name: name.into(),
             component,
             workdir,
@@ -115,7 +125,7 @@ mod tests {
         }
     }
 
-    fn prepared(program: &str, bare: bool) -> Prepared {
+    fn prepared(program: &str, bare: bool) -> PreparedCommand {
         let launch = Launch {
             program: program.into(),
             args: vec!["-c".into(), "exit 0".into()],
@@ -132,7 +142,7 @@ mod tests {
             stdout: "/".into(),
             stderr: "/".into(),
         };
-        Prepared {
+        PreparedCommand {
             launch,
             script: None,
             bare,
@@ -141,8 +151,8 @@ mod tests {
 
     #[test]
     fn each_component_is_told_once_in_lines_for_a_shell() {
-        let micro =
-            ["micro[0]", "micro[1]", "micro[2]"].map(|name| by_hand(name, Err("who knows".into())));
+        let micro = ["micro[0]", "micro[1]", "micro[2]"]
+            .map(|name| by_hand(name, Err(NoCommand::NotDescribed)));
         let mut all = vec![by_hand("macro", Ok(prepared("/bin/sh", true)))];
         all.extend(micro);
         assert_eq!(
@@ -153,7 +163,7 @@ mod tests {
              # in a debugger: gdb --args /bin/sh -c 'exit 0'\n\n\
              # micro[0]; the same for \"micro[1]\" and \"micro[2]\" under their names\n\
              cd '/r/instances/micro[0]/workdir'\nexport TITIN_MANAGER=/r/connection.json\n\
-             export TITIN_INSTANCE='micro[0]'\n# and your program: who knows\n"
+             export TITIN_INSTANCE='micro[0]'\n# and your program: the description does not say which\n"
         );
     }
 

@@ -1,36 +1,50 @@
-//! Lines of JSON, by which manager and guard talk. Each is a process of its own: what one of them cannot read comes from a process that
-//! is broken, and the other one does without it, rather than wait for what was lost.
+//! Lines of JSON, by which manager and guard talk.
+//!
+//! Manager and guard are separate processes. A line that one of them cannot read comes from a broken
+//! process. The reader then goes on without that process, instead of waiting for what was lost.
 
 use serde::de::DeserializeOwned;
 
-/// The longest line, in bytes: a program's arguments and environment with room to spare, and names of all processes that a host may have.
+/// The most bytes of a line: enough for the arguments and the environment of a program, and for the
+/// names of all processes of a host.
 const LONGEST: usize = 64 << 20;
 
-/// What has come of a line that is not complete.
+/// Why a line cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UnreadableLine {
+    #[error("a line of more than {LONGEST} bytes")]
+    TooLong,
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// Reads lines from bytes that come in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct JsonLines {
+    /// The beginning of a line that is not complete.
     unread: Vec<u8>,
 }
 
-impl Lines {
-    /// Takes bytes in, and hands on what the lines say that are complete with them.
+impl JsonLines {
+    /// Takes bytes in, and hands the values of the lines that are complete now to `handle`.
     ///
     /// # Errors
-    /// Why a line cannot be read; what stands before it was handed on, and nothing can be made of what follows.
+    /// [`UnreadableLine`] if a line cannot be read. The lines before it were handed on; the bytes behind
+    /// it are of no use.
     pub(super) fn take<T: DeserializeOwned>(
         &mut self,
         bytes: &[u8],
-        mut heard: impl FnMut(T),
-    ) -> Result<(), String> {
+        mut handle: impl FnMut(T),
+    ) -> Result<(), UnreadableLine> {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             if self.unread.len() + piece.len() > LONGEST {
-                return Err(format!("a line of more than {LONGEST} bytes"));
+                return Err(UnreadableLine::TooLong);
             }
             self.unread.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
-                let said = serde_json::from_slice(&self.unread).map_err(|error| error.to_string());
+                let value = serde_json::from_slice(&self.unread);
                 self.unread.clear();
-                heard(said?);
+                handle(value?);
             }
         }
         Ok(())
@@ -43,20 +57,20 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::{Launch, Order, Report};
+    use super::super::{GuardOrder, GuardReport, Launch};
     use super::*;
     use crate::event::{Exit, Signal};
 
     /// What is read of bytes that come in pieces of this length, and whether all of it could be read.
     fn read<T: DeserializeOwned>(bytes: &[u8], piece: usize) -> (Vec<T>, bool) {
-        let (mut lines, mut heard) = (Lines::default(), Vec::new());
+        let (mut lines, mut heard) = (JsonLines::default(), Vec::new());
         let mut take = |piece| lines.take(piece, |said| heard.push(said)).is_ok();
         let all = bytes.chunks(piece).all(&mut take);
         assert!(lines.unread.len() <= bytes.len());
         (heard, all)
     }
 
-    fn orders() -> Vec<Order> {
+    fn orders() -> Vec<GuardOrder> {
         let launch = Launch {
             program: PathBuf::from("/bin/tr\u{fc}e"),
             args: vec!["a b".into(), "line\nbreak".into(), String::new()],
@@ -67,34 +81,34 @@ mod tests {
             stdout: "out".into(),
             stderr: "err".into(),
         };
-        let signal = Order::Signal {
+        let signal = GuardOrder::Signal {
             id: u32::MAX,
             signal: Signal::Kill,
         };
         vec![
-            Order::Start { id: 7, launch },
+            GuardOrder::Start { id: 7, launch },
             signal,
-            Order::Pause,
-            Order::Resume,
-            Order::Finish,
+            GuardOrder::Pause,
+            GuardOrder::Resume,
+            GuardOrder::Finish,
         ]
     }
 
-    fn reports() -> Vec<Report> {
+    fn reports() -> Vec<GuardReport> {
         vec![
-            Report::Started {
+            GuardReport::Started {
                 id: 0,
                 pid: u32::MAX,
             },
-            Report::NotStarted {
+            GuardReport::NotStarted {
                 id: 1,
                 why: "no such\nfile".into(),
             },
-            Report::Ended {
+            GuardReport::Ended {
                 id: u32::MAX,
                 exit: Exit::Signal(i32::MIN, true),
             },
-            Report::Swept {
+            GuardReport::Swept {
                 left: vec!["sleep (4711)".into()],
                 stuck: Vec::new(),
             },
@@ -110,8 +124,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_said_is_heard_however_it_is_cut(piece in 1_usize..400) {
-            prop_assert_eq!(read::<Order>(&said(&orders()), piece), (orders(), true));
-            prop_assert_eq!(read::<Report>(&said(&reports()), piece), (reports(), true));
+            prop_assert_eq!(read::<GuardOrder>(&said(&orders()), piece), (orders(), true));
+            prop_assert_eq!(read::<GuardReport>(&said(&reports()), piece), (reports(), true));
         }
 
         #[test]
@@ -120,10 +134,10 @@ mod tests {
             piece in 1_usize..400,
         ) {
             let bytes = [&said(&reports())[..], &junk, b"\n", &said(&reports())].concat();
-            let (heard, all) = read::<Report>(&bytes, piece);
+            let (heard, all) = read::<GuardReport>(&bytes, piece);
             prop_assert_eq!(&heard[..4], &reports()[..]);
             prop_assert!(!all || heard.len() > 8, "what is no report is refused");
-            read::<Order>(&bytes, piece);
+            read::<GuardOrder>(&bytes, piece);
         }
 
         #[test]
@@ -136,19 +150,19 @@ mod tests {
                 *at.get_mut(&mut orders) = byte;
                 *at.get_mut(&mut reports) = byte;
             }
-            let (whole, cut) = (read::<Order>(&orders, usize::MAX), read::<Order>(&orders, piece));
+            let (whole, cut) = (read::<GuardOrder>(&orders, usize::MAX), read::<GuardOrder>(&orders, piece));
             prop_assert_eq!(whole, cut);
-            prop_assert_eq!(read::<Report>(&reports, usize::MAX), read::<Report>(&reports, piece));
+            prop_assert_eq!(read::<GuardReport>(&reports, usize::MAX), read::<GuardReport>(&reports, piece));
         }
     }
 
     #[test]
     fn a_line_without_end_takes_no_more_memory_than_the_longest() {
-        let (mut lines, piece) = (Lines::default(), vec![b' '; 1 << 20]);
-        let mut take = || lines.take(&piece, |_: Report| ()).err();
+        let (mut lines, piece) = (JsonLines::default(), vec![b' '; 1 << 20]);
+        let mut take = || lines.take(&piece, |_: GuardReport| ()).err();
         let refused = (0..2 * LONGEST / piece.len()).find_map(|_| take());
         assert_eq!(
-            refused.unwrap(),
+            refused.unwrap().to_string(),
             format!("a line of more than {LONGEST} bytes")
         );
         assert!(lines.unread.capacity() <= 2 * LONGEST);
