@@ -1,15 +1,15 @@
 //! What an array shares with the ranks of a regular side, in closed form.
 
-use crate::comb::{Axis, meet_all};
-use crate::exchange::{Owned, Side};
-use crate::schedule::{Partner, Piece};
+use crate::partner::{Partner, SharedPiece};
+use crate::side::{OwnedProduct, Side};
+use crate::strided_indices::{AxisIndices, shared_with_processes};
 use crate::{Dims, MOST_DIMS, Order};
 
 /// What one of a rank's arrays shares with the ranks of a regular side. Along each dimension by itself it meets some processes of
 /// their grid, and every combination of these is a partner, which is made when it is asked for. So what is found and kept grows with
 /// the sum over the dimensions, not with the number of partners.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Product {
+pub(crate) struct PartnerGrid {
     /// Which of the rank's arrays.
     block: u32,
     /// The partners' grid, and the order in which ranks count through it.
@@ -20,19 +20,19 @@ pub(crate) struct Product {
     /// These processes, rising, those of the first dimension first.
     processes: Vec<u32>,
     /// What is shared with each, along its dimension.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<AxisIndices>,
 }
 
-impl Product {
+impl PartnerGrid {
     /// `None` if nothing is shared, or if the other side is irregular.
-    pub fn new(part: &Owned, other: &Side) -> Option<Self> {
+    pub fn new(part: &OwnedProduct, other: &Side) -> Option<Self> {
         let grid = other.decomposition.grid()?;
         let (mut processes, mut axes) = (Vec::new(), Vec::new());
-        let mut counts = Dims::all(part.combs.len(), 0);
+        let mut counts = Dims::all(part.indices.len(), 0);
         for (dim, count) in counts.iter_mut().enumerate() {
             let before = axes.len();
             for (process, axis) in
-                meet_all(&part.combs[dim], &grid.dimensions[dim], other.clip(dim))
+                shared_with_processes(&part.indices[dim], &grid.dimensions[dim], other.clip(dim))
             {
                 processes.push(process);
                 axes.push(axis);
@@ -105,9 +105,9 @@ impl Product {
     }
 
     /// What is shared with the partner at a place.
-    pub fn piece(&self, place: usize) -> Piece {
+    pub fn piece(&self, place: usize) -> SharedPiece {
         let axes = self.places(&self.order.point(place as u64, &self.counts));
-        Piece {
+        SharedPiece {
             block: self.block,
             axes,
             before: 0,
@@ -137,7 +137,7 @@ impl Product {
         let along = |count: &u64| {
             axes.by_ref()
                 .take(*count as usize)
-                .map(Axis::total)
+                .map(AxisIndices::total)
                 .sum::<u64>()
         };
         self.counts.iter().map(along).product()
@@ -173,7 +173,7 @@ const NOBODY: Partner = Partner {
 /// The partners of a product, one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Partners<'a> {
-    product: &'a Product,
+    product: &'a PartnerGrid,
     /// What the processes of the dimension add that counts fastest, and which of them is next.
     fastest: Vec<Partner>,
     next: usize,
@@ -236,7 +236,7 @@ impl Iterator for Partners<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decomposition, Parts, Spread};
+    use crate::{Decomposition, Ownership, Spread};
 
     #[test]
     fn partners_come_by_rank_in_both_orders_of_the_grid_and_are_found_again() {
@@ -244,8 +244,8 @@ mod tests {
         for order in [Order::C, Order::Fortran] {
             let spreads = [Spread::Cyclic(2), Spread::Block];
             let other = Decomposition::regular(&[12, 12], &[3, 4], &spreads, order, 14).unwrap();
-            for part in own.owned(3, &Parts::Rule) {
-                let product = Product::new(&part, &Side::new(other.clone())).unwrap();
+            for part in own.owned(3, &Ownership::Rule) {
+                let product = PartnerGrid::new(&part, &Side::new(other.clone())).unwrap();
                 let partners: Vec<_> = (0..product.count())
                     .map(|place| product.partner(place))
                     .collect();
@@ -286,8 +286,8 @@ mod tests {
             Order::C,
             1 << 24,
         );
-        let part = own.owned(0, &Parts::Rule)[0];
-        let product = Product::new(&part, &Side::new(other.unwrap())).unwrap();
+        let part = own.owned(0, &Ownership::Rule)[0];
+        let product = PartnerGrid::new(&part, &Side::new(other.unwrap())).unwrap();
         assert_eq!((product.count(), product.axes.len()), (1 << 24, 2 << 12));
         let last = product.partner((1 << 24) - 1);
         assert_eq!((last.rank, last.elements), ((1 << 24) - 1, 1 << 16));

@@ -8,7 +8,7 @@ pub(crate) const MOST_LOOPS: usize = 2 * crate::MOST_DIMS;
 
 /// Goes through equal steps in both arrays, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Loop {
+pub(crate) struct StridedLoop {
     pub extent: usize,
     pub from: isize,
     pub to: isize,
@@ -21,22 +21,22 @@ pub(crate) fn plain(from: &[u8], to: &mut [u8]) {
 
 /// A copy of elements of `size` bytes: nested loops, in no special order.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Loops {
-    loops: [Loop; MOST_LOOPS],
+pub(crate) struct LoopNest {
+    loops: [StridedLoop; MOST_LOOPS],
     count: usize,
     size: usize,
 }
 
 /// Where an element lies in both arrays, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At {
+pub(crate) struct ByteOffsets {
     pub from: isize,
     pub to: isize,
 }
 
-impl At {
-    fn go(self, by: &Loop, steps: usize) -> At {
-        At {
+impl ByteOffsets {
+    fn go(self, by: &StridedLoop, steps: usize) -> ByteOffsets {
+        ByteOffsets {
             from: self.from + by.from * steps as isize,
             to: self.to + by.to * steps as isize,
         }
@@ -49,16 +49,16 @@ const SQUARE: usize = 8;
 /// How many elements are read of a row before the next rows have their turn.
 const TILE: usize = 512;
 
-impl Loops {
+impl LoopNest {
     pub fn new(size: usize) -> Self {
         Self {
-            loops: [Loop::default(); MOST_LOOPS],
+            loops: [StridedLoop::default(); MOST_LOOPS],
             count: 0,
             size,
         }
     }
 
-    pub fn push(&mut self, one: Loop) {
+    pub fn push(&mut self, one: StridedLoop) {
         if one.extent != 1 {
             self.loops[self.count] = one;
             self.count += 1;
@@ -67,22 +67,22 @@ impl Loops {
 
     /// Copies from one array to the other, by `bytes` what lies together in both. Elements outside of either are a mistake of the
     /// caller's, and a panic.
-    pub fn copy(mut self, at: At, from: &[u8], to: &mut [u8], bytes: CopyBytes) {
+    pub fn copy(mut self, at: ByteOffsets, from: &[u8], to: &mut [u8], bytes: CopyBytes) {
         if self.loops[..self.count].iter().any(|one| one.extent == 0) || self.size == 0 {
             return;
         }
         self.arrange();
         match self.size {
-            1 => self.all(at, from, to, &Fixed::<1>),
-            2 => self.all(at, from, to, &Fixed::<2>),
-            4 => self.all(at, from, to, &Fixed::<4>),
-            8 => self.all(at, from, to, &Fixed::<8>),
-            16 => self.all(at, from, to, &Fixed::<16>),
-            24 => self.all(at, from, to, &Fixed::<24>),
-            32 => self.all(at, from, to, &Fixed::<32>),
-            48 => self.all(at, from, to, &Fixed::<48>),
-            64 => self.all(at, from, to, &Fixed::<64>),
-            size => self.all(at, from, to, &Together { size, copy: bytes }),
+            1 => self.all(at, from, to, &FixedSize::<1>),
+            2 => self.all(at, from, to, &FixedSize::<2>),
+            4 => self.all(at, from, to, &FixedSize::<4>),
+            8 => self.all(at, from, to, &FixedSize::<8>),
+            16 => self.all(at, from, to, &FixedSize::<16>),
+            24 => self.all(at, from, to, &FixedSize::<24>),
+            32 => self.all(at, from, to, &FixedSize::<32>),
+            48 => self.all(at, from, to, &FixedSize::<48>),
+            64 => self.all(at, from, to, &FixedSize::<64>),
+            size => self.all(at, from, to, &AnySize { size, copy: bytes }),
         }
     }
 
@@ -98,13 +98,13 @@ impl Loops {
         let mut kept = 0;
         for at in 0..self.count {
             let inner = self.loops[at];
-            let follows = |outer: &Loop| {
+            let follows = |outer: &StridedLoop| {
                 let extent = inner.extent as isize;
                 outer.from == inner.from * extent && outer.to == inner.to * extent
             };
             if kept > 0 && follows(&self.loops[kept - 1]) {
                 let extent = self.loops[kept - 1].extent * inner.extent;
-                self.loops[kept - 1] = Loop { extent, ..inner };
+                self.loops[kept - 1] = StridedLoop { extent, ..inner };
             } else {
                 self.loops[kept] = inner;
                 kept += 1;
@@ -119,7 +119,7 @@ impl Loops {
         }
     }
 
-    fn all(&mut self, at: At, from: &[u8], to: &mut [u8], element: &impl Element) {
+    fn all(&mut self, at: ByteOffsets, from: &[u8], to: &mut [u8], element: &impl ElementCopy) {
         let count = self.count;
         // Where the other array has its neighbours: if not along the innermost loop, the copy is a transposition.
         let nearest =
@@ -142,7 +142,7 @@ impl Loops {
 }
 
 /// Every place that some loops come to.
-fn each(loops: &[Loop], at: At, place: &mut impl FnMut(At)) {
+fn each(loops: &[StridedLoop], at: ByteOffsets, place: &mut impl FnMut(ByteOffsets)) {
     let Some((outer, inner)) = loops.split_first() else {
         return place(at);
     };
@@ -153,13 +153,19 @@ fn each(loops: &[Loop], at: At, place: &mut impl FnMut(At)) {
 
 /// A row of elements.
 #[inline(always)]
-fn line(mut at: At, row: &Loop, from: &[u8], to: &mut [u8], element: &impl Element) {
+fn line(
+    mut at: ByteOffsets,
+    row: &StridedLoop,
+    from: &[u8],
+    to: &mut [u8],
+    element: &impl ElementCopy,
+) {
     if element.row(at, row, from, to) {
         return;
     }
     for _ in 0..row.extent {
         element.copy(at, from, to);
-        at = At {
+        at = ByteOffsets {
             from: at.from + row.from,
             to: at.to + row.to,
         };
@@ -170,7 +176,14 @@ fn line(mut at: At, row: &Loop, from: &[u8], to: &mut [u8], element: &impl Eleme
 ///
 /// What is read comes from a few rows at once, each from its beginning on, and for so long that these lines stay near until the
 /// next squares use their rest. Squares begin where lines do, in both arrays: a line used by halves would be fetched twice.
-fn tiles(at: At, outer: &Loop, inner: &Loop, from: &[u8], to: &mut [u8], element: &impl Element) {
+fn tiles(
+    at: ByteOffsets,
+    outer: &StridedLoop,
+    inner: &StridedLoop,
+    from: &[u8],
+    to: &mut [u8],
+    element: &impl ElementCopy,
+) {
     let lead = |memory: &[u8], at: isize, step: isize| {
         let line = SQUARE * step.unsigned_abs();
         if line == 0 {
@@ -192,7 +205,7 @@ fn tiles(at: At, outer: &Loop, inner: &Loop, from: &[u8], to: &mut [u8], element
                 for step in 0..rows {
                     line(
                         corner.go(outer, step),
-                        &Loop {
+                        &StridedLoop {
                             extent: columns,
                             ..*inner
                         },
@@ -223,11 +236,11 @@ fn steps(
 }
 
 /// What is copied at once: of a size that the compiler knows, or of any other one.
-trait Element {
-    fn copy(&self, at: At, from: &[u8], to: &mut [u8]);
+trait ElementCopy {
+    fn copy(&self, at: ByteOffsets, from: &[u8], to: &mut [u8]);
 
     /// Copies a row in which both arrays go forward by whole elements, if it can: then there is nothing to check at each of them.
-    fn row(&self, _at: At, _row: &Loop, _from: &[u8], _to: &mut [u8]) -> bool {
+    fn row(&self, _at: ByteOffsets, _row: &StridedLoop, _from: &[u8], _to: &mut [u8]) -> bool {
         false
     }
 
@@ -235,9 +248,9 @@ trait Element {
     /// to the other.
     fn transpose(
         &self,
-        _at: At,
-        _outer: &Loop,
-        _inner: &Loop,
+        _at: ByteOffsets,
+        _outer: &StridedLoop,
+        _inner: &StridedLoop,
         _from: &[u8],
         _to: &mut [u8],
     ) -> bool {
@@ -245,16 +258,16 @@ trait Element {
     }
 }
 
-struct Fixed<const SIZE: usize>;
+struct FixedSize<const SIZE: usize>;
 
-struct Together {
+struct AnySize {
     size: usize,
     copy: CopyBytes,
 }
 
-impl<const SIZE: usize> Element for Fixed<SIZE> {
+impl<const SIZE: usize> ElementCopy for FixedSize<SIZE> {
     #[inline(always)]
-    fn copy(&self, at: At, from: &[u8], to: &mut [u8]) {
+    fn copy(&self, at: ByteOffsets, from: &[u8], to: &mut [u8]) {
         let from = from[at.from as usize..]
             .first_chunk::<SIZE>()
             .expect("within the array");
@@ -264,7 +277,7 @@ impl<const SIZE: usize> Element for Fixed<SIZE> {
     }
 
     #[inline(always)]
-    fn row(&self, at: At, row: &Loop, from: &[u8], to: &mut [u8]) -> bool {
+    fn row(&self, at: ByteOffsets, row: &StridedLoop, from: &[u8], to: &mut [u8]) -> bool {
         let forward = |at: isize, step: isize| {
             step > 0 && step % SIZE as isize == 0 && at % SIZE as isize == 0
         };
@@ -294,7 +307,14 @@ impl<const SIZE: usize> Element for Fixed<SIZE> {
     }
 
     #[inline(always)]
-    fn transpose(&self, at: At, outer: &Loop, inner: &Loop, from: &[u8], to: &mut [u8]) -> bool {
+    fn transpose(
+        &self,
+        at: ByteOffsets,
+        outer: &StridedLoop,
+        inner: &StridedLoop,
+        from: &[u8],
+        to: &mut [u8],
+    ) -> bool {
         if (outer.from, inner.to) != (SIZE as isize, SIZE as isize) || SIZE > 16 {
             return false;
         }
@@ -314,8 +334,8 @@ impl<const SIZE: usize> Element for Fixed<SIZE> {
     }
 }
 
-impl Element for Together {
-    fn copy(&self, at: At, from: &[u8], to: &mut [u8]) {
+impl ElementCopy for AnySize {
+    fn copy(&self, at: ByteOffsets, from: &[u8], to: &mut [u8]) {
         (self.copy)(
             &from[at.from as usize..][..self.size],
             &mut to[at.to as usize..][..self.size],
@@ -327,13 +347,13 @@ impl Element for Together {
 mod tests {
     use super::*;
 
-    fn check(size: usize, at: At, loops: &[Loop]) {
+    fn check(size: usize, at: ByteOffsets, loops: &[StridedLoop]) {
         let from: Vec<u8> = (0..40_000).map(|n| (n * 7 % 251) as u8).collect();
         let (mut got, mut expected) = (vec![0; 40_000], vec![0; 40_000]);
         each(loops, at, &mut |at| {
-            Together { size, copy: plain }.copy(at, &from, &mut expected)
+            AnySize { size, copy: plain }.copy(at, &from, &mut expected)
         });
-        let mut copy = Loops::new(size);
+        let mut copy = LoopNest::new(size);
         loops.iter().for_each(|one| copy.push(*one));
         copy.copy(at, &from, &mut got, plain);
         assert_eq!(got, expected, "{size} bytes by {loops:?}");
@@ -341,8 +361,8 @@ mod tests {
 
     #[test]
     fn every_order_of_loops_copies_the_same() {
-        let one = |extent, from, to| Loop { extent, from, to };
-        let start = At { from: 40, to: 24 };
+        let one = |extent, from, to| StridedLoop { extent, from, to };
+        let start = ByteOffsets { from: 40, to: 24 };
         for size in [1, 2, 3, 4, 8, 12, 16] {
             let step = size as isize;
             check(size, start, &[]);
@@ -392,7 +412,7 @@ mod tests {
             );
             check(
                 size,
-                At { from: 1200, to: 24 },
+                ByteOffsets { from: 1200, to: 24 },
                 &[one(3, -20 * step, 5 * step), one(5, -step, step)],
             );
         }
@@ -400,9 +420,9 @@ mod tests {
 
     #[test]
     fn what_lies_together_is_one_element() {
-        let mut copy = Loops::new(8);
+        let mut copy = LoopNest::new(8);
         for (extent, step) in [(2, 240), (3, 80), (10, 8)] {
-            copy.push(Loop {
+            copy.push(StridedLoop {
                 extent,
                 from: step,
                 to: step,

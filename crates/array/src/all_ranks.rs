@@ -1,14 +1,14 @@
 //! The schedules of all ranks, found by one process as the ranks would find them together: for pictures, and for tools.
 
-use crate::{Error, Exchange, Parts, Register, Role, Schedule};
+use crate::{Error, Exchange, Ownership, Register, Role, Schedule};
 
 impl Exchange {
     /// Hands the schedule of each rank of the sender to `take`, by rank, until that says `false`. The parts are those of all ranks of
     /// each side; of a regular side there are none.
     pub fn every_sender(
         &self,
-        from: &[Parts],
-        to: &[Parts],
+        from: &[Ownership],
+        to: &[Ownership],
         mut take: impl FnMut(u32, Schedule) -> bool,
     ) -> Result<(), Error> {
         let senders = self.from().decomposition.ranks();
@@ -20,7 +20,8 @@ impl Exchange {
             }
             return Ok(());
         }
-        let of = |parts: &[Parts], rank: u32| parts.get(rank as usize).cloned().unwrap_or_default();
+        let of =
+            |parts: &[Ownership], rank: u32| parts.get(rank as usize).cloned().unwrap_or_default();
         // A directory of one rank knows everything.
         let map = self.map(1);
         let mut register = Register::new(self.clone());
@@ -60,8 +61,8 @@ mod tests {
     use crate::{Decomposition, Region, Side};
 
     fn table(
-        from: (Decomposition, &[Parts]),
-        to: (Decomposition, &[Parts]),
+        from: (Decomposition, &[Ownership]),
+        to: (Decomposition, &[Ownership]),
     ) -> Result<Vec<(u32, u32, u64)>, Error> {
         let mut found = Vec::new();
         let exchange = Exchange::new(Side::new(from.0), Side::new(to.0))?;
@@ -82,7 +83,7 @@ mod tests {
         let columns = || Decomposition::block(&[4, 6], &[1, 2]).unwrap();
         let boxes = || Decomposition::boxes(&[4, 6], 2).unwrap();
         let region = |lower: [u64; 2], upper: [u64; 2]| {
-            Parts::Boxes(vec![Region::new(&lower, &upper).unwrap()])
+            Ownership::Boxes(vec![Region::new(&lower, &upper).unwrap()])
         };
         let by_rows = [region([0, 0], [2, 6]), region([2, 0], [4, 6])];
         let by_columns = [region([0, 0], [4, 3]), region([0, 3], [4, 6])];
@@ -96,7 +97,7 @@ mod tests {
             table((rows(), &[]), (boxes(), &by_columns)).unwrap(),
             expected
         );
-        let listed = [Parts::indices(0..12), Parts::indices(12..24)];
+        let listed = [Ownership::indices(0..12), Ownership::indices(12..24)];
         let indices = Decomposition::indices(&[4, 6], 2).unwrap();
         assert_eq!(
             table((indices, &listed), (boxes(), &by_columns)).unwrap(),

@@ -4,14 +4,14 @@ use crate::Region;
 
 /// Boxes, halved again and again along the dimension in which they spread most. It does not change.
 #[derive(Debug)]
-pub(crate) struct Tree {
-    nodes: Vec<Node>,
+pub(crate) struct BoxTree {
+    nodes: Vec<BoxNode>,
     /// The boxes with their numbers, those of a leaf beside each other.
     boxes: Vec<(u32, Region)>,
 }
 
 #[derive(Debug)]
-struct Node {
+struct BoxNode {
     hull: Region,
     from: usize,
     to: usize,
@@ -22,7 +22,7 @@ struct Node {
 /// Fewer boxes than this are looked at one by one.
 const LEAF: usize = 8;
 
-impl Tree {
+impl BoxTree {
     /// Boxes are known by their place in the list. Empty ones are never found.
     pub fn new(regions: &[Region]) -> Self {
         let boxes = regions
@@ -79,7 +79,7 @@ impl Tree {
             centers.clone().max().unwrap_or(0) - centers.min().unwrap_or(0)
         };
         let widest = (0..hull.lower().len()).max_by_key(|dim| spread(*dim));
-        self.nodes.push(Node {
+        self.nodes.push(BoxNode {
             hull,
             from,
             to,
@@ -123,19 +123,19 @@ mod tests {
                 .unwrap()
             })
             .collect();
-        let tree = Tree::new(&boxes);
+        let tree = BoxTree::new(&boxes);
         for one in &boxes {
             let mut hits = tree.hits(one);
             hits.sort_unstable();
             let expected = (0..200u32).filter(|n| boxes[*n as usize].intersection(one).is_some());
             assert_eq!(hits, expected.collect::<Vec<_>>());
         }
-        assert!(Tree::new(&[]).hits(&boxes[0]).is_empty());
+        assert!(BoxTree::new(&[]).hits(&boxes[0]).is_empty());
     }
 
     #[test]
     fn boxes_without_dimensions_are_found() {
         let scalar = Region::new(&[], &[]).unwrap();
-        assert_eq!(Tree::new(&[scalar; 20]).hits(&scalar).len(), 20);
+        assert_eq!(BoxTree::new(&[scalar; 20]).hits(&scalar).len(), 20);
     }
 }

@@ -3,19 +3,19 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::comb::{Axis, Span};
-use crate::kernel::{At, Loop, Loops};
-use crate::local::Block;
+use crate::copy_kernel::{ByteOffsets, LoopNest, StridedLoop};
+use crate::local_layout::LocalBlock;
+use crate::strided_indices::{AxisIndices, Span};
 use crate::{Dims, MOST_DIMS, Order};
 
 /// One end of a copy: where index 0 lies, and how far neighbours are apart, in elements.
-pub(crate) struct End {
+pub(crate) struct ElementStrides {
     offset: i64,
     strides: Dims<i64>,
 }
 
-impl End {
-    pub fn of(block: &Block) -> Self {
+impl ElementStrides {
+    pub fn of(block: &LocalBlock) -> Self {
         Self {
             offset: block.offset as i64,
             strides: block.strides,
@@ -35,16 +35,16 @@ struct Stretch {
 }
 
 /// A piece, dimension by dimension: every combination of stretches is copied by loops.
-pub(crate) struct Plan {
+pub(crate) struct CopyPlan {
     lanes: [Vec<Stretch>; MOST_DIMS],
     dims: usize,
     pub elements: u64,
     size: usize,
 }
 
-impl Plan {
+impl CopyPlan {
     /// From own indices to those of a message.
-    pub fn new<'a>(axes: impl Iterator<Item = &'a Axis>, size: usize) -> Self {
+    pub fn new<'a>(axes: impl Iterator<Item = &'a AxisIndices>, size: usize) -> Self {
         let mut plan = Self {
             lanes: Default::default(),
             dims: 0,
@@ -60,7 +60,10 @@ impl Plan {
     }
 
     /// From own indices to those of another rank.
-    pub fn beside<'a>(axes: impl Iterator<Item = (&'a Axis, &'a Axis)>, size: usize) -> Self {
+    pub fn beside<'a>(
+        axes: impl Iterator<Item = (&'a AxisIndices, &'a AxisIndices)>,
+        size: usize,
+    ) -> Self {
         let mut plan = Self {
             lanes: Default::default(),
             dims: 0,
@@ -76,17 +79,17 @@ impl Plan {
     }
 
     /// The piece in a message, from its element `begin` on.
-    pub fn dense(&self, order: Order, begin: u64) -> End {
+    pub fn dense(&self, order: Order, begin: u64) -> ElementStrides {
         let strides = order.strides(&self.extents());
-        End {
+        ElementStrides {
             offset: begin as i64,
             strides: Dims::from_fn(self.dims, |dim| strides[dim] as i64),
         }
     }
 
-    /// Parts of the piece that together have the elements of a message in this range, each with where it begins there: of boxes
+    /// Ownership of the piece that together have the elements of a message in this range, each with where it begins there: of boxes
     /// whose elements follow each other in the message, the largest ones.
-    pub fn parts(&self, order: Order, range: Range<u64>, mut part: impl FnMut(Plan, u64)) {
+    pub fn parts(&self, order: Order, range: Range<u64>, mut part: impl FnMut(CopyPlan, u64)) {
         let extents = self.extents();
         let (strides, mut at) = (order.strides(&extents), range.start);
         while at < range.end {
@@ -109,8 +112,8 @@ impl Plan {
     }
 
     /// What lies in a box of the message.
-    fn within(&self, bounds: &[(u64, u64)]) -> Plan {
-        let mut part = Plan {
+    fn within(&self, bounds: &[(u64, u64)]) -> CopyPlan {
+        let mut part = CopyPlan {
             lanes: Default::default(),
             dims: self.dims,
             elements: 1,
@@ -149,7 +152,12 @@ impl Plan {
     }
 
     /// Dimensions are gone through with the rows of memory fastest.
-    pub fn run(&mut self, from: &End, to: &End, mut copy: impl FnMut(Loops, At)) {
+    pub fn execute(
+        &mut self,
+        from: &ElementStrides,
+        to: &ElementStrides,
+        mut copy: impl FnMut(LoopNest, ByteOffsets),
+    ) {
         if self.lanes[..self.dims].iter().any(Vec::is_empty) {
             return;
         }
@@ -159,7 +167,7 @@ impl Plan {
         let (lanes, size) = (&self.lanes[..self.dims], self.size as i64);
         let mut turn: Dims<usize> = Dims::all(self.dims, 0);
         loop {
-            let (mut loops, mut at) = (Loops::new(self.size), (from.offset, to.offset));
+            let (mut loops, mut at) = (LoopNest::new(self.size), (from.offset, to.offset));
             for (dim, lane) in lanes.iter().enumerate() {
                 let stretch = &lane[turn[dim]];
                 let (near, far) = (from.strides[dim], to.strides[dim]);
@@ -167,7 +175,7 @@ impl Plan {
                 at.1 += stretch.to as i64 * far;
                 let mut push = |extent: u64, near: i64, far: i64| {
                     let (from, to) = ((near * size) as isize, (far * size) as isize);
-                    loops.push(Loop {
+                    loops.push(StridedLoop {
                         extent: extent as usize,
                         from,
                         to,
@@ -182,7 +190,7 @@ impl Plan {
             }
             copy(
                 loops,
-                At {
+                ByteOffsets {
                     from: (at.0 * size) as isize,
                     to: (at.1 * size) as isize,
                 },
@@ -217,7 +225,7 @@ impl Plan {
 }
 
 #[cfg(test)]
-impl Plan {
+impl CopyPlan {
     pub fn longest_lane(&self) -> usize {
         self.lanes.iter().map(Vec::len).max().unwrap_or(0)
     }
@@ -227,7 +235,7 @@ impl Plan {
 const AT_ONCE: u64 = 8192;
 
 /// An axis beside a message, in which its indices come one after the other.
-fn into_message(axis: &Axis, lane: &mut Vec<Stretch>) {
+fn into_message(axis: &AxisIndices, lane: &mut Vec<Stretch>) {
     let mut one = |span: &Span, to, count, from_step, to_step| {
         lane.push(Stretch {
             from: span.at,
@@ -239,8 +247,8 @@ fn into_message(axis: &Axis, lane: &mut Vec<Stretch>) {
         });
     };
     match axis {
-        Axis::One(span) => one(span, 0, 1, 0, 0),
-        Axis::Many(pattern) => {
+        AxisIndices::One(span) => one(span, 0, 1, 0, 0),
+        AxisIndices::Many(pattern) => {
             let width: u64 = pattern.spans.iter().map(|span| span.length).sum();
             let mut to = 0;
             for span in &pattern.spans {
@@ -257,7 +265,7 @@ fn into_message(axis: &Axis, lane: &mut Vec<Stretch>) {
 }
 
 /// Two axes beside each other, cut where either one is, and what comes again with the same steps as one stretch.
-fn beside(from: &Axis, to: &Axis, lane: &mut Vec<Stretch>) {
+fn beside(from: &AxisIndices, to: &AxisIndices, lane: &mut Vec<Stretch>) {
     let (mut ours, mut theirs) = (from.spans(), to.spans());
     let (mut one, mut other) = (ours.next(), theirs.next());
     while let (Some(our), Some(their)) = (&mut one, &mut other) {

@@ -5,50 +5,50 @@ use crate::{Decomposition, Dims, Error, Order, Region};
 
 /// What one rank owns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Parts {
+pub enum Ownership {
     /// What the rule of a regular decomposition gives it.
     #[default]
     Rule,
     /// These boxes. In memory they lie one after the other.
     Boxes(Vec<Region>),
     /// The elements with these numbers. In memory they lie in the order of the list.
-    Indices(Vec<Run>),
+    Indices(Vec<IndexRange>),
 }
 
 /// Elements with numbers one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Run {
+pub struct IndexRange {
     /// The number of the first one.
     pub first: u64,
     /// How many there are.
     pub length: u64,
 }
 
-impl Run {
+impl IndexRange {
     /// The number after the last one.
     pub fn end(&self) -> u64 {
         self.first.saturating_add(self.length)
     }
 
-    /// Adds a run to a list, as a part of its last one where it goes on from that.
-    pub(crate) fn push(runs: &mut Vec<Run>, run: Run) {
-        match runs.last_mut() {
-            Some(last) if last.end() == run.first => last.length += run.length,
-            _ if run.length == 0 => {}
-            _ => runs.push(run),
+    /// Adds a range to a list, as a part of its last one where it goes on from that.
+    pub(crate) fn push(ranges: &mut Vec<IndexRange>, range: IndexRange) {
+        match ranges.last_mut() {
+            Some(last) if last.end() == range.first => last.length += range.length,
+            _ if range.length == 0 => {}
+            _ => ranges.push(range),
         }
     }
 }
 
-impl Parts {
+impl Ownership {
     /// The elements with these numbers, as unstructured codes list them. In an array of several dimensions elements are
     /// numbered in the [`Order`] of the side.
     pub fn indices(numbers: impl IntoIterator<Item = u64>) -> Self {
-        let mut runs = Vec::new();
+        let mut ranges = Vec::new();
         for first in numbers {
-            Run::push(&mut runs, Run { first, length: 1 });
+            IndexRange::push(&mut ranges, IndexRange { first, length: 1 });
         }
-        Self::Indices(runs)
+        Self::Indices(ranges)
     }
 
     /// The elements of which a function says that they are this rank's (`upc_threadof`, for one), numbered in `order`. It is
@@ -68,9 +68,10 @@ impl Parts {
                     .map(Region::volume)
                     .fold(0, u64::saturating_add),
             ),
-            Self::Indices(runs) => Some(
-                runs.iter()
-                    .map(|run| run.length)
+            Self::Indices(ranges) => Some(
+                ranges
+                    .iter()
+                    .map(|range| range.length)
                     .fold(0, u64::saturating_add),
             ),
         }
@@ -96,10 +97,12 @@ impl Parts {
                     ));
                 }
             }
-            (Self::Indices(runs), Rule::Indices) => {
-                let (volume, ends) = (shape.volume(), |run: &&Run| run.end() > shape.volume());
-                if let Some(run) = runs.iter().find(ends) {
-                    let last = run.end() - 1;
+            (Self::Indices(ranges), Rule::Indices) => {
+                let (volume, ends) = (shape.volume(), |range: &&IndexRange| {
+                    range.end() > shape.volume()
+                });
+                if let Some(range) = ranges.iter().find(ends) {
+                    let last = range.end() - 1;
                     return wrong(format!(
                         "the index {last}, but the array of {shape} has {volume} elements"
                     ));
@@ -126,36 +129,36 @@ mod tests {
 
     #[test]
     fn numbers_become_runs_in_their_order() {
-        let Parts::Indices(runs) = Parts::indices([4, 5, 6, 2, 3, 9]) else {
+        let Ownership::Indices(ranges) = Ownership::indices([4, 5, 6, 2, 3, 9]) else {
             panic!()
         };
-        let run = |first, length| Run { first, length };
-        assert_eq!(runs, [run(4, 3), run(2, 2), run(9, 1)]);
-        assert_eq!(Parts::Indices(runs).elements(), Some(6));
+        let range = |first, length| IndexRange { first, length };
+        assert_eq!(ranges, [range(4, 3), range(2, 2), range(9, 1)]);
+        assert_eq!(Ownership::Indices(ranges).elements(), Some(6));
     }
 
     #[test]
     fn an_owner_function_is_asked_for_every_element() {
         let shape = Dims::new(&[3, 4]).unwrap();
-        let run = |first, length| Run { first, length };
-        let by = |order| Parts::owned(&shape, order, |point| point[1] >= 2);
+        let range = |first, length| IndexRange { first, length };
+        let by = |order| Ownership::owned(&shape, order, |point| point[1] >= 2);
         assert_eq!(
             by(Order::C),
-            Parts::Indices(vec![run(2, 2), run(6, 2), run(10, 2)])
+            Ownership::Indices(vec![range(2, 2), range(6, 2), range(10, 2)])
         );
-        assert_eq!(by(Order::Fortran), Parts::Indices(vec![run(6, 6)]));
+        assert_eq!(by(Order::Fortran), Ownership::Indices(vec![range(6, 6)]));
     }
 
     #[test]
     fn parts_that_a_rank_cannot_have_are_refused() {
         let boxes = Decomposition::boxes(&[4, 4], 2).unwrap();
-        let outside = Parts::Boxes(vec![Region::new(&[0, 3], &[4, 5]).unwrap()]);
+        let outside = Ownership::Boxes(vec![Region::new(&[0, 3], &[4, 5]).unwrap()]);
         assert_eq!(
             outside.check(&boxes, 1).unwrap_err().to_string(),
             "rank 1 declares the box [0:4, 3:5], which does not lie in the array of 4 × 4"
         );
         let indices = Decomposition::indices(&[4, 4], 2).unwrap();
-        let error = Parts::indices([3, 16])
+        let error = Ownership::indices([3, 16])
             .check(&indices, 0)
             .unwrap_err()
             .to_string();
@@ -163,26 +166,26 @@ mod tests {
             error,
             "rank 0 declares the index 16, but the array of 4 × 4 has 16 elements"
         );
-        let endless = Parts::Indices(vec![Run {
+        let endless = Ownership::Indices(vec![IndexRange {
             first: 3,
             length: u64::MAX,
         }]);
         assert!(endless.check(&indices, 0).is_err());
         let large = Decomposition::indices(&[crate::MOST_ELEMENTS], 1).unwrap();
-        let all = Run {
+        let all = IndexRange {
             first: 0,
             length: crate::MOST_ELEMENTS,
         };
-        assert!(Parts::Indices(vec![all]).check(&large, 0).is_ok());
-        let error = Parts::Indices(vec![all, all])
+        assert!(Ownership::Indices(vec![all]).check(&large, 0).is_ok());
+        let error = Ownership::Indices(vec![all, all])
             .check(&large, 0)
             .unwrap_err()
             .to_string();
         assert_eq!(error, "rank 0 declares more elements than can be counted");
         assert!(
-            Parts::Rule.check(&indices, 0).is_err()
-                && Parts::indices([3]).check(&boxes, 0).is_err()
+            Ownership::Rule.check(&indices, 0).is_err()
+                && Ownership::indices([3]).check(&boxes, 0).is_err()
         );
-        assert!(Parts::indices([3]).check(&indices, 2).is_err());
+        assert!(Ownership::indices([3]).check(&indices, 2).is_err());
     }
 }

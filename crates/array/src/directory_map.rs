@@ -4,13 +4,12 @@
 //! a code owns is known to few ranks of the directory, and each of these knows about few. Elements that go by numbers are laid
 //! out by these.
 
-use crate::curve::place;
-use crate::numbers::own_runs;
-use crate::{Dims, Entries, Error, Exchange, Parts, Region, Run, Side};
+use crate::hilbert::place;
+use crate::{Dims, DirectoryEntries, IndexRange, Region};
 
 /// How the elements of an exchange are divided among the ranks of its directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Map {
+pub struct DirectoryMap {
     domain: Dims,
     ranks: u32,
     /// The dimensions in which there is something to divide.
@@ -22,7 +21,7 @@ pub struct Map {
 /// There are at least this many cells for each rank of the directory: the more, the nearer its share is to an even one.
 const CELLS: u64 = 64;
 
-impl Map {
+impl DirectoryMap {
     pub(crate) fn new(domain: &Dims, by_numbers: bool, ranks: u32) -> Self {
         let ranks = ranks.max(1);
         let long: Vec<usize> = (0..domain.len()).filter(|dim| domain[*dim] > 1).collect();
@@ -36,6 +35,11 @@ impl Map {
             curved,
             bits: (!by_numbers).then_some(bits),
         }
+    }
+
+    /// Whether the directory knows boxes, and not numbers of elements.
+    pub(crate) fn has_boxes(&self) -> bool {
+        self.bits.is_some()
     }
 
     /// Over how many ranks the directory is spread.
@@ -97,20 +101,20 @@ impl Map {
     }
 
     /// Runs in rising order, divided among the ranks that know about them.
-    fn divide(&self, runs: Vec<Run>) -> Vec<(u32, Entries)> {
+    pub(crate) fn divide(&self, ranges: Vec<IndexRange>) -> Vec<(u32, DirectoryEntries)> {
         let share = self.domain.volume().div_ceil(u64::from(self.ranks)).max(1);
-        let mut divided: Vec<(u32, Vec<Run>)> = Vec::new();
-        for run in runs {
-            let mut first = run.first;
-            while first < run.end() {
+        let mut divided: Vec<(u32, Vec<IndexRange>)> = Vec::new();
+        for range in ranges {
+            let mut first = range.first;
+            while first < range.end() {
                 let rank = first / share;
-                let end = ((rank + 1) * share).min(run.end());
-                let piece = Run {
+                let end = ((rank + 1) * share).min(range.end());
+                let piece = IndexRange {
                     first,
                     length: end - first,
                 };
                 match divided.last_mut() {
-                    Some((last, runs)) if u64::from(*last) == rank => runs.push(piece),
+                    Some((last, ranges)) if u64::from(*last) == rank => ranges.push(piece),
                     _ => divided.push((rank as u32, vec![piece])),
                 }
                 first = end;
@@ -118,92 +122,17 @@ impl Map {
         }
         divided
             .into_iter()
-            .map(|(rank, runs)| (rank, Entries::Runs(runs)))
+            .map(|(rank, ranges)| (rank, DirectoryEntries::Ranges(ranges)))
             .collect()
     }
-}
-
-impl Exchange {
-    /// What a rank of the sender tells to which ranks of the directory: where its elements are.
-    pub fn entries(
-        &self,
-        rank: u32,
-        parts: &Parts,
-        map: &Map,
-    ) -> Result<Vec<(u32, Entries)>, Error> {
-        parts.check(&self.from.decomposition, rank)?;
-        if map.bits.is_some() {
-            return Ok(divide_boxes(&self.from, rank, parts, map));
-        }
-        let mut runs: Vec<Run> = own_runs(&self.from, rank, parts)?
-            .iter()
-            .map(|own| own.run)
-            .collect();
-        runs.sort_unstable();
-        // Neighbours become one. What is there twice stays so: the directory refuses it.
-        let mut joined = Vec::new();
-        runs.into_iter().for_each(|run| Run::push(&mut joined, run));
-        Ok(map.divide(joined))
-    }
-
-    /// What a rank of the receiver asks which ranks of the directory: who owns what it wants.
-    pub fn queries(
-        &self,
-        rank: u32,
-        parts: &Parts,
-        map: &Map,
-    ) -> Result<Vec<(u32, Entries)>, Error> {
-        parts.check(&self.to.decomposition, rank)?;
-        if map.bits.is_some() {
-            return Ok(divide_boxes(&self.to, rank, parts, map));
-        }
-        let mut runs: Vec<Run> = own_runs(&self.to, rank, parts)?
-            .iter()
-            .map(|own| own.run)
-            .collect();
-        runs.sort_unstable();
-        // What is wanted twice is asked for once.
-        let mut joined: Vec<Run> = Vec::new();
-        for run in runs {
-            match joined.last_mut() {
-                Some(last) if run.first <= last.end() => {
-                    last.length = last.end().max(run.end()) - last.first
-                }
-                _ => joined.push(run),
-            }
-        }
-        Ok(map.divide(joined))
-    }
-}
-
-fn divide_boxes(side: &Side, rank: u32, parts: &Parts, map: &Map) -> Vec<(u32, Entries)> {
-    let mut divided: Vec<(u32, (u32, Region))> = Vec::new();
-    for part in side.owned(rank, parts) {
-        let hull = part.hull();
-        divided.extend(
-            map.ranks_of(&hull)
-                .into_iter()
-                .map(|rank| (rank, (part.block, hull))),
-        );
-    }
-    divided.sort_by_key(|(rank, _)| *rank);
-    let groups = divided.chunk_by(|one, other| one.0 == other.0);
-    groups
-        .map(|group| {
-            (
-                group[0].0,
-                Entries::Boxes(group.iter().map(|(_, entry)| *entry).collect()),
-            )
-        })
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn map(domain: &[u64], ranks: u32) -> Map {
-        Map::new(&Dims::new(domain).unwrap(), false, ranks)
+    fn map(domain: &[u64], ranks: u32) -> DirectoryMap {
+        DirectoryMap::new(&Dims::new(domain).unwrap(), false, ranks)
     }
 
     #[test]
@@ -275,17 +204,17 @@ mod tests {
 
     #[test]
     fn runs_are_cut_where_the_ranks_change() {
-        let map = Map::new(&Dims::new(&[5, 4]).unwrap(), true, 3);
-        let run = |first, length| Run { first, length };
-        let divided = map.divide(vec![run(2, 1), run(5, 10), run(19, 1)]);
+        let map = DirectoryMap::new(&Dims::new(&[5, 4]).unwrap(), true, 3);
+        let range = |first, length| IndexRange { first, length };
+        let divided = map.divide(vec![range(2, 1), range(5, 10), range(19, 1)]);
         let expected = [
-            (0, vec![run(2, 1), run(5, 2)]),
-            (1, vec![run(7, 7)]),
-            (2, vec![run(14, 1), run(19, 1)]),
+            (0, vec![range(2, 1), range(5, 2)]),
+            (1, vec![range(7, 7)]),
+            (2, vec![range(14, 1), range(19, 1)]),
         ];
         assert_eq!(
             divided,
-            expected.map(|(rank, runs)| (rank, Entries::Runs(runs)))
+            expected.map(|(rank, ranges)| (rank, DirectoryEntries::Ranges(ranges)))
         );
     }
 

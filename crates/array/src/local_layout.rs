@@ -1,7 +1,7 @@
 //! How a rank holds its part in memory.
 
 use crate::decomposition::Rule;
-use crate::{Decomposition, Dims, Error, MOST_ELEMENTS, Order, Parts};
+use crate::{Decomposition, Dims, Error, MOST_ELEMENTS, Order, Ownership};
 
 /// The widths of a halo in each dimension: how many elements lie below and above those that the rank owns.
 pub type Halo = Dims<(u64, u64)>;
@@ -11,14 +11,14 @@ pub type Halo = Dims<(u64, u64)>;
 /// Cyclic dimensions are packed as in ScaLAPACK: a rank's indices lie beside each other in their order. Boxes lie one after the
 /// other. Indices are an array of one dimension, in the order of their list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Local {
-    pub(crate) blocks: Vec<Block>,
+pub struct LocalLayout {
+    pub(crate) blocks: Vec<LocalBlock>,
     length: u64,
 }
 
 /// One array in memory: the rule's part, one box, or the list of indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct LocalBlock {
     pub extents: Dims,
     /// Where the first owned element lies.
     pub offset: u64,
@@ -27,12 +27,12 @@ pub(crate) struct Block {
     pub before: u64,
 }
 
-impl Local {
+impl LocalLayout {
     /// Arrays without gaps, each with a halo around it. `None` stands for no halo; indices have none.
     pub fn dense(
         decomposition: &Decomposition,
         rank: u32,
-        parts: &Parts,
+        parts: &Ownership,
         halo: Option<&Halo>,
         order: Order,
     ) -> Result<Self, Error> {
@@ -71,7 +71,7 @@ impl Local {
                 .map(|(width, stride)| width.saturating_mul(*stride))
                 .sum();
             let strides = Dims::from_fn(extents.len(), |dim| strides[dim] as i64);
-            blocks.push(Block {
+            blocks.push(LocalBlock {
                 extents,
                 offset: length.saturating_add(inside),
                 strides,
@@ -113,7 +113,7 @@ impl Local {
             last as u64 + 1
         };
         Ok(Self {
-            blocks: vec![Block {
+            blocks: vec![LocalBlock {
                 extents,
                 offset,
                 strides,
@@ -146,7 +146,7 @@ impl Local {
         let owned = Dims::from_fn(extents.len(), |dim| {
             extents[dim] - halo[dim].0 - halo[dim].1
         });
-        // Nothing lies where there is only halo, and what would be its place may be before an array that runs backwards.
+        // Nothing lies where there is only halo, and what would be its place may be before an array that ranges backwards.
         let offset = if owned.contains(&0) { 0 } else { offset };
         let offset =
             u64::try_from(offset).map_err(|_| Error::Invalid("an array is too large".into()))?;
@@ -163,12 +163,12 @@ impl Local {
 pub(crate) fn shapes(
     decomposition: &Decomposition,
     rank: u32,
-    parts: &Parts,
+    parts: &Ownership,
 ) -> Result<Vec<Dims>, Error> {
     parts.check(decomposition, rank)?;
     Ok(match parts {
         // Without dimensions the extents do not say whether the rank has the one element.
-        Parts::Rule => {
+        Ownership::Rule => {
             let elements = decomposition.elements(rank);
             decomposition
                 .extents(rank)
@@ -176,8 +176,8 @@ pub(crate) fn shapes(
                 .filter(|own| Some(own.volume()) == elements)
                 .collect()
         }
-        Parts::Boxes(boxes) => boxes.iter().map(|region| region.extents()).collect(),
-        Parts::Indices(_) => vec![Dims::all(1, parts.elements().unwrap_or(0))],
+        Ownership::Boxes(boxes) => boxes.iter().map(|region| region.extents()).collect(),
+        Ownership::Indices(_) => vec![Dims::all(1, parts.elements().unwrap_or(0))],
     })
 }
 
@@ -190,14 +190,21 @@ mod tests {
     fn a_halo_lies_around_what_is_owned() {
         let decomposition = Decomposition::block(&[8, 6], &[2, 1]).unwrap();
         let halo = Dims::new(&[(1, 2), (0, 3)]).unwrap();
-        let local = Local::dense(&decomposition, 1, &Parts::Rule, Some(&halo), Order::C).unwrap();
+        let local =
+            LocalLayout::dense(&decomposition, 1, &Ownership::Rule, Some(&halo), Order::C).unwrap();
         assert_eq!(local.length(), 7 * 9);
         assert_eq!(
             (local.blocks[0].offset, &*local.blocks[0].strides),
             (9, &[9, 1][..])
         );
-        let local =
-            Local::dense(&decomposition, 1, &Parts::Rule, Some(&halo), Order::Fortran).unwrap();
+        let local = LocalLayout::dense(
+            &decomposition,
+            1,
+            &Ownership::Rule,
+            Some(&halo),
+            Order::Fortran,
+        )
+        .unwrap();
         assert_eq!(
             (local.blocks[0].offset, &*local.blocks[0].strides),
             (1, &[1, 7][..])
@@ -209,17 +216,18 @@ mod tests {
         let cyclic =
             Decomposition::regular(&[10], &[3], &[Spread::Cyclic(2)], Order::C, 3).unwrap();
         assert_eq!(
-            Local::dense(&cyclic, 0, &Parts::Rule, None, Order::C)
+            LocalLayout::dense(&cyclic, 0, &Ownership::Rule, None, Order::C)
                 .unwrap()
                 .length(),
             4
         );
         let boxes = Decomposition::boxes(&[10, 10], 1).unwrap();
-        let parts = Parts::Boxes(vec![
+        let parts = Ownership::Boxes(vec![
             Region::new(&[0, 0], &[2, 3]).unwrap(),
             Region::new(&[4, 4], &[6, 5]).unwrap(),
         ]);
-        let local = Local::dense(&boxes, 0, &parts, Some(&Dims::all(2, (1, 1))), Order::C).unwrap();
+        let local =
+            LocalLayout::dense(&boxes, 0, &parts, Some(&Dims::all(2, (1, 1))), Order::C).unwrap();
         assert_eq!(local.length(), 4 * 5 + 4 * 3);
         assert_eq!(
             (local.blocks[1].offset, local.blocks[1].before),
@@ -230,50 +238,51 @@ mod tests {
     #[test]
     fn an_array_of_the_program_s_has_its_halo_inside() {
         let halo = Dims::new(&[(1, 2), (0, 3)]).unwrap();
-        let local = Local::array(&[7, 9], &[9, 1], &halo).unwrap();
+        let local = LocalLayout::array(&[7, 9], &[9, 1], &halo).unwrap();
         assert_eq!(
             (local.blocks[0].offset, local.blocks[0].extents),
             (9, Dims::new(&[4, 6]).unwrap())
         );
         // Upside down: the row that is first in the array is last in memory.
-        let local = Local::array(&[7, 9], &[-9, 1], &halo).unwrap();
+        let local = LocalLayout::array(&[7, 9], &[-9, 1], &halo).unwrap();
         assert_eq!(local.blocks[0].offset, 5 * 9);
         assert_eq!(local.length(), 5 * 9 + 6);
         // All of it is halo.
         assert_eq!(
-            Local::array(&[3, 9], &[-9, 1], &Halo::new(&[(2, 1), (0, 0)]).unwrap())
+            LocalLayout::array(&[3, 9], &[-9, 1], &Halo::new(&[(2, 1), (0, 0)]).unwrap())
                 .unwrap()
                 .length(),
             0
         );
-        let error = Local::array(&[7, 2], &[2, 1], &halo)
+        let error = LocalLayout::array(&[7, 2], &[2, 1], &halo)
             .unwrap_err()
             .to_string();
         assert!(
             error.starts_with("an array of 7 × 2 with 2 strides and the halo [(1, 2), (0, 3)]"),
             "{error}"
         );
-        assert!(Local::array(&[u64::MAX], &[i64::MIN], &Halo::all(1, (0, 0))).is_err());
+        assert!(LocalLayout::array(&[u64::MAX], &[i64::MIN], &Halo::all(1, (0, 0))).is_err());
     }
 
     #[test]
     fn layouts_that_leave_memory_are_refused() {
-        assert_eq!(Local::strided(&[4], 3, &[-1]).unwrap().length(), 4);
+        assert_eq!(LocalLayout::strided(&[4], 3, &[-1]).unwrap().length(), 4);
         assert!(
-            Local::strided(&[4], 2, &[-1])
+            LocalLayout::strided(&[4], 2, &[-1])
                 .unwrap_err()
                 .to_string()
                 .contains("from element -1 to 2")
         );
-        assert!(Local::strided(&[4, 4], 0, &[1]).is_err());
-        assert!(Local::strided(&[u64::MAX], 0, &[i64::MAX]).is_err());
+        assert!(LocalLayout::strided(&[4, 4], 0, &[1]).is_err());
+        assert!(LocalLayout::strided(&[u64::MAX], 0, &[i64::MAX]).is_err());
         let indices = Decomposition::indices(&[9], 1).unwrap();
         let halo = Dims::all(1, (1, 1));
         let error =
-            Local::dense(&indices, 0, &Parts::indices([1]), Some(&halo), Order::C).unwrap_err();
+            LocalLayout::dense(&indices, 0, &Ownership::indices([1]), Some(&halo), Order::C)
+                .unwrap_err();
         assert_eq!(error.to_string(), "an array by indices has no halo");
         let block = Decomposition::block(&[9], &[1]).unwrap();
         let endless = Dims::all(1, (u64::MAX, u64::MAX));
-        assert!(Local::dense(&block, 0, &Parts::Rule, Some(&endless), Order::C).is_err());
+        assert!(LocalLayout::dense(&block, 0, &Ownership::Rule, Some(&endless), Order::C).is_err());
     }
 }
