@@ -26,6 +26,9 @@ def test_an_array_keeps_type_and_order(model, dtype, order):
     kept = copy(model, "a.npy", ports=("o_f", "f_init"))
     assert kept.read_bytes() != b""
     back = np.load(kept)
+    if dtype == "bfloat16":
+        # NumPy saves and loads what is not its own as bytes.
+        back = back.view(dtype)
     assert back.dtype == array.dtype and back.flags.f_contiguous == array.flags.f_contiguous
     np.testing.assert_array_equal(back, array)
 

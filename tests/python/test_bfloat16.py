@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 from .conftest import pair
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+#: Signalling patterns that are no numbers make NumPy warn.
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 
 
 def converted(stage, array, dtype):

@@ -176,8 +176,8 @@ element_types! {
 
 whole_numbers!(i8 i16 i32 i64 u8 u16 u32 u64);
 real_numbers! {
-    f16, f16::from_f64;
-    bf16, bf16::from_f64;
+    f16, |wide: f64| f16::from_f32(storage::round_to_odd(wide));
+    bf16, |wide: f64| bf16::from_f32(storage::round_to_odd(wide));
     f32, |wide: f64| wide as f32;
     f64, |wide: f64| wide;
 }
