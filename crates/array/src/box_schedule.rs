@@ -19,7 +19,7 @@ pub(crate) fn receiving(
     answers: Vec<DirectoryAnswer>,
 ) -> Result<(Schedule, Vec<(u32, ElementRequest)>), Error> {
     let own = exchange.to.owned(rank, ownership);
-    let mut receiver = Receiver {
+    let mut receiver = BoxReceiver {
         exchange,
         rank,
         builder: PartnerListBuilder::default(),
@@ -45,7 +45,7 @@ pub(crate) fn receiving(
 }
 
 /// The schedule of a receiver's rank while it is made.
-struct Receiver<'a> {
+struct BoxReceiver<'a> {
     exchange: &'a Exchange,
     rank: u32,
     builder: PartnerListBuilder,
@@ -53,7 +53,7 @@ struct Receiver<'a> {
     asked: Vec<(u32, usize)>,
 }
 
-impl Receiver<'_> {
+impl BoxReceiver<'_> {
     /// Finds the owners of the rank's products in the grid of a regular sender.
     fn share_with_grid(&mut self, own: &[OwnedProduct]) {
         for (place, product) in own.iter().enumerate() {
@@ -162,7 +162,7 @@ pub(crate) fn sending(
 ) -> Result<Schedule, Error> {
     let own = exchange.from.owned(rank, ownership);
     let hulls: Vec<_> = own.iter().map(OwnedProduct::hull).collect();
-    let mut sender = Sender {
+    let mut sender = BoxSender {
         exchange,
         rank,
         own,
@@ -178,7 +178,7 @@ pub(crate) fn sending(
 }
 
 /// The schedule of a sender's rank while it is made.
-struct Sender<'a> {
+struct BoxSender<'a> {
     exchange: &'a Exchange,
     rank: u32,
     own: Vec<OwnedProduct>,
@@ -187,7 +187,7 @@ struct Sender<'a> {
     builder: PartnerListBuilder,
 }
 
-impl Sender<'_> {
+impl BoxSender<'_> {
     /// Adds the elements that a rank of the receiver asks for.
     fn serve(&mut self, receiver: u32, request: &ElementRequest) -> Result<(), Error> {
         let is_regular = self.exchange.to.decomposition.is_regular();

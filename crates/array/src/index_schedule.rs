@@ -20,7 +20,7 @@ pub(crate) fn receiving(
     answers: Vec<DirectoryAnswer>,
 ) -> Result<(Schedule, Vec<(u32, ElementRequest)>), Error> {
     let own = owned_ranges(&exchange.to, rank, ownership)?;
-    let mut receiver = Receiver {
+    let mut receiver = IndexReceiver {
         exchange,
         rank,
         builder: PartnerListBuilder::default(),
@@ -43,7 +43,7 @@ pub(crate) fn receiving(
 }
 
 /// The schedule of a receiver's rank while it is made.
-struct Receiver<'a> {
+struct IndexReceiver<'a> {
     exchange: &'a Exchange,
     rank: u32,
     builder: PartnerListBuilder,
@@ -51,7 +51,7 @@ struct Receiver<'a> {
     asked: Vec<(u32, IndexRange)>,
 }
 
-impl Receiver<'_> {
+impl IndexReceiver<'_> {
     /// Finds the owners of the rank's elements in the grid of a regular sender.
     fn share_with_grid(&mut self, own: Vec<OwnedRange>) {
         for wanted in own {

@@ -264,7 +264,7 @@ pub struct Welcome {
     pub scale: Option<Scale>,
     /// User's filters by name.
     #[serde(default)]
-    pub filters: std::collections::BTreeMap<String, UserFilter>,
+    pub filters: std::collections::BTreeMap<String, FilterFunction>,
     /// Seconds between signs of life. The link counts as lost after three such periods of silence.
     pub heartbeat: f64,
     /// Whether to send event rows.
@@ -304,9 +304,9 @@ pub struct Scale {
     pub extent: Vec<f64>,
 }
 
-/// A user's own filter.
+/// The function of a filter of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum UserFilter {
+pub enum FilterFunction {
     /// A Python function, as `module:function`.
     Python(String),
     /// An entry point of a shared library.

@@ -31,11 +31,11 @@ pub const MAX_RANK: usize = 32;
 /// The index that varies fastest in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
-pub enum Order {
-    /// The last one, as in C and NumPy.
+pub enum StorageOrder {
+    /// The last index, as in C and NumPy.
     #[default]
     C = 0,
-    /// The first one, as in Fortran.
+    /// The first index, as in Fortran.
     Fortran = 1,
 }
 
@@ -48,7 +48,7 @@ pub struct Layout {
     /// Element type.
     pub dtype: Dtype,
     /// Storage order.
-    pub order: Order,
+    pub order: StorageOrder,
     /// Extent of each dimension; empty for a single value.
     pub shape: Shape,
     /// Name of each dimension, or empty.
@@ -61,7 +61,7 @@ pub struct LayoutRef<'a> {
     /// Element type.
     pub dtype: Dtype,
     /// Storage order.
-    pub order: Order,
+    pub order: StorageOrder,
     /// Extent of each dimension; empty for a single value.
     pub shape: &'a [u64],
     /// Name of each dimension, or empty.
@@ -162,7 +162,7 @@ impl<'a> From<&'a Layout> for LayoutRef<'a> {
 
 impl Layout {
     /// An array without index names.
-    pub fn new(dtype: Dtype, order: Order, shape: impl AsRef<[u64]>) -> Self {
+    pub fn new(dtype: Dtype, order: StorageOrder, shape: impl AsRef<[u64]>) -> Self {
         Layout {
             dtype,
             order,
@@ -216,8 +216,8 @@ impl Layout {
         let dtype = Dtype::from_number(fixed[0])
             .ok_or_else(|| wrong(format!("unknown dtype {}", fixed[0])))?;
         let order = match fixed[1] {
-            0 => Order::C,
-            1 => Order::Fortran,
+            0 => StorageOrder::C,
+            1 => StorageOrder::Fortran,
             order => return Err(wrong(format!("unknown order {order}"))),
         };
         if fixed[2] != 0 {
@@ -547,7 +547,7 @@ mod tests {
         Meta {
             content: Content::Array(Layout {
                 dtype: Dtype::Float64,
-                order: Order::Fortran,
+                order: StorageOrder::Fortran,
                 shape: Shape::from_slice(&[2, 3]),
                 names: vec!["x".into(), "größe".into()],
             }),
@@ -583,7 +583,7 @@ mod tests {
     #[test]
     fn an_array_must_fill_its_payload() {
         let meta = Meta {
-            content: Content::Array(Layout::new(Dtype::Int32, Order::C, [3])),
+            content: Content::Array(Layout::new(Dtype::Int32, StorageOrder::C, [3])),
             ..Meta::default()
         };
         assert!(Meta::decode(&meta.encode(), 12).is_ok());
@@ -595,11 +595,11 @@ mod tests {
     #[test]
     fn extents_that_overflow_are_refused() {
         let meta = Meta {
-            content: Content::Array(Layout::new(Dtype::Int32, Order::C, [u64::MAX, 2])),
+            content: Content::Array(Layout::new(Dtype::Int32, StorageOrder::C, [u64::MAX, 2])),
             ..Meta::default()
         };
         assert!(Meta::decode(&meta.encode(), 0).is_err());
-        let bytes = |dtype, shape: &[u64]| Layout::new(dtype, Order::C, shape).bytes();
+        let bytes = |dtype, shape: &[u64]| Layout::new(dtype, StorageOrder::C, shape).bytes();
         assert_eq!(bytes(Dtype::Int32, &[1 << 50, 0, 7]), Some(0));
         assert_eq!(bytes(Dtype::Int8, &[i64::MAX as u64, 0]), Some(0));
         for (dtype, shape) in [
@@ -609,7 +609,7 @@ mod tests {
         ] {
             assert_eq!(bytes(dtype, &shape), None, "{shape:?}");
             let meta = Meta {
-                content: Content::Array(Layout::new(dtype, Order::C, shape)),
+                content: Content::Array(Layout::new(dtype, StorageOrder::C, shape)),
                 ..Meta::default()
             };
             assert!(Meta::decode(&meta.encode(), 0).is_err());

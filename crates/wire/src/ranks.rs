@@ -45,7 +45,7 @@ pub enum Outcome<T> {
 
 /// The result, at rank 0, of a call that all ranks make together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct CollectiveReport {
     /// The call, as users write it.
     pub call: String,
     /// The result.

@@ -380,7 +380,7 @@ fn segment(offset: u64, length: Option<u64>, payload: usize) -> Result<Range<usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meta::{Dtype, Order};
+    use crate::meta::{Dtype, StorageOrder};
     use proptest::prelude::*;
 
     fn payload(value: &Value<Vec<u8>>) -> Vec<u8> {
@@ -419,7 +419,7 @@ mod tests {
         let array = prop::collection::vec(any::<u8>(), 0..5).prop_map(|bytes| {
             let layout = Layout {
                 dtype: Dtype::UInt8,
-                order: Order::C,
+                order: StorageOrder::C,
                 shape: crate::meta::Shape::from_slice(&[bytes.len() as u64]),
                 names: vec!["i".into()],
             };
