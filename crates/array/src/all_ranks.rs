@@ -5,8 +5,9 @@ use crate::{
 };
 
 impl Exchange {
-    /// Hands the schedule of each rank of the sender to `take`, by rank, until `take` returns false. `from` and `to` have the
-    /// ownership of all ranks of each side; for a regular side they are empty.
+    /// Hands the schedule of each rank of the sender to `take`, by rank, until `take` returns
+    /// false. `from` and `to` have the ownership of all ranks of each side; for a regular side they
+    /// are empty.
     pub fn every_sender(
         &self,
         from: &[Ownership],
@@ -56,7 +57,8 @@ impl Exchange {
         Ok(requests)
     }
 
-    /// A directory with the elements of all ranks of an irregular sender; an empty one for a regular sender.
+    /// A directory with the elements of all ranks of an irregular sender; an empty one for a
+    /// regular sender.
     fn full_directory(&self, from: &[Ownership], map: &DirectoryMap) -> Result<Directory, Error> {
         let mut register = Register::new(self.clone());
         if self.needs_directory() {

@@ -63,7 +63,8 @@ impl BoxReceiver<'_> {
         }
     }
 
-    /// Finds the owners of the rank's products among boxes, which have to cover each product exactly.
+    /// Finds the owners of the rank's products among boxes, which have to cover each product
+    /// exactly.
     fn share_with_boxes(&mut self, own: &[OwnedProduct], boxes: &[OwnedBox]) -> Result<(), Error> {
         let regions: Vec<_> = boxes.iter().map(|owned| owned.region).collect();
         let indices: Vec<_> = regions.iter().map(indices_of).collect();
@@ -103,7 +104,8 @@ impl BoxReceiver<'_> {
         }
     }
 
-    /// The boxes of a product that none of the regions covers; a few more than an error names at most.
+    /// The boxes of a product that none of the regions covers; a few more than an error names at
+    /// most.
     fn gaps(
         &self,
         product: &OwnedProduct,
@@ -213,7 +215,8 @@ impl BoxSender<'_> {
         Ok(())
     }
 
-    /// Adds the elements of the rank's own products that have these indices, all of which lie in the hull.
+    /// Adds the elements of the rank's own products that have these indices, all of which lie in
+    /// the hull.
     fn add(
         &mut self,
         receiver: u32,
@@ -244,8 +247,8 @@ pub(crate) fn wrong_form(receiver: u32) -> Error {
     ))
 }
 
-/// The boxes of all answers, by rank and place. A box at a seam of the directory comes from several of its ranks, and is
-/// kept once.
+/// The boxes of all answers, by rank and place. A box at a seam of the directory comes from several
+/// of its ranks, and is kept once.
 fn owned_boxes(exchange: &Exchange, answers: Vec<DirectoryAnswer>) -> Result<Vec<OwnedBox>, Error> {
     let domain = Region::whole(&exchange.domain)?;
     let ranks = exchange.from.decomposition.ranks();

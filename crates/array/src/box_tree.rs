@@ -2,7 +2,8 @@
 
 use crate::Region;
 
-/// A static tree: each node halves a set of boxes along the dimension in which the centres differ most.
+/// A static tree: each node halves a set of boxes along the dimension in which the centres differ
+/// most.
 #[derive(Debug)]
 pub(crate) struct BoxTree {
     nodes: Vec<BoxNode>,
@@ -66,7 +67,8 @@ impl BoxTree {
         hits
     }
 
-    /// Builds the node of some boxes. Both halves have the same size, so the depth is the logarithm of the number of boxes.
+    /// Builds the node of some boxes. Both halves have the same size, so the depth is the logarithm
+    /// of the number of boxes.
     fn divide(&mut self, from: usize, to: usize) {
         let boxes = &self.boxes[from..to];
         let hull = boxes

@@ -1,8 +1,9 @@
 //! The bytes of descriptions, entries, answers and requests between ranks.
 //!
-//! All numbers are little-endian. A list begins with the length, of 32 bits; a kind is one byte. A region is the number of
-//! dimensions, in one byte, then a lower and an upper bound for each dimension, of 64 bits. Decoders make the checks of the
-//! constructors, and never allocate more than a small multiple of the bytes.
+//! All numbers are little-endian. A list begins with the length, of 32 bits; a kind is one byte. A
+//! region is the number of dimensions, in one byte, then a lower and an upper bound for each
+//! dimension, of 64 bits. Decoders make the checks of the constructors, and never allocate more
+//! than a small multiple of the bytes.
 //!
 //! | type | bytes |
 //! | --- | --- |
@@ -89,7 +90,8 @@ impl<T: Bytes> Bytes for Vec<T> {
         self.iter().for_each(|one| one.write(bytes));
     }
 
-    /// The list grows as items are read. Each item takes bytes, so a false length leads to no allocation.
+    /// The list grows as items are read. Each item takes bytes, so a false length leads to no
+    /// allocation.
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
         (0..u32::read(bytes)?)
             .map(|_| T::read(bytes))

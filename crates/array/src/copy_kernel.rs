@@ -43,7 +43,8 @@ impl ByteOffsets {
     }
 }
 
-/// The edge of the square that is transposed at once, in elements: eight doubles are a cache line of 64 bytes.
+/// The edge of the square that is transposed at once, in elements: eight doubles are a cache line
+/// of 64 bytes.
 const SQUARE: usize = 8;
 
 /// How many elements of a row are read before the next rows.
@@ -65,7 +66,8 @@ impl LoopNest {
         }
     }
 
-    /// Copies from one memory to the other; `bytes` copies contiguous elements of a size without a kernel of its own.
+    /// Copies from one memory to the other; `bytes` copies contiguous elements of a size without a
+    /// kernel of its own.
     ///
     /// # Panics
     /// If an element lies outside of a memory.
@@ -94,8 +96,8 @@ impl LoopNest {
         self.count == 0 && self.size == length
     }
 
-    /// Sorts the loops so that memory is written in order, joins loops that continue each other, and joins contiguous
-    /// elements to larger ones.
+    /// Sorts the loops so that memory is written in order, joins loops that continue each other,
+    /// and joins contiguous elements to larger ones.
     fn arrange(&mut self) {
         self.loops[..self.count].sort_by_key(|one| std::cmp::Reverse(one.to.unsigned_abs()));
         let mut kept = 0;
@@ -124,8 +126,8 @@ impl LoopNest {
 
     fn all(&mut self, at: ByteOffsets, from: &[u8], to: &mut [u8], element: &impl ElementCopy) {
         let count = self.count;
-        // The loop with the smallest step in the memory that is read. Unless that is the innermost loop, the copy is a
-        // transposition.
+        // The loop with the smallest step in the memory that is read. Unless that is the innermost
+        // loop, the copy is a transposition.
         let nearest =
             (0..count).min_by_key(|place| (self.loops[*place].from.unsigned_abs(), count - place));
         match nearest {
@@ -176,11 +178,12 @@ fn line(
     }
 }
 
-/// Transposes a plane: rows in one memory are columns in the other. The plane is cut into squares whose rows are cache
-/// lines.
+/// Transposes a plane: rows in one memory are columns in the other. The plane is cut into squares
+/// whose rows are cache lines.
 ///
-/// Tiles of [`TILE`] elements are read, so that a cache line is still in the cache when the next square needs the rest of
-/// the line. Squares begin at cache lines in both memories; otherwise many lines would be fetched twice.
+/// Tiles of [`TILE`] elements are read, so that a cache line is still in the cache when the next
+/// square needs the rest of the line. Squares begin at cache lines in both memories; otherwise many
+/// lines would be fetched twice.
 fn tiles(
     at: ByteOffsets,
     outer: &StridedLoop,
@@ -224,8 +227,8 @@ fn tiles(
     }
 }
 
-/// Cuts the range from `begin` to `end` into a first part of `lead` and parts of `step`; gives the start and the length of
-/// each part.
+/// Cuts the range from `begin` to `end` into a first part of `lead` and parts of `step`; gives the
+/// start and the length of each part.
 fn steps(
     begin: usize,
     end: usize,
@@ -245,14 +248,14 @@ fn steps(
 trait ElementCopy {
     fn copy(&self, at: ByteOffsets, from: &[u8], to: &mut [u8]);
 
-    /// Copies a row if both steps are whole elements forward, without a check at each element. Returns false if the
-    /// steps are others.
+    /// Copies a row if both steps are whole elements forward, without a check at each element.
+    /// Returns false if the steps are others.
     fn row(&self, _at: ByteOffsets, _row: &StridedLoop, _from: &[u8], _to: &mut [u8]) -> bool {
         false
     }
 
-    /// Transposes a square of contiguous rows in registers, and writes contiguous columns. Returns false if rows or
-    /// columns are not contiguous.
+    /// Transposes a square of contiguous rows in registers, and writes contiguous columns. Returns
+    /// false if rows or columns are not contiguous.
     fn transpose(
         &self,
         _at: ByteOffsets,

@@ -1,4 +1,5 @@
-//! The plan of a copy: the loops over the elements of a shared piece, between two arrays or an array and a message.
+//! The plan of a copy: the loops over the elements of a shared piece, between two arrays or an
+//! array and a message.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -87,8 +88,9 @@ impl CopyPlan {
         }
     }
 
-    /// Cuts a range of the elements of a message into plans of boxes, as large as possible, whose elements are contiguous
-    /// in the message. `part` gets each plan and the number of its first element.
+    /// Cuts a range of the elements of a message into plans of boxes, as large as possible, whose
+    /// elements are contiguous in the message. `part` gets each plan and the number of its first
+    /// element.
     pub fn parts(&self, order: Order, range: Range<u64>, mut part: impl FnMut(CopyPlan, u64)) {
         let extents = self.extents();
         let (strides, mut at) = (order.strides(&extents), range.start);
@@ -180,7 +182,8 @@ impl CopyPlan {
         }
     }
 
-    /// The loops of a combination of stretches, one of each dimension, and the offsets of their first element.
+    /// The loops of a combination of stretches, one of each dimension, and the offsets of their
+    /// first element.
     fn loops(
         &self,
         turn: &Dims<usize>,
@@ -214,8 +217,8 @@ impl CopyPlan {
         (loops, offsets)
     }
 
-    /// Cuts the rows into groups that stay in the cache, if a row has several stretches: each stretch goes over all rows
-    /// of the group.
+    /// Cuts the rows into groups that stay in the cache, if a row has several stretches: each
+    /// stretch goes over all rows of the group.
     fn cut(&mut self, order: &[usize]) {
         let Some((fastest, others)) = order.split_last() else {
             return;
@@ -275,8 +278,8 @@ fn into_message(axis: &AxisIndices, lane: &mut Vec<Stretch>) {
     }
 }
 
-/// The stretches from one axis to another, cut at the spans of both. Ranges that repeat with constant steps are one
-/// stretch.
+/// The stretches from one axis to another, cut at the spans of both. Ranges that repeat with
+/// constant steps are one stretch.
 fn beside(from: &AxisIndices, to: &AxisIndices, lane: &mut Vec<Stretch>) {
     let (mut ours, mut theirs) = (from.spans(), to.spans());
     let (mut one, mut other) = (ours.next(), theirs.next());
@@ -341,8 +344,8 @@ impl Stretch {
         })
     }
 
-    /// Adds the part of the stretch between two indices of a message to `lane`; indices of the message count from
-    /// `lower` there.
+    /// Adds the part of the stretch between two indices of a message to `lane`; indices of the
+    /// message count from `lower` there.
     fn within(&self, lower: u64, upper: u64, lane: &mut Vec<Stretch>) {
         let one = |turn: u64| {
             let (from, to) = (

@@ -3,8 +3,8 @@
 use crate::spread::SpreadDimension;
 use crate::{Dims, Error, MOST_ELEMENTS, Order, Region, Spread};
 
-/// The assignment of the elements of an array to the ranks of an instance: by a rule that every process can evaluate, or
-/// by the declaration of each rank.
+/// The assignment of the elements of an array to the ranks of an instance: by a rule that every
+/// process can evaluate, or by the declaration of each rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decomposition {
     shape: Dims,
@@ -29,8 +29,9 @@ pub(crate) struct Grid {
 }
 
 impl Decomposition {
-    /// A regular decomposition: each dimension is spread over `grid[dim]` processes by a rule. `order` numbers the ranks in
-    /// the grid: in C order the last dimension counts fastest, as in `MPI_Cart_create`. Ranks beyond the grid own nothing.
+    /// A regular decomposition: each dimension is spread over `grid[dim]` processes by a rule.
+    /// `order` numbers the ranks in the grid: in C order the last dimension counts fastest, as in
+    /// `MPI_Cart_create`. Ranks beyond the grid own nothing.
     pub fn regular(
         shape: &[u64],
         grid: &[u32],
@@ -67,7 +68,8 @@ impl Decomposition {
         })
     }
 
-    /// A decomposition by [`Spread::Block`] in every dimension, over a grid of all ranks in C order.
+    /// A decomposition by [`Spread::Block`] in every dimension, over a grid of all ranks in C
+    /// order.
     pub fn block(shape: &[u64], grid: &[u32]) -> Result<Self, Error> {
         let ranks = grid
             .iter()
@@ -150,8 +152,8 @@ impl Decomposition {
             .flat_map(|grid| grid.dimensions.iter().map(|dimension| &dimension.spread))
     }
 
-    /// The indices after `from` along a dimension at which another process may begin, and at last `to`; nothing for
-    /// irregular decompositions. A cut crosses the whole array.
+    /// The indices after `from` along a dimension at which another process may begin, and at last
+    /// `to`; nothing for irregular decompositions. A cut crosses the whole array.
     pub fn cuts(&self, dim: usize, from: u64, to: u64) -> impl Iterator<Item = u64> {
         let dimension = self.grid().and_then(|grid| grid.dimensions.get(dim));
         let next = move |at: &u64| {
@@ -162,7 +164,8 @@ impl Decomposition {
         std::iter::successors(next(&from), next)
     }
 
-    /// The place of a rank in the grid; `None` for ranks beyond the grid and for irregular decompositions.
+    /// The place of a rank in the grid; `None` for ranks beyond the grid and for irregular
+    /// decompositions.
     pub fn coordinates(&self, rank: u32) -> Option<Dims<u32>> {
         let grid = self.grid()?;
         (u64::from(rank) < grid.procs.volume()).then(|| {
@@ -202,7 +205,8 @@ impl Decomposition {
         }
     }
 
-    /// The part of a rank as boxes, in C order; nothing for irregular decompositions. Cyclic dimensions make many boxes.
+    /// The part of a rank as boxes, in C order; nothing for irregular decompositions. Cyclic
+    /// dimensions make many boxes.
     pub fn regions(&self, rank: u32) -> Vec<Region> {
         let (Some(grid), Some(place)) = (self.grid(), self.coordinates(rank)) else {
             return Vec::new();

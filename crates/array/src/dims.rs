@@ -8,11 +8,12 @@ use crate::Invalid;
 /// The most dimensions of an array of a field: those of Fortran 77.
 pub const MOST_DIMS: usize = 7;
 
-/// The largest extent, and the largest number of elements: the sum and the difference of two extents fit a signed number
-/// of 64 bits.
+/// The largest extent, and the largest number of elements: the sum and the difference of two
+/// extents fit a signed number of 64 bits.
 pub const MOST_ELEMENTS: u64 = 1 << 62;
 
-/// One value for each dimension, up to [`MOST_DIMS`]: extents, a point, strides. The type derefs to a slice.
+/// One value for each dimension, up to [`MOST_DIMS`]: extents, a point, strides. The type derefs to
+/// a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dims<T = u64> {
     values: [T; MOST_DIMS],
@@ -55,7 +56,8 @@ impl<T: Copy + Default> Dims<T> {
 }
 
 impl Dims {
-    /// The number of elements of an array of these extents: 1 without dimensions, and never beyond 64 bits.
+    /// The number of elements of an array of these extents: 1 without dimensions, and never beyond
+    /// 64 bits.
     pub fn volume(&self) -> u64 {
         if self.contains(&0) {
             0

@@ -104,8 +104,8 @@ impl Register {
 }
 
 impl Directory {
-    /// The owners of the elements in a query of a rank of the receiver. Elements without an owner are left out; the
-    /// receiver finds such a gap.
+    /// The owners of the elements in a query of a rank of the receiver. Elements without an owner
+    /// are left out; the receiver finds such a gap.
     pub fn answer(&self, rank: u32, asked: &DirectoryEntries) -> Result<DirectoryAnswer, Error> {
         check(&self.exchange, rank, asked)?;
         Ok(match asked {

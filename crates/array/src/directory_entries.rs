@@ -25,7 +25,8 @@ impl Exchange {
             .map(|own| own.range)
             .collect();
         ranges.sort_unstable();
-        // Neighbouring ranges are joined. An element that the rank has twice stays twice: the directory refuses it.
+        // Neighbouring ranges are joined. An element that the rank has twice stays twice: the
+        // directory refuses it.
         let mut joined = Vec::new();
         ranges
             .into_iter()

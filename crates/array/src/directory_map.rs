@@ -1,8 +1,9 @@
 //! The distribution of a directory over ranks.
 //!
-//! As in XpressSpace, a Hilbert curve goes through the domain, and every rank of the directory has a part of the curve of
-//! the same length. So few ranks of the directory know the elements of one rank of a program, and each rank of the
-//! directory knows the elements of few ranks. Elements by indices are distributed by their numbers.
+//! As in XpressSpace, a Hilbert curve goes through the domain, and every rank of the directory has
+//! a part of the curve of the same length. So few ranks of the directory know the elements of one
+//! rank of a program, and each rank of the directory knows the elements of few ranks. Elements by
+//! indices are distributed by their numbers.
 
 use crate::hilbert::place;
 use crate::{Dims, DirectoryEntries, IndexRange, Region};
@@ -14,11 +15,13 @@ pub struct DirectoryMap {
     ranks: u32,
     /// The dimensions with more than one index.
     curved: Dims<usize>,
-    /// The curve goes through a cube of 2^bits cells along each edge; `None` if elements are known by numbers.
+    /// The curve goes through a cube of 2^bits cells along each edge; `None` if elements are known
+    /// by numbers.
     bits: Option<u32>,
 }
 
-/// The least number of cells for each rank of the directory. With more cells the shares of the ranks are more even.
+/// The least number of cells for each rank of the directory. With more cells the shares of the
+/// ranks are more even.
 const CELLS: u64 = 64;
 
 impl DirectoryMap {
@@ -64,7 +67,8 @@ impl DirectoryMap {
         ranks
     }
 
-    /// The cells of a box along a dimension. All cells have the same width, which need not be a whole number of elements.
+    /// The cells of a box along a dimension. All cells have the same width, which need not be a
+    /// whole number of elements.
     fn cells(&self, region: &Region, dim: usize, bits: u32) -> (u64, u64) {
         let (extent, cells) = (u128::from(self.domain[dim]), 1u128 << bits);
         let lower = u128::from(region.lower()[dim]) * cells / extent;
@@ -72,7 +76,8 @@ impl DirectoryMap {
         (lower as u64, upper as u64)
     }
 
-    /// Adds the ranks for all `cells` in the cube at `at`, which belongs to the level `level` of `bits` levels.
+    /// Adds the ranks for all `cells` in the cube at `at`, which belongs to the level `level` of
+    /// `bits` levels.
     fn descend(&self, cells: &Region, at: Dims, level: u32, bits: u32, ranks: &mut Vec<u32>) {
         let (dims, below) = (at.len(), bits - level);
         let cube = Region::from_fn(dims, |dim| (at[dim] << below, (at[dim] + 1) << below));

@@ -2,11 +2,12 @@
 
 use crate::{IndexRange, Region};
 
-/// The request of a rank of the receiver to a rank of the sender, in the order of the message. Boxes and numbers count in
-/// the domain: the coupled region, counted from 0.
+/// The request of a rank of the receiver to a rank of the sender, in the order of the message.
+/// Boxes and numbers count in the domain: the coupled region, counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementRequest {
-    /// All elements that the sender's rank shares with the part of the receiver's rank in a regular decomposition.
+    /// All elements that the sender's rank shares with the part of the receiver's rank in a regular
+    /// decomposition.
     Part,
     /// All elements that the sender's rank has of these boxes.
     Boxes(Vec<Region>),

@@ -14,15 +14,17 @@ pub enum Role {
 
 /// A coupled pair of arrays: the elements of the sender's region go to the receiver's region.
 ///
-/// Between two regular decompositions every rank calls [`Exchange::schedule`], without a message between ranks. Otherwise
+/// Between two regular decompositions every rank calls [`Exchange::schedule`], without a message
+/// between ranks. Otherwise
 ///
-/// 1. if the sender is irregular ([`Exchange::needs_directory`]), each rank of the sender gives the directory the elements
-///    that the rank owns ([`Exchange::entries`]). After all ranks have, each rank of the receiver asks the directory for
-///    the owners of elements ([`Exchange::queries`]);
-/// 2. each rank of the receiver makes a schedule from the answers ([`Exchange::receiving`]) and sends a request to each
-///    partner;
-/// 3. each rank of the sender makes a schedule from the requests ([`Exchange::sending`]). A rank of the sender does not know
-///    the number of requests; the ranks of the receiver have to say when all requests are delivered.
+/// 1. if the sender is irregular ([`Exchange::needs_directory`]), each rank of the sender gives the
+///    directory the elements that the rank owns ([`Exchange::entries`]). After all ranks have, each
+///    rank of the receiver asks the directory for the owners of elements ([`Exchange::queries`]);
+/// 2. each rank of the receiver makes a schedule from the answers ([`Exchange::receiving`]) and
+///    sends a request to each partner;
+/// 3. each rank of the sender makes a schedule from the requests ([`Exchange::sending`]). A rank of
+///    the sender does not know the number of requests; the ranks of the receiver have to say when
+///    all requests are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     pub(crate) from: Side,

@@ -1,11 +1,13 @@
-//! The Hilbert curve: a path through all cells of a cube on which neighbouring cells are near each other.
+//! The Hilbert curve: a path through all cells of a cube on which neighbouring cells are near each
+//! other.
 
 use crate::Dims;
 
 /// The place on the curve of the cell at `at`, in a cube of 2^`bits` cells along each edge.
 ///
-/// Cells with the same upper bits of all coordinates are neighbours on the curve. The upper bits alone give the place on a
-/// coarser curve. After J. Skilling, Programming the Hilbert curve, AIP Conf. Proc. 707 (2004).
+/// Cells with the same upper bits of all coordinates are neighbours on the curve. The upper bits
+/// alone give the place on a coarser curve. After J. Skilling, Programming the Hilbert curve, AIP
+/// Conf. Proc. 707 (2004).
 pub(crate) fn place(mut at: Dims, bits: u32) -> u64 {
     let dims = at.len();
     if dims == 0 || bits == 0 {

@@ -1,4 +1,5 @@
-//! Schedules where a side is by indices. An element is known by its number in the domain, in C order.
+//! Schedules where a side is by indices. An element is known by its number in the domain, in C
+//! order.
 
 use crate::box_schedule::wrong_form;
 use crate::decomposition::Rule;
@@ -96,7 +97,8 @@ impl IndexReceiver<'_> {
         }
     }
 
-    /// Takes the wanted elements from `next` to `end` from a partner, and returns the number of the next element.
+    /// Takes the wanted elements from `next` to `end` from a partner, and returns the number of the
+    /// next element.
     fn take(&mut self, partner: u32, wanted: &OwnedRange, next: u64, end: u64) -> u64 {
         let end = end.min(wanted.range.end());
         let range = IndexRange {
@@ -150,8 +152,8 @@ pub(crate) fn sending(
     ))
 }
 
-/// Adds a range that a receiver asks for, from the rank's own ranges, which rise. Returns the first element that the rank
-/// does not have, or the end of the range.
+/// Adds a range that a receiver asks for, from the rank's own ranges, which rise. Returns the first
+/// element that the rank does not have, or the end of the range.
 fn serve(
     builder: &mut PartnerListBuilder,
     receiver: u32,
@@ -177,8 +179,8 @@ fn serve(
     next
 }
 
-/// The owner of an element in the grid of a regular sender, and the end of the range of elements from this one on that the
-/// same rank owns.
+/// The owner of an element in the grid of a regular sender, and the end of the range of elements
+/// from this one on that the same rank owns.
 fn owner_of_range(exchange: &Exchange, number: u64) -> (u32, u64) {
     let (side, domain) = (&exchange.from, &exchange.domain);
     let Rule::Regular(grid) = &side.decomposition.rule else {
@@ -250,7 +252,8 @@ pub(crate) fn check_single_owners(
     }
 }
 
-/// Elements of the domain as a box of the sender's array, for messages: the elements up to the end of their row.
+/// Elements of the domain as a box of the sender's array, for messages: the elements up to the end
+/// of their row.
 fn region_of_range(exchange: &Exchange, first: u64, end: u64) -> Region {
     let domain = &exchange.domain;
     let point = Order::C.point(first, domain);

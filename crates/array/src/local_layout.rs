@@ -3,13 +3,15 @@
 use crate::decomposition::Rule;
 use crate::{Decomposition, Dims, Error, MOST_ELEMENTS, Order, Ownership};
 
-/// The widths of a halo in each dimension: the number of elements below and above the owned elements.
+/// The widths of a halo in each dimension: the number of elements below and above the owned
+/// elements.
 pub type Halo = Dims<(u64, u64)>;
 
 /// The places of the elements of a rank in memory, counted in elements from the beginning.
 ///
-/// Cyclic dimensions are packed as in ScaLAPACK: the indices of a rank are neighbours in memory. Boxes are one after the
-/// other. Elements by indices are an array of one dimension, in the order of the list.
+/// Cyclic dimensions are packed as in ScaLAPACK: the indices of a rank are neighbours in memory.
+/// Boxes are one after the other. Elements by indices are an array of one dimension, in the order
+/// of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalLayout {
     pub(crate) blocks: Vec<LocalBlock>,
@@ -28,7 +30,8 @@ pub(crate) struct LocalBlock {
 }
 
 impl LocalLayout {
-    /// Contiguous arrays, each with a halo around. `None` is no halo; a decomposition by indices has no halo.
+    /// Contiguous arrays, each with a halo around. `None` is no halo; a decomposition by indices
+    /// has no halo.
     pub fn dense(
         decomposition: &Decomposition,
         rank: u32,
@@ -60,8 +63,8 @@ impl LocalLayout {
         Ok(layout)
     }
 
-    /// Adds a contiguous array with a halo behind the others. A list of indices, whose number of dimensions is another one
-    /// than that of the halo, has no halo.
+    /// Adds a contiguous array with a halo behind the others. A list of indices, whose number of
+    /// dimensions is another one than that of the halo, has no halo.
     fn push_dense(
         &mut self,
         extents: Dims,
@@ -93,8 +96,9 @@ impl LocalLayout {
         Ok(())
     }
 
-    /// One array of the program: the place of the first owned element, and the distance of neighbours in each dimension. A
-    /// stride may be negative, as long as no element is before the beginning of the memory.
+    /// One array of the program: the place of the first owned element, and the distance of
+    /// neighbours in each dimension. A stride may be negative, as long as no element is before the
+    /// beginning of the memory.
     pub fn strided(extents: &[u64], offset: u64, strides: &[i64]) -> Result<Self, Error> {
         let (extents, strides) = (Dims::new(extents)?, Dims::new(strides)?);
         if extents.len() != strides.len() {
@@ -121,8 +125,8 @@ impl LocalLayout {
         })
     }
 
-    /// An array of the program with the halo: extents and strides as NumPy or a Fortran descriptor gives them. The memory
-    /// begins at the lowest element.
+    /// An array of the program with the halo: extents and strides as NumPy or a Fortran descriptor
+    /// gives them. The memory begins at the lowest element.
     pub fn array(extents: &[u64], strides: &[i64], halo: &Halo) -> Result<Self, Error> {
         let fits = extents.len() == halo.len()
             && extents
@@ -138,7 +142,8 @@ impl LocalLayout {
         let owned = Dims::from_fn(extents.len(), |dim| {
             extents[dim] - halo[dim].0 - halo[dim].1
         });
-        // Without owned elements the offset has no meaning, and with negative strides might be negative.
+        // Without owned elements the offset has no meaning, and with negative strides might be
+        // negative.
         let offset = if owned.contains(&0) {
             0
         } else {
@@ -187,7 +192,8 @@ pub(crate) fn shapes(
 ) -> Result<Vec<Dims>, Error> {
     ownership.check(decomposition, rank)?;
     Ok(match ownership {
-        // An array without dimensions has one element on one rank; its extents do not say which rank that is.
+        // An array without dimensions has one element on one rank; its extents do not say which
+        // rank that is.
         Ownership::Rule => {
             let elements = decomposition.elements(rank);
             decomposition

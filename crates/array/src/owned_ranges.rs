@@ -59,7 +59,8 @@ fn push(ranges: &mut Vec<OwnedRange>, range: IndexRange, at: u64) {
     }
 }
 
-/// Adds a product row by row. `first` and `at` are the numbers of the first element in the domain and among the own elements.
+/// Adds a product row by row. `first` and `at` are the numbers of the first element in the domain
+/// and among the own elements.
 fn push_rows(
     indices: &[StridedIndices],
     domain: &[u64],
@@ -102,8 +103,8 @@ fn push_cut_range(side: &Side, range: IndexRange, at: u64, ranges: &mut Vec<Owne
     if in_c_order && domain == *shape {
         return push(ranges, range, at);
     }
-    // Consecutive numbers are neighbours along the fastest dimension of the array. In the domain, which is in C order, they
-    // are neighbours only if the array is in C order too.
+    // Consecutive numbers are neighbours along the fastest dimension of the array. In the domain,
+    // which is in C order, they are neighbours only if the array is in C order too.
     let fastest = if in_c_order { count - 1 } else { 0 };
     let mut number = range.first;
     while number < range.end() {
@@ -126,8 +127,8 @@ fn push_cut_range(side: &Side, range: IndexRange, at: u64, ranges: &mut Vec<Owne
     }
 }
 
-/// Adds `length` elements along a dimension from a point of the domain on, as ranges of `step` elements. `at` is the number
-/// of the first element among the own elements.
+/// Adds `length` elements along a dimension from a point of the domain on, as ranges of `step`
+/// elements. `at` is the number of the first element among the own elements.
 fn push_row(
     domain: &Dims,
     (mut point, dim): (Dims, usize),

@@ -41,8 +41,8 @@ impl IndexRange {
 }
 
 impl Ownership {
-    /// The elements with these numbers, as unstructured codes list numbers. The [`Order`] of the side numbers the elements
-    /// of an array of several dimensions.
+    /// The elements with these numbers, as unstructured codes list numbers. The [`Order`] of the
+    /// side numbers the elements of an array of several dimensions.
     pub fn indices(numbers: impl IntoIterator<Item = u64>) -> Self {
         let mut ranges = Vec::new();
         for first in numbers {
@@ -51,8 +51,8 @@ impl Ownership {
         Self::Indices(ranges)
     }
 
-    /// The elements for which a function such as `upc_threadof` returns true, numbered in `order`. The function is called
-    /// for every element of the array.
+    /// The elements for which a function such as `upc_threadof` returns true, numbered in `order`.
+    /// The function is called for every element of the array.
     pub fn owned(shape: &Dims, order: Order, mut is_mine: impl FnMut(&Dims) -> bool) -> Self {
         let numbers = (0..shape.volume()).filter(|number| is_mine(&order.point(*number, shape)));
         Self::indices(numbers)

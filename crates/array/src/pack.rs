@@ -74,7 +74,8 @@ impl Schedule {
         self.elements_of(partner).saturating_mul(sum)
     }
 
-    /// The last end of a whole element at or before a byte of the message: a part of the message may end there.
+    /// The last end of a whole element at or before a byte of the message: a part of the message
+    /// may end there.
     pub fn end_of_element(
         &self,
         partner: usize,
@@ -91,8 +92,9 @@ impl Schedule {
         .covers(sizes)
     }
 
-    /// The bytes of a field's memory that are equal to the message: then the message may be sent from or received into the
-    /// memory without packing. `None` if the elements are not contiguous in the order of the message.
+    /// The bytes of a field's memory that are equal to the message: then the message may be sent
+    /// from or received into the memory without packing. `None` if the elements are not contiguous
+    /// in the order of the message.
     pub fn in_place(
         &self,
         partner: usize,
@@ -128,8 +130,8 @@ impl Schedule {
         begin.map(|begin| begin..begin + length)
     }
 
-    /// Writes the message for a partner, field after field, from byte `begin` on until `message` is full. So a message may
-    /// be packed and sent in several parts, each of whole elements.
+    /// Writes the message for a partner, field after field, from byte `begin` on until `message` is
+    /// full. So a message may be packed and sent in several parts, each of whole elements.
     pub fn pack(
         &self,
         partner: usize,
@@ -172,8 +174,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// Writes the elements of a partner's message into the fields. `message` is the whole message, or the part from byte
-    /// `begin` on.
+    /// Writes the elements of a partner's message into the fields. `message` is the whole message,
+    /// or the part from byte `begin` on.
     pub fn unpack(
         &self,
         partner: usize,
@@ -251,8 +253,8 @@ impl Schedule {
         });
     }
 
-    /// Calls `plan` with the plans for a range of a field's elements in the message, and with the place of each plan in
-    /// the range.
+    /// Calls `plan` with the plans for a range of a field's elements in the message, and with the
+    /// place of each plan in the range.
     fn each_plan(
         &self,
         pieces: &[SharedPiece],
@@ -287,7 +289,8 @@ impl Schedule {
             .elements
     }
 
-    /// The part of a partner's message from `begin` on with `found` bytes; refused unless these are whole elements.
+    /// The part of a partner's message from `begin` on with `found` bytes; refused unless these are
+    /// whole elements.
     fn part(
         &self,
         partner: usize,
@@ -352,9 +355,9 @@ impl Schedule {
     }
 }
 
-/// Copies the elements that a rank sends to itself, or to a rank in the same process, without a message. Both schedules
-/// must belong to one exchange; `to` is the place of the receiver among the sender's partners, `from` the place of the
-/// sender among the receiver's partners.
+/// Copies the elements that a rank sends to itself, or to a rank in the same process, without a
+/// message. Both schedules must belong to one exchange; `to` is the place of the receiver among the
+/// sender's partners, `from` the place of the sender among the receiver's partners.
 pub fn copy(
     sending: &Schedule,
     to: usize,
@@ -497,7 +500,8 @@ fn list(local: &LocalLayout) -> Option<u64> {
     }
 }
 
-/// Copies strips of a contiguous array into a message, for elements of a size that the compiler knows.
+/// Copies strips of a contiguous array into a message, for elements of a size that the compiler
+/// knows.
 fn gather<const SIZE: usize>(
     strips: impl Iterator<Item = Strip>,
     begin: u64,
@@ -517,7 +521,8 @@ fn gather<const SIZE: usize>(
     });
 }
 
-/// Copies a message into strips of a contiguous array, for elements of a size that the compiler knows.
+/// Copies a message into strips of a contiguous array, for elements of a size that the compiler
+/// knows.
 fn scatter<const SIZE: usize>(
     strips: impl Iterator<Item = Strip>,
     begin: u64,
@@ -537,7 +542,8 @@ fn scatter<const SIZE: usize>(
     });
 }
 
-/// Cuts strips at the ends of rows, and calls `row` with the first element, the stride and the number of elements.
+/// Cuts strips at the ends of rows, and calls `row` with the first element, the stride and the
+/// number of elements.
 fn each_row(
     strips: impl Iterator<Item = Strip>,
     local: &LocalLayout,
@@ -697,7 +703,8 @@ mod tests {
         assert_eq!(partner(halves.clone(), &dense), Some(0..96));
         assert_eq!(partner(halves.clone().order(Order::Fortran), &dense), None);
         assert_eq!(partner(columns, &dense), None);
-        // With a halo of rows the owned elements are contiguous, with a halo of columns they are not.
+        // With a halo of rows the owned elements are contiguous, with a halo of columns they are
+        // not.
         let halo = |rows, columns| {
             LocalLayout::array(
                 &[2 + 2 * rows, 6 + 2 * columns],

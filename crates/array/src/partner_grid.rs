@@ -5,9 +5,10 @@ use crate::side::{OwnedProduct, Side};
 use crate::strided_indices::{AxisIndices, shared_with_processes};
 use crate::{Dims, MOST_DIMS, Order};
 
-/// The partners of one product of a rank in the grid of a regular side. Along each dimension the product shares indices
-/// with some processes of the grid, and every combination of such processes is a partner. Partners are computed on
-/// request, so time and memory grow with the sum of processes over the dimensions, not with the number of partners.
+/// The partners of one product of a rank in the grid of a regular side. Along each dimension the
+/// product shares indices with some processes of the grid, and every combination of such processes
+/// is a partner. Partners are computed on request, so time and memory grow with the sum of
+/// processes over the dimensions, not with the number of partners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartnerGrid {
     /// The number of the array of the rank.
@@ -148,7 +149,8 @@ impl PartnerGrid {
         size_of_val(&self.processes[..])
     }
 
-    /// The places in `axes` for a combination of processes, given by the place of each along the dimension.
+    /// The places in `axes` for a combination of processes, given by the place of each along the
+    /// dimension.
     fn places(&self, point: &Dims) -> Dims<u32> {
         let firsts = self.firsts();
         Dims::from_fn(point.len(), |dim| (firsts[dim] as u64 + point[dim]) as u32)
@@ -174,13 +176,15 @@ const NEUTRAL: Partner = Partner {
 #[derive(Debug, Clone)]
 pub(crate) struct Partners<'a> {
     product: &'a PartnerGrid,
-    /// The shares of rank and elements of the processes along the fastest dimension, and the next of these processes.
+    /// The shares of rank and elements of the processes along the fastest dimension, and the next
+    /// of these processes.
     fastest: Vec<Partner>,
     next: usize,
     /// The other dimensions, the slowest first, and the place of the present process along each.
     others: Vec<usize>,
     turn: Dims<usize>,
-    /// The place of the first axis of each dimension, and the difference between the ranks of neighbours.
+    /// The place of the first axis of each dimension, and the difference between the ranks of
+    /// neighbours.
     firsts: Dims<usize>,
     strides: Dims,
     /// The combination of the first processes of `others`, for every number of them.

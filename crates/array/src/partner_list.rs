@@ -15,7 +15,8 @@ pub(crate) struct PartnerList {
     pub axes: Vec<AxisIndices>,
     pieces: Vec<SharedPiece>,
     strips: Vec<Strip>,
-    /// The number of elements in all strips before every strip whose number is a multiple of [`STRIPS_PER_MARK`].
+    /// The number of elements in all strips before every strip whose number is a multiple of
+    /// [`STRIPS_PER_MARK`].
     marks: Vec<u64>,
     partners: Vec<(Partner, MessageContent)>,
 }
@@ -124,7 +125,8 @@ impl PartnerList {
         }
     }
 
-    /// The place of the strip that has an element, counted through all strips, and the number of elements before that strip.
+    /// The place of the strip that has an element, counted through all strips, and the number of
+    /// elements before that strip.
     fn find_strip(&self, element: u64) -> (usize, u64) {
         let mark = self.marks.partition_point(|mark| *mark <= element) - 1;
         let (mut place, mut before) = (mark * STRIPS_PER_MARK, self.marks[mark]);
@@ -225,7 +227,8 @@ impl PartnerListBuilder {
         }
     }
 
-    /// Adds all that one product of a rank shares with the ranks of a regular side; returns these ranks.
+    /// Adds all that one product of a rank shares with the ranks of a regular side; returns these
+    /// ranks.
     pub fn add_grid(&mut self, own: &OwnedProduct, other: &Side) -> Vec<u32> {
         let Some(grid) = PartnerGrid::new(own, other) else {
             return Vec::new();
@@ -242,7 +245,8 @@ impl PartnerListBuilder {
         ranks
     }
 
-    /// Adds what one product of a rank shares with these indices of another rank; returns the number of elements.
+    /// Adds what one product of a rank shares with these indices of another rank; returns the
+    /// number of elements.
     pub fn add_product(
         &mut self,
         own: &OwnedProduct,

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::{Dims, Invalid, MOST_ELEMENTS};
 
-/// A box of up to seven dimensions, with the indices `lower..upper` in each, counted from 0. A box may be empty.
+/// A box of up to seven dimensions, with the indices `lower..upper` in each, counted from 0. A box
+/// may be empty.
 ///
 /// The text is `[0:4, 2:8]`, as Python writes slices: the upper bound is not part of the box.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
@@ -133,7 +134,8 @@ impl Region {
         })?
     }
 
-    /// The elements of this box that are not in the other box, as up to two disjoint boxes for each dimension.
+    /// The elements of this box that are not in the other box, as up to two disjoint boxes for each
+    /// dimension.
     pub fn difference(&self, other: &Region) -> Vec<Region> {
         if self.is_empty() {
             return Vec::new();

@@ -8,13 +8,14 @@ use crate::{Dims, LocalLayout, Order, Partner};
 
 /// The partners of a rank as sender or receiver, and the elements in the message of each partner.
 ///
-/// Both ends derive the same order of elements in a message. A message has the receiver's boxes one after the other. Each
-/// box has the pieces from the sender's first box, from the second, and so on. Each piece is in the receiver's order of
-/// elements, C or Fortran. The part of a rank in a regular decomposition counts as one box. If one side is by indices, a
-/// message has the elements in the receiver's order: that of the list of indices, or the C order of each box.
+/// Both ends derive the same order of elements in a message. A message has the receiver's boxes one
+/// after the other. Each box has the pieces from the sender's first box, from the second, and so
+/// on. Each piece is in the receiver's order of elements, C or Fortran. The part of a rank in a
+/// regular decomposition counts as one box. If one side is by indices, a message has the elements
+/// in the receiver's order: that of the list of indices, or the C order of each box.
 ///
-/// A schedule does not depend on the layout in memory: arrays with different halos or strides, but the same decomposition,
-/// can share a schedule.
+/// A schedule does not depend on the layout in memory: arrays with different halos or strides, but
+/// the same decomposition, can share a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     pub(crate) order: Order,

@@ -10,8 +10,9 @@ use crate::{
 };
 
 impl Exchange {
-    /// The schedule of a rank between two regular decompositions, in closed form. The time grows with the number of pieces
-    /// of the rank and of sharing processes along each dimension, not with the array or with the number of partners.
+    /// The schedule of a rank between two regular decompositions, in closed form. The time grows
+    /// with the number of pieces of the rank and of sharing processes along each dimension, not
+    /// with the array or with the number of partners.
     pub fn schedule(&self, role: Role, rank: u32) -> Result<Schedule, Error> {
         if !self.is_regular() {
             return Err(Error::Invalid(
@@ -35,8 +36,8 @@ impl Exchange {
         })
     }
 
-    /// The schedule of a rank of the receiver, and the requests to the partners. Between regular sides there are no
-    /// requests. `answers` come from the directory, if there is one.
+    /// The schedule of a rank of the receiver, and the requests to the partners. Between regular
+    /// sides there are no requests. `answers` come from the directory, if there is one.
     pub fn receiving(
         &self,
         rank: u32,
@@ -54,8 +55,8 @@ impl Exchange {
         }
     }
 
-    /// The schedule of a rank of the sender, from the requests of the receiver's ranks. Between regular sides there are no
-    /// requests.
+    /// The schedule of a rank of the sender, from the requests of the receiver's ranks. Between
+    /// regular sides there are no requests.
     pub fn sending(
         &self,
         rank: u32,

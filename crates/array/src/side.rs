@@ -11,8 +11,8 @@ pub struct Side {
     pub decomposition: Decomposition,
     /// The coupled region of the array.
     pub region: Region,
-    /// The order of elements in memory. Messages have the receiver's order. In a decomposition by indices the order also
-    /// numbers the elements of an array of several dimensions.
+    /// The order of elements in memory. Messages have the receiver's order. In a decomposition by
+    /// indices the order also numbers the elements of an array of several dimensions.
     pub order: Order,
 }
 
@@ -89,7 +89,8 @@ impl OwnedProduct {
 }
 
 impl Side {
-    /// The products of a rank in the domain: one for a regular decomposition, one for each box. Empty products are left out.
+    /// The products of a rank in the domain: one for a regular decomposition, one for each box.
+    /// Empty products are left out.
     pub(crate) fn owned(&self, rank: u32, ownership: &Ownership) -> Vec<OwnedProduct> {
         let mut owned = match (&self.decomposition.rule, ownership) {
             (Rule::Regular(grid), _) => {

@@ -1,20 +1,24 @@
-//! The rules that spread one dimension of an array over the processes along that dimension of the grid.
+//! The rules that spread one dimension of an array over the processes along that dimension of the
+//! grid.
 
 use crate::{Error, MOST_ELEMENTS};
 
-/// The rule that assigns the `n` indices of a dimension to `p` processes. By every rule sizes may differ, and processes may
-/// have nothing.
+/// The rule that assigns the `n` indices of a dimension to `p` processes. By every rule sizes may
+/// differ, and processes may have nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Spread {
-    /// Blocks of ⌈n/p⌉ indices in the order of the processes; the last processes have less, or nothing. This is `BLOCK` of HPF
-    /// and `MPI_DISTRIBUTE_BLOCK`: 10 indices on 4 processes are 3, 3, 3, 1.
+    /// Blocks of ⌈n/p⌉ indices in the order of the processes; the last processes have less, or
+    /// nothing. This is `BLOCK` of HPF and `MPI_DISTRIBUTE_BLOCK`: 10 indices on 4 processes are 3,
+    /// 3, 3, 1.
     Block,
-    /// Blocks whose sizes differ by one at most, the longer ones first: `numpy.array_split` and most codes that divide
-    /// by hand. 10 indices on 4 processes are 3, 3, 2, 2.
+    /// Blocks whose sizes differ by one at most, the longer ones first: `numpy.array_split` and
+    /// most codes that divide by hand. 10 indices on 4 processes are 3, 3, 2, 2.
     Even,
-    /// Blocks that the program chooses: process `c` has the indices `bounds[c]..bounds[c + 1]`. There are p + 1 bounds, from 0 to n.
+    /// Blocks that the program chooses: process `c` has the indices `bounds[c]..bounds[c + 1]`.
+    /// There are p + 1 bounds, from 0 to n.
     Bounds(Vec<u64>),
-    /// Blocks of this many indices, dealt out in turn: `CYCLIC(b)` of HPF, ScaLAPACK. `Cyclic(1)` is plain cyclic.
+    /// Blocks of this many indices, dealt out in turn: `CYCLIC(b)` of HPF, ScaLAPACK. `Cyclic(1)`
+    /// is plain cyclic.
     Cyclic(u64),
 }
 
@@ -27,7 +31,8 @@ pub(crate) struct SpreadDimension {
 }
 
 impl SpreadDimension {
-    /// A dimension, unless the rule does not fit; `dim` is the number of the dimension, for the error.
+    /// A dimension, unless the rule does not fit; `dim` is the number of the dimension, for the
+    /// error.
     pub fn new(dim: usize, extent: u64, procs: u32, spread: Spread) -> Result<Self, Error> {
         let wrong = |why: String| {
             Err(Error::Invalid(format!(
@@ -68,7 +73,8 @@ impl SpreadDimension {
         })
     }
 
-    /// The block size and the number of processes of a cyclic dimension, unless each process has one block at most.
+    /// The block size and the number of processes of a cyclic dimension, unless each process has
+    /// one block at most.
     pub fn cyclic_blocks(&self) -> Option<(u64, u64)> {
         match self.spread {
             Spread::Cyclic(block) if self.procs > 1 && block < self.extent => {
@@ -113,7 +119,8 @@ impl SpreadDimension {
                     longer + (index - in_longer) / size
                 }
             }
-            // The last process that begins at or before the index. Processes before with the same bound are empty.
+            // The last process that begins at or before the index. Processes before with the same
+            // bound are empty.
             Spread::Bounds(bounds) => bounds.partition_point(|bound| *bound <= index) as u64 - 1,
             Spread::Cyclic(block) => index / block % procs,
         };

@@ -1,10 +1,12 @@
 //! The indices of a rank along one dimension, and the indices that two ranks share, in closed form.
 //!
-//! A part of a regular decomposition is a product: along each dimension a rank has either one piece, or pieces that repeat
-//! with a period. Two parts share the product of the indices that they share along each dimension. These shared indices
-//! repeat with the least common multiple of both periods, so only one such period is searched.
+//! A part of a regular decomposition is a product: along each dimension a rank has either one
+//! piece, or pieces that repeat with a period. Two parts share the product of the indices that they
+//! share along each dimension. These shared indices repeat with the least common multiple of both
+//! periods, so only one such period is searched.
 //!
-//! All indices here count in the domain: the coupled region, counted from 0, which both sides have in common.
+//! All indices here count in the domain: the coupled region, counted from 0, which both sides have
+//! in common.
 
 use crate::spread::SpreadDimension;
 
@@ -14,7 +16,8 @@ pub(crate) struct StridedIndices {
     /// The rank has indices only from `lower` to `upper`.
     pub lower: u64,
     pub upper: u64,
-    /// The difference from an index of the domain to the rank's own index, if the indices are one piece.
+    /// The difference from an index of the domain to the rank's own index, if the indices are one
+    /// piece.
     base: i64,
     cycle: Option<IndexCycle>,
 }
@@ -207,8 +210,8 @@ impl AxisIndices {
         one.into_iter().chain(repeated)
     }
 
-    /// The own indices for the shared pieces of one period, which repeats from `lower` to `upper`; pieces and bounds are
-    /// indices of the domain.
+    /// The own indices for the shared pieces of one period, which repeats from `lower` to `upper`;
+    /// pieces and bounds are indices of the domain.
     fn new(
         own: &StridedIndices,
         pieces: impl Iterator<Item = (u64, u64)> + Clone,
@@ -305,8 +308,8 @@ pub(crate) fn shared_indices(own: &StridedIndices, other: &StridedIndices) -> Op
     AxisIndices::new(own, pieces.into_iter(), lower, upper, period)
 }
 
-/// The indices that `own` shares with each process of a dimension, as own indices, by process. Processes that share
-/// nothing are left out.
+/// The indices that `own` shares with each process of a dimension, as own indices, by process.
+/// Processes that share nothing are left out.
 pub(crate) fn shared_with_processes(
     own: &StridedIndices,
     dimension: &SpreadDimension,
@@ -337,8 +340,9 @@ pub(crate) fn shared_with_processes(
     axes.collect()
 }
 
-/// The pieces from `at` to `end` that `own` shares with the processes of a cyclic dimension, given by the block size and
-/// the number of processes: the process, and the first index and the length of the piece.
+/// The pieces from `at` to `end` that `own` shares with the processes of a cyclic dimension, given
+/// by the block size and the number of processes: the process, and the first index and the length
+/// of the piece.
 fn cyclic_pieces(
     own: &StridedIndices,
     (width, procs): (u64, u64),

@@ -54,7 +54,8 @@ fn whole_numbers_are_elements_within_the_range_of_their_type() {
 #[test]
 fn numbers_of_16_bits_are_rounded_once_to_the_nearest() {
     let rounded = |dtype: Dtype, wide| written(dtype, ElementValue::Real(wide)).unwrap();
-    // The middle of 1 and the next number goes to the even one, and all beside the middle to the nearer one.
+    // The middle of 1 and the next number goes to the even one, and all beside the middle to the
+    // nearer one.
     for (dtype, one, bits) in [
         (Dtype::Float16, 0x3c00u16, 11),
         (Dtype::BFloat16, 0x3f80, 8),

@@ -1,9 +1,9 @@
 //! How a program finds its run: the private connection file, and the environment.
 //!
-//! `TITIN_MANAGER` names a file that only the owner may read, with the manager's addresses and the secret of the run.
-//! Without a shared file system `TITIN_MANAGER` holds the addresses, separated by commas (`tcp:host:port`), and
-//! `TITIN_SECRET` holds the secret. `TITIN_INSTANCE` names the instance of a program. Where a `TITIN_*` variable is not
-//! set, the `MUSCLE_*` variable counts.
+//! `TITIN_MANAGER` names a file that only the owner may read, with the manager's addresses and the
+//! secret of the run. Without a shared file system `TITIN_MANAGER` holds the addresses, separated
+//! by commas (`tcp:host:port`), and `TITIN_SECRET` holds the secret. `TITIN_INSTANCE` names the
+//! instance of a program. Where a `TITIN_*` variable is not set, the `MUSCLE_*` variable counts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,14 +47,15 @@ fn usual_patience() -> f64 {
     PATIENCE.as_secs_f64()
 }
 
-/// The folder in memory in which all processes of a run on this host make a socket, to find each other. The manager's
-/// process makes and removes the folder. The name is a hash of the secret and does not reveal the secret.
+/// The folder in memory in which all processes of a run on this host make a socket, to find each
+/// other. The manager's process makes and removes the folder. The name is a hash of the secret and
+/// does not reveal the secret.
 pub fn meeting_place(secret: &Secret) -> PathBuf {
     Path::new("/dev/shm").join(format!("{MEETING_PLACES}{}", meeting_name(secret)))
 }
 
-/// As [`meeting_place`], for the processes of one user, who cannot write to the folder of another user. The name ends with
-/// the digits of the hash too, by which a left-over folder is recognized.
+/// As [`meeting_place`], for the processes of one user, who cannot write to the folder of another
+/// user. The name ends with the digits of the hash too, by which a left-over folder is recognized.
 pub fn meeting_place_of(secret: &Secret, user: u32) -> PathBuf {
     Path::new("/dev/shm").join(format!("{MEETING_PLACES}{user}-{}", meeting_name(secret)))
 }

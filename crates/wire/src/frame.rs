@@ -1,7 +1,7 @@
 //! Frames: the units of a link after the handshake.
 //!
-//! Every frame begins with 64 bytes, little-endian, followed by `metadata` bytes (for the first piece of a
-//! message; see [`crate::meta`]) and by `body` bytes of payload:
+//! Every frame begins with 64 bytes, little-endian, followed by `metadata` bytes (for the first
+//! piece of a message; see [`crate::meta`]) and by `body` bytes of payload:
 //!
 //! | offset | type | data (1)                  | more (2)         | acknowledge (3)     | end (4)       | control (5) | ask (6)       |
 //! | ------ | ---- | ------------------------- | ---------------- | ------------------- | ------------- | ----------- | ------------- |
@@ -19,11 +19,12 @@
 //! | 48     | f64  | timestamp                 | 0                | u64: bytes consumed | 0             | 0           | 0             |
 //! | 56     | f64  | next timestamp (if flag)  | 0                | 0                   | 0             | 0           | 0             |
 //!
-//! Flags of a data frame: 1, a next timestamp is given; 2, the metadata are equal to those of the last message on this
-//! conduit, and do not follow. Flag of an acknowledgement: 1, the end has arrived. A decoder ignores unknown flags and
-//! all bytes that are 0 in the table.
+//! Flags of a data frame: 1, a next timestamp is given; 2, the metadata are equal to those of the
+//! last message on this conduit, and do not follow. Flag of an acknowledgement: 1, the end has
+//! arrived. A decoder ignores unknown flags and all bytes that are 0 in the table.
 //!
-//! Processes that share memory (see `titin_transport::shm`) have more kinds of frames. Only these processes use flag 2.
+//! Processes that share memory (see `titin_transport::shm`) have more kinds of frames. Only these
+//! processes use flag 2.
 //!
 //! | offset | placed (7)       | elsewhere (8)   | look (9) | segment (10)        | share (11)     | shared (12) | withdrawn (16)      |
 //! | ------ | ---------------- | --------------- | -------- | ------------------- | -------------- | ----------- | ------------------- |
@@ -33,17 +34,22 @@
 //! | 40     | bytes of payload | 0               | 0        | blocks              | 0              | 0           | 0                   |
 //!
 //! - **Placed** is a message whose payload lies in a block of a segment.
-//! - **Elsewhere** is the entry in a ring for a message that comes by the socket, because no block was free.
-//! - **Look** asks the other end to read the entries of its ring, and to write the entries that had no room before.
+//! - **Elsewhere** is the entry in a ring for a message that comes by the socket, because no block
+//!   was free.
+//! - **Look** asks the other end to read the entries of its ring, and to write the entries that had
+//!   no room before.
 //! - **Segment** hands a segment of blocks over, with one descriptor.
-//! - **Share** hands the ring and the bells of the sender over, with two descriptors. The other end answers by **shared**.
-//! - **Withdrawn** says that the sender uses a segment no more, so the memory is free for other uses.
+//! - **Share** hands the ring and the bells of the sender over, with two descriptors. The other end
+//!   answers by **shared**.
+//! - **Withdrawn** says that the sender uses a segment no more, so the memory is free for other
+//!   uses.
 //!
-//! In a ring a placed message that replaces others has one line of zeros behind the metadata. The first process to write
-//! to the first word of this line has the message: either the receiver takes the message, or the sender takes the message
-//! back because a later message replaces it. The lower 32 bits of a block's number are the number of the count of
-//! returns that belongs to the block; after the segment was withdrawn, blocks of another segment use the same count. The
-//! upper 32 bits are the serial number of the segment.
+//! In a ring a placed message that replaces others has one line of zeros behind the metadata. The
+//! first process to write to the first word of this line has the message: either the receiver takes
+//! the message, or the sender takes the message back because a later message replaces it. The lower
+//! 32 bits of a block's number are the number of the count of returns that belongs to the block;
+//! after the segment was withdrawn, blocks of another segment use the same count. The upper 32 bits
+//! are the serial number of the segment.
 //!
 //! A link of several streams (see `titin_transport::Link`) has these frames too:
 //!
@@ -56,25 +62,28 @@
 //! | 48     | u64: bytes of a socket's send buffer | 0                   | u64: bytes in all        |
 //! | 56     | u64: of its receive buffer; or 0     | 0                   | 0                        |
 //!
-//! **Streams** is the first frame on the first stream, from the dialler. The listener sends the frame back, and then the
-//! dialler opens the further streams. **Join** is the first frame on each further stream. The data frame of a message in
-//! **pieces** is on the first stream, without payload. The pieces are on any of the further streams and in any order, also
-//! before the data frame; each byte comes once.
+//! **Streams** is the first frame on the first stream, from the dialler. The listener sends the
+//! frame back, and then the dialler opens the further streams. **Join** is the first frame on each
+//! further stream. The data frame of a message in **pieces** is on the first stream, without
+//! payload. The pieces are on any of the further streams and in any order, also before the data
+//! frame; each byte comes once.
 //!
-//! A **message** is one data frame and as many more frames as the payload needs. The pieces of one message come in order,
-//! pieces of different conduits interleave. Sequence numbers count from 0 on each conduit. An **acknowledgement** is
-//! cumulative and end to end: the receiving instance holds the first `received` messages, and the program has taken, or a
-//! filter has dropped, the first `consumed` messages with `bytes consumed` of payload. From these counts follows the
-//! sender's credit: a sender may be ahead of `consumed` by the conduit's buffer. Receivers acknowledge now and then. A
-//! sender without room **asks**; then the receiver acknowledges every consumed message at once, until the next message
-//! arrives. **End** says that no message follows.
+//! A **message** is one data frame and as many more frames as the payload needs. The pieces of one
+//! message come in order, pieces of different conduits interleave. Sequence numbers count from 0 on
+//! each conduit. An **acknowledgement** is cumulative and end to end: the receiving instance holds
+//! the first `received` messages, and the program has taken, or a filter has dropped, the first
+//! `consumed` messages with `bytes consumed` of payload. From these counts follows the sender's
+//! credit: a sender may be ahead of `consumed` by the conduit's buffer. Receivers acknowledge now
+//! and then. A sender without room **asks**; then the receiver acknowledges every consumed message
+//! at once, until the next message arrives. **End** says that no message follows.
 
 use crate::{ConduitId, Malformed};
 
 /// Size of the fixed header.
 pub const HEADER: usize = 64;
 
-/// The most bytes of payload in a frame: senders cut longer payloads, so that other messages get a turn on the link.
+/// The most bytes of payload in a frame: senders cut longer payloads, so that other messages get a
+/// turn on the link.
 pub const PIECE: usize = 1 << 20;
 
 /// The most further streams of a link.
@@ -190,7 +199,8 @@ pub enum Frame {
         /// Bytes of the control message.
         body: u64,
     },
-    /// The sender waits for room, and asks for an acknowledgement of every consumed message at once.
+    /// The sender waits for room, and asks for an acknowledgement of every consumed message at
+    /// once.
     Ask {
         /// The conduit.
         conduit: ConduitId,
@@ -240,7 +250,8 @@ pub enum Frame {
     },
     /// The answer to a share: the ring is in use.
     Shared,
-    /// The number of further streams of a link, and the settings of sockets. For a setting of 0 the system chooses.
+    /// The number of further streams of a link, and the settings of sockets. For a setting of 0 the
+    /// system chooses.
     Streams {
         /// The key by which further streams name the link.
         key: u64,
@@ -385,7 +396,8 @@ impl Header {
     /// The frame that the header announces.
     ///
     /// # Errors
-    /// [`Malformed`] for an unknown kind and for lengths that contradict each other or pass the limits.
+    /// [`Malformed`] for an unknown kind and for lengths that contradict each other or pass the
+    /// limits.
     #[inline]
     pub fn frame(&self) -> Result<Frame, Malformed> {
         match self.kind {

@@ -1,19 +1,22 @@
-//! Proof, in both directions, that the other end knows the run's secret, before anything else is read.
+//! Proof, in both directions, that the other end knows the run's secret, before anything else is
+//! read.
 //!
 //! Four messages of fixed size; the numbers are little-endian:
 //!
-//! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with settings
-//!    or further streams, 4 further stream), 7 × 0, u16 lowest and u16 highest
-//!    control version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
-//! 2. listener → dialler, 64 bytes: the same with the listener's versions and random bytes. The 8 × 0 before the random
-//!    bytes are the low half of the listener's endpoint id, if peers know that id.
+//! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with
+//!    settings or further streams, 4 further stream), 7 × 0, u16 lowest and u16 highest control
+//!    version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
+//! 2. listener → dialler, 64 bytes: the same with the listener's versions and random bytes. The 8 ×
+//!    0 before the random bytes are the low half of the listener's endpoint id, if peers know that
+//!    id.
 //! 3. dialler → listener, 32 bytes: HMAC-SHA256(secret, "titin dialler" ‖ 1 ‖ 2).
 //! 4. listener → dialler, 32 bytes: HMAC-SHA256(secret, "titin listener" ‖ 1 ‖ 2).
 //!
-//! The dialler proves first, so a stranger learns only the versions of a listener. A listener answers a wrong proof with
-//! zeros, since a closed connection can have other reasons. Both ends use the highest version in both ranges.
-//! [`Handshake`] is a state machine over bytes. The transport reads and writes the bytes, and limits the time and the
-//! number of unproved connections.
+//! The dialler proves first, so a stranger learns only the versions of a listener. A listener
+//! answers a wrong proof with zeros, since a closed connection can have other reasons. Both ends
+//! use the highest version in both ranges. [`Handshake`] is a state machine over bytes. The
+//! transport reads and writes the bytes, and limits the time and the number of unproved
+//! connections.
 
 use std::ops::Range;
 
@@ -106,13 +109,15 @@ pub enum Refusal {
 enum HandshakeStage {
     /// The hello of the other end has to come.
     Hello,
-    /// The proof `expected` has to come from the other end. The reply is `answer`: the own proof, unless already sent.
+    /// The proof `expected` has to come from the other end. The reply is `answer`: the own proof,
+    /// unless already sent.
     Proof {
         expected: [u8; PROOF],
         answer: Vec<u8>,
         agreement: Agreement,
     },
-    /// A listener has answered a refused dialler with the versions, of which none is in common, or with a wrong proof.
+    /// A listener has answered a refused dialler with the versions, of which none is in common, or
+    /// with a wrong proof.
     Refused(Refusal),
     Done,
 }

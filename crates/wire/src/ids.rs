@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Malformed;
 
-/// The id of a process that takes part in a run. The id is random, so a restarted program is a new endpoint.
+/// The id of a process that takes part in a run. The id is random, so a restarted program is a new
+/// endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EndpointId(pub u128);
@@ -32,7 +33,8 @@ impl fmt::Debug for EndpointId {
     }
 }
 
-/// The authority to take part in a run: every process of the run knows the secret, and no other process does.
+/// The authority to take part in a run: every process of the run knows the secret, and no other
+/// process does.
 ///
 /// A secret never appears in a log: the debug output is a placeholder.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,13 @@
 //! The bytes that titin's processes exchange, and nothing else: no sockets, no clock, no threads.
 //!
-//! A link carries **frames** ([`frame`]): a fixed 64-byte header, optional metadata ([`meta`]), and a payload that
-//! is an array, a structure ([`structure`]) or a control message ([`control`]). Before the first frame both ends
-//! prove that they know the run's secret ([`handshake`]). How a program finds its run is in [`connection`].
+//! A link carries **frames** ([`frame`]): a fixed 64-byte header, optional metadata ([`meta`]), and
+//! a payload that is an array, a structure ([`structure`]) or a control message ([`control`]).
+//! Before the first frame both ends prove that they know the run's secret ([`handshake`]). How a
+//! program finds its run is in [`connection`].
 //!
-//! Every decoder here takes hostile bytes: no bytes lead to a panic, to an endless loop, or to more memory than a small
-//! multiple of the bytes. The error [`Malformed`] explains why bytes are refused.
+//! Every decoder here takes hostile bytes: no bytes lead to a panic, to an endless loop, or to more
+//! memory than a small multiple of the bytes. The error [`Malformed`] explains why bytes are
+//! refused.
 //!
 //! ```
 //! use titin_wire::{ConduitId, frame::{Frame, Header}};
@@ -34,7 +36,8 @@ pub use titin_model::ConduitId;
 
 /// Bytes that do not follow the format.
 ///
-/// Either the peer is no titin of a compatible release, or the bytes were damaged on the way; so titin gives up the link.
+/// Either the peer is no titin of a compatible release, or the bytes were damaged on the way; so
+/// titin gives up the link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}: {why}")]
 pub struct Malformed {
@@ -54,7 +57,8 @@ impl Malformed {
     }
 }
 
-/// The size of a cache line, in bytes: payloads and metadata are padded to a multiple, so that arrays begin on a line.
+/// The size of a cache line, in bytes: payloads and metadata are padded to a multiple, so that
+/// arrays begin on a line.
 pub const ALIGNMENT: usize = 64;
 
 /// The next multiple of [`ALIGNMENT`] at or above `length`.

@@ -4,14 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::Frame;
 
-/// The settings of a link by tcp. For a setting that is `None`, titin or the operating system chooses.
+/// The settings of a link by tcp. For a setting that is `None`, titin or the operating system
+/// chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LinkSettings {
-    /// The number of streams for large messages. If there are several, all other messages go by a stream of their own.
+    /// The number of streams for large messages. If there are several, all other messages go by a
+    /// stream of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
-    /// The most bytes per second that each end sends. The streams for large messages share this rate; the stream for other
-    /// messages has the same rate for itself.
+    /// The most bytes per second that each end sends. The streams for large messages share this
+    /// rate; the stream for other messages has the same rate for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<u64>,
     /// The size of the send buffer of each socket, in bytes.
@@ -37,7 +39,8 @@ impl LinkSettings {
         .is_empty()
     }
 
-    /// The frame that gives the other end the settings of the link `key`, which is to have `count` further streams.
+    /// The frame that gives the other end the settings of the link `key`, which is to have `count`
+    /// further streams.
     pub fn frame(&self, key: u64, count: u64) -> Frame {
         let number = Option::unwrap_or_default;
         Frame::Streams {

@@ -1,8 +1,8 @@
 //! Metadata of a message: optional fields between the header and the payload.
 //!
-//! A field is a `u16` key, a `u16` zero, a `u32` length and as many bytes. Key 0 or the end of the metadata ends the
-//! fields; zeros pad the metadata to a multiple of 64 bytes. A release skips unknown fields by their length, but refuses
-//! an array whose element type is unknown.
+//! A field is a `u16` key, a `u16` zero, a `u32` length and as many bytes. Key 0 or the end of the
+//! metadata ends the fields; zeros pad the metadata to a multiple of 64 bytes. A release skips
+//! unknown fields by their length, but refuses an array whose element type is unknown.
 //!
 //! | key | field | bytes |
 //! | --- | ----- | ----- |
@@ -91,8 +91,9 @@ impl LayoutRef<'_> {
         product.or_else(|| self.shape.contains(&0).then_some(0))
     }
 
-    /// Bytes of payload, or `None` beyond 64 bits. An array without elements is also refused if the extents other than 0
-    /// make more bytes than a signed number of 64 bits holds: NumPy has no such array.
+    /// Bytes of payload, or `None` beyond 64 bits. An array without elements is also refused if the
+    /// extents other than 0 make more bytes than a signed number of 64 bits holds: NumPy has no
+    /// such array.
     #[inline(always)]
     pub fn bytes(&self) -> Option<u64> {
         let bytes = self.elements()?.checked_mul(self.dtype.size() as u64)?;
@@ -108,7 +109,8 @@ impl LayoutRef<'_> {
         bytes.is_some_and(|bytes| i64::try_from(bytes).is_ok())
     }
 
-    /// Checks that there is an index name for each dimension or none at all, and that the names can be written.
+    /// Checks that there is an index name for each dimension or none at all, and that the names can
+    /// be written.
     ///
     /// # Errors
     /// [`Malformed`] for a wrong number of names, and for a name that cannot be written.
@@ -296,14 +298,17 @@ pub struct Meta {
     pub overlay: u32,
     /// The overlay with this number, if the overlay is new on this conduit.
     pub definition: Option<Vec<u8>>,
-    /// The codecs applied to the payload, in this order, each with the length of the payload before.
+    /// The codecs applied to the payload, in this order, each with the length of the payload
+    /// before.
     pub codings: Vec<(Codec, u64)>,
-    /// The step of each timeline around the message, the outermost first; only if a filter of the run needs the steps.
+    /// The step of each timeline around the message, the outermost first; only if a filter of the
+    /// run needs the steps.
     pub iteration: Option<Vec<u32>>,
-    /// The first message on this conduit that this message replaces, with all messages between. A replaced message that
-    /// was not taken yet may never arrive.
+    /// The first message on this conduit that this message replaces, with all messages between. A
+    /// replaced message that was not taken yet may never arrive.
     pub supersedes: Option<u64>,
-    /// The message carries nothing, but says that no message of this iteration or of an iteration within follows.
+    /// The message carries nothing, but says that no message of this iteration or of an iteration
+    /// within follows.
     pub over: Option<Vec<u32>>,
     /// The message says that a field follows, or why no field follows.
     pub field: bool,
@@ -384,7 +389,8 @@ impl Meta {
     /// Reads the fields of a message with `total` bytes of payload.
     ///
     /// # Errors
-    /// [`Malformed`] if a field does not hold together or an array's extents contradict the payload's length.
+    /// [`Malformed`] if a field does not hold together or an array's extents contradict the
+    /// payload's length.
     pub fn decode(mut bytes: &[u8], total: u64) -> Result<Self, Malformed> {
         let mut meta = Meta::default();
         while let Some((key, value, rest)) = next_field(bytes)? {

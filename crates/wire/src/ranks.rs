@@ -1,13 +1,14 @@
 //! Messages between the ranks of a parallel program.
 //!
-//! While the instance is opened, rank 0 gathers the addresses of all ranks by the program's own communicator, and gives
-//! every rank the list. From then on the ranks use links of titin: rank `r` has a link with its **parent**, rank
-//! `(r - 1) / BRANCHES`, so all ranks form a tree with rank 0 at the root. A rank sends its parent the messages that
-//! rank 0 sends the manager; messages of the manager go from rank 0 down the tree.
+//! While the instance is opened, rank 0 gathers the addresses of all ranks by the program's own
+//! communicator, and gives every rank the list. From then on the ranks use links of titin: rank `r`
+//! has a link with its **parent**, rank `(r - 1) / BRANCHES`, so all ranks form a tree with rank 0
+//! at the root. A rank sends its parent the messages that rank 0 sends the manager; messages of the
+//! manager go from rank 0 down the tree.
 //!
-//! Two conduits belong to each link. By the conduit down a rank gets the result of a call at rank 0. By the conduit up a
-//! rank that closes reports how often each field was sent or received; the end of this conduit says that the rank and
-//! all ranks below have closed.
+//! Two conduits belong to each link. By the conduit down a rank gets the result of a call at rank
+//! 0. By the conduit up a rank that closes reports how often each field was sent or received; the
+//! end of this conduit says that the rank and all ranks below have closed.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +51,8 @@ pub struct CollectiveReport {
     pub call: String,
     /// The result.
     pub outcome: Outcome<CollectiveResult>,
-    /// How often rank 0 had sent or received each field before the call. Every rank in this call has the same counts.
+    /// How often rank 0 had sent or received each field before the call. Every rank in this call
+    /// has the same counts.
     #[serde(default, skip_serializing_if = "FieldSteps::is_empty")]
     pub steps: FieldSteps,
 }
@@ -68,7 +70,8 @@ pub enum CollectiveResult {
         overlay: Overlay,
         /// The steps of other instances in which the use lies.
         steps: Vec<u32>,
-        /// The ends of F_INIT ports that have a message: the number of the port, the slot, and the text for users.
+        /// The ends of F_INIT ports that have a message: the number of the port, the slot, and the
+        /// text for users.
         f_init: Vec<(u32, u32, String)>,
     },
     /// A field, as rank 0 declares it.
@@ -102,8 +105,8 @@ impl FieldSteps {
     }
 }
 
-/// A message between ranks of the same or of two instances, from which both find the schedule of a field. The message
-/// comes by a link of its own, on which only the dialler sends.
+/// A message between ranks of the same or of two instances, from which both find the schedule of a
+/// field. The message comes by a link of its own, on which only the dialler sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mail {
     /// The receiving instance.
@@ -133,8 +136,8 @@ pub fn children(rank: u32, ranks: u32) -> std::ops::Range<u32> {
     within(begin)..within(begin + u64::from(BRANCHES))
 }
 
-/// The numbers of the conduits between a rank and its parent, down and up. The numbers begin with `first`, as if rank 0
-/// had a parent.
+/// The numbers of the conduits between a rank and its parent, down and up. The numbers begin with
+/// `first`, as if rank 0 had a parent.
 pub fn conduits(first: ConduitId, rank: u32) -> (ConduitId, ConduitId) {
     (
         ConduitId(first.0 + 2 * rank),
@@ -147,13 +150,14 @@ pub fn conduit_count(ranks: u32) -> u32 {
     2 * ranks
 }
 
-/// The number of the conduit that carries a field from a rank of the sender to a rank of the receiver, which has
-/// `receivers` ranks.
+/// The number of the conduit that carries a field from a rank of the sender to a rank of the
+/// receiver, which has `receivers` ranks.
 pub fn pair(first: ConduitId, sender: u32, receiver: u32, receivers: u32) -> ConduitId {
     ConduitId(first.0 + sender * receivers + receiver)
 }
 
-/// How many numbers the conduits between the ranks of a sender and a receiver take; `None` beyond 32 bits.
+/// How many numbers the conduits between the ranks of a sender and a receiver take; `None` beyond
+/// 32 bits.
 pub fn pair_count(senders: u32, receivers: u32) -> Option<u32> {
     senders.checked_mul(receivers)
 }

@@ -4,7 +4,8 @@ pub use titin_model::Value as Setting;
 
 use crate::Malformed;
 
-/// Settings that go before those of the description, by their names in yMMSL. A look-up takes the most specific name.
+/// Settings that go before those of the description, by their names in yMMSL. A look-up takes the
+/// most specific name.
 pub type Overlay = std::collections::BTreeMap<String, Setting>;
 
 /// An overlay as MessagePack.

@@ -1,9 +1,11 @@
-//! Structures: trees of maps, lists, text, bytes, numbers, arrays and nil, as the payload of one message.
+//! Structures: trees of maps, lists, text, bytes, numbers, arrays and nil, as the payload of one
+//! message.
 //!
-//! The payload is the `u64` length of the tree, the tree in MessagePack, padding to 64 bytes, and then the segments: the
-//! arrays and bytes of the tree. Each segment begins at a multiple of 64 from the start of the payload. So a receiver can
-//! view a segment in place, and a segment may be longer than the 32 bits of MessagePack's lengths. In the tree a segment
-//! is an extension type: 1, an array, holds the u64 offset, the layout of [`crate::meta`] and the index names; 2, bytes,
+//! The payload is the `u64` length of the tree, the tree in MessagePack, padding to 64 bytes, and
+//! then the segments: the arrays and bytes of the tree. Each segment begins at a multiple of 64
+//! from the start of the payload. So a receiver can view a segment in place, and a segment may be
+//! longer than the 32 bits of MessagePack's lengths. In the tree a segment is an extension type: 1,
+//! an array, holds the u64 offset, the layout of [`crate::meta`] and the index names; 2, bytes,
 //! holds the u64 offset and the u64 length.
 
 use std::ops::Range;
@@ -16,14 +18,15 @@ use crate::{ALIGNMENT, Malformed, padded};
 /// Deepest nesting of a structure.
 pub const MAX_DEPTH: usize = 100;
 
-/// The most entries of a list or map for which a decoder allocates in advance: at every level of nesting a count may be
-/// false.
+/// The most entries of a list or map for which a decoder allocates in advance: at every level of
+/// nesting a count may be false.
 const AHEAD: usize = 16;
 
 const ARRAY: i8 = 1;
 const BYTES: i8 = 2;
 
-/// A value of a structure. `B` holds elements and bytes: `&[u8]` in a sender, a range of the payload in a receiver.
+/// A value of a structure. `B` holds elements and bytes: `&[u8]` in a sender, a range of the
+/// payload in a receiver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<B> {
     /// Nothing.
@@ -88,10 +91,11 @@ impl AsRef<[u8]> for EncodedPart<'_> {
 /// Encodes a tree. Arrays are not copied.
 ///
 /// # Errors
-/// [`Malformed`] if the tree is nested more than [`MAX_DEPTH`] deep, or the elements of an array do not fit the layout.
+/// [`Malformed`] if the tree is nested more than [`MAX_DEPTH`] deep, or the elements of an array do
+/// not fit the layout.
 pub fn encode<'a, B: AsRef<[u8]> + 'a>(root: &'a Value<B>) -> Result<Encoded<'a>, Malformed> {
-    // The first segment begins behind the tree. The length of the tree does not depend on the offsets of segments, so
-    // a first pass with offsets from 0 gives the length.
+    // The first segment begins behind the tree. The length of the tree does not depend on the
+    // offsets of segments, so a first pass with offsets from 0 gives the length.
     let tree_length = TreeWriter::write(root, 0)?.tree.len();
     let base = padded(8 + tree_length) as u64;
     let TreeWriter { tree, segments, .. } = TreeWriter::write(root, base)?;
@@ -119,7 +123,8 @@ pub fn encode<'a, B: AsRef<[u8]> + 'a>(root: &'a Value<B>) -> Result<Encoded<'a>
 /// Decodes a payload. Arrays and bytes become ranges of the payload.
 ///
 /// # Errors
-/// [`Malformed`] if the payload does not follow the format, nests too deep, or points outside of itself.
+/// [`Malformed`] if the payload does not follow the format, nests too deep, or points outside of
+/// itself.
 pub fn decode(payload: &[u8]) -> Result<Value<Range<usize>>, Malformed> {
     let (length, rest) = payload
         .split_first_chunk::<8>()
@@ -367,7 +372,8 @@ fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>,
     }
 }
 
-/// The range of a segment in the payload. A segment has to be aligned, since callers make typed pointers of the start.
+/// The range of a segment in the payload. A segment has to be aligned, since callers make typed
+/// pointers of the start.
 fn segment(offset: u64, length: Option<u64>, payload: usize) -> Result<Range<usize>, Malformed> {
     let range = || {
         let start = usize::try_from(offset).ok()?;
