@@ -82,6 +82,8 @@ struct State {
     /// Where the arrays lie that have some of it already.
     into: Option<Vec<(usize, Local)>>,
     asking: Asking,
+    /// Whether all ranks have agreed in a call of withdraw that has not come to its end.
+    withdrawal_agreed: bool,
 }
 
 /// One to each of the peers.

@@ -686,7 +686,7 @@ impl Instance {
         let inner = &self.inner;
         inner.enter()?;
         let field = inner.field(field);
-        let state = field.enter()?;
+        let mut state = field.enter()?;
         if field.role == Role::Receiver {
             let text = format!(
                 "field on port '{}': it is received here; its sender withdraws it",
@@ -697,8 +697,9 @@ impl Instance {
         if !field.withdrawn.swap(true, Ordering::Relaxed) && inner.leads() {
             inner.tell_withdrawn(&field);
         }
+        let lines = state.lines.clone();
         let end_lines = |pulled: bool| {
-            let lines = state.lines.iter().flat_map(|lines| lines.iter().flatten());
+            let lines = lines.iter().flat_map(|lines| lines.iter().flatten());
             lines
                 .filter(|line| line.pulled == pulled)
                 .try_for_each(|line| inner.end_line(line))
@@ -728,14 +729,20 @@ impl Instance {
                 .iter()
                 .try_for_each(|conduit| inner.is_taken(*conduit).map(drop))
         };
-        inner.act_together(
-            &format!("withdraw of the field on port '{}'", field.name),
-            end,
-            unequal,
-        )?;
+        // A call that was interrupted behind this and is made again does not make it again: rank 0 has told its verdict once.
+        if !state.withdrawal_agreed {
+            inner.act_together(
+                &format!("withdraw of the field on port '{}'", field.name),
+                end,
+                unequal,
+            )?;
+            state.withdrawal_agreed = true;
+        }
         for conduit in pulled.iter().filter(|_| !inner.leads()) {
             inner.wait(None, None, None, Vec::new, || inner.is_taken(*conduit))?;
         }
-        end_lines(true)
+        end_lines(true)?;
+        state.withdrawal_agreed = false;
+        Ok(())
     }
 }
