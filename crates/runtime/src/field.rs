@@ -11,7 +11,9 @@ mod header;
 mod line;
 mod pieces;
 mod pull;
-pub(crate) mod setup;
+mod rank_messages;
+mod rendezvous;
+mod setup;
 mod versions;
 
 use std::fmt::Display;
@@ -30,13 +32,12 @@ pub(crate) use header::ordinary;
 use header::{HEADER, announces_field};
 pub(crate) use line::Line;
 use pieces::{Come, Done};
-pub(crate) use pull::{Action, Pull};
-use pull::{Answer, Asking};
-pub(crate) use versions::Word;
+use pull::{Answer, Asking, Pull};
+use rendezvous::{AgreedField, Coupling, LocalField};
+pub(crate) use rendezvous::{Rendezvous, VersionSender};
 
 use crate::instance::{Inner, Patience};
 use crate::port::End;
-use crate::process::{Found, Own};
 use crate::{Error, Instance, Kind, Message, Payload, PortId, Result};
 
 /// A field of an instance: declared once, then used in calls.
@@ -185,7 +186,7 @@ impl Instance {
         }
         for (way, side) in ways.iter().zip(sides) {
             let (parts, peer, pattern) = (parts.clone(), way.peer.clone(), way.pattern.clone());
-            let own = Own {
+            let local = LocalField {
                 side,
                 parts,
                 role,
@@ -193,9 +194,7 @@ impl Instance {
                 peer,
                 pattern,
             };
-            inner
-                .process
-                .change(&inner.name, way.conduit, |meeting| meeting.declare(own));
+            inner.change_field(way.conduit, |coupling| coupling.declare(local));
         }
         named.has_field.store(true, Ordering::Relaxed);
         let (name, dtypes) = (named.name.clone(), dtypes.to_vec());
@@ -314,8 +313,8 @@ impl Instance {
             way.pattern.cache().is_some() && way.share(Role::Sender).steps.end_with(step)
         };
         for way in field.ways.iter().filter(ends) {
-            inner.process.change(&inner.name, way.conduit, |meeting| {
-                meeting.pull(Pull::complete);
+            inner.change_field(way.conduit, |coupling| {
+                coupling.pull(Pull::complete);
             });
         }
         Ok(())
@@ -613,8 +612,7 @@ impl Inner {
     pub(crate) fn carries_field(&self, end: &End) -> bool {
         let fields = self.fields.read().expect("never poisoned");
         let mut ways = fields.iter().flat_map(|field| &field.ways);
-        ways.any(|way| way.conduit == end.conduit)
-            && self.process.is_declared(&self.name, end.conduit)
+        ways.any(|way| way.conduit == end.conduit) && self.rendezvous.is_declared(end.conduit)
     }
 
     /// Whether the program has withdrawn a field that goes by this conduit.
@@ -716,6 +714,17 @@ impl Inner {
         (theirs != ours).then(|| Error::new(Kind::CallOrder, text()))
     }
 
+    /// Changes what is known of the field that goes by a conduit, and sends what follows from that.
+    fn change_field(&self, conduit: ConduitId, act: impl FnOnce(&mut Coupling)) {
+        self.rendezvous
+            .change(&self.process, &self.name, conduit, act);
+    }
+
+    /// What `look` sees of the versions that are kept for a conduit, if the field is pulled.
+    fn pull_of<T>(&self, conduit: ConduitId, look: impl FnOnce(&Pull) -> T) -> Option<T> {
+        self.rendezvous.pull(conduit, look)
+    }
+
     /// A field that was declared.
     fn field(&self, id: FieldId) -> Arc<Field> {
         self.fields.read().expect("never poisoned")[id.0].clone()
@@ -734,11 +743,11 @@ impl Inner {
         // A wait that is interrupted, or an end that does not fit, leaves no line open.
         let mut met = Vec::new();
         for way in &field.ways {
-            let Some(Found { away, schedule }) = self.meet(field, way, deadline)? else {
+            let Some(AgreedField { remote, schedule }) = self.meet(field, way, deadline)? else {
                 met.push(None);
                 continue;
             };
-            field.match_types(&way.peer, &away.field.dtypes)?;
+            field.match_types(&way.peer, &remote.field.dtypes)?;
             let schedule = schedule.map_err(|failure| {
                 let error = field.misfit(&way.peer, &failure);
                 if !matches!(failure, Unfit::Mismatch(_)) {
@@ -747,11 +756,11 @@ impl Inner {
                 }
                 error
             })?;
-            met.push(Some((away, schedule)));
+            met.push(Some((remote, schedule)));
         }
         let mut lines = Vec::new();
         for (way, met) in field.ways.iter().zip(met) {
-            let open = |(away, schedule)| self.open_line(field, way, &away, schedule);
+            let open = |(remote, schedule)| self.open_line(field, way, &remote, schedule);
             lines.push(met.map(open).transpose()?);
         }
         Ok(state.lines.insert(lines.into()).clone())
@@ -763,16 +772,16 @@ impl Inner {
         field: &Field,
         way: &Coupled,
         deadline: Option<Instant>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<AgreedField>> {
         let (conduit, peer) = (way.conduit, &way.peer);
         let may_leave = field.role == Role::Sender && way.pattern.cache().is_some();
         let known = || {
             let has_left = self.process.finished(peer);
-            match self.process.schedule(&self.name, conduit) {
+            match self.rendezvous.agreed(&self.process, &self.name, conduit) {
                 _ if has_left && may_leave => Ok(Some(None)),
                 // It may have left; then that will be told.
                 Err(error) if may_leave && error.kind == Kind::PeerLost => Ok(None),
-                Ok(None) if has_left && !self.process.is_declared(&self.name, conduit) => {
+                Ok(None) if has_left && !self.rendezvous.is_declared(conduit) => {
                     let text = format!(
                         "{}: field on port '{}': {peer} has finished without a field at its end: declare the field at both ends",
                         self.name, field.name

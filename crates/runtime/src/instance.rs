@@ -22,13 +22,13 @@ use titin_wire::control::{Event, Scale, ToManager};
 use titin_wire::ranks::FieldSteps;
 use titin_wire::settings::{Overlay, Setting};
 
-use crate::field::{Field, Line};
+use crate::field::{Field, Line, Rendezvous};
 use crate::filter::{inside, is_inside};
 use crate::light::Light;
 use crate::neighbours::Neighbours;
 use crate::options::Interrupt;
-use crate::port::{End, Inlet, Outlet, Port};
-use crate::process::{Process, Way, forked, not_forked};
+use crate::port::{Inlet, Outlet, Port};
+use crate::process::{Member, Probed, Process, Way, forked, not_forked};
 use crate::profile::{Region, Trace, event};
 use crate::ranks::{Ranks, is_between_ranks};
 use crate::sel::Loop;
@@ -67,6 +67,7 @@ pub(crate) struct Inner {
     /// Its fields, and what they exchange with the ranks of peers.
     pub(crate) fields: RwLock<Vec<Arc<Field>>>,
     pub(crate) lines: RwLock<Vec<Arc<Line>>>,
+    pub(crate) rendezvous: Arc<Rendezvous>,
     pub(crate) process: Arc<Process>,
     pub(crate) bell: Arc<Doorbell>,
     pub(crate) ports: Vec<Port>,
@@ -595,15 +596,6 @@ impl Inner {
         Err(Error::new(Kind::Closed, text))
     }
 
-    /// All conduit ends, and whether each receives.
-    pub(crate) fn ends(&self, mut visit: impl FnMut(&End, bool)) {
-        let lines = self.all_lines();
-        let ports = self.ports.iter().chain(lines.iter().map(|line| &line.port));
-        ports
-            .flat_map(Port::every_end)
-            .for_each(|(end, receives)| visit(end, receives));
-    }
-
     /// Its rank, and how many there are.
     pub(crate) fn place_in_ranks(&self) -> (u32, u32) {
         self.ranks.map_or((0, 1), |ranks| (ranks.rank, ranks.count))
@@ -663,9 +655,46 @@ impl Inner {
             .flat_map(|port| port.every_inlet().map(move |inlet| (port, inlet)))
     }
 
-    /// Gives the ends of conduits with this peer their carrier. Those that are pinned to another medium are left without;
-    /// true if there are any. `detour` says why the two processes do not share memory, if they do not.
-    pub(crate) fn route(
+    /// All that messages and acknowledgements come by.
+    pub(crate) fn carriers(&self) -> Vec<Arc<dyn Carrier>> {
+        self.carriers.lock().expect("never poisoned").clone()
+    }
+
+    /// Tells senders how far we are, which may give them room that they wait for.
+    pub(crate) fn flush_acknowledgements(&self) {
+        self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
+        let lines = self.all_lines();
+        lines
+            .iter()
+            .flat_map(|line| line.port.every_inlet())
+            .for_each(|inlet| inlet.inbox.settle());
+    }
+}
+
+impl Member for Inner {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn bell(&self) -> &Arc<Doorbell> {
+        &self.bell
+    }
+
+    fn peers(&self) -> Vec<Arc<str>> {
+        self.neighbours.names().cloned().collect()
+    }
+
+    fn peers_of_rank_0(&self) -> Vec<Arc<str>> {
+        self.far_peers().cloned().collect()
+    }
+
+    fn peers_of_fields(&self) -> Vec<Arc<str>> {
+        let lines = self.all_lines();
+        let ends = lines.iter().flat_map(|line| line.port.every_end());
+        ends.map(|(end, _)| end.peer.clone()).collect()
+    }
+
+    fn route(
         &self,
         peer: &str,
         way: Way,
@@ -706,13 +735,7 @@ impl Inner {
         left
     }
 
-    /// All that messages and acknowledgements come by.
-    pub(crate) fn carriers(&self) -> Vec<Arc<dyn Carrier>> {
-        self.carriers.lock().expect("never poisoned").clone()
-    }
-
-    /// A peer takes no more messages.
-    pub(crate) fn peer_finished(&self, peer: &str) {
+    fn peer_finished(&self, peer: &str) {
         self.outlets_to(peer)
             .for_each(|outlet| outlet.window.close());
         self.close_lines(peer);
@@ -722,13 +745,34 @@ impl Inner {
         }
     }
 
-    /// Tells senders how far we are, which may give them room that they wait for.
-    pub(crate) fn flush_acknowledgements(&self) {
-        self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
+    fn receives_by(&self, conduit: ConduitId) -> bool {
+        self.inlets().any(|(_, inlet)| inlet.end.conduit == conduit)
+    }
+
+    fn conduit_ends(&self) -> Vec<(ConduitId, bool)> {
         let lines = self.all_lines();
-        lines
-            .iter()
-            .flat_map(|line| line.port.every_inlet())
-            .for_each(|inlet| inlet.inbox.settle());
+        let ports = self.ports.iter().chain(lines.iter().map(|line| &line.port));
+        let ends = ports.flat_map(Port::every_end);
+        ends.map(|(end, receives)| (end.conduit, receives))
+            .collect()
+    }
+
+    fn probe(&self, conduits: &[ConduitId]) -> Probed {
+        self.carriers().iter().for_each(|carrier| carrier.look());
+        let (wait, counts) = self.counts(conduits);
+        let polls = self.polls();
+        Probed {
+            wait,
+            counts,
+            polls,
+        }
+    }
+
+    fn report_progress(&self) {
+        self.report_changes();
+    }
+
+    fn nudge(&self, now: Instant) -> Option<Instant> {
+        self.nudge_pending(now)
     }
 }

@@ -32,6 +32,7 @@ mod light;
 mod message;
 mod neighbours;
 mod options;
+mod peer_names;
 mod port;
 mod process;
 mod profile;

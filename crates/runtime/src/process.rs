@@ -6,11 +6,12 @@
 
 mod addresses;
 mod events;
-mod mail;
+mod member;
 mod members;
 mod once;
 mod outbox;
 mod peers;
+mod rank_messages;
 mod routes;
 mod tree;
 
@@ -31,20 +32,20 @@ use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 use self::addresses::interfaces;
 use self::events::Events;
-use self::mail::MailLinks;
 use self::members::Asked;
 use self::once::mark;
 use self::outbox::Outbox;
+use self::rank_messages::RankMessageLinks;
 use self::routes::{EXPLANATION, Routes, SHORTER};
 use self::tree::Branch;
-use crate::instance::Inner;
 use crate::{Error, Kind, Result};
 
 pub(crate) use addresses::host;
-pub(crate) use mail::{Found, Meeting, Own};
+pub(crate) use member::{FieldHandler, Member, Probed};
 pub(crate) use once::forked;
 pub use once::{fork_child, not_forked};
-pub(crate) use peers::Away;
+pub(crate) use peers::RemoteField;
+pub(crate) use rank_messages::OutgoingRankMessage;
 pub(crate) use routes::Way;
 
 /// The tag of the link to the manager. No endpoint has it: their ids are random.
@@ -88,7 +89,7 @@ struct State {
     told: Option<Instant>,
     /// When the background thread last looked.
     beaten: Option<Instant>,
-    instances: HashMap<String, Arc<Inner>>,
+    instances: HashMap<String, Arc<dyn Member>>,
     /// Who has asked to join.
     asked: HashMap<String, Asked>,
     /// Instances that were let in, and are not among those that have joined yet.
@@ -97,13 +98,13 @@ struct State {
     has_fields: bool,
     routes: Routes<Arc<Link>>,
     /// Instances of ours that have conduit ends without a carrier, by the peer that they wait for.
-    unrouted: HashMap<Arc<str>, Vec<Arc<Inner>>>,
+    unrouted: HashMap<Arc<str>, Vec<Arc<dyn Member>>>,
     /// Instances of ours, by the peer that they have conduits with.
-    neighbours: HashMap<Arc<str>, Vec<Arc<Inner>>>,
+    neighbours: HashMap<Arc<str>, Vec<Arc<dyn Member>>>,
     finished: HashSet<String>,
-    /// By instance and conduit, the fields whose ranks find out who sends what to whom.
-    meetings: HashMap<(String, ConduitId), Arc<Mutex<Meeting>>>,
-    mail: MailLinks,
+    /// The fields of instances that have asked to join, or are open.
+    fields: HashMap<String, Arc<dyn FieldHandler>>,
+    rank_messages: RankMessageLinks,
     /// Of a parallel program, the place among its ranks.
     branch: Option<Branch>,
     failure: Option<Error>,
@@ -265,7 +266,7 @@ impl Process {
         Err(self.lock().failure.clone().expect("set before the flag"))
     }
 
-    fn fail(&self, error: Error) {
+    pub(crate) fn fail(&self, error: Error) {
         let mut state = self.lock();
         let is_first = state.failure.is_none();
         let failure = state.failure.get_or_insert(error).clone();
@@ -285,11 +286,11 @@ impl Process {
             .values()
             .map(|asked| asked.bell.clone())
             .collect();
-        let instances: Vec<Arc<Inner>> = state.instances.values().cloned().collect();
+        let instances: Vec<Arc<dyn Member>> = state.instances.values().cloned().collect();
         drop(state);
         asked
             .iter()
-            .chain(instances.iter().map(|inner| &inner.bell))
+            .chain(instances.iter().map(|member| member.bell()))
             .for_each(|bell| bell.ring());
     }
 

@@ -10,8 +10,9 @@ mod meet;
 use titin_model::Operator;
 use titin_wire::ConduitId;
 use titin_wire::control::{PortDeclaration, Welcome, Wire};
-use titin_wire::ranks::{RankProcess, children, conduits, parent};
+use titin_wire::ranks::{children, conduits, parent};
 
+use crate::peer_names::rank_name;
 use crate::{Error, Kind, Result};
 
 pub(crate) use meet::{Met, meet, outcome, result};
@@ -79,24 +80,6 @@ pub(crate) fn port_of_field(label: &str) -> &str {
 /// Whether a port, by its name, is one between ranks: of one instance, or of two that a field goes between.
 pub(crate) fn is_between_ranks(port: &str) -> bool {
     port.starts_with(MARK)
-}
-
-/// What a rank of an instance is called among the peers: rank 3 of `macro[1]` is `macro[1]#3`.
-pub(crate) fn rank_name(instance: &str, rank: u32) -> String {
-    format!("{instance}{MARK}{rank}")
-}
-
-/// The instance that a peer is, or is a rank of.
-pub(crate) fn instance_of(peer: &str) -> &str {
-    peer.split_once(MARK).map_or(peer, |(instance, _)| instance)
-}
-
-/// Who a peer is, for people: `rank 3 of macro[1]`, if it is called like that.
-pub(crate) fn written(peer: &str) -> String {
-    match peer.split_once(MARK) {
-        Some((instance, rank)) => format!("rank {rank} of {instance}"),
-        None => peer.to_owned(),
-    }
 }
 
 impl Ranks {
@@ -200,9 +183,4 @@ pub(crate) fn wire_between(
         pattern: None,
         link: Default::default(),
     }
-}
-
-/// What is said of a rank's process.
-pub(crate) fn process_of(rank: u32, process: &RankProcess) -> String {
-    format!("rank {rank} (process {} on {})", process.pid, process.host)
 }

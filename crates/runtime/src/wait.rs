@@ -340,7 +340,7 @@ impl Inner {
     }
 
     /// Has a pending call made again that is due although nothing has come for it; when the next one will be.
-    pub(crate) fn nudge(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn nudge_pending(&self, now: Instant) -> Option<Instant> {
         let patience = self.habits.patience.map(|patience| self.composed(patience));
         let due = self
             .light

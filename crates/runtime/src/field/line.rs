@@ -12,9 +12,10 @@ use super::pieces::AT_ONCE;
 use super::{Coupled, Field};
 use crate::filter::Chain;
 use crate::instance::Inner;
+use crate::peer_names::{rank_name, written};
 use crate::port::{End, Inlet, Outlet, Port};
-use crate::process::Away;
-use crate::ranks::{between_ranks, port_of_field, rank_name, wire_between, written};
+use crate::process::{Member, RemoteField};
+use crate::ranks::{between_ranks, port_of_field, wire_between};
 use crate::{Error, Kind, Result};
 
 /// How far a rank may be ahead of one that it sends to. What counts is bytes: exchanges are counted along the conduit between the
@@ -84,7 +85,7 @@ impl Inner {
         self: &Arc<Self>,
         field: &Field,
         way: &Coupled,
-        away: &Away,
+        remote: &RemoteField,
         schedule: Schedule,
     ) -> Result<Arc<Line>> {
         let (name, role, peer) = (between_ranks(&field.name), field.role, &way.peer);
@@ -96,8 +97,8 @@ impl Inner {
         let ((rank, ranks), mut peers) = (self.place_in_ranks(), Vec::new());
         for (place, partner) in schedule.partners().enumerate() {
             let conduit = match role {
-                Role::Sender => pair(away.first, rank, partner.rank, away.ranks),
-                Role::Receiver => pair(away.first, partner.rank, rank, ranks),
+                Role::Sender => pair(remote.first, rank, partner.rank, remote.ranks),
+                Role::Receiver => pair(remote.first, partner.rank, rank, ranks),
             };
             let (slot, sends) = (Some(place as u32), role == Role::Sender);
             let wire = wire_between(
@@ -148,7 +149,8 @@ impl Inner {
             .write()
             .expect("never poisoned")
             .push(line.clone());
-        self.process.join_ranks(self, &peers);
+        let member: Arc<dyn Member> = self.clone();
+        self.process.join_ranks(&member, &peers);
         // Its word may have come before this line was there to hear it.
         if self.process.finished(&line.peer) {
             self.close_lines(&line.peer);

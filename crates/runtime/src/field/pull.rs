@@ -16,13 +16,13 @@ use titin_wire::structure::{self, Value};
 
 use super::header::{TEXT, announces_field};
 use super::pieces::Come;
-use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
+use super::rendezvous::{Coupling, VersionSender};
+use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, VersionMessage};
 use super::{Coupled, Field, FieldId, Line, Stamps, State};
 use crate::instance::{Inner, Patience, head};
 use crate::message::Lent;
+use crate::peer_names::instance_of;
 use crate::port::Outlet;
-use crate::process::Meeting;
-use crate::ranks::instance_of;
 use crate::{Error, Instance, Kind, Message, Result};
 
 /// How far a receiver has come with its questions.
@@ -158,15 +158,15 @@ impl Pull {
         self.keeper.is_over()
     }
 
-    pub(crate) fn hear(&mut self, word: Word) {
-        match word {
-            Word::Ask(question) => self.decide(|chooser| chooser.ask(question)),
-            Word::Took(question) => self.decide(|chooser| {
+    pub(crate) fn receive(&mut self, message: VersionMessage) {
+        match message {
+            VersionMessage::Ask(question) => self.decide(|chooser| chooser.ask(question)),
+            VersionMessage::Took(question) => self.decide(|chooser| {
                 chooser.took(question);
                 Vec::new()
             }),
-            Word::Leave => self.end(),
-            Word::Order(order) => self.obey(order),
+            VersionMessage::Leave => self.end(),
+            VersionMessage::Order(order) => self.obey(order),
         }
     }
 
@@ -283,9 +283,12 @@ fn refusal(why: Refusal) -> (Kind, String) {
     (Kind::Evicted, text)
 }
 
-impl Inner {
-    /// Does what follows from a decision about a field that goes by this conduit.
-    pub(crate) fn carry_out(&self, conduit: ConduitId, action: Action) {
+impl VersionSender for Inner {
+    fn ring(&self) {
+        self.bell.ring();
+    }
+
+    fn carry_out(&self, conduit: ConduitId, action: Action) {
         match action {
             Action::Announce(question, version) => {
                 self.answer(
@@ -330,7 +333,9 @@ impl Inner {
             Action::PassOn(_) => {}
         }
     }
+}
 
+impl Inner {
     fn answer(&self, conduit: ConduitId, answer: Answer, stamps: (f64, Option<f64>)) {
         let Some(outlet) = self.outlet_of(conduit) else {
             return;
@@ -399,7 +404,7 @@ impl Inner {
         let own = self.outlet_of(way.conduit).into_iter();
         let outlets: Vec<&Outlet> = own.chain(line.port.every_outlet()).collect();
         let is_over = || {
-            let given_up = self.process.pull(&self.name, way.conduit, Pull::is_over) == Some(true);
+            let given_up = self.pull_of(way.conduit, Pull::is_over) == Some(true);
             given_up || self.process.finished(&way.peer)
         };
         let there = || {
@@ -418,11 +423,11 @@ impl Inner {
         };
         self.wait(Some(way.conduit), None, None, Vec::new, there)?;
         let room = || {
-            let has_room = self.process.pull(&self.name, way.conduit, Pull::has_room) == Some(true);
+            let has_room = self.pull_of(way.conduit, Pull::has_room) == Some(true);
             Ok((has_room || is_over()).then_some(()))
         };
         let on = || {
-            let untaken = self.process.pull(&self.name, way.conduit, Pull::untaken);
+            let untaken = self.pull_of(way.conduit, Pull::untaken);
             let (ahead, ahead_bytes) = untaken.unwrap_or_default();
             let on = |outlet: &Outlet| WaitOn {
                 ahead,
@@ -455,16 +460,16 @@ impl Inner {
             pieces,
             stamps,
         };
-        self.process.change(&self.name, way.conduit, |meeting| {
-            meeting.pull(|pull| pull.produce(version))
+        self.change_field(way.conduit, |coupling| {
+            coupling.pull(|pull| pull.produce(version))
         });
         Ok(())
     }
 
     /// The receiver takes no more; it may not have said so, if it left before it could.
     pub(super) fn pass_over(&self, way: &Coupled) {
-        self.process.change(&self.name, way.conduit, |meeting| {
-            meeting.pull(|pull| {
+        self.change_field(way.conduit, |coupling| {
+            coupling.pull(|pull| {
                 pull.end();
                 pull.pass_over();
             });
@@ -507,10 +512,10 @@ impl Instance {
                     let ask = || {
                         if *told < number {
                             inner.meet(field, way, deadline)?;
-                            let question = Word::Ask(Question { number, at });
-                            inner
-                                .process
-                                .change(&inner.name, way.conduit, |meeting| meeting.say(question));
+                            let question = VersionMessage::Ask(Question { number, at });
+                            inner.change_field(way.conduit, |coupling| {
+                                coupling.tell_sender(question)
+                            });
                             *told = number;
                         }
                         Ok(Patience::until(deadline))
@@ -542,8 +547,8 @@ impl Instance {
             if !late {
                 state.asking.open = None;
                 if inner.leads() {
-                    inner.process.change(&inner.name, way.conduit, |meeting| {
-                        meeting.say(Word::Took(number))
+                    inner.change_field(way.conduit, |coupling| {
+                        coupling.tell_sender(VersionMessage::Took(number))
                     });
                 }
                 return Ok(Stamps::of(&header));
@@ -570,7 +575,7 @@ impl Inner {
     pub(crate) fn leave_versions(&self) {
         for conduit in self.pulled(Role::Receiver) {
             if self.leads() {
-                self.process.change(&self.name, conduit, Meeting::leave);
+                self.change_field(conduit, Coupling::leave);
             }
         }
         let lines = self.all_lines();
@@ -585,8 +590,7 @@ impl Inner {
         let mut open = self.pulled(Role::Sender);
         if self.leads() {
             for conduit in &open {
-                self.process
-                    .change(&self.name, *conduit, |meeting| meeting.pull(Pull::close));
+                self.change_field(*conduit, |coupling| coupling.pull(Pull::close));
             }
         }
         while !open.is_empty() {
@@ -613,11 +617,7 @@ impl Inner {
 
     /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps; it keeps no others.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
-        if let Some((ours, theirs)) = self
-            .process
-            .pull(&self.name, conduit, Pull::differs)
-            .flatten()
-        {
+        if let Some((ours, theirs)) = self.pull_of(conduit, Pull::differs).flatten() {
             let error =
                 |field: Arc<Field>| field.unequal((self.place_in_ranks().0, ours), (0, theirs));
             return self.field_by(conduit).map(error).map_or(Ok(None), Err);
@@ -629,7 +629,7 @@ impl Inner {
                 pull.is_over()
             }
         };
-        let mut taken = self.process.pull(&self.name, conduit, over).unwrap_or(true);
+        let mut taken = self.pull_of(conduit, over).unwrap_or(true);
         if let Some(outlet) = self.outlet_of(conduit).filter(|_| !taken) {
             taken = outlet.window.closed();
             if !taken {
@@ -670,8 +670,7 @@ impl Inner {
         let Some(outlet) = self.outlet_of(conduit) else {
             return Ok(());
         };
-        self.process
-            .change(&self.name, conduit, |meeting| meeting.pull(Pull::end));
+        self.change_field(conduit, |coupling| coupling.pull(Pull::end));
         self.end_stream(outlet)
     }
 }

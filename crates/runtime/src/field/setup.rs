@@ -1,6 +1,6 @@
 //! How the ranks of two instances find out who sends what to whom, where one side is irregular.
 //!
-//! One of these per rank and conduit takes in letters and says which to send: it has no I/O, and waits for nothing. The ranks of
+//! One of these per rank and conduit takes in messages and says which to send: it has no I/O, and waits for nothing. The ranks of
 //! the sender are the directory, too (after XpressSpace: each knows a part of the array's space, along a Hilbert curve).
 //!
 //! 1. If the sender is irregular, each of its ranks **enters** what it owns at the ranks of the directory that this concerns, which
@@ -13,39 +13,13 @@
 
 use std::collections::VecDeque;
 
-use titin_array::{
-    Answer, Directory, Entries, Error, Exchange, Parts, Register, Role, Schedule, Wants,
-};
+use titin_array::{Answer, Directory, Error, Exchange, Parts, Register, Role, Schedule, Wants};
 use titin_wire::ranks::{children, parent};
 
-use super::Word;
-
-/// What ranks tell each other.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Letter {
-    Enter(Entries),
-    Ask(Entries),
-    Answer(Answer),
-    Want(Wants),
-    Acknowledge,
-    Done,
-    Go,
-    Complete,
-    /// About the versions of a field that is pulled, once its schedules are known.
-    Word(Word),
-}
-
-/// A letter, and for whom or from whom.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Envelope {
-    /// Whether the other rank is one of the sender's.
-    pub(crate) of_sender: bool,
-    pub(crate) rank: u32,
-    pub(crate) letter: Letter,
-}
+use super::rank_messages::{RankMessage, RoutedMessage};
 
 /// The way of one rank to its schedule.
-pub(crate) struct Setup {
+pub(crate) struct ScheduleSetup {
     exchange: Exchange,
     parts: Parts,
     role: Role,
@@ -54,15 +28,15 @@ pub(crate) struct Setup {
     ranks: u32,
     senders: u32,
     stage: Stage,
-    /// Letters for later stages.
-    early: VecDeque<Envelope>,
+    /// Messages for later stages.
+    early: VecDeque<RoutedMessage>,
     /// How many acknowledgements are waited for, and how many ranks below.
     unanswered: usize,
     below: usize,
     wants: Vec<(u32, Wants)>,
     answers: Vec<Answer>,
     schedule: Option<Schedule>,
-    out: Vec<Envelope>,
+    out: Vec<RoutedMessage>,
 }
 
 enum Stage {
@@ -77,8 +51,8 @@ enum Stage {
     Over,
 }
 
-impl Setup {
-    /// Begins; the first letters are to be taken.
+impl ScheduleSetup {
+    /// Begins; the first messages are to be taken.
     pub(crate) fn begin(
         exchange: Exchange,
         parts: Parts,
@@ -90,7 +64,7 @@ impl Setup {
             Role::Sender => senders,
             Role::Receiver => exchange.to().decomposition.ranks(),
         };
-        let mut setup = Setup {
+        let mut setup = ScheduleSetup {
             exchange,
             parts,
             role,
@@ -119,7 +93,7 @@ impl Setup {
     }
 
     /// What to send now.
-    pub(crate) fn take(&mut self) -> Vec<Envelope> {
+    pub(crate) fn take(&mut self) -> Vec<RoutedMessage> {
         std::mem::take(&mut self.out)
     }
 
@@ -128,77 +102,85 @@ impl Setup {
         self.schedule.as_ref()
     }
 
-    /// Takes in a letter, and those that have waited for what it brings.
-    pub(crate) fn receive(&mut self, envelope: Envelope) -> Result<(), Error> {
+    /// Takes in a message, and those that have waited for what it brings.
+    pub(crate) fn receive(&mut self, routed: RoutedMessage) -> Result<(), Error> {
         if matches!(self.stage, Stage::Over) {
             return Ok(());
         }
-        self.early.push_back(envelope);
+        self.early.push_back(routed);
         loop {
             // One by one, as each may bring the next stage.
             let place = self
                 .early
                 .iter()
-                .position(|envelope| self.is_time_for(&envelope.letter));
-            let Some(envelope) = place.and_then(|place| self.early.remove(place)) else {
+                .position(|routed| self.is_time_for(&routed.message));
+            let Some(routed) = place.and_then(|place| self.early.remove(place)) else {
                 return Ok(());
             };
-            self.read(envelope)?;
+            self.read(routed)?;
         }
     }
 
-    fn is_time_for(&self, letter: &Letter) -> bool {
-        match (&self.stage, letter) {
+    fn is_time_for(&self, message: &RankMessage) -> bool {
+        match (&self.stage, message) {
             (Stage::Over, _) => false,
             (
                 Stage::Entering(_),
-                Letter::Enter(_) | Letter::Acknowledge | Letter::Done | Letter::Go,
+                RankMessage::Enter(_)
+                | RankMessage::Acknowledge
+                | RankMessage::Done
+                | RankMessage::Go,
             ) => true,
             (
                 Stage::Serving(_),
-                Letter::Ask(_) | Letter::Want(_) | Letter::Complete | Letter::Go,
+                RankMessage::Ask(_)
+                | RankMessage::Want(_)
+                | RankMessage::Complete
+                | RankMessage::Go,
             ) => true,
-            (Stage::Asking(_), Letter::Answer(_)) => true,
-            (Stage::Asking(_) | Stage::Wanting, Letter::Acknowledge | Letter::Done) => true,
+            (Stage::Asking(_), RankMessage::Answer(_)) => true,
+            (Stage::Asking(_) | Stage::Wanting, RankMessage::Acknowledge | RankMessage::Done) => {
+                true
+            }
             _ => false,
         }
     }
 
-    fn read(&mut self, Envelope { rank, letter, .. }: Envelope) -> Result<(), Error> {
-        match letter {
-            Letter::Enter(entries) => {
+    fn read(&mut self, RoutedMessage { rank, message, .. }: RoutedMessage) -> Result<(), Error> {
+        match message {
+            RankMessage::Enter(entries) => {
                 if let Stage::Entering(register) = &mut self.stage {
                     register.enter(rank, &entries)?;
                 }
-                self.send(true, rank, Letter::Acknowledge);
+                self.send(true, rank, RankMessage::Acknowledge);
             }
-            Letter::Ask(asked) => {
+            RankMessage::Ask(asked) => {
                 if let Stage::Serving(Some(directory)) = &self.stage {
                     let answer = directory.answer(rank, &asked)?;
-                    self.send(false, rank, Letter::Answer(answer));
+                    self.send(false, rank, RankMessage::Answer(answer));
                 }
             }
-            Letter::Answer(answer) => {
+            RankMessage::Answer(answer) => {
                 self.answers.push(answer);
                 if let Stage::Asking(missing) = &mut self.stage {
                     *missing = missing.saturating_sub(1);
                 }
                 self.want_if_answered()?;
             }
-            Letter::Want(wants) => {
+            RankMessage::Want(wants) => {
                 self.wants.push((rank, wants));
-                self.send(false, rank, Letter::Acknowledge);
+                self.send(false, rank, RankMessage::Acknowledge);
             }
-            Letter::Acknowledge => {
+            RankMessage::Acknowledge => {
                 self.unanswered = self.unanswered.saturating_sub(1);
                 self.go_on_if_done()?;
             }
-            Letter::Done => {
+            RankMessage::Done => {
                 self.below = self.below.saturating_sub(1);
                 self.go_on_if_done()?;
             }
-            Letter::Go | Letter::Complete => self.go()?,
-            Letter::Word(_) => {}
+            RankMessage::Go | RankMessage::Complete => self.go()?,
+            RankMessage::Version(_) => {}
         }
         Ok(())
     }
@@ -210,7 +192,7 @@ impl Setup {
         self.unanswered = entries.len();
         entries
             .into_iter()
-            .for_each(|(rank, entries)| self.send(true, rank, Letter::Enter(entries)));
+            .for_each(|(rank, entries)| self.send(true, rank, RankMessage::Enter(entries)));
         self.go_on_if_done()
     }
 
@@ -225,7 +207,7 @@ impl Setup {
         self.stage = Stage::Asking(queries.len());
         queries
             .into_iter()
-            .for_each(|(rank, asked)| self.send(true, rank, Letter::Ask(asked)));
+            .for_each(|(rank, asked)| self.send(true, rank, RankMessage::Ask(asked)));
         self.want_if_answered()
     }
 
@@ -240,7 +222,7 @@ impl Setup {
         self.unanswered = wants.len();
         wants
             .into_iter()
-            .for_each(|(rank, wants)| self.send(true, rank, Letter::Want(wants)));
+            .for_each(|(rank, wants)| self.send(true, rank, RankMessage::Want(wants)));
         self.go_on_if_done()
     }
 
@@ -253,9 +235,9 @@ impl Setup {
         // Not again.
         self.below = usize::MAX;
         match (parent(self.rank), self.role) {
-            (Some(above), role) => self.send(role == Role::Sender, above, Letter::Done),
+            (Some(above), role) => self.send(role == Role::Sender, above, RankMessage::Done),
             (None, Role::Sender) => return self.go(),
-            (None, Role::Receiver) => self.send(true, 0, Letter::Complete),
+            (None, Role::Receiver) => self.send(true, 0, RankMessage::Complete),
         }
         if self.role == Role::Receiver {
             self.stage = Stage::Over;
@@ -265,7 +247,7 @@ impl Setup {
 
     /// All ranks are so far.
     fn go(&mut self) -> Result<(), Error> {
-        children(self.rank, self.ranks).for_each(|child| self.send(true, child, Letter::Go));
+        children(self.rank, self.ranks).for_each(|child| self.send(true, child, RankMessage::Go));
         self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Entering(register) => Stage::Serving(Some(register.directory()?)),
             _ => {
@@ -277,11 +259,11 @@ impl Setup {
         Ok(())
     }
 
-    fn send(&mut self, of_sender: bool, rank: u32, letter: Letter) {
-        self.out.push(Envelope {
+    fn send(&mut self, of_sender: bool, rank: u32, message: RankMessage) {
+        self.out.push(RoutedMessage {
             of_sender,
             rank,
-            letter,
+            message,
         });
     }
 }
@@ -301,53 +283,53 @@ mod tests {
         )
     }
 
-    /// Has all ranks of both sides find their schedules; letters are delivered in an order that a number chooses.
+    /// Has all ranks of both sides find their schedules; messages are delivered in an order that a number chooses.
     fn play(
         exchange: &Exchange,
         parts: impl Fn(Role, u32) -> Parts,
         mut order: u64,
-    ) -> [Vec<Setup>; 2] {
+    ) -> [Vec<ScheduleSetup>; 2] {
         let roles = [Role::Sender, Role::Receiver];
         let ranks = [exchange.from(), exchange.to()].map(|side| side.decomposition.ranks());
         let begin = |role: Role, rank| {
-            Setup::begin(exchange.clone(), parts(role, rank), role, rank).unwrap()
+            ScheduleSetup::begin(exchange.clone(), parts(role, rank), role, rank).unwrap()
         };
         let mut setups = [0, 1].map(|side| {
             (0..ranks[side])
                 .map(|rank| begin(roles[side], rank))
                 .collect::<Vec<_>>()
         });
-        let mut mail: Vec<(usize, u32, Envelope)> = Vec::new();
+        let mut waiting: Vec<(usize, u32, RoutedMessage)> = Vec::new();
         loop {
             for side in [0, 1] {
                 for rank in 0..ranks[side] {
-                    for envelope in setups[side][rank as usize].take() {
-                        let to = usize::from(!envelope.of_sender);
-                        mail.push((
+                    for routed in setups[side][rank as usize].take() {
+                        let to = usize::from(!routed.of_sender);
+                        waiting.push((
                             to,
-                            envelope.rank,
-                            Envelope {
+                            routed.rank,
+                            RoutedMessage {
                                 of_sender: side == 0,
                                 rank,
-                                ..envelope
+                                ..routed
                             },
                         ));
                     }
                 }
             }
-            if mail.is_empty() {
+            if waiting.is_empty() {
                 return setups;
             }
             order = order
                 .wrapping_mul(6364136223846793005)
                 .wrapping_add(1442695040888963407);
-            let (side, rank, envelope) = mail.swap_remove((order >> 33) as usize % mail.len());
-            setups[side][rank as usize].receive(envelope).unwrap();
+            let (side, rank, routed) = waiting.swap_remove((order >> 33) as usize % waiting.len());
+            setups[side][rank as usize].receive(routed).unwrap();
         }
     }
 
     #[test]
-    fn every_rank_finds_its_schedule_in_whatever_order_letters_come() {
+    fn every_rank_finds_its_schedule_in_whatever_order_messages_come() {
         let shape = [40, 8];
         let boxes = |ranks| Side::new(Decomposition::boxes(&shape, ranks).unwrap());
         let block = |ranks| Side::new(Decomposition::block(&shape, &[1, ranks]).unwrap());
@@ -370,7 +352,7 @@ mod tests {
             };
             for order in 0..20 {
                 let [sending, receiving] = play(&exchange, parts, order);
-                let elements = |setups: &[Setup]| -> u64 {
+                let elements = |setups: &[ScheduleSetup]| -> u64 {
                     setups
                         .iter()
                         .map(|setup| setup.schedule().expect("all have one").elements())
@@ -395,30 +377,31 @@ mod tests {
         let exchange = Exchange::new(boxes(1), boxes(1)).unwrap();
         let whole = || Parts::Boxes(vec![Region::new(&[0, 0], &[4, 8]).unwrap()]);
         let half = || Parts::Boxes(vec![Region::new(&[0, 0], &[2, 8]).unwrap()]);
-        let mut sender = Setup::begin(exchange.clone(), half(), Role::Sender, 0).unwrap();
-        let mut receiver = Setup::begin(exchange.clone(), whole(), Role::Receiver, 0).unwrap();
+        let mut sender = ScheduleSetup::begin(exchange.clone(), half(), Role::Sender, 0).unwrap();
+        let mut receiver =
+            ScheduleSetup::begin(exchange.clone(), whole(), Role::Receiver, 0).unwrap();
         let mut problem = None;
         while problem.is_none() {
             let (to_all, asked) = (sender.take(), receiver.take());
             assert!(!to_all.is_empty() || !asked.is_empty(), "a gap is found");
-            for envelope in to_all {
-                let to = if envelope.of_sender {
+            for routed in to_all {
+                let to = if routed.of_sender {
                     &mut sender
                 } else {
                     &mut receiver
                 };
                 problem = problem.or(to
-                    .receive(Envelope {
+                    .receive(RoutedMessage {
                         of_sender: true,
-                        ..envelope
+                        ..routed
                     })
                     .err());
             }
-            for envelope in asked {
+            for routed in asked {
                 problem = problem.or(sender
-                    .receive(Envelope {
+                    .receive(RoutedMessage {
                         of_sender: false,
-                        ..envelope
+                        ..routed
                     })
                     .err());
             }
@@ -426,8 +409,9 @@ mod tests {
         assert!(matches!(problem, Some(Error::Gap(_))), "{problem:?}");
 
         let exchange = Exchange::new(boxes(2), boxes(1)).unwrap();
-        let [mut one, mut other] =
-            [0, 1].map(|rank| Setup::begin(exchange.clone(), whole(), Role::Sender, rank).unwrap());
+        let [mut one, mut other] = [0, 1].map(|rank| {
+            ScheduleSetup::begin(exchange.clone(), whole(), Role::Sender, rank).unwrap()
+        });
         let mut problem = None;
         while problem.is_none() {
             let (first, second) = (one.take(), other.take());
@@ -435,19 +419,19 @@ mod tests {
                 !first.is_empty() || !second.is_empty(),
                 "an overlap is found"
             );
-            for (from, envelopes) in [(0, first), (1, second)] {
-                for envelope in envelopes {
-                    let to = if envelope.rank == 0 {
+            for (from, messages) in [(0, first), (1, second)] {
+                for routed in messages {
+                    let to = if routed.rank == 0 {
                         &mut one
                     } else {
                         &mut other
                     };
-                    let envelope = Envelope {
+                    let routed = RoutedMessage {
                         of_sender: true,
                         rank: from,
-                        ..envelope
+                        ..routed
                     };
-                    problem = problem.or(to.receive(envelope).err());
+                    problem = problem.or(to.receive(routed).err());
                 }
             }
         }

@@ -12,7 +12,7 @@ use titin_model::{Cache, Full};
 
 /// What is told between ranks about the versions of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Word {
+pub(crate) enum VersionMessage {
     /// Rank 0 of the receiver asks for a version.
     Ask(Question),
     /// It has what the question of this number was answered with.

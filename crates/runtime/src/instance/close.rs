@@ -10,9 +10,10 @@ use titin_wire::control::ToManager;
 
 use super::Inner;
 use super::report::shortened;
+use crate::peer_names::instance_of;
 use crate::port::{Inlet, InletState, Outlet, Port};
 use crate::process::forked;
-use crate::ranks::{instance_of, is_between_ranks};
+use crate::ranks::is_between_ranks;
 use crate::{Error, Kind, Result};
 
 /// Level of a record in the run's log.
@@ -103,7 +104,7 @@ impl Inner {
                 .chain(missed)
                 .chain(self.idle_patterns())
                 .for_each(|text| self.log(WARNING, &text));
-            self.report_progress();
+            self.report_changes();
             self.trace.live("SHUTDOWN", settled);
             self.tell_profile();
             self.tell(&ToManager::Done {

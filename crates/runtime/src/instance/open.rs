@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::time::Instant;
 
 use titin_model::{Habits, InstanceName, Operator, Pattern, Settings};
@@ -10,11 +10,12 @@ use titin_transport::{Doorbell, Latch, Wake, Window};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
 use super::{Inner, Instance};
+use crate::field::{Rendezvous, VersionSender};
 use crate::filter::Chain;
 use crate::light::Light;
 use crate::neighbours::{Neighbours, Place};
 use crate::port::{End, Inlet, Port};
-use crate::process::{Process, forked, host};
+use crate::process::{Member, Process, forked, host};
 use crate::profile::Trace;
 use crate::ranks::{Met, Ranks, is_between_ranks, meet};
 use crate::sel::Loop;
@@ -30,6 +31,7 @@ pub struct Opening {
     options: Options,
     process: Arc<Process>,
     bell: Arc<Doorbell>,
+    fields: Arc<Rendezvous>,
     /// Of a parallel program, its rank and how many there are.
     place: Option<(u32, u32)>,
     began: Instant,
@@ -54,6 +56,7 @@ impl Opening {
     /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Usage`] if this process has the instance already.
     pub fn begin(mut options: Options) -> Result<Self> {
         let (began, bell) = (Instant::now(), Arc::new(Doorbell::default()));
+        let fields = Arc::new(Rendezvous::default());
         let met = match options.communicator.take() {
             Some(_) if options.ready.is_some() => {
                 let text = "a light instance cannot be parallel: its calls do not wait, and those of ranks wait for each other";
@@ -61,7 +64,7 @@ impl Opening {
             }
             // One rank alone is a serial program.
             Some(communicator) if communicator.ranks() > 1 => {
-                Some(meet(&options, &*communicator, &bell)?)
+                Some(meet(&options, &*communicator, &bell, fields.clone())?)
             }
             _ => None,
         };
@@ -75,7 +78,7 @@ impl Opening {
             None => {
                 let (instance, run) = (options.find_instance()?, options.find_run()?);
                 let process = Process::join(&run)?;
-                process.expect_answer(&instance, bell.clone())?;
+                process.expect_answer(&instance, bell.clone(), fields.clone())?;
                 Met {
                     instance,
                     process,
@@ -108,6 +111,7 @@ impl Opening {
             options,
             process,
             bell,
+            fields,
             place,
             began,
             over: false,
@@ -171,6 +175,7 @@ impl Opening {
                 &self.options,
                 &self.process,
                 &self.bell,
+                &self.fields,
                 &welcome,
                 ranks,
                 self.began,
@@ -184,7 +189,11 @@ impl Opening {
             .between_ranks
             .iter()
             .for_each(|first| self.process.number_tree(*first));
-        self.process.admit(&inner, &welcome);
+        let opened: Arc<Inner> = inner.clone();
+        self.fields
+            .opened(Arc::downgrade(&opened) as Weak<dyn VersionSender>);
+        let member: Arc<dyn Member> = opened;
+        self.process.admit(&member, &welcome);
         if let Some(interrupted) = self.options.interrupt.take() {
             let _ = inner.interrupt.set(interrupted);
         }
@@ -224,11 +233,13 @@ impl Drop for Opening {
 }
 
 impl Inner {
+    #[allow(clippy::too_many_arguments)]
     fn build(
         name: &str,
         options: &Options,
         process: &Arc<Process>,
         bell: &Arc<Doorbell>,
+        rendezvous: &Arc<Rendezvous>,
         welcome: &Welcome,
         ranks: Option<Ranks>,
         began: Instant,
@@ -338,6 +349,7 @@ impl Inner {
             patterns,
             fields: RwLock::default(),
             lines: RwLock::default(),
+            rendezvous: rendezvous.clone(),
             habits,
             process: process.clone(),
             bell: bell.clone(),

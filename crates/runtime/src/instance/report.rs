@@ -27,7 +27,7 @@ impl Inner {
             };
             // A question on its way is as good as a message on its way.
             let asked = if self.is_pulled(*conduit) {
-                self.process.questions(&self.name, *conduit)
+                self.rendezvous.questions(*conduit)
             } else {
                 0
             };
@@ -99,7 +99,7 @@ impl Inner {
     }
 
     /// Reports simulated time and traffic, if they have changed.
-    pub(crate) fn report_progress(&self) {
+    pub(crate) fn report_changes(&self) {
         if !self.leads() {
             return;
         }

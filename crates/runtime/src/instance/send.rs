@@ -16,9 +16,10 @@ use titin_wire::settings::{Overlay, encode_overlay};
 use super::{Inner, Instance, PortId, event};
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
+use crate::peer_names::{instance_of, written};
 use crate::port::{End, Outlet, OutletState, Port, PortState};
 use crate::profile::stands_for;
-use crate::ranks::{instance_of, is_between_ranks, port_of_field, written};
+use crate::ranks::{is_between_ranks, port_of_field};
 use crate::sel::Call;
 use crate::{Error, Kind, Loan, Payload, Result};
 

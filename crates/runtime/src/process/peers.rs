@@ -11,13 +11,12 @@ use titin_wire::{ConduitId, EndpointId, LinkSettings};
 
 use super::addresses::meets;
 use super::routes::{Dial, Way};
-use super::{Process, State};
-use crate::instance::Inner;
-use crate::ranks::rank_name;
+use super::{Member, Process, State};
+use crate::peer_names::rank_name;
 
 /// The other end of a conduit that carries a field.
 #[derive(Debug, Clone)]
-pub(crate) struct Away {
+pub(crate) struct RemoteField {
     /// How many ranks there are.
     pub(crate) ranks: u32,
     /// The first of the numbers of the conduits between ranks.
@@ -27,7 +26,7 @@ pub(crate) struct Away {
 
 impl Process {
     /// Reaches out for these ranks of a peer.
-    pub(super) fn reach_ranks(&self, peer: &str, ranks: impl Iterator<Item = u32>) {
+    pub(crate) fn reach_ranks(&self, peer: &str, ranks: impl Iterator<Item = u32>) {
         let mut state = self.lock();
         let mut dials = Vec::new();
         for rank in ranks {
@@ -51,14 +50,14 @@ impl Process {
     }
 
     /// Gives the ends of conduits with these ranks of peers their carriers, now or when there are links.
-    pub(crate) fn join_ranks(&self, inner: &Arc<Inner>, ranks: &[Arc<str>]) {
+    pub(crate) fn join_ranks(&self, member: &Arc<dyn Member>, ranks: &[Arc<str>]) {
         let mut state = self.lock();
         for rank in ranks {
             state
                 .unrouted
                 .entry(rank.clone())
                 .or_default()
-                .push(inner.clone());
+                .push(member.clone());
             self.settle(&mut state, rank);
         }
     }
@@ -138,9 +137,9 @@ impl Process {
         let detour = state.routes.links(peer).find(|(way, _)| *way == Way::Best);
         let detour = detour.and_then(|(_, link)| link.detour());
         // Who is pinned to tcp may have to wait for a link of its own.
-        waiting.retain(|inner| {
+        waiting.retain(|member| {
             carriers.iter().fold(true, |_, (way, carrier)| {
-                inner.route(peer, *way, carrier, detour)
+                member.route(peer, *way, carrier, detour)
             })
         });
         if waiting.is_empty() {

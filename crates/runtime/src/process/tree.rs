@@ -15,7 +15,7 @@ use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 use super::addresses::host;
 use super::outbox::Outbox;
 use super::{Process, Way};
-use crate::ranks::{process_of, rank_name};
+use crate::peer_names::{rank_name, written_process};
 use crate::{Error, Kind, Result};
 
 /// Where the process is in the tree of ranks.
@@ -272,7 +272,7 @@ impl Process {
         }
         let text = format!(
             "{} has gone without closing the instance: {why}",
-            process_of(rank, &process)
+            written_process(rank, &process)
         );
         if rank < own {
             self.fail(Error::new(

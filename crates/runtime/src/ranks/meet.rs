@@ -12,8 +12,9 @@ use titin_transport::Doorbell;
 use titin_wire::control;
 use titin_wire::ranks::{Invitation, Outcome, RankProcess};
 
-use super::{Communicator, process_of};
-use crate::process::Process;
+use super::Communicator;
+use crate::peer_names::written_process;
+use crate::process::{FieldHandler, Process};
 use crate::{Error, Kind, Options, Result};
 
 /// The most bytes that one rank tells at a time: the list of a million ranks.
@@ -33,6 +34,7 @@ pub(crate) fn meet(
     options: &Options,
     communicator: &dyn Communicator,
     bell: &Arc<Doorbell>,
+    fields: Arc<dyn FieldHandler>,
 ) -> Result<Met> {
     let rank = communicator.rank();
     let meeting = Meeting {
@@ -58,7 +60,7 @@ pub(crate) fn meet(
     let roll: Vec<RankProcess> = meeting.tell(gathered.map(|gathered| check(gathered?)))?;
     let process = process?;
     let placed = process
-        .expect_answer(&instance, bell.clone())
+        .expect_answer(&instance, bell.clone(), fields)
         .and_then(|()| process.join_tree(&instance, rank, &roll));
     // Only once all have their place something may be told along the tree.
     let gathered = meeting.gather(placed);
@@ -92,7 +94,7 @@ fn check(gathered: Vec<Result<RankProcess>>) -> Result<Vec<RankProcess>> {
         if let Some(twin) = known.insert(place.endpoint, rank) {
             let text = format!(
                 "{} and rank {twin} are in one process: each rank of a parallel program needs a process of its own",
-                process_of(rank as u32, place)
+                written_process(rank as u32, place)
             );
             return Err(Error::new(Kind::Usage, text));
         }
