@@ -9,12 +9,12 @@ use std::sync::Arc;
 pub(crate) struct Neighbours {
     /// In the order of their names, each with where its ends begin.
     peers: Vec<(Arc<str>, u32)>,
-    ends: Vec<Place>,
+    ends: Vec<EndIndex>,
 }
 
 /// Where the end of a conduit is: the port, the slot, and of a sending end which of the slot's.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct EndIndex {
     port: u32,
     slot: u32,
     /// `RECEIVES` for a receiving end.
@@ -23,9 +23,9 @@ pub(crate) struct Place {
 
 const RECEIVES: u32 = u32::MAX;
 
-impl Place {
+impl EndIndex {
     pub(crate) fn sending(port: usize, slot: usize, index: usize) -> Self {
-        Place {
+        EndIndex {
             port: port as u32,
             slot: slot as u32,
             index: index as u32,
@@ -33,7 +33,7 @@ impl Place {
     }
 
     pub(crate) fn receiving(port: usize, slot: usize) -> Self {
-        Place {
+        EndIndex {
             port: port as u32,
             slot: slot as u32,
             index: RECEIVES,
@@ -59,7 +59,7 @@ impl Place {
 
 impl Neighbours {
     /// Those at the other ends of these.
-    pub(crate) fn of(mut places: Vec<(Arc<str>, Place)>) -> Self {
+    pub(crate) fn of(mut places: Vec<(Arc<str>, EndIndex)>) -> Self {
         places.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut neighbours = Neighbours {
             peers: Vec::new(),
@@ -85,7 +85,7 @@ impl Neighbours {
     }
 
     /// The ends of the conduits with this one.
-    pub(crate) fn ends(&self, peer: &str) -> &[Place] {
+    pub(crate) fn ends(&self, peer: &str) -> &[EndIndex] {
         let Ok(at) = self.peers.binary_search_by(|(name, _)| (**name).cmp(peer)) else {
             return &[];
         };
@@ -105,9 +105,9 @@ mod tests {
     fn ends_are_found_by_the_peer() {
         let peer = |name: &str| -> Arc<str> { name.into() };
         let neighbours = Neighbours::of(vec![
-            (peer("b"), Place::receiving(0, 0)),
-            (peer("a"), Place::sending(1, 0, 2)),
-            (peer("b"), Place::sending(3, 1, 0)),
+            (peer("b"), EndIndex::receiving(0, 0)),
+            (peer("a"), EndIndex::sending(1, 0, 2)),
+            (peer("b"), EndIndex::sending(3, 1, 0)),
         ]);
         assert_eq!(
             neighbours.names().map(|name| &**name).collect::<Vec<_>>(),

@@ -11,8 +11,10 @@ use titin_wire::connection;
 use titin_wire::connection::Connection;
 use titin_wire::control::PortDeclaration;
 
+use crate::communicator::Communicator;
 use crate::filter::Functions;
-use crate::{Communicator, Error, Kind, Listing, Result};
+use crate::non_blocking::Listing;
+use crate::{Error, Kind, Result};
 
 /// What a program says when it opens an instance. By default everything comes from the environment.
 #[derive(Default)]

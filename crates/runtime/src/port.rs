@@ -5,18 +5,24 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use titin_model::Operator;
-use titin_transport::{Carrier, Inbox, Latch, Latched, Medium, Window};
+use titin_transport::{
+    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Latch, Latched, Medium, Window,
+};
 use titin_wire::ConduitId;
 use titin_wire::control::Wire;
 use titin_wire::meta::{Codec, Meta};
 use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
-use crate::instance::Sending;
 use crate::iteration::Iteration;
 use crate::process::Way;
 use crate::profile::Meter;
+use crate::send_state::SendState;
 use crate::{Error, Kind, Message, Payload, Result};
+
+/// A port of an instance: looked up once by name, then used in calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortId(pub(crate) usize);
 
 /// What a program may know about a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +41,7 @@ pub struct PortInfo {
     pub slots: u32,
 }
 
-/// There may be a hundred thousand of these and of [`End`] in a process: names are shared.
+/// There may be a hundred thousand of these and of [`ConduitEnd`] in a process: names are shared.
 pub(crate) struct Port {
     pub(crate) name: Arc<str>,
     pub(crate) operator: Operator,
@@ -59,19 +65,35 @@ pub(crate) struct Port {
 pub(crate) struct PortState {
     /// The sends that are to be made again, each on a slot of its own: those of a light instance that are pending, and
     /// those that were interrupted.
-    pub(crate) sending: Vec<Sending>,
+    pub(crate) sending: Vec<SendState>,
     /// Of all its outlets, by their numbers.
     pub(crate) outlets: Vec<OutletState>,
     /// Of its inlets, by their places.
     pub(crate) inlets: Vec<InletState>,
 }
 
+/// What a conduit is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConduitUse {
+    /// Messages between the ports of two instances, as the description says.
+    Ports,
+    /// Calls that the ranks of an instance make together.
+    RankTree,
+    /// The pieces of a field, from a rank to a rank of the peer.
+    FieldLink,
+}
+
 /// What both ends of a conduit have.
-pub(crate) struct End {
+pub(crate) struct ConduitEnd {
+    pub(crate) conduit_use: ConduitUse,
     pub(crate) conduit: ConduitId,
     pub(crate) label: Arc<str>,
     pub(crate) peer: Arc<str>,
     pub(crate) peer_port: Arc<str>,
+    /// Whether a field goes by this conduit when the receiver asks for it.
+    pub(crate) pulled: bool,
+    /// Whether the program has withdrawn the field that goes by this conduit.
+    pub(crate) withdrawn: AtomicBool,
     /// The medium that it is pinned to.
     pub(crate) pinned: Option<Box<str>>,
     /// The way that the carrier is of.
@@ -85,7 +107,7 @@ pub(crate) struct End {
 
 /// The sending end of a conduit.
 pub(crate) struct Outlet {
-    pub(crate) end: End,
+    pub(crate) end: ConduitEnd,
     pub(crate) window: Arc<Window>,
     /// Its number among those of the port.
     pub(crate) number: usize,
@@ -131,7 +153,7 @@ pub(crate) struct Sent {
 
 /// The receiving end of a conduit.
 pub(crate) struct Inlet {
-    pub(crate) end: End,
+    pub(crate) end: ConduitEnd,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) limits: (u64, u64),
 }
@@ -351,9 +373,38 @@ impl Port {
     }
 
     /// What all its ends have, and whether each receives.
-    pub(crate) fn every_end(&self) -> impl Iterator<Item = (&End, bool)> {
+    pub(crate) fn every_end(&self) -> impl Iterator<Item = (&ConduitEnd, bool)> {
         let outlets = self.every_outlet().map(|outlet| (&outlet.end, false));
         outlets.chain(self.every_inlet().map(|inlet| (&inlet.end, true)))
+    }
+
+    /// Opens an end at its place: a window if the end sends, an inbox if it receives.
+    pub(crate) fn open_end(
+        &mut self,
+        place: usize,
+        end: ConduitEnd,
+        limits: (u64, u64),
+        (bell, exchange): (&Arc<Doorbell>, &Exchange),
+    ) {
+        let conduit = end.conduit;
+        if self.operator.sends() {
+            let window = Arc::new(Window::new(bell.clone(), limits.0, limits.1));
+            exchange.open_window(conduit, window.clone());
+            self.push_outlet(place, end, window);
+        } else {
+            let inbox = exchange.inbox(conduit);
+            self.put_inlet(place, Inlet { end, inbox, limits });
+        }
+    }
+
+    /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one.
+    pub(crate) fn route(&self, peer: &str, route: &Route<'_>) -> bool {
+        let is_its = |end: &ConduitEnd| *end.peer == *peer;
+        let outlets = self.every_outlet().filter(|outlet| is_its(&outlet.end));
+        let inlets = self.every_inlet().filter(|inlet| is_its(&inlet.end));
+        let without_carrier = outlets.filter(|outlet| outlet.route(route)).count()
+            + inlets.filter(|inlet| inlet.route(route)).count();
+        without_carrier > 0
     }
 
     /// Takes the port for a call, which must be the only one.
@@ -362,7 +413,7 @@ impl Port {
     }
 
     /// Keeps the end of a conduit that it sends along from this place.
-    pub(crate) fn push_outlet(&mut self, place: usize, end: End, window: Arc<Window>) {
+    pub(crate) fn push_outlet(&mut self, place: usize, end: ConduitEnd, window: Arc<Window>) {
         let states = &mut self.state.get_mut().outlets;
         let outlets = &mut self.outlets[place];
         // Most ports have one, and there may be a hundred thousand of them.
@@ -397,13 +448,53 @@ pub(crate) fn two_at_once(port: &str) -> Error {
     Error::new(Kind::Usage, text)
 }
 
-impl End {
+/// A carrier to a peer, and how the process has come to it.
+pub(crate) struct Route<'a> {
+    pub(crate) way: Way,
+    pub(crate) carrier: &'a Arc<dyn Carrier>,
+    /// Why the two processes do not share memory, if they do not.
+    pub(crate) detour: Option<&'a str>,
+    /// The doorbell of the instance.
+    pub(crate) bell: &'a Arc<Doorbell>,
+}
+
+impl Outlet {
+    /// Takes the carrier if it fits. True if the end stays without one.
+    pub(crate) fn route(&self, route: &Route<'_>) -> bool {
+        self.end.join(route.way, route.carrier, route.detour);
+        self.end.carrier.get().is_none()
+    }
+}
+
+impl Inlet {
+    /// As [`Outlet::route`].
+    pub(crate) fn route(&self, route: &Route<'_>) -> bool {
+        if self.end.join(route.way, route.carrier, route.detour) {
+            let (messages, bytes) = self.limits;
+            let options = InboxOptions { messages, bytes };
+            self.inbox
+                .attach(route.bell.clone(), route.carrier.clone(), options);
+        }
+        self.end.carrier.get().is_none()
+    }
+}
+
+impl ConduitEnd {
     /// The end of a wire; `name` finds the one copy of a name that the process has.
-    pub(crate) fn new(wire: &Wire, name: impl Fn(&str) -> Arc<str>, chain: Chain) -> Self {
+    pub(crate) fn new(
+        wire: &Wire,
+        conduit_use: ConduitUse,
+        name: impl Fn(&str) -> Arc<str>,
+        chain: Chain,
+    ) -> Self {
         let written = |port: &str, slot: Option<u32>| {
             slot.map_or_else(|| name(port), |slot| name(&format!("{port}[{slot}]")))
         };
-        End {
+        let pattern = wire.pattern.as_deref();
+        ConduitEnd {
+            conduit_use,
+            pulled: pattern.is_some_and(|pattern| pattern.cache().is_some()),
+            withdrawn: AtomicBool::new(false),
             conduit: wire.conduit,
             label: written(&wire.port, wire.slot),
             peer: name(&wire.peer),
@@ -471,6 +562,12 @@ impl End {
             );
             Error::new(error.kind, text)
         })
+    }
+
+    /// The name of the port of this end, without a slot.
+    pub(crate) fn port_name(&self) -> &str {
+        let label = &*self.label;
+        label.split_once('[').map_or(label, |(name, _)| name)
     }
 
     /// The other end, as users write it.

@@ -8,11 +8,11 @@ mod addresses;
 mod events;
 mod member;
 mod members;
-mod once;
 mod outbox;
 mod peers;
 mod rank_messages;
 mod routes;
+mod single_copy;
 mod tree;
 
 use std::collections::{HashMap, HashSet};
@@ -33,20 +33,20 @@ use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 use self::addresses::interfaces;
 use self::events::Events;
 use self::members::Asked;
-use self::once::mark;
 use self::outbox::Outbox;
 use self::rank_messages::RankMessageLinks;
 use self::routes::{EXPLANATION, Routes, SHORTER};
+use self::single_copy::mark;
 use self::tree::Branch;
 use crate::{Error, Kind, Result};
 
 pub(crate) use addresses::host;
 pub(crate) use member::{FieldHandler, Member, Probed};
-pub(crate) use once::forked;
-pub use once::{fork_child, not_forked};
 pub(crate) use peers::RemoteField;
 pub(crate) use rank_messages::OutgoingRankMessage;
 pub(crate) use routes::Way;
+pub(crate) use single_copy::forked;
+pub use single_copy::{fork_child, not_forked};
 
 /// The tag of the link to the manager. No endpoint has it: their ids are random.
 const MANAGER: u128 = 0;

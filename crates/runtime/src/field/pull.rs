@@ -14,16 +14,19 @@ use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
 
-use super::header::{TEXT, announces_field};
-use super::pieces::Come;
+use super::header::TEXT;
+use super::link::FieldLink;
+use super::pieces::PiecesReceived;
 use super::rendezvous::{Coupling, VersionSender};
 use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, VersionMessage};
-use super::{Coupled, Field, FieldId, Line, Stamps, State};
-use crate::instance::{Inner, Patience, head};
+use super::{Field, FieldConduit, FieldId, FieldState, Fields, Stamps};
+use crate::field_mark::announces_field;
 use crate::message::Lent;
 use crate::peer_names::instance_of;
 use crate::port::Outlet;
-use crate::{Error, Instance, Kind, Message, Result};
+use crate::send_state::Timestamps;
+use crate::serial::{Patience, message_header};
+use crate::{Error, Kind, Message, Result};
 
 /// How far a receiver has come with its questions.
 #[derive(Default)]
@@ -49,9 +52,9 @@ pub(crate) struct Pull {
 /// The part of a version that one rank owns.
 pub(crate) struct Version {
     /// How it goes, and what goes to each partner.
-    pub(super) line: Arc<Line>,
+    pub(super) link: Arc<FieldLink>,
     pub(super) pieces: Vec<Lent>,
-    pub(super) stamps: (f64, Option<f64>),
+    pub(super) stamps: Timestamps,
 }
 
 impl Version {
@@ -283,9 +286,9 @@ fn refusal(why: Refusal) -> (Kind, String) {
     (Kind::Evicted, text)
 }
 
-impl VersionSender for Inner {
+impl VersionSender for Fields {
     fn ring(&self) {
-        self.bell.ring();
+        self.serial.core.bell.ring();
     }
 
     fn carry_out(&self, conduit: ConduitId, action: Action) {
@@ -314,8 +317,8 @@ impl VersionSender for Inner {
                 );
             }
             Action::Serve(version) => {
-                let exchange = version.line.exchanges.fetch_add(1, Ordering::Relaxed);
-                for (outlet, piece) in version.line.port.every_outlet().zip(&version.pieces) {
+                let exchange = version.link.exchanges.fetch_add(1, Ordering::Relaxed);
+                for (outlet, piece) in version.link.port.every_outlet().zip(&version.pieces) {
                     let content = Content::Array(piece.layout().clone());
                     let meta = Meta {
                         content,
@@ -335,9 +338,9 @@ impl VersionSender for Inner {
     }
 }
 
-impl Inner {
-    fn answer(&self, conduit: ConduitId, answer: Answer, stamps: (f64, Option<f64>)) {
-        let Some(outlet) = self.outlet_of(conduit) else {
+impl Fields {
+    fn answer(&self, conduit: ConduitId, answer: Answer, stamps: Timestamps) {
+        let Some(outlet) = self.serial.outlet_of(conduit) else {
             return;
         };
         match Buffer::gather(&[IoSlice::new(&answer.encode())]) {
@@ -349,19 +352,12 @@ impl Inner {
                 };
                 self.post(outlet, 0, meta, Arc::new(body), stamps);
             }
-            Err(why) => self.fail(&crate::filter::no_memory(why)),
+            Err(why) => self.serial.fail(&crate::filter::no_memory(why)),
         }
     }
 
     /// Sends along a conduit without waiting. Who asked holds it; if that one is gone nobody misses it.
-    fn post(
-        &self,
-        outlet: &Outlet,
-        tag: u32,
-        meta: Meta,
-        body: Arc<Buffer>,
-        stamps: (f64, Option<f64>),
-    ) {
+    fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: Arc<Buffer>, stamps: Timestamps) {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
         };
@@ -373,7 +369,7 @@ impl Inner {
         let outgoing = Outgoing::new(
             Head {
                 tag,
-                ..head(outlet, sequence, stamps)
+                ..message_header(outlet, sequence, stamps)
             },
             &meta,
             &parts,
@@ -382,37 +378,40 @@ impl Inner {
         match carrier.post(&outgoing) {
             Ok(sent) => outlet.end.meter.count(outgoing.length(), sent.copied),
             Err(why) if why.is_of_message() => {
-                let text = format!("{}: port '{}': {why}", self.name, outlet.end.label);
-                self.fail(&Error::new(Kind::NoMemory, text));
+                let text = format!(
+                    "{}: port '{}': {why}",
+                    self.serial.core.name, outlet.end.label
+                );
+                self.serial.fail(&Error::new(Kind::NoMemory, text));
             }
             Err(_) => {}
         }
     }
 }
 
-impl Inner {
+impl Fields {
     /// Keeps what this rank owns of the next version, for a receiver that pulls; waits while there is no room, if it is to.
     pub(super) fn keep_version(
         &self,
         field: &Field,
-        way: &Coupled,
-        line: &Arc<Line>,
+        way: &FieldConduit,
+        link: &Arc<FieldLink>,
         arrays: &[Source<'_>],
-        stamps: (f64, Option<f64>),
+        stamps: Timestamps,
     ) -> Result<()> {
         // The background thread sends them, and cannot wait for who is not there yet.
-        let own = self.outlet_of(way.conduit).into_iter();
-        let outlets: Vec<&Outlet> = own.chain(line.port.every_outlet()).collect();
+        let own = self.serial.outlet_of(way.conduit).into_iter();
+        let outlets: Vec<&Outlet> = own.chain(link.port.every_outlet()).collect();
         let is_over = || {
             let given_up = self.pull_of(way.conduit, Pull::is_over) == Some(true);
-            given_up || self.process.finished(&way.peer)
+            given_up || self.serial.core.process.finished(&way.peer)
         };
         let there = || {
             for outlet in outlets
                 .iter()
                 .filter(|outlet| outlet.end.carrier.get().is_none())
             {
-                match self.reachable(&outlet.end) {
+                match self.serial.reachable(&outlet.end) {
                     _ if is_over() => {}
                     // It may have left; then that will be told.
                     Err(error) if error.kind != Kind::PeerLost => return Err(error),
@@ -421,7 +420,8 @@ impl Inner {
             }
             Ok(Some(()))
         };
-        self.wait(Some(way.conduit), None, None, Vec::new, there)?;
+        self.serial
+            .wait(Some(way.conduit), None, None, Vec::new, there)?;
         let room = || {
             let has_room = self.pull_of(way.conduit, Pull::has_room) == Some(true);
             Ok((has_room || is_over()).then_some(()))
@@ -429,34 +429,42 @@ impl Inner {
         let on = || {
             let untaken = self.pull_of(way.conduit, Pull::untaken);
             let (ahead, ahead_bytes) = untaken.unwrap_or_default();
-            let on = |outlet: &Outlet| WaitOn {
-                ahead,
-                // Other ranks have about as much.
-                ahead_bytes: ahead_bytes.saturating_mul(u64::from(self.place_in_ranks().1)),
-                ..self.wait_on(&outlet.end, Some(&outlet.window), None)
+            let on = |outlet: &Outlet| {
+                Some(WaitOn {
+                    ahead,
+                    // Other ranks have about as much.
+                    ahead_bytes: ahead_bytes.saturating_mul(u64::from(self.place().count)),
+                    ..self
+                        .serial
+                        .wait_on(&outlet.end, Some(&outlet.window), None)?
+                })
             };
-            self.outlet_of(way.conduit).map(on).into_iter().collect()
+            self.serial
+                .outlet_of(way.conduit)
+                .and_then(on)
+                .into_iter()
+                .collect()
         };
-        self.wait(Some(way.conduit), None, None, on, room)?;
+        self.serial.wait(Some(way.conduit), None, None, on, room)?;
         if is_over() {
             self.pass_over(way);
             return Ok(());
         }
-        let partners = 0..line.schedule.count();
+        let partners = 0..link.schedule.count();
         let sizes = || arrays.iter().map(|array| array.size);
         let whole = |to| {
             self.pack(
                 field,
-                line,
+                link,
                 to,
                 arrays,
-                0..line.schedule.bytes(to, sizes()),
+                0..link.schedule.bytes(to, sizes()),
                 false,
             )
         };
         let pieces = partners.map(whole).collect::<Result<_>>()?;
         let version = Version {
-            line: line.clone(),
+            link: link.clone(),
             pieces,
             stamps,
         };
@@ -467,7 +475,7 @@ impl Inner {
     }
 
     /// The receiver takes no more; it may not have said so, if it left before it could.
-    pub(super) fn pass_over(&self, way: &Coupled) {
+    pub(super) fn pass_over(&self, way: &FieldConduit) {
         self.change_field(way.conduit, |coupling| {
             coupling.pull(|pull| {
                 pull.end();
@@ -477,18 +485,18 @@ impl Inner {
     }
 }
 
-impl Instance {
+impl Fields {
     /// Asks for a version, and receives it.
     pub(super) fn receive_version(
         &self,
         field: &Field,
-        way: &Coupled,
-        state: &mut State,
+        way: &FieldConduit,
+        state: &mut FieldState,
         arrays: &mut [Target<'_>],
         at: Option<f64>,
         patience: Patience,
     ) -> Result<Stamps> {
-        let (inner, deadline) = (&self.inner, patience.deadline());
+        let deadline = patience.deadline();
         if at.is_some_and(f64::is_nan) {
             return Err(Error::new(
                 Kind::Usage,
@@ -511,9 +519,9 @@ impl Instance {
                     let told = &mut state.asking.told;
                     let ask = || {
                         if *told < number {
-                            inner.meet(field, way, deadline)?;
+                            self.meet(field, way, deadline)?;
                             let question = VersionMessage::Ask(Question { number, at });
-                            inner.change_field(way.conduit, |coupling| {
+                            self.change_field(way.conduit, |coupling| {
                                 coupling.tell_sender(question)
                             });
                             *told = number;
@@ -522,8 +530,8 @@ impl Instance {
                     };
                     let fits = |message: &Message| field.is_answer(message);
                     (
-                        self.receive_begun((field.port, None), at, ask, fits)?,
-                        Come::default(),
+                        self.receive_header(field, at, ask, fits)?,
+                        PiecesReceived::default(),
                     )
                 }
             };
@@ -537,17 +545,20 @@ impl Instance {
                 state.asking.open = None;
                 return Err(Error::new(
                     kind,
-                    format!("{}: field on port '{}': {why}", inner.name, field.name),
+                    format!(
+                        "{}: field on port '{}': {why}",
+                        self.serial.core.name, field.name
+                    ),
                 ));
             }
             // What was asked for by a call that has given up is in the way, and goes nowhere.
             let arrays = (!late).then_some(&mut *arrays);
             let piece = header.number - state.asking.refused;
-            inner.receive_pieces(field, state, (&header, piece), done, arrays, deadline)?;
+            self.receive_pieces(field, state, (&header, piece), done, arrays, deadline)?;
             if !late {
                 state.asking.open = None;
-                if inner.leads() {
-                    inner.change_field(way.conduit, |coupling| {
+                if self.serial.leads() {
+                    self.change_field(way.conduit, |coupling| {
                         coupling.tell_sender(VersionMessage::Took(number))
                     });
                 }
@@ -558,15 +569,28 @@ impl Instance {
 }
 
 /// How pulled fields end.
-impl Inner {
+impl Fields {
+    /// Makes a call on rank 0 that tells the other ranks nothing but that the call was made.
+    fn act_on_all(
+        &self,
+        call: &str,
+        act: impl FnOnce() -> Result<()>,
+        may_wait: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        match &self.group {
+            None => act(),
+            Some(group) => group.act(call, act, may_wait),
+        }
+    }
+
     /// The conduits of its fields that are pulled, in this role.
     pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
         let fields = self.fields.read().expect("never poisoned");
         let ways = fields
             .iter()
             .filter(|field| field.role == role)
-            .flat_map(|field| &field.ways);
-        ways.filter(|way| way.pattern.cache().is_some())
+            .flat_map(|field| &field.conduits);
+        ways.filter(|way| way.is_pulled())
             .map(|way| way.conduit)
             .collect()
     }
@@ -574,21 +598,21 @@ impl Inner {
     /// Tells senders that no version is asked for any more, and takes none that is on its way.
     pub(crate) fn leave_versions(&self) {
         for conduit in self.pulled(Role::Receiver) {
-            if self.leads() {
+            if self.serial.leads() {
                 self.change_field(conduit, Coupling::leave);
             }
         }
-        let lines = self.all_lines();
-        let pulled = lines.iter().filter(|line| line.pulled);
+        let links = self.all_links();
+        let pulled = links.iter().filter(|link| link.pulled);
         pulled
-            .flat_map(|line| line.port.every_inlet())
+            .flat_map(|link| link.port.every_inlet())
             .for_each(|inlet| inlet.inbox.discard());
     }
 
     /// Waits until receivers have taken the last version, or take no more, and ends their conduits.
     pub(crate) fn settle_versions(&self) -> Result<()> {
         let mut open = self.pulled(Role::Sender);
-        if self.leads() {
+        if self.serial.leads() {
             for conduit in &open {
                 self.change_field(*conduit, |coupling| coupling.pull(Pull::close));
             }
@@ -602,14 +626,20 @@ impl Inner {
                     .transpose()
             };
             let on = || {
-                let outlets = open.iter().filter_map(|conduit| self.outlet_of(*conduit));
-                let on = |outlet: &Outlet| WaitOn {
-                    closes: true,
-                    ..self.wait_on(&outlet.end, Some(&outlet.window), None)
+                let outlets = open
+                    .iter()
+                    .filter_map(|conduit| self.serial.outlet_of(*conduit));
+                let on = |outlet: &Outlet| {
+                    Some(WaitOn {
+                        closes: true,
+                        ..self
+                            .serial
+                            .wait_on(&outlet.end, Some(&outlet.window), None)?
+                    })
                 };
-                outlets.map(on).collect()
+                outlets.filter_map(on).collect()
             };
-            let place = self.wait(None, None, None, on, next)?;
+            let place = self.serial.wait(None, None, None, on, next)?;
             self.end_versions(open.swap_remove(place))?;
         }
         Ok(())
@@ -618,22 +648,22 @@ impl Inner {
     /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps; it keeps no others.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
         if let Some((ours, theirs)) = self.pull_of(conduit, Pull::differs).flatten() {
-            let error =
-                |field: Arc<Field>| field.unequal((self.place_in_ranks().0, ours), (0, theirs));
+            let rank = self.place().rank;
+            let error = |field: Arc<Field>| field.count.unequal((rank, ours), (0, theirs));
             return self.field_by(conduit).map(error).map_or(Ok(None), Err);
         }
         let over = |pull: &Pull| {
-            if self.leads() {
+            if self.serial.leads() {
                 pull.is_settled()
             } else {
                 pull.is_over()
             }
         };
         let mut taken = self.pull_of(conduit, over).unwrap_or(true);
-        if let Some(outlet) = self.outlet_of(conduit).filter(|_| !taken) {
+        if let Some(outlet) = self.serial.outlet_of(conduit).filter(|_| !taken) {
             taken = outlet.window.closed();
             if !taken {
-                self.reachable(&outlet.end)?;
+                self.serial.reachable(&outlet.end)?;
             }
         }
         Ok(taken.then_some(()))
@@ -641,7 +671,7 @@ impl Inner {
 
     /// The manager hears of it before a receiver does: it is why one fails that wants more.
     fn tell_withdrawn(&self, field: &Field) {
-        let steps = field.steps.load(Ordering::Relaxed);
+        let steps = field.count.steps();
         let text = format!(
             "field on port '{}': the program has withdrawn it after {} {}, so its receivers get no more of it",
             field.name,
@@ -649,42 +679,41 @@ impl Inner {
             if steps == 1 { "send" } else { "sends" }
         );
         let peers = field
-            .ways
+            .conduits
             .iter()
             .map(|way| instance_of(&way.peer).to_owned())
             .collect();
         let (instance, port) = (
-            self.name.clone(),
-            Some(format!("{}.{}", self.name, field.name)),
+            self.serial.core.name.clone(),
+            Some(format!("{}.{}", self.serial.core.name, field.name)),
         );
-        self.tell(&ToManager::Missed {
+        self.serial.tell(&ToManager::Missed {
             instance,
             peers,
             port,
-            text: self.as_rank(&text),
+            text: self.serial.as_rank(&text),
         });
     }
 
     /// Gives up all versions for a receiver, and tells it that no more follows.
     fn end_versions(&self, conduit: ConduitId) -> Result<()> {
-        let Some(outlet) = self.outlet_of(conduit) else {
+        let Some(outlet) = self.serial.outlet_of(conduit) else {
             return Ok(());
         };
         self.change_field(conduit, |coupling| coupling.pull(Pull::end));
-        self.end_stream(outlet)
+        self.serial.end_stream(outlet)
     }
 }
 
-impl Instance {
+impl Fields {
     /// Says that the field is sent no more, and gives up the versions that are kept: for its receivers the port is closed behind what
     /// was pushed. It may be said again.
     ///
     /// # Errors
     /// [`Kind::Usage`] for one that receives; as [`Instance::send`].
-    pub fn withdraw_field(&self, field: FieldId) -> Result<()> {
-        let inner = &self.inner;
-        inner.enter()?;
-        let field = inner.field(field);
+    pub(crate) fn withdraw(&self, field: FieldId) -> Result<()> {
+        self.serial.enter()?;
+        let field = &*self.get(field);
         let mut state = field.enter()?;
         if field.role == Role::Receiver {
             let text = format!(
@@ -693,54 +722,60 @@ impl Instance {
             );
             return Err(Error::new(Kind::Usage, text));
         }
-        if !field.withdrawn.swap(true, Ordering::Relaxed) && inner.leads() {
-            inner.tell_withdrawn(&field);
+        for conduit in &field.conduits {
+            let outlet = self.serial.outlet_of(conduit.conduit);
+            outlet.inspect(|outlet| outlet.end.withdrawn.store(true, Ordering::Relaxed));
         }
-        let lines = state.lines.clone();
-        let end_lines = |pulled: bool| {
-            let lines = lines.iter().flat_map(|lines| lines.iter().flatten());
-            lines
-                .filter(|line| line.pulled == pulled)
-                .try_for_each(|line| inner.end_line(line))
+        if !field.withdrawn.swap(true, Ordering::Relaxed) && self.serial.leads() {
+            self.tell_withdrawn(field);
+        }
+        let links = state.links.clone();
+        let end_links = |pulled: bool| {
+            let links = links.iter().flat_map(|links| links.iter().flatten());
+            links
+                .filter(|link| link.pulled == pulled)
+                .try_for_each(|link| self.end_link(link))
         };
         // At once: a receiver that waits for a piece of this rank learns from it that none comes.
-        end_lines(false)?;
+        end_links(false)?;
         let pulled: Vec<ConduitId> = field
-            .ways
+            .conduits
             .iter()
-            .filter(|way| way.pattern.cache().is_some())
+            .filter(|way| way.is_pulled())
             .map(|way| way.conduit)
             .collect();
         let end = || {
             field
-                .ways
+                .conduits
                 .iter()
                 .try_for_each(|way| match way.pattern.cache() {
-                    Some(_) => inner.end_versions(way.conduit),
-                    None => inner
+                    Some(_) => self.end_versions(way.conduit),
+                    None => self
+                        .serial
                         .outlet_of(way.conduit)
-                        .map_or(Ok(()), |outlet| inner.end_stream(outlet)),
+                        .map_or(Ok(()), |outlet| self.serial.end_stream(outlet)),
                 })
         };
         // What is to be sent of versions that rank 0 has decided on goes first, if this rank has them.
         let unequal = || {
             pulled
                 .iter()
-                .try_for_each(|conduit| inner.is_taken(*conduit).map(drop))
+                .try_for_each(|conduit| self.is_taken(*conduit).map(drop))
         };
         // A call that was interrupted behind this and is made again does not make it again: rank 0 has told its verdict once.
         if !state.withdrawal_agreed {
-            inner.act_together(
+            self.act_on_all(
                 &format!("withdraw of the field on port '{}'", field.name),
                 end,
                 unequal,
             )?;
             state.withdrawal_agreed = true;
         }
-        for conduit in pulled.iter().filter(|_| !inner.leads()) {
-            inner.wait(None, None, None, Vec::new, || inner.is_taken(*conduit))?;
+        for conduit in pulled.iter().filter(|_| !self.serial.leads()) {
+            self.serial
+                .wait(None, None, None, Vec::new, || self.is_taken(*conduit))?;
         }
-        end_lines(true)?;
+        end_links(true)?;
         state.withdrawal_agreed = false;
         Ok(())
     }

@@ -12,21 +12,21 @@ use titin_model::Operator;
 use titin_transport::{Message as Arrived, Outgoing};
 use titin_wire::meta::Meta;
 
-use super::Inner;
-use super::receive::Source;
-use super::send::head;
+use super::Serial;
+use super::receive::ReceivingEnd;
+use super::send::message_header;
 use crate::iteration::Iteration;
 use crate::port::{Chosen, Inlet, InletState, Outlet, Port, Sent};
 use crate::{Error, Kind, Message, Result};
 
 /// Where a message is wanted: the step, and the latest time that was seen, for a message that `pad` makes up.
 #[derive(Debug, Default)]
-pub(super) struct Here {
+pub(crate) struct UsePlace {
     now: Option<f64>,
     pub(super) iteration: Iteration,
 }
 
-impl Here {
+impl UsePlace {
     /// A message for the use that begins: the use lies where the one does that lies deepest.
     pub(super) fn include(&mut self, message: &Message) {
         self.now = Some(
@@ -39,14 +39,14 @@ impl Here {
     }
 }
 
-impl Inner {
+impl Serial {
     /// `repeat` and `pad`: the message of the step that `here` lies in, or the last one before it of a sender that does
     /// not send in every step. Which that is never depends on how fast messages travel.
     pub(super) fn poll_following(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         state: &mut InletState,
-        here: &Here,
+        here: &UsePlace,
         since: i64,
     ) -> Result<Option<Message>> {
         let mut chosen = state.chosen.take().unwrap_or_default();
@@ -57,13 +57,13 @@ impl Inner {
 
     fn choose(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         state: &mut InletState,
         chosen: &mut Chosen,
-        here: &Here,
+        here: &UsePlace,
         mut since: i64,
     ) -> Result<Option<Message>> {
-        let Source { inlet, slot, .. } = *source;
+        let ReceivingEnd { inlet, slot, .. } = *source;
         let (mut later, chain) = (false, &inlet.end.chain);
         while let Some(next) = inlet.due() {
             let sent = iteration_of(&next).outer(chain.lasts);
@@ -126,7 +126,7 @@ impl Inner {
             None => {
                 let text = format!(
                     "{}: port '{}' has nothing to repeat: {} sent nothing before it {}",
-                    self.name,
+                    self.core.name,
                     inlet.end.label,
                     inlet.end.other(),
                     if inlet.inbox.ended() {
@@ -146,14 +146,14 @@ impl Inner {
     }
 
     /// Where a message is wanted that this end receives next.
-    pub(super) fn here(&self, source: &Source<'_>) -> Here {
+    pub(super) fn here(&self, source: &ReceivingEnd<'_>) -> UsePlace {
         if !source.follows() {
-            return Here::default();
+            return UsePlace::default();
         }
         let cycle = self.cycle();
         let end = (source.number, source.slot.unwrap_or(0));
         let iteration = cycle.iteration(source.port.operator, source.port.timeline, end);
-        Here {
+        UsePlace {
             now: cycle.now(),
             iteration,
         }
@@ -161,11 +161,12 @@ impl Inner {
 
     /// Tells receivers behind filters that choose that this use makes no more steps.
     pub(super) fn end_steps(&self) -> Result<()> {
-        if !self.counts_steps || !self.cycle().end_steps() {
+        if !self.execution.counts_steps || !self.cycle().end_steps() {
             return Ok(());
         }
         let ports = || {
-            self.ports
+            self.table
+                .ports
                 .iter()
                 .filter(|port| port.operator == Operator::OI)
         };
@@ -194,7 +195,7 @@ impl Inner {
         timeline: usize,
         end: (usize, u32),
     ) -> Result<()> {
-        if !self.counts_steps || self.threaded.load(Ordering::Relaxed) {
+        if !self.execution.counts_steps || self.core.threaded.load(Ordering::Relaxed) {
             return Ok(());
         }
         let Some((number, passed)) = self.cycle().passed(operator, timeline, end) else {
@@ -202,6 +203,7 @@ impl Inner {
         };
         let alike = |port: &Port| port.operator == Operator::OI && port.timeline == timeline;
         for (index, port) in self
+            .table
             .ports
             .iter()
             .enumerate()
@@ -233,7 +235,7 @@ impl Inner {
 
     /// Tells receivers behind `last` of what has ended with the steps of others that the use that begins has left.
     pub(super) fn leave_groups(&self, here: &Iteration) -> Result<()> {
-        for port in self.ports.iter().filter(|port| port.operator.sends()) {
+        for port in self.table.ports.iter().filter(|port| port.operator.sends()) {
             let _held = port.enter()?;
             for outlet in port
                 .every_outlet()
@@ -271,7 +273,7 @@ impl Inner {
         };
         // If the link is gone, the next message or the end meets that too.
         let _ = carrier.send(&Outgoing::new(
-            head(outlet, sequence, (0.0, None)),
+            message_header(outlet, sequence, (0.0, None)),
             &Arc::new(meta),
             &[],
         ));
@@ -340,7 +342,7 @@ impl Inlet {
     }
 
     /// How many messages were taken, or may not be taken yet: behind `last` one whose place another may take is left.
-    pub(super) fn seen(&self) -> u64 {
+    pub(crate) fn seen(&self) -> u64 {
         // Asked before the other: what comes in between counts as not seen.
         let received = self.inbox.received();
         if self.end.chain.lasts > 0 && self.due().is_none() {
@@ -351,7 +353,7 @@ impl Inlet {
     }
 
     /// What there is to say of messages behind `pad` that nobody was given.
-    pub(super) fn missed(&self, state: &InletState, port: &Port) -> Option<String> {
+    pub(crate) fn missed(&self, state: &InletState, port: &Port) -> Option<String> {
         let chosen = state.chosen.as_ref().filter(|_| self.end.chain.pads > 0)?;
         let count = chosen.missed + u64::from(chosen.not_given());
         if count == 0 {

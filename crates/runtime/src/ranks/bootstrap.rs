@@ -10,9 +10,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use titin_transport::Doorbell;
 use titin_wire::control;
-use titin_wire::ranks::{Invitation, Outcome, RankProcess};
+use titin_wire::ranks::{Invitation, RankProcess};
 
-use super::Communicator;
+use super::outcome::{outcome, result};
+use crate::communicator::Communicator;
 use crate::peer_names::written_process;
 use crate::process::{FieldHandler, Process};
 use crate::{Error, Kind, Options, Result};
@@ -21,7 +22,7 @@ use crate::{Error, Kind, Options, Result};
 const MOST: usize = 1 << 28;
 
 /// A rank that has met the others.
-pub(crate) struct Met {
+pub(crate) struct Bootstrapped {
     pub(crate) instance: String,
     pub(crate) process: Arc<Process>,
     pub(crate) rank: u32,
@@ -30,14 +31,14 @@ pub(crate) struct Met {
 }
 
 /// Meets the other ranks. All must call it; it fails on all or none. The answer to the instance will ring the bell.
-pub(crate) fn meet(
+pub(crate) fn bootstrap(
     options: &Options,
     communicator: &dyn Communicator,
     bell: &Arc<Doorbell>,
     fields: Arc<dyn FieldHandler>,
-) -> Result<Met> {
+) -> Result<Bootstrapped> {
     let rank = communicator.rank();
-    let meeting = Meeting {
+    let bootstrap = Bootstrap {
         communicator,
         is_first: rank == 0,
     };
@@ -50,27 +51,27 @@ pub(crate) fn meet(
     let Invitation {
         instance,
         connection,
-    } = meeting.tell(meeting.is_first.then(invitation))?;
+    } = bootstrap.tell(bootstrap.is_first.then(invitation))?;
     let process = Process::join_as_rank(&connection, rank);
     let place = process
         .as_ref()
         .map(|process| process.place())
         .map_err(Clone::clone);
-    let gathered = meeting.gather(place).transpose();
-    let roll: Vec<RankProcess> = meeting.tell(gathered.map(|gathered| check(gathered?)))?;
+    let gathered = bootstrap.gather(place).transpose();
+    let roll: Vec<RankProcess> = bootstrap.tell(gathered.map(|gathered| check(gathered?)))?;
     let process = process?;
     let placed = process
         .expect_answer(&instance, bell.clone(), fields)
         .and_then(|()| process.join_tree(&instance, rank, &roll));
     // Only once all have their place something may be told along the tree.
-    let gathered = meeting.gather(placed);
-    let all = meeting.tell(
+    let gathered = bootstrap.gather(placed);
+    let all = bootstrap.tell(
         gathered
             .transpose()
             .map(|gathered| all_or_none(gathered?).map(drop)),
     );
     all.inspect_err(|_| process.ask_no_more(&instance))?;
-    Ok(Met {
+    Ok(Bootstrapped {
         instance,
         process,
         rank,
@@ -102,13 +103,13 @@ fn check(gathered: Vec<Result<RankProcess>>) -> Result<Vec<RankProcess>> {
     Ok(roll)
 }
 
-struct Meeting<'a> {
+struct Bootstrap<'a> {
     communicator: &'a dyn Communicator,
     /// Whether this is rank 0.
     is_first: bool,
 }
 
-impl Meeting<'_> {
+impl Bootstrap<'_> {
     /// What rank 0 has to say, or why it cannot, on all ranks. Only rank 0 has something.
     fn tell<T: Serialize + DeserializeOwned>(&self, said: Option<Result<T>>) -> Result<T> {
         let mut bytes = said
@@ -187,25 +188,6 @@ fn unreadable(why: &str) -> Error {
          release of titin, and do broadcast and gather copy bytes as they are?"
     );
     Error::new(Kind::Connection, text)
-}
-
-/// As ranks tell each other what has come of something.
-pub(crate) fn outcome<T>(result: Result<T>) -> Outcome<T> {
-    match result {
-        Ok(done) => Outcome::Done(done),
-        Err(Error { kind, text }) => Outcome::Failed {
-            kind: kind as i32,
-            text,
-        },
-    }
-}
-
-/// The reverse.
-pub(crate) fn result<T>(outcome: Outcome<T>) -> Result<T> {
-    match outcome {
-        Outcome::Done(done) => Ok(done),
-        Outcome::Failed { kind, text } => Err(Error::new(Kind::numbered(kind), text)),
-    }
 }
 
 #[cfg(test)]
@@ -299,12 +281,12 @@ mod tests {
         for more in [None, Some(1), Some(7), Some(128), Some(255)] {
             for is_first in [true, false] {
                 let broken = Broken(more);
-                let meeting = Meeting {
+                let bootstrap = Bootstrap {
                     communicator: &broken,
                     is_first,
                 };
-                let gathered = meeting.gather(Ok("here".to_owned()));
-                let told = meeting.tell(is_first.then(|| Ok("here".to_owned())));
+                let gathered = bootstrap.gather(Ok("here".to_owned()));
+                let told = bootstrap.tell(is_first.then(|| Ok("here".to_owned())));
                 // Rank 0 has what it tells, whether or not others get it; and of another rank nothing is asked in a gather.
                 let must_fail = [is_first, more.is_some() || !is_first];
                 for (error, must_fail) in [gathered.err(), told.err()].into_iter().zip(must_fail) {
@@ -320,12 +302,12 @@ mod tests {
         }
     }
 
-    fn on_each<T: Send>(ranks: usize, act: impl Fn(Meeting<'_>) -> T + Sync) -> Vec<T> {
+    fn on_each<T: Send>(ranks: usize, act: impl Fn(Bootstrap<'_>) -> T + Sync) -> Vec<T> {
         std::thread::scope(|scope| {
             let run = |team: Threads| {
                 let act = &act;
                 scope.spawn(move || {
-                    act(Meeting {
+                    act(Bootstrap {
                         communicator: &team,
                         is_first: team.rank == 0,
                     })
@@ -341,16 +323,16 @@ mod tests {
 
     #[test]
     fn what_rank_0_says_comes_to_all_and_so_does_its_failure() {
-        let told = on_each(3, |meeting| {
-            meeting.tell(meeting.is_first.then(|| Ok("here".to_owned())))
+        let told = on_each(3, |bootstrap| {
+            bootstrap.tell(bootstrap.is_first.then(|| Ok("here".to_owned())))
         });
         assert!(
             told.iter().all(|told| told.as_deref() == Ok("here")),
             "{told:?}"
         );
         let failure = Error::new(Kind::Setting, "no such run");
-        let told = on_each(3, |meeting| {
-            meeting.tell::<String>(meeting.is_first.then(|| Err(failure.clone())))
+        let told = on_each(3, |bootstrap| {
+            bootstrap.tell::<String>(bootstrap.is_first.then(|| Err(failure.clone())))
         });
         assert!(
             told.iter().all(|told| *told == Err(failure.clone())),
@@ -360,14 +342,14 @@ mod tests {
 
     #[test]
     fn what_each_has_comes_to_rank_0_whatever_its_length() {
-        let gathered = on_each(4, |meeting| {
-            let rank = meeting.communicator.rank() as usize;
+        let gathered = on_each(4, |bootstrap| {
+            let rank = bootstrap.communicator.rank() as usize;
             let mine = if rank == 2 {
                 Err(Error::new(Kind::Usage, "not I"))
             } else {
                 Ok("x".repeat(10 * rank))
             };
-            meeting.gather(mine).unwrap()
+            bootstrap.gather(mine).unwrap()
         });
         let at_first = gathered[0].as_ref().unwrap();
         assert_eq!(at_first[0], Ok(String::new()));

@@ -14,8 +14,12 @@ use rustix::event::{EventfdFlags, eventfd};
 use titin_transport::{Doorbell, descriptors::Held};
 use titin_wire::ConduitId;
 
-use crate::wait::later;
 use crate::{Error, Kind, Result};
+
+/// So much later; `None` if that is beyond the clock's range, and so never.
+pub(crate) fn later(time: Instant, by: Duration) -> Option<Instant> {
+    time.checked_add(by)
+}
 
 /// Instances that can go on, by the numbers that they were given. One thread takes them.
 #[derive(Default)]
@@ -154,20 +158,20 @@ impl Listing {
 
 /// The calls of a light instance that are pending.
 #[derive(Default)]
-pub(crate) struct Light {
-    state: Mutex<State>,
+pub(crate) struct PendingCalls {
+    state: Mutex<PendingState>,
 }
 
 #[derive(Default)]
-struct State {
-    calls: Vec<Call>,
+struct PendingState {
+    calls: Vec<PendingCall>,
     /// How long the last call that went on had been pending.
     lasted: Duration,
 }
 
 /// A call that is pending, by the conduit that it is about; that of closing has none.
-pub(crate) struct Call {
-    who: Option<ConduitId>,
+pub(crate) struct PendingCall {
+    about: Option<ConduitId>,
     pub(crate) since: Instant,
     deadline: Option<Instant>,
     /// Whether senders were told what was taken.
@@ -177,7 +181,7 @@ pub(crate) struct Call {
     pub(crate) reported: Option<u64>,
 }
 
-impl Call {
+impl PendingCall {
     fn due(&self, tell_after: Duration, patience: Option<Duration>) -> Option<Instant> {
         let tell = later(self.since, tell_after).filter(|_| !self.told);
         let report = patience
@@ -193,24 +197,24 @@ impl Call {
     }
 }
 
-impl Light {
+impl PendingCalls {
     /// The call that is about this, from its first time on; and how many others are pending.
     pub(crate) fn call<T>(
         &self,
-        who: Option<ConduitId>,
+        about: Option<ConduitId>,
         deadline: Option<Instant>,
-        look: impl FnOnce(&mut Call, usize) -> T,
+        look: impl FnOnce(&mut PendingCall, usize) -> T,
     ) -> T {
         let mut state = self.lock();
         let index = state
             .calls
             .iter()
-            .position(|call| call.who == who)
+            .position(|call| call.about == about)
             .unwrap_or_else(|| {
                 let silent = deadline.is_some();
                 let since = Instant::now();
-                state.calls.push(Call {
-                    who,
+                state.calls.push(PendingCall {
+                    about,
                     since,
                     deadline,
                     told: silent,
@@ -224,27 +228,27 @@ impl Light {
     }
 
     /// Under which number the manager knows that the call is pending, if it does.
-    pub(crate) fn reported(&self, who: Option<ConduitId>) -> Option<u64> {
+    pub(crate) fn reported(&self, about: Option<ConduitId>) -> Option<u64> {
         self.lock()
             .calls
             .iter()
-            .find(|call| call.who == who)?
+            .find(|call| call.about == about)?
             .reported
     }
 
     /// Since when the call is pending, if it is.
-    pub(crate) fn since(&self, who: Option<ConduitId>) -> Option<Instant> {
+    pub(crate) fn since(&self, about: Option<ConduitId>) -> Option<Instant> {
         self.lock()
             .calls
             .iter()
-            .find(|call| call.who == who)
+            .find(|call| call.about == about)
             .map(|call| call.since)
     }
 
     /// The call goes on; under which number the manager knows that it was pending.
-    pub(crate) fn proceeds(&self, who: Option<ConduitId>) -> Option<u64> {
+    pub(crate) fn proceeds(&self, about: Option<ConduitId>) -> Option<u64> {
         let mut state = self.lock();
-        let index = state.calls.iter().position(|call| call.who == who)?;
+        let index = state.calls.iter().position(|call| call.about == about)?;
         let call = state.calls.swap_remove(index);
         state.lasted = call.since.elapsed();
         call.reported
@@ -255,7 +259,7 @@ impl Light {
         let mut state = self.lock();
         state
             .calls
-            .extract_if(.., |call| given_up(call.who))
+            .extract_if(.., |call| given_up(call.about))
             .filter_map(|call| call.reported)
             .collect()
     }
@@ -289,7 +293,7 @@ impl Light {
             .min()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PendingState> {
         self.state
             .lock()
             .expect("nothing panics while the calls are locked")
@@ -360,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_call_made_again_keeps_its_time() {
-        let light = Light::default();
+        let light = PendingCalls::default();
         let (who, later) = (
             Some(ConduitId(1)),
             Instant::now() + Duration::from_secs(3600),
@@ -378,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_call_that_was_given_up_is_forgotten_and_no_other() {
-        let light = Light::default();
+        let light = PendingCalls::default();
         let (one, other) = (Some(ConduitId(1)), Some(ConduitId(2)));
         light.call(one, Some(Instant::now()), |call, _| call.reported = Some(7));
         light.call(other, None, |_, _| ());
