@@ -38,7 +38,7 @@ use crate::field_mark::announces_field;
 use crate::port::{ConduitEnd, Port, PortId};
 use crate::process::Member;
 use crate::ranks::{FieldCount, RankGroup, RankPlace};
-use crate::serial::Serial;
+use crate::serial::{Serial, Wait};
 use crate::{Error, Kind, Message, Result};
 
 use link::FieldLink;
@@ -439,7 +439,7 @@ impl Fields {
             };
             ends.filter_map(on).collect()
         };
-        self.serial.wait(None, deadline, None, on, known)
+        self.serial.wait(Wait::default().until(deadline), on, known)
     }
 }
 

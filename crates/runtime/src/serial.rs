@@ -40,7 +40,7 @@ pub(crate) use receive::{NextUse, Received};
 pub use receive_any::PortChoice;
 pub(crate) use report::shortened;
 pub(crate) use send::message_header;
-pub(crate) use wait::SLICE;
+pub(crate) use wait::{SLICE, Wait};
 
 /// The port by which an ensemble's driver sets the settings of this instance, as in MUSCLE3.
 pub(crate) const SETTINGS_IN: &str = titin_model::SETTINGS_IN;

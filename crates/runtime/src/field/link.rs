@@ -15,6 +15,7 @@ use crate::peer_names::{rank_name, written};
 use crate::port::{ConduitUse, Outlet, Port, Route};
 use crate::process::RemoteField;
 use crate::ranks::{RankConduit, RankPlace, open_rank_end};
+use crate::serial::Wait;
 use crate::{Error, Kind, Result};
 
 /// How far a rank may be ahead of one that it sends to. What counts is bytes: exchanges are counted along the conduit between the
@@ -239,7 +240,7 @@ impl Fields {
                 }
                 Ok(over.then_some(()))
             };
-            self.serial.wait(None, None, None, Vec::new, is_over)?;
+            self.serial.wait(Wait::default(), Vec::new, is_over)?;
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ use crate::message::Lent;
 use crate::peer_names::instance_of;
 use crate::port::Outlet;
 use crate::send_state::Timestamps;
-use crate::serial::{Patience, message_header};
+use crate::serial::{Patience, Wait, message_header};
 use crate::{Error, Kind, Message, Result};
 
 /// How far a receiver has come with its questions.
@@ -421,7 +421,7 @@ impl Fields {
             Ok(Some(()))
         };
         self.serial
-            .wait(Some(way.conduit), None, None, Vec::new, there)?;
+            .wait(Wait::about(way.conduit), Vec::new, there)?;
         let room = || {
             let has_room = self.pull_of(way.conduit, Pull::has_room) == Some(true);
             Ok((has_room || is_over()).then_some(()))
@@ -445,7 +445,7 @@ impl Fields {
                 .into_iter()
                 .collect()
         };
-        self.serial.wait(Some(way.conduit), None, None, on, room)?;
+        self.serial.wait(Wait::about(way.conduit), on, room)?;
         if is_over() {
             self.pass_over(way);
             return Ok(());
@@ -639,7 +639,7 @@ impl Fields {
                 };
                 outlets.filter_map(on).collect()
             };
-            let place = self.serial.wait(None, None, None, on, next)?;
+            let place = self.serial.wait(Wait::default(), on, next)?;
             self.end_versions(open.swap_remove(place))?;
         }
         Ok(())
@@ -773,7 +773,7 @@ impl Fields {
         }
         for conduit in pulled.iter().filter(|_| !self.serial.leads()) {
             self.serial
-                .wait(None, None, None, Vec::new, || self.is_taken(*conduit))?;
+                .wait(Wait::default(), Vec::new, || self.is_taken(*conduit))?;
         }
         end_links(true)?;
         state.withdrawal_agreed = false;

@@ -14,7 +14,7 @@ use super::Instance;
 use super::layers::Layers;
 use crate::port::{Inlet, Outlet, Port};
 use crate::process::forked;
-use crate::serial::WARNING;
+use crate::serial::{WARNING, Wait};
 use crate::{Error, Kind, Result};
 
 /// How far the closing of an instance has come.
@@ -197,7 +197,7 @@ impl Layers {
         let serial = &self.serial;
         let on = || serial.wait_to_send(outlet, 0);
         let poll = || Ok(serial.is_settled(outlet)?.then_some(()));
-        serial.counted(&outlet.end, || serial.wait(None, None, None, on, poll))
+        serial.counted(&outlet.end, || serial.wait(Wait::default(), on, poll))
     }
 
     /// Tells the manager that the instance is done, and waits until the manager knows.
@@ -218,7 +218,7 @@ impl Layers {
                 instance: serial.core.name.clone(),
             });
         }
-        serial.wait(None, None, None, Vec::new, || {
+        serial.wait(Wait::default(), Vec::new, || {
             Ok(serial
                 .core
                 .process
@@ -240,7 +240,7 @@ impl Layers {
         let start = Instant::now();
         let open = RefCell::new(&mut closing.open);
         let on = || self.waits_for(open.borrow().iter().map(|&index| &receipts[index]));
-        serial.wait(None, None, None, on, || {
+        serial.wait(Wait::default(), on, || {
             let mut problem = Ok(());
             open.borrow_mut().retain(|&index| {
                 if problem.is_err() {

@@ -14,6 +14,7 @@ use titin_wire::settings::{Overlay, Setting, decode_overlay};
 use super::close::WARNING;
 use super::report::RowOfMessage;
 use super::step_filters::{UsePlace, iteration_of};
+use super::wait::Wait;
 use super::{SETTINGS_IN, Serial};
 use crate::execution_loop::PortCall;
 use crate::field_mark::ordinary;
@@ -56,14 +57,6 @@ pub(super) struct ReceivingEnd<'a> {
 
 /// The ports that a call has taken.
 pub(super) type HeldPorts<'a> = Vec<Latched<'a, PortState>>;
-
-/// What a waiting receiver got.
-enum ReceivedMessage {
-    /// A message as the program gets it, and its slot.
-    Taken(u32, Message),
-    /// A message as it arrived, past the inbox.
-    Arrived(Arrived),
-}
 
 /// A use that begins.
 pub(crate) struct NextUse {
@@ -226,6 +219,14 @@ impl Patience {
 }
 
 impl ReceivingEnd<'_> {
+    /// The inbox, where its next message may be handed to a thread that waits: of an end that needs no choice, no filter and
+    /// no slot of its own.
+    fn direct_inbox(&self) -> Option<&Inbox> {
+        let chain = &self.inlet.end.chain;
+        let is_plain = !self.port.resizable && chain.is_empty() && !chain.chooses();
+        is_plain.then_some(&*self.inlet.inbox)
+    }
+
     /// Whether it follows the other F_INIT ports rather than lead them.
     pub(super) fn follows(&self) -> bool {
         self.inlet.end.chain.follows()
@@ -332,7 +333,7 @@ impl Serial {
                 .filter_map(|place| source(*place).wait_on(self))
                 .collect()
         };
-        let (turn, message) = self.wait(who, deadline, None, on, poll)?;
+        let (turn, message) = self.wait(Wait::about(who).until(deadline), on, poll)?;
         source(places[turn])
             .inlet
             .end
@@ -553,6 +554,9 @@ impl Serial {
     }
 
     /// Waits for a message. While there is none, `may_wait` says why there is no use in that.
+    ///
+    /// Most messages come within a moment, so the thread first spins on the inbox. Then it takes what is there already, of
+    /// whatever end. At last it sleeps, and looks again whenever the doorbell rings.
     pub(super) fn await_message(
         &self,
         source: &ReceivingEnd<'_>,
@@ -561,71 +565,68 @@ impl Serial {
         here: &UsePlace,
         may_wait: impl Fn() -> Result<()>,
     ) -> Result<(u32, Message)> {
-        let ReceivingEnd {
-            port, inlet, slot, ..
-        } = *source;
-        let carrier = inlet.end.carrier.get().map(AsRef::as_ref);
-        // What needs no choice, no filter and no slot of its own need not wait in the inbox.
-        let plain = !port.resizable && inlet.end.chain.is_empty() && !inlet.end.chain.chooses();
-        let direct = plain.then_some(&*inlet.inbox);
+        let end = &source.inlet.end;
+        let carrier = end.carrier.get().map(AsRef::as_ref);
+        let inbox = source.direct_inbox();
         if self.reporter.pending.is_none() {
-            if let (Some(carrier), Some(inbox)) = (carrier, direct)
+            if let (Some(carrier), Some(inbox)) = (carrier, inbox)
                 && inbox.is_still()
                 && !state.has_stash()
-                && let Some(arrived) = self.glance(&inlet.end, carrier, inbox)
+                && let Some(arrived) = self.spin(end, carrier, inbox)
             {
-                let slot = slot.unwrap_or(0);
-                return Ok((slot, self.unpack(source, slot, state, arrived, 0)?));
+                return self.take_arrived(source, state, arrived, 0);
             }
             if let Some(found) = self.poll(source, state, here, 0)? {
                 return Ok(found);
             }
         }
         let start = self.profile.trace.clock();
-        let since = self.start_of_wait(Some(inlet.end.conduit));
-        let outcome = self.wait_directly(
-            Some(inlet.end.conduit),
-            patience.deadline(),
-            carrier,
-            direct,
-            || source.wait_on(self).into_iter().collect(),
-            || match self.poll(source, state, here, since)? {
-                Some((slot, message)) => Ok(Some(ReceivedMessage::Taken(slot, message))),
-                None => may_wait().map(|()| None),
-            },
-            |arrived| Ok(ReceivedMessage::Arrived(arrived)),
-        );
-        match outcome {
-            Ok(found) => {
-                let (slot, message) = match found {
-                    ReceivedMessage::Taken(slot, message) => (slot, message),
-                    ReceivedMessage::Arrived(arrived) => {
-                        let slot = slot.unwrap_or(0);
-                        (slot, self.unpack(source, slot, state, arrived, since)?)
-                    }
-                };
-                inlet.end.meter.waited(self.waited_since(start));
-                Ok((slot, message))
-            }
-            Err(error) if error.is_pending() => Err(error),
-            Err(mut error) => {
-                let end = &source.inlet.end;
-                end.meter.waited(self.waited_since(start));
-                if error.kind == Kind::Timeout {
-                    let (from, port) = (end.other(), &end.label);
-                    error.text = format!(
-                        "{}: no message from {from} on port '{port}' in the time given",
-                        self.core.name
-                    );
-                }
-                Err(error)
-            }
+        let since = self.start_of_wait(Some(end.conduit));
+        let wait = Wait::about(end.conduit).until(patience.deadline());
+        let on = || source.wait_on(self).into_iter().collect();
+        let received =
+            self.wait_for_message(wait.by(carrier).from(inbox), on, |handed| match handed {
+                Some(arrived) => self.take_arrived(source, state, arrived, since).map(Some),
+                None => match self.poll(source, state, here, since)? {
+                    None => may_wait().map(|()| None),
+                    found => Ok(found),
+                },
+            });
+        if !matches!(&received, Err(error) if error.is_pending()) {
+            end.meter.waited(self.waited_since(start));
         }
+        received.map_err(|error| self.name_what_was_late(error, end))
     }
 
-    /// Looks for the next message of an inbox that is still for a moment: most waits are shorter than what goes with
-    /// a longer one. Of these one in so many is timed, and stands for the others.
-    fn glance(&self, end: &ConduitEnd, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
+    /// Says in an error about time what did not come.
+    fn name_what_was_late(&self, mut error: Error, end: &ConduitEnd) -> Error {
+        if error.kind == Kind::Timeout {
+            error.text = format!(
+                "{}: no message from {} on port '{}' in the time given",
+                self.core.name,
+                end.other(),
+                end.label
+            );
+        }
+        error
+    }
+
+    /// A message that has come past the inbox, as the program gets it; its slot.
+    #[inline(always)]
+    fn take_arrived(
+        &self,
+        source: &ReceivingEnd<'_>,
+        state: &mut InletState,
+        arrived: Arrived,
+        since: i64,
+    ) -> Result<(u32, Message)> {
+        let slot = source.slot.unwrap_or(0);
+        Ok((slot, self.unpack(source, slot, state, arrived, since)?))
+    }
+
+    /// Spins for a moment for the next message of an inbox that is still: most waits are shorter than what goes with a
+    /// sleep. One such wait in so many is timed, and stands for the others.
+    fn spin(&self, end: &ConduitEnd, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
         if self.profile.trace.on {
             return None;
         }

@@ -15,6 +15,7 @@ use titin_transport::{Arrivals, Carrier, Latch, Listed};
 use super::Serial;
 use super::receive::{HeldPorts, Patience, Received, ReceivingEnd};
 use super::step_filters::UsePlace;
+use super::wait::Wait;
 use crate::field_mark::ordinary;
 use crate::port::{ConduitEnd, PortId, PortState, two_at_once};
 use crate::{Error, Kind, Message, Result};
@@ -276,7 +277,13 @@ impl Serial {
         };
         let who = ends.first().map(|end| self.end_at(*end).inlet.end.conduit);
         since.set(self.start_of_wait(who));
-        let found = self.wait(who, patience.deadline(), carrier.as_deref(), on, poll);
+        let found = self.wait(
+            Wait::about(who)
+                .until(patience.deadline())
+                .by(carrier.as_deref()),
+            on,
+            poll,
+        );
         let ends = || ends.iter().map(|end| &self.end_at(*end).inlet.end);
         let (source, message) = found.map_err(|error| self.too_late(error, ends()))?;
         let slot = source.slot.unwrap_or(0);
@@ -344,7 +351,7 @@ impl Serial {
             Err(self.all_closed(ends()))
         };
         let start = self.profile.trace.clock();
-        let found = self.wait(who, patience.deadline(), None, on, poll);
+        let found = self.wait(Wait::about(who).until(patience.deadline()), on, poll);
         let (index, slot, message) = found.map_err(|error| self.too_late(error, ends()))?;
         // The one behind is asked first next time.
         self.any.turn.store(index + 1, Ordering::Relaxed);

@@ -15,6 +15,7 @@ use titin_wire::settings::{Overlay, encode_overlay};
 use super::Serial;
 use super::close::WARNING;
 use super::report::RowOfMessage;
+use super::wait::Wait;
 use crate::execution_loop::PortCall;
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
@@ -306,7 +307,7 @@ impl Serial {
         };
         // Not reported: nobody can end this wait but the receiver by coming, and for that the manager waits itself.
         self.counted(&outlet.end, || {
-            self.wait(Some(outlet.end.conduit), None, None, Vec::new, poll)
+            self.wait(Wait::about(outlet.end.conduit), Vec::new, poll)
         })
     }
 
@@ -531,7 +532,7 @@ impl Serial {
     fn explained(&self, outlet: &Outlet, message: &mut SendState) -> Result<(u64, u64)> {
         message.lost = true;
         let on = || self.wait_to_send(outlet, 0);
-        self.wait(Some(outlet.end.conduit), None, None, on, || {
+        self.wait(Wait::about(outlet.end.conduit), on, || {
             match self.core.process.finished(&outlet.end.peer) {
                 true => Ok(Some(())),
                 false => self.reachable(&outlet.end).map(|()| None),
@@ -590,7 +591,7 @@ impl Serial {
             Room::Closed => Ok(Some(None)),
         };
         self.counted(&outlet.end, || {
-            self.wait(Some(outlet.end.conduit), None, carrier, on, poll)
+            self.wait(Wait::about(outlet.end.conduit).by(carrier), on, poll)
         })
     }
 

@@ -21,131 +21,222 @@ const POLLING: Duration = Duration::from_secs(10);
 /// How long a sleep lasts at most where the host program wants to be asked about signals.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
-impl Serial {
-    /// Waits until `poll` finds what it looks for, the run fails, or the deadline passes; a pending instance looks once.
-    ///
-    /// `who` is the conduit that the call is about, none for closing.
-    /// `on` says what would end the wait, for the manager; waits with a deadline end by themselves and are not
-    /// reported. `carrier` is by which it comes, if that is one alone; else all of the instance's are looked at.
-    pub(crate) fn wait<T>(
-        &self,
-        who: Option<ConduitId>,
-        deadline: Option<Instant>,
-        carrier: Option<&dyn Carrier>,
-        on: impl Fn() -> Vec<WaitOn>,
-        poll: impl FnMut() -> Result<Option<T>>,
-    ) -> Result<T> {
-        let nobody = |_| {
-            Err(Error::new(
-                Kind::Internal,
-                "a message that nobody waits for",
-            ))
-        };
-        self.wait_directly(who, deadline, carrier, None, on, poll, nobody)
+/// What a call waits for, and how long.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Wait<'a> {
+    /// The conduit that the call is about; none for closing.
+    about: Option<ConduitId>,
+    deadline: Option<Instant>,
+    /// The one carrier that brings what the call waits for. Without one all carriers of the instance are looked at.
+    carrier: Option<&'a dyn Carrier>,
+    /// The inbox whose next message the carrier may hand to this thread, past the inbox.
+    inbox: Option<&'a Inbox>,
+}
+
+impl<'a> Wait<'a> {
+    pub(crate) fn about(conduit: impl Into<Option<ConduitId>>) -> Self {
+        Wait {
+            about: conduit.into(),
+            ..Wait::default()
+        }
     }
 
-    /// As [`Serial::wait`]; the next message of `direct` may be handed to `take` as it comes.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn wait_directly<T>(
+    pub(crate) fn until(self, deadline: Option<Instant>) -> Self {
+        Wait { deadline, ..self }
+    }
+
+    pub(crate) fn by(self, carrier: Option<&'a dyn Carrier>) -> Self {
+        Wait { carrier, ..self }
+    }
+
+    pub(super) fn from(self, inbox: Option<&'a Inbox>) -> Self {
+        Wait { inbox, ..self }
+    }
+}
+
+/// How long a wait has lasted, and what was done about it.
+struct WaitProgress {
+    start: Instant,
+    deadline: Option<Instant>,
+    /// Whether senders were told what was taken, or need not be.
+    acknowledged: bool,
+    /// Whether the manager need not, or not any more, hear of the wait.
+    silent: bool,
+    /// The number under which the manager knows of the wait.
+    reported: Option<u64>,
+    /// When the host program was last asked about signals.
+    asked: Instant,
+}
+
+impl WaitProgress {
+    fn begin(deadline: Option<Instant>) -> Self {
+        let start = Instant::now();
+        // Waits with a deadline end by themselves: nobody needs to hear of them.
+        let is_bounded = deadline.is_some();
+        WaitProgress {
+            start,
+            deadline,
+            acknowledged: is_bounded,
+            silent: is_bounded,
+            reported: None,
+            asked: start,
+        }
+    }
+}
+
+impl Serial {
+    /// Waits until `look` finds something, the run fails, or the deadline passes; a non-blocking instance looks once.
+    ///
+    /// `on` says what would end the wait, for the manager; waits with a deadline are not reported.
+    pub(crate) fn wait<T>(
         &self,
-        who: Option<ConduitId>,
-        deadline: Option<Instant>,
-        carrier: Option<&dyn Carrier>,
-        direct: Option<&Inbox>,
+        wait: Wait<'_>,
         on: impl Fn() -> Vec<WaitOn>,
-        mut poll: impl FnMut() -> Result<Option<T>>,
-        take: impl FnOnce(Message) -> Result<T>,
+        mut look: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
+        self.wait_for_message(wait, on, |_| look())
+    }
+
+    /// As [`Serial::wait`]. Where the wait has an inbox, `look` may be given the next message of the inbox, and then finds
+    /// something.
+    pub(super) fn wait_for_message<T>(
+        &self,
+        wait: Wait<'_>,
+        on: impl Fn() -> Vec<WaitOn>,
+        mut look: impl FnMut(Option<Message>) -> Result<Option<T>>,
     ) -> Result<T> {
         if let Some(pending) = &self.reporter.pending {
-            return self.look(pending, who, deadline, on, poll);
+            return self.look_once(pending, wait, on, || look(None));
         }
-        let start = Instant::now();
-        deadline.inspect(|deadline| self.note_poll(who, *deadline));
-        // Waits with a deadline end by themselves: nobody needs to hear of them.
-        let (mut told, mut silent, mut reported) = (deadline.is_some(), deadline.is_some(), None);
-        let mut asked = start;
+        wait.deadline
+            .inspect(|deadline| self.note_poll(wait.about, *deadline));
+        let mut progress = WaitProgress::begin(wait.deadline);
         let outcome = loop {
             let rings = self.core.bell.rings();
-            if let Some(outcome) = self.found(reported, &mut poll) {
+            if let Some(outcome) = self.found(progress.reported, &mut || look(None)) {
                 break outcome;
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                break Err(Error::new(
-                    Kind::Timeout,
-                    "the time given to the call is over",
-                ));
-            }
-            // A wait that lasts is reported to the manager, who looks for deadlocks.
-            let patience = self.core.habits.patience.filter(|_| !silent);
-            // One look at the clock, and none where nobody is to hear of it: a wait may be short.
-            let so_far = if told && patience.is_none() {
-                Duration::ZERO
-            } else {
-                start.elapsed()
+            let limit = match self.sleep_limit(&progress) {
+                Ok(limit) => limit,
+                Err(late) => break Err(late),
             };
-            let tell = (!told).then(|| TELL_AFTER.saturating_sub(so_far));
-            let report = patience.map(|patience| patience.saturating_sub(so_far));
-            let slice = self.core.interrupt.get().map(|_| SLICE);
-            let limit = [left, tell, report, slice].into_iter().flatten().min();
-            // In a wait that lasts a rank also hears those below, which may have closed.
-            let carrier = carrier.filter(|_| !told || !self.reporter.watches_ranks);
-            // What is handed over is counted as taken before this knows of it, which a reported wait must not show.
-            let wake = match (carrier, direct.filter(|_| reported.is_none())) {
-                (Some(carrier), Some(inbox)) => {
-                    match self.core.bell.wait_for(rings, limit, carrier, inbox) {
-                        Ok(message) => break take(message),
-                        Err(wake) => wake,
-                    }
-                }
-                (Some(carrier), None) => self.core.bell.wait(rings, limit, &[carrier]),
-                (None, _) => {
-                    let carriers = self.carriers();
-                    let carriers: Vec<&dyn Carrier> = carriers.iter().map(AsRef::as_ref).collect();
-                    self.core.bell.wait(rings, limit, &carriers)
-                }
+            let wake = match self.sleep(rings, limit, wait, &progress) {
+                Err(wake) => wake,
+                Ok(message) => match look(Some(message)).transpose() {
+                    Some(outcome) => break outcome,
+                    None => continue,
+                },
             };
-            if let Some(interrupted) = self.core.interrupt.get()
-                && (wake != Wake::Rung || asked.elapsed() >= SLICE)
-            {
-                asked = Instant::now();
-                if interrupted() {
-                    break Err(Error::new(
-                        Kind::Interrupted,
-                        "a signal has interrupted the call",
-                    ));
-                }
+            if let Err(interrupted) = self.ask_about_signals(wake, &mut progress) {
+                break Err(interrupted);
             }
-            if wake == Wake::Timeout && !told && start.elapsed() >= TELL_AFTER {
-                self.acknowledge();
-                told = true;
-            }
-            if wake == Wake::Timeout && patience.is_some_and(|patience| start.elapsed() >= patience)
-            {
-                silent = true;
-                reported = self.report(on());
+            if wake == Wake::Timeout {
+                self.tell_of_wait(&mut progress, &on);
             }
         };
-        if let Some(wait) = reported {
-            self.proceed(wait);
+        if let Some(number) = progress.reported {
+            self.proceed(number);
         }
-        self.end_poll(deadline, &outcome);
+        self.end_poll(wait.deadline, &outcome);
         outcome
     }
 
-    /// What `poll` has found, or why there is no use in looking any more.
+    /// How long the thread may sleep before there is something to do. Fails once the deadline has passed.
+    fn sleep_limit(&self, progress: &WaitProgress) -> Result<Option<Duration>> {
+        let left = progress
+            .deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(time_is_over());
+        }
+        let patience = self.patience(progress);
+        // One look at the clock, and none where nobody is to hear of it: a wait may be short.
+        let so_far = if progress.acknowledged && patience.is_none() {
+            Duration::ZERO
+        } else {
+            progress.start.elapsed()
+        };
+        let acknowledge = (!progress.acknowledged).then(|| TELL_AFTER.saturating_sub(so_far));
+        let report = patience.map(|patience| patience.saturating_sub(so_far));
+        let signals = self.core.interrupt.get().map(|_| SLICE);
+        Ok([left, acknowledge, report, signals]
+            .into_iter()
+            .flatten()
+            .min())
+    }
+
+    /// After how long the manager hears of a wait, and looks for deadlocks.
+    fn patience(&self, progress: &WaitProgress) -> Option<Duration> {
+        self.core.habits.patience.filter(|_| !progress.silent)
+    }
+
+    /// Sleeps until the doorbell rings or the limit passes. The message that the carrier has handed to this thread, if one.
+    fn sleep(
+        &self,
+        rings: u32,
+        limit: Option<Duration>,
+        wait: Wait<'_>,
+        progress: &WaitProgress,
+    ) -> std::result::Result<Message, Wake> {
+        let bell = &self.core.bell;
+        // In a wait that lasts a rank also hears the ranks below, which may have closed.
+        let listens_below = progress.acknowledged && self.reporter.watches_ranks;
+        let Some(carrier) = wait.carrier.filter(|_| !listens_below) else {
+            let carriers = self.carriers();
+            let carriers: Vec<&dyn Carrier> = carriers.iter().map(AsRef::as_ref).collect();
+            return Err(bell.wait(rings, limit, &carriers));
+        };
+        // A message that is handed over counts as taken before this thread knows, which a reported wait must not show.
+        match wait.inbox.filter(|_| progress.reported.is_none()) {
+            Some(inbox) => bell.wait_for(rings, limit, carrier, inbox),
+            None => Err(bell.wait(rings, limit, &[carrier])),
+        }
+    }
+
+    /// Asks the host program whether a signal ends the call.
+    fn ask_about_signals(&self, wake: Wake, progress: &mut WaitProgress) -> Result<()> {
+        let Some(interrupted) = self.core.interrupt.get() else {
+            return Ok(());
+        };
+        if wake == Wake::Rung && progress.asked.elapsed() < SLICE {
+            return Ok(());
+        }
+        progress.asked = Instant::now();
+        match interrupted() {
+            true => Err(Error::new(
+                Kind::Interrupted,
+                "a signal has interrupted the call",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Tells senders what was taken, and the manager of the wait, once the wait has lasted so long.
+    fn tell_of_wait(&self, progress: &mut WaitProgress, on: impl Fn() -> Vec<WaitOn>) {
+        if !progress.acknowledged && progress.start.elapsed() >= TELL_AFTER {
+            self.acknowledge();
+            progress.acknowledged = true;
+        }
+        let patience = self.patience(progress);
+        if patience.is_some_and(|patience| progress.start.elapsed() >= patience) {
+            progress.silent = true;
+            progress.reported = self.report(on());
+        }
+    }
+
+    /// What `look` has found, or why there is no use in looking any more.
     ///
-    /// While it looks, the wait that was reported is none: it may have taken what it waits for already, and be at work on
-    /// that in a filter of the user's. So a wait that stands has taken nothing that it goes on for.
+    /// While `look` runs, the reported wait does not stand: the call may have taken what it waits for already, and be at
+    /// work on that in a filter of the user's. So a wait that stands has taken nothing that it goes on for.
     fn found<T>(
         &self,
         reported: Option<u64>,
-        poll: &mut impl FnMut() -> Result<Option<T>>,
+        look: &mut impl FnMut() -> Result<Option<T>>,
     ) -> Option<Result<T>> {
         if reported.is_some() {
             self.stand(None);
         }
-        match poll() {
+        match look() {
             Ok(None) if self.is_over() => self.check().and_then(|()| self.alive()).err().map(Err),
             Ok(None) => {
                 if self.reporter.watches_ranks
@@ -168,47 +259,25 @@ impl Serial {
         *self.reporter.waiting.lock().expect("never poisoned") = wait;
     }
 
-    /// Looks whether `poll` finds what it looks for. If not the call is pending, and the bell tells when to make it again.
-    fn look<T>(
+    /// Looks whether `look` finds something. If not the call is pending, and the bell tells when to make it again.
+    fn look_once<T>(
         &self,
         pending: &PendingCalls,
-        who: Option<ConduitId>,
-        deadline: Option<Instant>,
+        wait: Wait<'_>,
         on: impl Fn() -> Vec<WaitOn>,
-        mut poll: impl FnMut() -> Result<Option<T>>,
+        mut look: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
-        deadline.inspect(|deadline| self.note_poll(who, *deadline));
+        let Wait {
+            about, deadline, ..
+        } = wait;
+        deadline.inspect(|deadline| self.note_poll(about, *deadline));
         let outcome = loop {
             let rings = self.core.bell.rings();
-            if let Some(outcome) = self.found(pending.reported(who), &mut poll) {
+            if let Some(outcome) = self.found(pending.reported(about), &mut look) {
                 break outcome;
             }
-            let (late, tell, report, crowded) = pending.call(who, deadline, |call, others| {
-                let so_far = call.since.elapsed();
-                let tell = !call.told && so_far >= self.composed(TELL_AFTER);
-                call.told |= tell;
-                let patience = self.core.habits.patience.filter(|_| !call.silent);
-                let patience = patience.map(|patience| self.composed(patience));
-                let report = patience.is_some_and(|patience| so_far >= patience);
-                call.silent |= report;
-                (call.is_late(), tell, report, others > 0)
-            });
-            if late {
-                break Err(Error::new(
-                    Kind::Timeout,
-                    "the time given to the call is over",
-                ));
-            }
-            if tell {
-                self.acknowledge();
-            }
-            if crowded {
-                // Any of several calls may go on, and what the manager heard was about one.
-                self.leave_search();
-            }
-            if report {
-                let reported = self.report(on());
-                pending.call(who, deadline, |call, _| call.reported = reported);
+            if let Err(late) = self.tell_of_pending(pending, wait, &on) {
+                break Err(late);
             }
             if self.core.bell.arm(rings, &self.carriers()) {
                 if deadline.is_some() {
@@ -217,11 +286,48 @@ impl Serial {
                 return Err(Error::pending());
             }
         };
-        if let Some(wait) = pending.proceeds(who) {
-            self.proceed(wait);
+        if let Some(number) = pending.proceeds(about) {
+            self.proceed(number);
         }
         self.end_poll(deadline, &outcome);
         outcome
+    }
+
+    /// As [`Serial::tell_of_wait`], of a call that is pending. Fails once the deadline has passed.
+    fn tell_of_pending(
+        &self,
+        pending: &PendingCalls,
+        wait: Wait<'_>,
+        on: impl Fn() -> Vec<WaitOn>,
+    ) -> Result<()> {
+        let Wait {
+            about, deadline, ..
+        } = wait;
+        let (late, tell, report, crowded) = pending.call(about, deadline, |call, others| {
+            let so_far = call.since.elapsed();
+            let tell = !call.told && so_far >= self.composed(TELL_AFTER);
+            call.told |= tell;
+            let patience = self.core.habits.patience.filter(|_| !call.silent);
+            let patience = patience.map(|patience| self.composed(patience));
+            let report = patience.is_some_and(|patience| so_far >= patience);
+            call.silent |= report;
+            (call.is_late(), tell, report, others > 0)
+        });
+        if late {
+            return Err(time_is_over());
+        }
+        if tell {
+            self.acknowledge();
+        }
+        if crowded {
+            // Any of several calls may go on, and what the manager heard was about one.
+            self.leave_search();
+        }
+        if report {
+            let reported = self.report(on());
+            pending.call(about, deadline, |call, _| call.reported = reported);
+        }
+        Ok(())
     }
 
     /// No wait of the instance is reported any more, and the manager hears that those are over of which it has heard.
@@ -236,7 +342,7 @@ impl Serial {
         }
     }
 
-    /// A pending instance's calls will not be made again: those about conduits that end at this port, or at this place of it, or
+    /// Calls of a non-blocking instance will not be made again: those about conduits that end at this port, or at this place of it, or
     /// all.
     pub(crate) fn give_up(&self, port: Option<&Port>, place: Option<usize>) {
         let Some(pending) = &self.reporter.pending else {
@@ -272,7 +378,7 @@ impl Serial {
             .for_each(|wait| self.proceed(wait));
     }
 
-    /// A pending instance's call goes on, about this conduit; how long it had been pending, if it was.
+    /// A call of a non-blocking instance goes on, about this conduit; how long it had been pending, if it was.
     pub(crate) fn went_on(&self, who: ConduitId) -> Option<Duration> {
         let pending = self.reporter.pending.as_ref()?;
         if let Some(wait) = pending.proceeds(Some(who)) {
@@ -411,4 +517,8 @@ impl Serial {
         });
         Some(wait)
     }
+}
+
+fn time_is_over() -> Error {
+    Error::new(Kind::Timeout, "the time given to the call is over")
 }
