@@ -15,7 +15,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use titin_transport::claim;
+use titin_os::folder_lock;
 use titin_wire::Secret;
 use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place};
 
@@ -38,7 +38,7 @@ pub enum DirectoryError {
     Used(PathBuf),
     /// Its name cannot be told to programs.
     #[error("the run directory {} has a name that is not UTF-8 text, which programs cannot be told: choose another --run-dir", .0.display())]
-    Unspeakable(PathBuf),
+    NotText(PathBuf),
     /// Its name is longer than the profile's database can do with.
     #[error("the run directory {} has a name of {} bytes, and {LONGEST} is the most: choose another --run-dir", .0.display(), .0.as_os_str().len())]
     TooLong(PathBuf),
@@ -177,7 +177,7 @@ impl RunDirectory {
     pub fn prepare_connection(&self, secret: &Secret) -> ConnectionFile {
         let meeting_place = meeting_place(secret);
         // With it go those of runs whose manager and guard were both killed. Where it cannot be made, programs take the network.
-        let claim = claim::enter(&meeting_place, MEETING_PLACES).ok();
+        let claim = folder_lock::enter(&meeting_place, MEETING_PLACES).ok();
         ConnectionFile {
             file: self.connection(),
             meeting_place,
@@ -264,7 +264,7 @@ impl ConnectionFile {
     }
 
     /// Removes them, if they are still there.
-    pub fn forget(&self) {
+    pub fn remove(&self) {
         remove_connection(&self.file, &self.meeting_place);
     }
 }
@@ -283,14 +283,14 @@ fn draft(file: &Path) -> PathBuf {
 
 impl Drop for ConnectionFile {
     fn drop(&mut self) {
-        self.forget();
+        self.remove();
     }
 }
 
 /// Paths go through descriptions, scripts, environments and JSON: as text.
 fn usable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
     match path.to_str() {
-        None => Err(DirectoryError::Unspeakable(path)),
+        None => Err(DirectoryError::NotText(path)),
         Some(text) if text.len() > LONGEST => Err(DirectoryError::TooLong(path)),
         Some(_) => Ok(path),
     }
@@ -382,7 +382,7 @@ mod tests {
         fs::create_dir(&path).unwrap();
         std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
         let error = RunDirectory::create(Some(&folder.path().join("link")), "m", "t").unwrap_err();
-        assert!(matches!(error, DirectoryError::Unspeakable(_)), "{error}");
+        assert!(matches!(error, DirectoryError::NotText(_)), "{error}");
     }
 
     #[test]

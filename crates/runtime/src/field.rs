@@ -28,14 +28,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, TryLockError, Weak};
 use std::time::Instant;
 
-use titin_array::{Error as Unfit, Local, Region, Role, Side, Target};
+use titin_array::{Error as Unfit, LocalLayout, Region, Role, Side, TargetArray};
 use titin_model::{Pattern, Share};
 use titin_wire::ConduitId;
 use titin_wire::control::WaitOn;
 use titin_wire::meta::Dtype;
 
 use crate::field_mark::announces_field;
-use crate::port::{ConduitEnd, Port, PortId};
+use crate::port::{Port, PortEnd, PortId};
 use crate::process::Member;
 use crate::ranks::{FieldCount, RankGroup, RankPlace};
 use crate::serial::{Serial, Wait};
@@ -102,7 +102,7 @@ struct FieldState {
     /// A receive that was interrupted: the header, and how far the receive had come.
     receiving: Option<(Message, PiecesReceived)>,
     /// Where the arrays lie that have some of the field already.
-    into: Option<Vec<(usize, Local)>>,
+    into: Option<Vec<(usize, LocalLayout)>>,
     asking: Asking,
     /// Whether all ranks have agreed in a call of withdraw that has not come to its end.
     withdrawal_agreed: bool,
@@ -229,8 +229,10 @@ impl Field {
         {
             return Ok(());
         }
-        let known = |number: &u8| Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == *number);
-        let theirs: Vec<Dtype> = theirs.iter().filter_map(known).collect();
+        let theirs: Vec<Dtype> = theirs
+            .iter()
+            .filter_map(|number| Dtype::from_number(*number))
+            .collect();
         let text = format!(
             "field on port '{}': its arrays are of {}, those of {peer} of {}; both ends declare the same",
             self.name,
@@ -293,7 +295,7 @@ impl Fields {
     /// What the description says of fields on ports where the program has none.
     pub(crate) fn idle_patterns(&self) -> Vec<String> {
         let fields = self.fields.read().expect("never poisoned");
-        let is_used = |end: &ConduitEnd| {
+        let is_used = |end: &PortEnd| {
             fields
                 .iter()
                 .flat_map(|field| &field.conduits)
@@ -302,7 +304,7 @@ impl Fields {
         let ends = self.serial.table.ports.iter().flat_map(Port::every_end);
         let idle =
             ends.filter(|(end, _)| self.patterns.contains_key(&end.conduit) && !is_used(end));
-        let text = |(end, _): (&ConduitEnd, bool)| {
+        let text = |(end, _): (&PortEnd, bool)| {
             format!(
                 "\"titin: fields\" in the description couples {} with {}, but the program has no field on it, so that had no effect",
                 end.label,
@@ -430,7 +432,7 @@ impl Fields {
             let ends = self.serial.table.ports[field.port.0]
                 .every_end()
                 .filter(|(end, _)| end.conduit == conduit);
-            let on = |(end, receives): (&ConduitEnd, bool)| {
+            let on = |(end, receives): (&PortEnd, bool)| {
                 Some(WaitOn {
                     field: true,
                     sends: !receives,
@@ -451,7 +453,7 @@ fn refused(serial: &Serial, port: &str, error: &titin_array::Error) -> Error {
 }
 
 /// Where arrays begin, and how their elements lie.
-fn places(arrays: &[Target<'_>]) -> Vec<(usize, Local)> {
+fn places(arrays: &[TargetArray<'_>]) -> Vec<(usize, LocalLayout)> {
     arrays
         .iter()
         .map(|array| (array.memory.as_ptr().addr(), array.local.clone()))

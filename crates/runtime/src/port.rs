@@ -9,7 +9,7 @@ use titin_transport::{
     Carrier, Doorbell, Exchange, Inbox, InboxOptions, Latch, Latched, Medium, Window,
 };
 use titin_wire::ConduitId;
-use titin_wire::control::Wire;
+use titin_wire::control::ConduitEnd;
 use titin_wire::meta::{Codec, Meta};
 use titin_wire::settings::Overlay;
 
@@ -41,7 +41,7 @@ pub struct PortInfo {
     pub slots: u32,
 }
 
-/// There may be a hundred thousand of these and of [`ConduitEnd`] in a process: names are shared.
+/// There may be a hundred thousand of these and of [`PortEnd`] in a process: names are shared.
 pub(crate) struct Port {
     pub(crate) name: Arc<str>,
     pub(crate) operator: Operator,
@@ -84,7 +84,7 @@ pub(crate) enum ConduitUse {
 }
 
 /// What both ends of a conduit have.
-pub(crate) struct ConduitEnd {
+pub(crate) struct PortEnd {
     pub(crate) conduit_use: ConduitUse,
     pub(crate) conduit: ConduitId,
     pub(crate) label: Arc<str>,
@@ -107,7 +107,7 @@ pub(crate) struct ConduitEnd {
 
 /// The sending end of a conduit.
 pub(crate) struct Outlet {
-    pub(crate) end: ConduitEnd,
+    pub(crate) end: PortEnd,
     pub(crate) window: Arc<Window>,
     /// Its number among those of the port.
     pub(crate) number: usize,
@@ -153,7 +153,7 @@ pub(crate) struct Sent {
 
 /// The receiving end of a conduit.
 pub(crate) struct Inlet {
-    pub(crate) end: ConduitEnd,
+    pub(crate) end: PortEnd,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) limits: (u64, u64),
 }
@@ -255,7 +255,7 @@ impl Port {
     }
 
     /// Makes room for the end of a wire; the place of its slot.
-    pub(crate) fn place(&mut self, wire: &Wire) -> usize {
+    pub(crate) fn place(&mut self, wire: &ConduitEnd) -> usize {
         self.resizable |= wire.resizable;
         let place = wire.slot.unwrap_or(0) as usize;
         if self.outlets.len() <= place {
@@ -373,7 +373,7 @@ impl Port {
     }
 
     /// What all its ends have, and whether each receives.
-    pub(crate) fn every_end(&self) -> impl Iterator<Item = (&ConduitEnd, bool)> {
+    pub(crate) fn every_end(&self) -> impl Iterator<Item = (&PortEnd, bool)> {
         let outlets = self.every_outlet().map(|outlet| (&outlet.end, false));
         outlets.chain(self.every_inlet().map(|inlet| (&inlet.end, true)))
     }
@@ -382,7 +382,7 @@ impl Port {
     pub(crate) fn open_end(
         &mut self,
         place: usize,
-        end: ConduitEnd,
+        end: PortEnd,
         limits: (u64, u64),
         (bell, exchange): (&Arc<Doorbell>, &Exchange),
     ) {
@@ -399,7 +399,7 @@ impl Port {
 
     /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one.
     pub(crate) fn route(&self, peer: &str, route: &Route<'_>) -> bool {
-        let is_its = |end: &ConduitEnd| *end.peer == *peer;
+        let is_its = |end: &PortEnd| *end.peer == *peer;
         let outlets = self.every_outlet().filter(|outlet| is_its(&outlet.end));
         let inlets = self.every_inlet().filter(|inlet| is_its(&inlet.end));
         let without_carrier = outlets.filter(|outlet| outlet.route(route)).count()
@@ -413,7 +413,7 @@ impl Port {
     }
 
     /// Keeps the end of a conduit that it sends along from this place.
-    pub(crate) fn push_outlet(&mut self, place: usize, end: ConduitEnd, window: Arc<Window>) {
+    pub(crate) fn push_outlet(&mut self, place: usize, end: PortEnd, window: Arc<Window>) {
         let states = &mut self.state.get_mut().outlets;
         let outlets = &mut self.outlets[place];
         // Most ports have one, and there may be a hundred thousand of them.
@@ -479,10 +479,10 @@ impl Inlet {
     }
 }
 
-impl ConduitEnd {
+impl PortEnd {
     /// The end of a wire; `name` finds the one copy of a name that the process has.
     pub(crate) fn new(
-        wire: &Wire,
+        wire: &ConduitEnd,
         conduit_use: ConduitUse,
         name: impl Fn(&str) -> Arc<str>,
         chain: Chain,
@@ -491,7 +491,7 @@ impl ConduitEnd {
             slot.map_or_else(|| name(port), |slot| name(&format!("{port}[{slot}]")))
         };
         let pattern = wire.pattern.as_deref();
-        ConduitEnd {
+        PortEnd {
             conduit_use,
             pulled: pattern.is_some_and(|pattern| pattern.cache().is_some()),
             withdrawn: AtomicBool::new(false),

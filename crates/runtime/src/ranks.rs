@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex};
 use titin_model::Operator;
 use titin_transport::{Doorbell, Exchange};
 use titin_wire::ConduitId;
-use titin_wire::control::{Welcome, Wire};
+use titin_wire::control::{ConduitEnd, Welcome};
 use titin_wire::ranks::{FieldSteps, children, conduits, parent};
 
 use crate::filter::Chain;
 use crate::peer_names::rank_name;
-use crate::port::{ConduitEnd, ConduitUse, Inlet, Outlet, Port, PortId, Route};
+use crate::port::{ConduitUse, Inlet, Outlet, Port, PortEnd, PortId, Route};
 use crate::process::Process;
 use crate::serial::{RemoteConduit, Serial};
 use crate::{Error, Kind, Result};
@@ -93,8 +93,8 @@ pub(crate) struct RankConduit<'a> {
 
 impl RankConduit<'_> {
     /// The same as a wire, as ports are built of them.
-    pub(crate) fn wire(&self) -> Wire {
-        Wire {
+    pub(crate) fn wire(&self) -> ConduitEnd {
+        ConduitEnd {
             conduit: self.conduit,
             port: self.port.0.to_owned(),
             slot: self.port.1,
@@ -125,7 +125,7 @@ pub(crate) fn open_rank_end(
     let wire = conduit.wire();
     let place = port.place(&wire);
     let chain = Chain::new(&[], wire.sends, &Default::default(), &Default::default())?;
-    let end = ConduitEnd::new(&wire, conduit_use, |name| process.name(name), chain);
+    let end = PortEnd::new(&wire, conduit_use, |name| process.name(name), chain);
     let peer = end.peer.clone();
     let exchange: &Exchange = &process.exchange;
     port.open_end(place, end, conduit.limits, (bell, exchange));
@@ -199,7 +199,7 @@ impl RankTree {
     }
 
     /// All conduit ends, and whether each receives.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = (&ConduitEnd, bool)> {
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (&PortEnd, bool)> {
         self.ports().flat_map(Port::every_end)
     }
 

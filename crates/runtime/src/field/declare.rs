@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use titin_array::{Bytes as _, Parts, Role, Side};
+use titin_array::{Bytes as _, Ownership, Role, Side};
 use titin_model::Pattern;
 use titin_wire::control::{FieldEnd, ToManager};
 use titin_wire::meta::Dtype;
 
 use super::rendezvous::LocalField;
 use super::{Field, FieldConduit, FieldId, Fields, coupled, refused};
-use crate::port::{ConduitEnd, Port, PortId};
+use crate::port::{Port, PortEnd, PortId};
 use crate::ranks::FieldCount;
 use crate::{Error, Kind, Result};
 
@@ -20,7 +20,7 @@ impl Fields {
         &self,
         port: PortId,
         side: &Side,
-        parts: &Parts,
+        parts: &Ownership,
         dtypes: &[Dtype],
     ) -> Result<FieldId> {
         self.serial.enter()?;
@@ -94,7 +94,7 @@ impl Fields {
         if dtypes.is_empty() {
             return Err("it has no array; give the element type of each".into());
         }
-        let filtered = |end: &ConduitEnd| !end.chain.is_empty() || end.chain.chooses();
+        let filtered = |end: &PortEnd| !end.chain.is_empty() || end.chain.chooses();
         if let Some((end, _)) = named.every_end().find(|(end, _)| filtered(end)) {
             return Err(format!(
                 "there are filters between it and {}, which see no field: take them out of the description",

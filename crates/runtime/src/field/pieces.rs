@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use titin_array::{CopyBytes, Source, Target};
+use titin_array::{CopyBytes, SourceArray, TargetArray};
 use titin_transport::{Medium, copy, copy_past_caches};
 use titin_wire::meta::{Dtype, Layout, Order, Shape};
 
@@ -57,7 +57,7 @@ impl Fields {
         field: &Field,
         link: &FieldLink,
         to: usize,
-        arrays: &[Source<'_>],
+        arrays: &[SourceArray<'_>],
         stamps: Timestamps,
         done: &mut u64,
     ) -> Result<()> {
@@ -127,7 +127,7 @@ impl Fields {
         field: &Field,
         link: &FieldLink,
         to: usize,
-        arrays: &[Source<'_>],
+        arrays: &[SourceArray<'_>],
         bytes: Range<u64>,
         past_caches: bool,
     ) -> Result<Lent> {
@@ -182,7 +182,7 @@ impl Fields {
         state: &mut FieldState,
         (header, number): (&Message, u64),
         mut come: PiecesReceived,
-        mut arrays: Option<&mut [Target<'_>]>,
+        mut arrays: Option<&mut [TargetArray<'_>]>,
         deadline: Option<Instant>,
     ) -> Result<()> {
         // Ranks would not agree on whose time is over: together they have one for what rank 0 receives.

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use titin_array::{Role, Source, Target};
+use titin_array::{Role, SourceArray, TargetArray};
 use titin_model::Cache;
 use titin_transport::{Buffer, Outgoing};
 use titin_wire::ConduitId;
@@ -396,7 +396,7 @@ impl Fields {
         field: &Field,
         way: &FieldConduit,
         link: &Arc<FieldLink>,
-        arrays: &[Source<'_>],
+        arrays: &[SourceArray<'_>],
         stamps: Timestamps,
     ) -> Result<()> {
         // The background thread sends them, and cannot wait for who is not there yet.
@@ -492,7 +492,7 @@ impl Fields {
         field: &Field,
         way: &FieldConduit,
         state: &mut FieldState,
-        arrays: &mut [Target<'_>],
+        arrays: &mut [TargetArray<'_>],
         at: Option<f64>,
         patience: Patience,
     ) -> Result<Stamps> {

@@ -1,6 +1,6 @@
 //! What ranks tell each other about a field, and the bytes of these messages.
 
-use titin_array::{Answer, Bytes as _, Entries, Error as Unfit, Wants};
+use titin_array::{Bytes as _, DirectoryAnswer, DirectoryEntries, ElementRequest, Error as Unfit};
 use titin_wire::control;
 
 use super::versions::VersionMessage;
@@ -8,10 +8,10 @@ use super::versions::VersionMessage;
 /// What ranks tell each other to find out the schedule of a field, and about its versions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RankMessage {
-    Enter(Entries),
-    Ask(Entries),
-    Answer(Answer),
-    Want(Wants),
+    Enter(DirectoryEntries),
+    Ask(DirectoryEntries),
+    Answer(DirectoryAnswer),
+    Want(ElementRequest),
     Acknowledge,
     Done,
     Go,
@@ -47,10 +47,10 @@ pub(super) fn encode(message: &RankMessage) -> (u8, Vec<u8>) {
 /// The reverse of [`encode`].
 pub(super) fn decode(kind: u8, body: &[u8]) -> Result<RankMessage, Unfit> {
     Ok(match kind {
-        1 => RankMessage::Enter(Entries::from_bytes(body)?),
-        2 => RankMessage::Ask(Entries::from_bytes(body)?),
-        3 => RankMessage::Answer(Answer::from_bytes(body)?),
-        4 => RankMessage::Want(Wants::from_bytes(body)?),
+        1 => RankMessage::Enter(DirectoryEntries::from_bytes(body)?),
+        2 => RankMessage::Ask(DirectoryEntries::from_bytes(body)?),
+        3 => RankMessage::Answer(DirectoryAnswer::from_bytes(body)?),
+        4 => RankMessage::Want(ElementRequest::from_bytes(body)?),
         5 => RankMessage::Acknowledge,
         6 => RankMessage::Done,
         7 => RankMessage::Go,
@@ -66,7 +66,7 @@ pub(super) fn decode(kind: u8, body: &[u8]) -> Result<RankMessage, Unfit> {
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use titin_array::{Decomposition, Exchange, Parts, Region, Role, Side};
+    use titin_array::{Decomposition, Exchange, Ownership, Region, Role, Side};
 
     use super::*;
     use crate::field::setup::ScheduleSetup;
@@ -74,12 +74,12 @@ mod tests {
     const SHAPE: [u64; 2] = [6, 4];
 
     /// A side of two ranks with three rows each, by boxes or by numbers, and what a rank of it has.
-    fn side(by_boxes: bool) -> (Side, [Parts; 2]) {
+    fn side(by_boxes: bool) -> (Side, [Ownership; 2]) {
         let rows = |first: u64| match by_boxes {
-            true => Parts::Boxes(vec![
+            true => Ownership::Boxes(vec![
                 Region::new(&[first, 0], &[first + 3, SHAPE[1]]).unwrap(),
             ]),
-            false => Parts::indices(first * SHAPE[1]..(first + 3) * SHAPE[1]),
+            false => Ownership::indices(first * SHAPE[1]..(first + 3) * SHAPE[1]),
         };
         let decomposition = match by_boxes {
             true => Decomposition::boxes(&SHAPE, 2),

@@ -1,6 +1,6 @@
 //! A field is received: the header first, then the pieces for this rank.
 
-use titin_array::{Role, Target};
+use titin_array::{Role, TargetArray};
 
 use super::pieces::PiecesReceived;
 use super::{Field, FieldId, FieldState, Fields, Stamps, places};
@@ -12,7 +12,7 @@ impl Fields {
     pub(crate) fn receive(
         &self,
         field: FieldId,
-        arrays: &mut [Target<'_>],
+        arrays: &mut [TargetArray<'_>],
         at: Option<f64>,
         patience: Patience,
     ) -> Result<Option<Stamps>> {
@@ -54,7 +54,7 @@ impl Fields {
         &self,
         field: &Field,
         state: &mut FieldState,
-        arrays: &mut [Target<'_>],
+        arrays: &mut [TargetArray<'_>],
         patience: Patience,
     ) -> Result<Stamps> {
         let deadline = patience.deadline();
@@ -118,7 +118,7 @@ impl Fields {
 }
 
 /// Fails if a receive was interrupted with other arrays, which have some of the field already.
-fn check_places(field: &Field, state: &FieldState, arrays: &[Target<'_>]) -> Result<()> {
+fn check_places(field: &Field, state: &FieldState, arrays: &[TargetArray<'_>]) -> Result<()> {
     let into = state.into.as_ref().filter(|_| state.receiving.is_some());
     if into.is_none_or(|into| *into == places(arrays)) {
         return Ok(());

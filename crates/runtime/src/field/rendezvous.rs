@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use titin_array::{Error as Unfit, Exchange, Parts, Role, Schedule, Side};
+use titin_array::{Error as Unfit, Exchange, Ownership, Role, Schedule, Side};
 use titin_model::Pattern;
 use titin_wire::ranks::{Mail, children, parent};
 use titin_wire::{ConduitId, EndpointId};
@@ -71,7 +71,7 @@ pub(crate) struct AgreedField {
 /// What this rank declares.
 pub(crate) struct LocalField {
     pub(crate) side: Side,
-    pub(crate) parts: Parts,
+    pub(crate) parts: Ownership,
     pub(crate) role: Role,
     pub(crate) rank: u32,
     /// The instance at the other end.

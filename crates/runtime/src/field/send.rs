@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use titin_array::{Role, Source};
+use titin_array::{Role, SourceArray};
 
 use super::header::HEADER;
 use super::link::FieldLink;
@@ -16,7 +16,7 @@ use crate::{Error, Kind, Payload, Result};
 /// A call that sends a field.
 struct FieldSend<'a> {
     field: &'a Field,
-    arrays: &'a [Source<'a>],
+    arrays: &'a [SourceArray<'a>],
     times: Timestamps,
     /// The step of the program, by which the description says what is coupled.
     step: u64,
@@ -34,7 +34,7 @@ impl Fields {
     pub(crate) fn send(
         &self,
         field: FieldId,
-        arrays: &[Source<'_>],
+        arrays: &[SourceArray<'_>],
         times: Timestamps,
     ) -> Result<()> {
         self.serial.enter()?;

@@ -13,7 +13,10 @@
 
 use std::collections::VecDeque;
 
-use titin_array::{Answer, Directory, Error, Exchange, Parts, Register, Role, Schedule, Wants};
+use titin_array::{
+    Directory, DirectoryAnswer, ElementRequest, Error, Exchange, Ownership, Register, Role,
+    Schedule,
+};
 use titin_wire::ranks::{children, parent};
 
 use super::rank_messages::{RankMessage, RoutedMessage};
@@ -21,7 +24,7 @@ use super::rank_messages::{RankMessage, RoutedMessage};
 /// The way of one rank to its schedule.
 pub(crate) struct ScheduleSetup {
     exchange: Exchange,
-    parts: Parts,
+    parts: Ownership,
     role: Role,
     rank: u32,
     /// Ranks of the own instance, and of the sender.
@@ -33,8 +36,8 @@ pub(crate) struct ScheduleSetup {
     /// How many acknowledgements are waited for, and how many ranks below.
     unanswered: usize,
     below: usize,
-    wants: Vec<(u32, Wants)>,
-    answers: Vec<Answer>,
+    wants: Vec<(u32, ElementRequest)>,
+    answers: Vec<DirectoryAnswer>,
     schedule: Option<Schedule>,
     out: Vec<RoutedMessage>,
 }
@@ -55,7 +58,7 @@ impl ScheduleSetup {
     /// Begins; the first messages are to be taken.
     pub(crate) fn begin(
         exchange: Exchange,
-        parts: Parts,
+        parts: Ownership,
         role: Role,
         rank: u32,
     ) -> Result<Self, Error> {
@@ -275,9 +278,9 @@ mod tests {
     use super::*;
 
     /// A row of the array for each rank, dealt out by `owner`.
-    fn rows(owner: impl Fn(u64) -> u32, count: u64, rank: u32) -> Parts {
+    fn rows(owner: impl Fn(u64) -> u32, count: u64, rank: u32) -> Ownership {
         let mine = (0..count).filter(|row| owner(*row) == rank);
-        Parts::Boxes(
+        Ownership::Boxes(
             mine.map(|row| Region::new(&[row, 0], &[row + 1, 8]).unwrap())
                 .collect(),
         )
@@ -286,7 +289,7 @@ mod tests {
     /// Has all ranks of both sides find their schedules; messages are delivered in an order that a number chooses.
     fn play(
         exchange: &Exchange,
-        parts: impl Fn(Role, u32) -> Parts,
+        parts: impl Fn(Role, u32) -> Ownership,
         mut order: u64,
     ) -> [Vec<ScheduleSetup>; 2] {
         let roles = [Role::Sender, Role::Receiver];
@@ -348,7 +351,7 @@ mod tests {
                 Role::Receiver if !exchange.to().decomposition.is_regular() => {
                     rows(|row| (row / 3 % u64::from(receivers)) as u32, 40, rank)
                 }
-                _ => Parts::Rule,
+                _ => Ownership::Rule,
             };
             for order in 0..20 {
                 let [sending, receiving] = play(&exchange, parts, order);
@@ -375,8 +378,8 @@ mod tests {
         let shape = [4, 8];
         let boxes = |ranks| Side::new(Decomposition::boxes(&shape, ranks).unwrap());
         let exchange = Exchange::new(boxes(1), boxes(1)).unwrap();
-        let whole = || Parts::Boxes(vec![Region::new(&[0, 0], &[4, 8]).unwrap()]);
-        let half = || Parts::Boxes(vec![Region::new(&[0, 0], &[2, 8]).unwrap()]);
+        let whole = || Ownership::Boxes(vec![Region::new(&[0, 0], &[4, 8]).unwrap()]);
+        let half = || Ownership::Boxes(vec![Region::new(&[0, 0], &[2, 8]).unwrap()]);
         let mut sender = ScheduleSetup::begin(exchange.clone(), half(), Role::Sender, 0).unwrap();
         let mut receiver =
             ScheduleSetup::begin(exchange.clone(), whole(), Role::Receiver, 0).unwrap();

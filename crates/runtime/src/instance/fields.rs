@@ -1,6 +1,6 @@
 //! The calls on fields.
 
-use titin_array::{Parts, Side, Source, Target};
+use titin_array::{Ownership, Side, SourceArray, TargetArray};
 use titin_wire::meta::Dtype;
 
 use super::Instance;
@@ -21,7 +21,7 @@ impl Instance {
         &self,
         port: PortId,
         side: Side,
-        parts: Parts,
+        parts: Ownership,
         dtypes: &[Dtype],
     ) -> Result<FieldId> {
         self.fields.declare(port, &side, &parts, dtypes)
@@ -36,7 +36,7 @@ impl Instance {
     pub fn send_field(
         &self,
         field: FieldId,
-        arrays: &[Source<'_>],
+        arrays: &[SourceArray<'_>],
         timestamp: f64,
         next_timestamp: Option<f64>,
     ) -> Result<()> {
@@ -55,7 +55,7 @@ impl Instance {
     pub fn receive_field(
         &self,
         field: FieldId,
-        arrays: &mut [Target<'_>],
+        arrays: &mut [TargetArray<'_>],
         at: Option<f64>,
         patience: Patience,
     ) -> Result<Option<Stamps>> {

@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use titin_transport::claim;
-use titin_transport::host::addresses;
+use titin_os::folder_lock;
+use titin_os::host::addresses;
+use titin_transport::Medium;
 use titin_wire::Address;
 use titin_wire::connection::{MEETING_PLACES, meeting_place, meeting_place_of};
 
@@ -30,7 +31,7 @@ impl Process {
 
     fn listen_in(&self, place: impl AsRef<Path>) -> Option<Address> {
         let path = place.as_ref().join(format!("{:032x}", self.id.0));
-        let address = self.reactor().listen_shm(path.to_str()?).ok()?;
+        let address = self.reactor().listen(Medium::Shm, path.to_str()?).ok()?;
         // Whoever knows the secret may come, as whatever user.
         let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777));
         Some(address)
@@ -38,7 +39,7 @@ impl Process {
 
     /// Makes a folder that goes with the processes that use it, or joins those.
     fn claim(&self, place: PathBuf) -> Option<PathBuf> {
-        let file = claim::enter(&place, MEETING_PLACES).ok()?;
+        let file = folder_lock::enter(&place, MEETING_PLACES).ok()?;
         self.claims
             .lock()
             .expect("never poisoned")
@@ -51,7 +52,7 @@ impl Process {
         let claims = std::mem::take(&mut *self.claims.lock().expect("never poisoned"));
         claims
             .into_iter()
-            .for_each(|(place, file)| claim::leave(&place, file));
+            .for_each(|(place, file)| folder_lock::leave(&place, file));
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard};
 
 use titin_transport::Latched;
 use titin_wire::control::{self, FieldEnd};
-use titin_wire::ranks::{Common, FieldSteps, Verdict, children};
+use titin_wire::ranks::{CollectiveResult, FieldSteps, Verdict, children};
 
 use super::RankGroup;
 use super::outcome::{outcome, result};
@@ -30,14 +30,14 @@ impl RankGroup {
             let next = self.lead(call, act);
             let common = next
                 .as_ref()
-                .map(|next| next.as_ref().map_or(Common::Nothing, common_use));
+                .map(|next| next.as_ref().map_or(CollectiveResult::Nothing, common_use));
             let told = self.tell_ranks(call, common.map_err(Clone::clone), None);
             return next.and_then(|next| told.map(|()| next));
         }
         match self.hear_rank(call, || Ok(()))? {
-            (Common::Nothing, _) => Ok(None),
+            (CollectiveResult::Nothing, _) => Ok(None),
             (
-                Common::Use {
+                CollectiveResult::Use {
                     overlay,
                     steps,
                     f_init,
@@ -66,16 +66,16 @@ impl RankGroup {
             let received = self.lead(call, act);
             let (common, data) = match &received {
                 Err(error) => (Err(error.clone()), None),
-                Ok(None) => (Ok(Common::Nothing), None),
+                Ok(None) => (Ok(CollectiveResult::Nothing), None),
                 Ok(Some(received)) => (Ok(self.for_ranks(received)), Some(&received.2)),
             };
             let told = self.tell_ranks(call, common, data);
             return received.and_then(|received| told.map(|()| received));
         }
         match self.hear_rank(call, || Ok(()))? {
-            (Common::Nothing, _) => Ok(None),
+            (CollectiveResult::Nothing, _) => Ok(None),
             (
-                Common::Message {
+                CollectiveResult::Message {
                     port,
                     slot,
                     slots,
@@ -154,11 +154,11 @@ impl RankGroup {
     /// Fails on the ranks that declare a field otherwise than rank 0.
     pub(crate) fn agree(&self, call: &str, field: &FieldEnd) -> Result<()> {
         if self.serial.leads() {
-            return self.tell_ranks(call, Ok(Common::Field(field.clone())), None);
+            return self.tell_ranks(call, Ok(CollectiveResult::Field(field.clone())), None);
         }
         match self.hear_rank(call, || Ok(()))? {
-            (Common::Field(first), _) if first == *field => Ok(()),
-            (Common::Field(_), _) => {
+            (CollectiveResult::Field(first), _) if first == *field => Ok(()),
+            (CollectiveResult::Field(_), _) => {
                 let text = format!(
                     "{}: {call}: rank {} declares another one than rank 0: all ranks give the same shape, decomposition, \
                      region, order and element types, and only what they own is each one's own",
@@ -180,11 +180,15 @@ impl RankGroup {
     ) -> Result<()> {
         if self.serial.leads() {
             let acted = self.lead(call, act);
-            let told = self.tell_ranks(call, acted.clone().map(|()| Common::Nothing), None);
+            let told = self.tell_ranks(
+                call,
+                acted.clone().map(|()| CollectiveResult::Nothing),
+                None,
+            );
             return acted.and(told);
         }
         match self.hear_rank(call, may_wait)? {
-            (Common::Nothing, _) => Ok(()),
+            (CollectiveResult::Nothing, _) => Ok(()),
             _ => Err(unexpected(call)),
         }
     }
@@ -281,8 +285,8 @@ impl RankGroup {
         }
     }
 
-    fn for_ranks(&self, (port, slot, message): &Received) -> Common {
-        Common::Message {
+    fn for_ranks(&self, (port, slot, message): &Received) -> CollectiveResult {
+        CollectiveResult::Message {
             port: port.0 as u32,
             slot: *slot,
             slots: message.slots,
@@ -306,12 +310,17 @@ impl RankGroup {
         let call = self.leading.lock().expect("never poisoned").clone();
         if let Some(call) = call {
             // If they cannot be reached, the call itself will say so.
-            let _ = self.tell_ranks(&call, Ok(Common::Waits), None);
+            let _ = self.tell_ranks(&call, Ok(CollectiveResult::Waits), None);
         }
     }
 
     /// Tells the ranks below what a call has come to.
-    fn tell_ranks(&self, call: &str, common: Result<Common>, data: Option<&Message>) -> Result<()> {
+    fn tell_ranks(
+        &self,
+        call: &str,
+        common: Result<CollectiveResult>,
+        data: Option<&Message>,
+    ) -> Result<()> {
         let Some(down) = &self.tree.down else {
             return Ok(());
         };
@@ -336,7 +345,7 @@ impl RankGroup {
         &self,
         call: &str,
         may_wait: impl Fn() -> Result<()>,
-    ) -> Result<(Common, Option<Message>)> {
+    ) -> Result<(CollectiveResult, Option<Message>)> {
         let above = self.tree.above.as_ref().expect("rank 0 is not told");
         let mut port = self.take_turn(above)?;
         let down = self.tree.down.as_ref();
@@ -370,7 +379,7 @@ impl RankGroup {
             })?;
             let common = result(verdict.outcome);
             let data = match &common {
-                Ok(Common::Message { .. }) => Some(next()?),
+                Ok(CollectiveResult::Message { .. }) => Some(next()?),
                 _ => None,
             };
             self.compare_calls(call, &verdict.call)?;
@@ -383,7 +392,7 @@ impl RankGroup {
                 unequal.map_or(Ok(()), Err)?;
             }
             match common {
-                Ok(Common::Waits) => continue,
+                Ok(CollectiveResult::Waits) => continue,
                 Ok(common) => return Ok((common, data)),
                 Err(error) if error.kind == Kind::PortClosed => {
                     return Err(self
@@ -442,9 +451,9 @@ impl RankGroup {
 }
 
 /// What the other ranks are told of a use that begins.
-fn common_use(next: &NextUse) -> Common {
+fn common_use(next: &NextUse) -> CollectiveResult {
     let end = |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
-    Common::Use {
+    CollectiveResult::Use {
         overlay: (*next.overlay.1).clone(),
         steps: next.iteration.steps().to_vec(),
         f_init: next.f_init.iter().map(end).collect(),

@@ -8,7 +8,7 @@ use std::time::Instant;
 use titin_model::{Habits, InstanceName, Operator, Settings};
 use titin_transport::{Doorbell, Latch};
 use titin_wire::ConduitId;
-use titin_wire::control::{Welcome, Wire};
+use titin_wire::control::{ConduitEnd, Welcome};
 
 use super::{
     Core, Execution, Overlays, PortTable, ProfileState, ReceiveAnyState, Serial, WaitReporter,
@@ -17,7 +17,7 @@ use crate::execution_loop::ExecutionLoop;
 use crate::filter::Chain;
 use crate::neighbours::{EndIndex, Neighbours};
 use crate::non_blocking::PendingCalls;
-use crate::port::{ConduitEnd, ConduitUse, Port, PortId};
+use crate::port::{ConduitUse, Port, PortEnd, PortId};
 use crate::process::Process;
 use crate::profile::Trace;
 use crate::setting::OverlayNames;
@@ -168,7 +168,7 @@ impl<'a> PortsBuilder<'a> {
     }
 
     /// Opens the end of a conduit at its port. Of a parallel program rank 0 has all conduits.
-    fn add(&mut self, wire: &'a Wire) -> Result<()> {
+    fn add(&mut self, wire: &'a ConduitEnd) -> Result<()> {
         let Opened {
             name,
             process,
@@ -206,7 +206,7 @@ impl<'a> PortsBuilder<'a> {
             // A message that gives way to a newer one may never arrive, so bytes say nothing.
             limits.1 = u64::MAX;
         }
-        let mut end = ConduitEnd::new(wire, ConduitUse::Ports, |name| process.name(name), chain);
+        let mut end = PortEnd::new(wire, ConduitUse::Ports, |name| process.name(name), chain);
         end.meter.off = self.unmetered;
         let index = match wire.sends {
             true => EndIndex::sending(number, place, port.outlets[place].len()),
@@ -218,7 +218,7 @@ impl<'a> PortsBuilder<'a> {
     }
 
     /// The number of a wire's timeline among those of the instance, from 1; 0 for none.
-    fn timeline(&mut self, wire: &'a Wire) -> usize {
+    fn timeline(&mut self, wire: &'a ConduitEnd) -> usize {
         let Some(timeline) = wire.timeline.as_deref() else {
             return 0;
         };

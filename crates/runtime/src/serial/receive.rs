@@ -22,9 +22,7 @@ use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
 use crate::non_blocking::later;
 use crate::peer_names::{instance_of, written};
-use crate::port::{
-    ConduitEnd, ConduitUse, Inlet, InletState, Port, PortId, PortState, two_at_once,
-};
+use crate::port::{ConduitUse, Inlet, InletState, Port, PortEnd, PortId, PortState, two_at_once};
 use crate::setting::overlay_of;
 use crate::{Error, Kind, Message, Result};
 
@@ -599,7 +597,7 @@ impl Serial {
     }
 
     /// Says in an error about time what did not come.
-    fn name_what_was_late(&self, mut error: Error, end: &ConduitEnd) -> Error {
+    fn name_what_was_late(&self, mut error: Error, end: &PortEnd) -> Error {
         if error.kind == Kind::Timeout {
             error.text = format!(
                 "{}: no message from {} on port '{}' in the time given",
@@ -626,7 +624,7 @@ impl Serial {
 
     /// Spins for a moment for the next message of an inbox that is still: most waits are shorter than what goes with a
     /// sleep. One such wait in so many is timed, and stands for the others.
-    fn spin(&self, end: &ConduitEnd, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
+    fn spin(&self, end: &PortEnd, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
         if self.profile.trace.on {
             return None;
         }
@@ -782,7 +780,7 @@ impl Serial {
 
     /// The error of a call that receives from an end whose sender has finished.
     #[cold]
-    fn no_more_from(&self, end: &ConduitEnd) -> Error {
+    fn no_more_from(&self, end: &PortEnd) -> Error {
         let (name, peer, label) = (&self.core.name, written(&end.peer), &end.label);
         let (kind, text) = match end.conduit_use {
             ConduitUse::Ports => (
@@ -872,7 +870,7 @@ impl Serial {
             mut meta,
             mut body,
         } = arrived;
-        let ConduitEnd { meter, chain, .. } = &inlet.end;
+        let PortEnd { meter, chain, .. } = &inlet.end;
         meter.count(body.len() as u64, 0);
         let mut settings = None;
         if meta.overlay != 0 {
@@ -946,7 +944,7 @@ impl Serial {
 
     /// The error for a message that is not what any call of titin sends.
     #[cold]
-    fn malformed(&self, end: &ConduitEnd, timestamp: f64, why: &str) -> Error {
+    fn malformed(&self, end: &PortEnd, timestamp: f64, why: &str) -> Error {
         let text = format!(
             "{}: port '{}': the message of {} at time {timestamp:?} cannot be read: {why}; no call of titin sends such data, so \
              look for what overwrites memory in that program",

@@ -17,7 +17,7 @@ use super::receive::{HeldPorts, Patience, Received, ReceivingEnd};
 use super::step_filters::UsePlace;
 use super::wait::Wait;
 use crate::field_mark::ordinary;
-use crate::port::{ConduitEnd, PortId, PortState, two_at_once};
+use crate::port::{PortEnd, PortId, PortState, two_at_once};
 use crate::{Error, Kind, Message, Result};
 
 /// Ports of an instance to receive from, as [`Instance::receive_from`] takes them.
@@ -388,7 +388,7 @@ impl Serial {
         Err(self.misplaced(error, source, port, slot, message))
     }
 
-    fn all_closed<'a>(&self, ends: impl Iterator<Item = &'a ConduitEnd> + Clone) -> Error {
+    fn all_closed<'a>(&self, ends: impl Iterator<Item = &'a PortEnd> + Clone) -> Error {
         let text = format!("all of the ports {} are closed", names(ends.clone()));
         self.by_end_of(
             Error::new(Kind::PortClosed, text),
@@ -397,7 +397,7 @@ impl Serial {
     }
 
     /// An error of a call on several ports; one about time says which.
-    fn too_late<'a>(&self, mut error: Error, ends: impl Iterator<Item = &'a ConduitEnd>) -> Error {
+    fn too_late<'a>(&self, mut error: Error, ends: impl Iterator<Item = &'a PortEnd>) -> Error {
         if error.kind == Kind::Timeout {
             error.text = format!(
                 "{}: no message on any of the ports {} in the time given",
@@ -410,7 +410,7 @@ impl Serial {
 }
 
 /// The names of the ends' ports, for people: a port may have hundreds of slots.
-fn names<'a>(ends: impl Iterator<Item = &'a ConduitEnd>) -> String {
+fn names<'a>(ends: impl Iterator<Item = &'a PortEnd>) -> String {
     let mut ports: Vec<(&str, &str, usize)> = Vec::new();
     for end in ends {
         let port = end

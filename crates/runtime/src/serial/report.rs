@@ -8,7 +8,7 @@ use titin_wire::ConduitId;
 use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, WaitOn};
 
 use super::Serial;
-use crate::port::{ConduitEnd, ConduitUse, Inlet, Outlet, Port};
+use crate::port::{ConduitUse, Inlet, Outlet, Port, PortEnd};
 use crate::profile::{event, share};
 
 impl Serial {
@@ -52,7 +52,7 @@ impl Serial {
     /// for each other is nothing to the manager.
     pub(crate) fn wait_on(
         &self,
-        end: &ConduitEnd,
+        end: &PortEnd,
         window: Option<&Window>,
         inlet: Option<&Inlet>,
     ) -> Option<WaitOn> {
@@ -215,7 +215,7 @@ impl Serial {
     }
 
     /// What was counted at an end of a conduit.
-    pub(crate) fn conduit_profile(&self, end: &ConduitEnd, receives: bool) -> ConduitProfile {
+    pub(crate) fn conduit_profile(&self, end: &PortEnd, receives: bool) -> ConduitProfile {
         let carrier = end.carrier.get();
         let medium = carrier.map_or("none", |carrier| carrier.medium().name());
         let streams = carrier.map(|carrier| carrier.streams() as u32);
@@ -235,7 +235,7 @@ impl Serial {
     }
 
     /// Why messages of this end did not go by shared memory, if that is to be explained.
-    fn detour(&self, end: &ConduitEnd) -> Option<String> {
+    fn detour(&self, end: &PortEnd) -> Option<String> {
         if end.meter.by_socket.load(Ordering::Relaxed) == 0 {
             return match end.pinned {
                 Some(_) => None,
@@ -258,7 +258,7 @@ impl Serial {
 pub(crate) struct RowOfMessage<'a> {
     pub(crate) kind: &'a str,
     pub(crate) port: &'a Port,
-    pub(crate) end: &'a ConduitEnd,
+    pub(crate) end: &'a PortEnd,
     pub(crate) slot: u32,
     /// When it began and ended.
     pub(crate) time: (i64, i64),

@@ -20,7 +20,7 @@ use crate::execution_loop::PortCall;
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::peer_names::{instance_of, written};
-use crate::port::{ConduitEnd, ConduitUse, Outlet, OutletState, Port, PortId, PortState};
+use crate::port::{ConduitUse, Outlet, OutletState, Port, PortEnd, PortId, PortState};
 use crate::profile::stands_for;
 use crate::send_state::{PieceChunk, SendState, Timestamps};
 use crate::{Error, Kind, Loan, Payload, Result};
@@ -312,7 +312,7 @@ impl Serial {
     }
 
     /// Fails once it is sure that the other end cannot be reached.
-    pub(crate) fn reachable(&self, end: &ConduitEnd) -> Result<()> {
+    pub(crate) fn reachable(&self, end: &PortEnd) -> Result<()> {
         if let Some(why) = end.unfit.get() {
             return Err(Error::new(Kind::Connection, why.clone()));
         }

@@ -9,7 +9,7 @@ use titin_wire::control::{ToManager, WaitOn};
 
 use super::Serial;
 use crate::non_blocking::{PendingCalls, later};
-use crate::port::{ConduitEnd, Port};
+use crate::port::{Port, PortEnd};
 use crate::{Error, Kind, Result};
 
 /// In a wait that lasts longer, senders are told what was taken: one of them may be waiting for that.
@@ -388,11 +388,7 @@ impl Serial {
     }
 
     /// Counts how long a wait on this end takes.
-    pub(crate) fn counted<T>(
-        &self,
-        end: &ConduitEnd,
-        wait: impl FnOnce() -> Result<T>,
-    ) -> Result<T> {
+    pub(crate) fn counted<T>(&self, end: &PortEnd, wait: impl FnOnce() -> Result<T>) -> Result<T> {
         let start = self.profile.trace.clock();
         let outcome = wait();
         end.meter.waited(self.waited_since(start));
