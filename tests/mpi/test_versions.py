@@ -277,7 +277,8 @@ def ring(*_):
     raise Alarm
 
 
-withdrawn = Path(sys.argv[2])
+# The second is a folder, which is made without a descriptor.
+withdrawn, starved = (Path(sys.argv[2]) / name for name in ("withdrawn", "starved"))
 if sys.argv[1] == "b":
     with titin.Instance(s=["u"]) as instance:
         instance.reuse()
@@ -301,6 +302,7 @@ else:
             signal.signal(signal.SIGALRM, ring)
             limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
             resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
+            starved.mkdir()
             signal.setitimer(signal.ITIMER_REAL, 0.5)
             try:
                 u.withdraw()
@@ -309,6 +311,8 @@ else:
             else:
                 raise AssertionError("rank 0 cannot reach this rank")
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+        while not starved.exists():
+            time.sleep(0.01)
         u.withdraw()
         withdrawn.touch()
 """
@@ -317,7 +321,7 @@ else:
 @pytest.mark.usefixtures("python")
 def test_a_withdrawal_that_was_interrupted_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "withdraws.py").write_text(BROKEN_OFF)
-    programs = [(sys.executable, tmp_path / "withdraws.py", side, tmp_path / "withdrawn") for side in "ab"]
+    programs = [(sys.executable, tmp_path / "withdraws.py", side, tmp_path) for side in "ab"]
     model = pair(("o_i: u", "s: u"), "a.u: b.u", programs, (2, 1))
     done = run(tmp_path, f"{model}titin: {{fields: {{b.u: {{mode: pull, versions: 2}}}}}}\n")
     assert done.returncode == 0, done.stdout
