@@ -1,8 +1,9 @@
 //! The submodel execution loop, and whether calls keep to it.
 //!
-//! One use of a submodel is F_INIT, then O_I and S in turn any number of times, then O_F (Borgdorff et al., 2013,
-//! "Foundations of distributed multiscale computing"). [`ExecutionLoop`] follows the calls of one instance and refuses, in
-//! these terms, what contradicts it. It knows no messages and no sockets.
+//! One use of a submodel is F_INIT, then O_I and S in turn any number of times, then O_F (Borgdorff
+//! et al., 2013, "Foundations of distributed multiscale computing"). [`ExecutionLoop`] follows the
+//! calls of one instance, and refuses calls out of this order. The loop knows no messages and no
+//! sockets.
 
 use smallvec::SmallVec;
 use titin_model::Operator;
@@ -15,13 +16,13 @@ type PortSlot = (usize, u32);
 /// When the slots of a port were last used.
 type Slots = SmallVec<[Option<LastUse>; 1]>;
 
-/// The state of one instance in its loop.
+/// Where one instance is in the execution loop.
 #[derive(Debug, Default)]
 pub(crate) struct ExecutionLoop {
     checked: bool,
     phase: Option<Operator>,
     used: bool,
-    /// Connected F_INIT ends not received in this use, with their port's name.
+    /// Connected F_INIT ends not received in this use, with the names of their ports.
     waiting: Vec<(PortSlot, String)>,
     /// Latest call on each end in this use, by port and slot.
     stamps: Vec<Slots>,
@@ -31,13 +32,14 @@ pub(crate) struct ExecutionLoop {
     begin: Option<f64>,
     /// Where this use lies in the steps of others.
     iteration: Iteration,
-    /// The step of this use that each timeline of the instance's own is in.
+    /// The step of this use on each timeline of the instance.
     steps: Vec<Option<LoopStep>>,
     /// Whether this use makes no more steps.
     stepped: bool,
-    /// What there is to say of a message that was announced for another time, until somebody takes it.
+    /// The warning about a message that was announced for another time, until a caller takes the
+    /// warning.
     misannounced: Option<String>,
-    /// Ports of which that was said, and O_F ports of which was said that a use has sent nothing there.
+    /// Ports with such a warning, and O_F ports with the warning that a use has sent nothing there.
     misannounced_ports: Vec<usize>,
     missed: Vec<usize>,
 }
@@ -46,7 +48,7 @@ pub(crate) struct ExecutionLoop {
 #[derive(Debug, Clone, Copy)]
 struct LoopStep {
     number: u32,
-    /// What the use began with.
+    /// The operator that the use began with.
     first: Operator,
 }
 
@@ -54,9 +56,9 @@ struct LoopStep {
 #[derive(Debug, Clone, Copy)]
 struct LastUse {
     time: f64,
-    /// In which step, for O_I and S.
+    /// The step, for O_I and S.
     step: Option<u32>,
-    /// For which time the next message was announced.
+    /// The time that was announced for the next message.
     next: Option<f64>,
 }
 
@@ -65,10 +67,10 @@ pub(crate) struct PortCall<'a> {
     pub(crate) port: &'a str,
     pub(crate) end: PortSlot,
     pub(crate) operator: Operator,
-    /// Which of the instance's own timelines the port is on.
+    /// The number of the port's timeline among the timelines of the instance.
     pub(crate) timeline: usize,
     pub(crate) timestamp: f64,
-    /// For which time the message that is sent announces the next one.
+    /// The next timestamp of a message that is sent.
     pub(crate) next: Option<f64>,
 }
 
@@ -109,8 +111,8 @@ impl ExecutionLoop {
         self.used
     }
 
-    /// Where a message belongs that this end sends or receives next. An end that has been used in the current step begins
-    /// the next one.
+    /// The step of the message that this end sends or receives next. An end that was used in the
+    /// current step begins the next step.
     pub(crate) fn iteration(
         &self,
         operator: Operator,
@@ -125,8 +127,8 @@ impl ExecutionLoop {
         }
     }
 
-    /// The last step in which the instance sends nothing more once this end is used: where S follows O_I, the one that S
-    /// belongs to.
+    /// The last step in which the instance sends nothing more once this end is used. Where S
+    /// follows O_I, this is the step of S.
     pub(crate) fn passed(
         &self,
         operator: Operator,
@@ -143,7 +145,7 @@ impl ExecutionLoop {
         number.map(|number| (number, self.iteration.step(number)))
     }
 
-    /// Notes that this end sends nothing in this step any more: it counts as used in that.
+    /// Notes that this end sends nothing more in this step: the end counts as used in the step.
     pub(crate) fn pass(&mut self, end: PortSlot, number: u32) {
         let step = Some(number);
         self.stamp(end)
@@ -190,7 +192,7 @@ impl ExecutionLoop {
         self.used && !std::mem::replace(&mut self.stepped, true)
     }
 
-    /// Takes that back.
+    /// Notes that this use makes more steps, after all.
     pub(crate) fn go_on(&mut self) {
         self.stepped = false;
     }
@@ -203,7 +205,7 @@ impl ExecutionLoop {
         ))
     }
 
-    /// Whether a call on this port is in its place, whatever its time.
+    /// Whether a call on this port is in order, whatever the time of the call.
     #[inline(always)]
     pub(crate) fn place(&self, port: &str, operator: Operator) -> Result<(), String> {
         if !self.checked || self.is_in_order(operator) {
@@ -213,7 +215,7 @@ impl ExecutionLoop {
         }
     }
 
-    /// Whether [`ExecutionLoop::call`] would refuse a call. It is not noted.
+    /// Fails if [`ExecutionLoop::call`] would refuse a call. The call is not noted.
     pub(crate) fn check(&self, call: &PortCall<'_>) -> Result<(), String> {
         self.place(call.port, call.operator)?;
         in_time(call, self.last(call.end), self.checked)
@@ -261,7 +263,8 @@ impl ExecutionLoop {
         Ok(())
     }
 
-    /// What there is to say of a message that was announced for another time than it came at; of each port once.
+    /// Takes the warning about a message that was announced for another time; there is one warning
+    /// per port.
     pub(crate) fn take_misannounced(&mut self) -> Option<String> {
         self.misannounced.take()
     }
@@ -284,7 +287,8 @@ impl ExecutionLoop {
         }
     }
 
-    /// Which of these O_F ports, with so many slots each, this use has sent nothing on; each is given once.
+    /// The O_F ports on which this use has sent nothing. `finals` are ports and their numbers of
+    /// slots. Each port is given once.
     pub(crate) fn missed(&mut self, finals: impl Iterator<Item = (usize, u32)>) -> Vec<usize> {
         if !(self.checked && self.used) {
             return Vec::new();
@@ -301,7 +305,7 @@ impl ExecutionLoop {
         missed
     }
 
-    /// Whether a call is in its place: behind what comes before it, and before nothing that comes behind it.
+    /// Whether a call is in order in this use.
     fn is_in_order(&self, operator: Operator) -> bool {
         let begun = match operator {
             Operator::FInit => self.phase.is_none_or(|phase| phase == Operator::FInit),
@@ -313,7 +317,7 @@ impl ExecutionLoop {
         self.used && begun
     }
 
-    /// Why it is not.
+    /// Why a call is not in order.
     #[cold]
     fn out_of_order(&self, port: &str, operator: Operator) -> String {
         let what = if operator.sends() {
@@ -347,7 +351,8 @@ impl ExecutionLoop {
 }
 
 impl LoopStep {
-    /// The step that an end is used in next which was used so before, where its timeline is in this one.
+    /// The step in which an end is used next. `now` is the step of the end's timeline, `last` the
+    /// last use of the end.
     fn next(now: Option<LoopStep>, operator: Operator, last: Option<LastUse>) -> LoopStep {
         let Some(step) = now else {
             return LoopStep {
@@ -363,7 +368,7 @@ impl LoopStep {
     }
 }
 
-/// When an end was last used, of all in this list.
+/// The last use of an end, in this list.
 fn stamp(stamps: &mut Vec<Slots>, (port, slot): PortSlot) -> &mut Option<LastUse> {
     let slot = slot as usize;
     if stamps.get(port).is_none_or(|slots| slots.len() <= slot) {
@@ -380,10 +385,10 @@ fn make_room(stamps: &mut Vec<Slots>, port: usize, slot: usize) {
     stamps[port].resize(slot + 1, None);
 }
 
-/// Whether a call's time may follow that of the last call on its end.
+/// Fails if the time of a call may not follow the time of the last call on the end.
 #[inline(always)]
 fn in_time(call: &PortCall<'_>, last: Option<LastUse>, checked: bool) -> Result<(), String> {
-    // Checked or not: nothing that looks at time can go on from it.
+    // Also without checks: no code that compares times can go on from such a time.
     if !call.timestamp.is_finite() {
         return Err(no_time(call));
     }
@@ -393,12 +398,15 @@ fn in_time(call: &PortCall<'_>, last: Option<LastUse>, checked: bool) -> Result<
     Ok(())
 }
 
-/// Whether two times are not the same, however they were computed, where a step takes so long; 0 if that is not known.
+/// Whether two times differ by more than rounding. `step` is the length of a step, 0 if the length
+/// is not known.
 ///
-/// A sum of steps is off by up to half a unit in its last place for each of them, which after millions is a small part of a step and
-/// far more than the rounding of one operation. So times that lie within a thousandth of a step of each other are the same. What is known
-/// of the step is not all: at large times, as seconds since 1970, sums lose more, and without a step there is nothing else to go by. So
-/// are times that differ by some hundred units in the last place: 0.3 ms at 1.7e9 s, which is less than a step of a millisecond.
+/// A sum of steps is off by up to half a unit in the last place for each step. After millions of
+/// steps the error is a small part of a step, and far more than the rounding of one operation. So
+/// times within a thousandth of a step count as the same. At large times, such as seconds since
+/// 1970, sums lose more, and sometimes the length of a step is not known. So times within some
+/// hundred units in the last place count as the same, too: 0.3 ms at 1.7e9 s, less than a step of a
+/// millisecond.
 #[inline(always)]
 pub(crate) fn differs(one: f64, other: f64, step: f64) -> bool {
     const OF_STEP: f64 = 1e-3;

@@ -36,14 +36,14 @@ use titin_wire::meta::Dtype;
 
 use crate::field_mark::announces_field;
 use crate::port::{Port, PortEnd, PortId};
-use crate::process::Member;
+use crate::process::ProcessMember;
 use crate::ranks::{FieldCount, RankGroup, RankPlace};
 use crate::serial::{Serial, Wait};
 use crate::{Error, Kind, Message, Result};
 
 use link::FieldLink;
 use pieces::{PiecesReceived, PiecesSent};
-use pull::{Answer, Asking, Pull};
+use pull::{Asking, Pull, VersionAnswer};
 use rendezvous::{AgreedField, Coupling};
 
 pub(crate) use rendezvous::Rendezvous;
@@ -53,7 +53,7 @@ pub(crate) use rendezvous::Rendezvous;
 pub struct FieldId(usize);
 
 /// The fields of an instance, and what they exchange with the ranks of peers.
-pub(crate) struct Fields {
+pub(crate) struct InstanceFields {
     serial: Arc<Serial>,
     /// The ranks of a parallel program.
     group: Option<Arc<RankGroup>>,
@@ -63,7 +63,7 @@ pub(crate) struct Fields {
     links: RwLock<Vec<Arc<FieldLink>>>,
     rendezvous: Arc<Rendezvous>,
     /// The instance, as the process knows it.
-    member: OnceLock<Weak<dyn Member>>,
+    member: OnceLock<Weak<dyn ProcessMember>>,
 }
 
 /// What an instance keeps of a field.
@@ -134,7 +134,7 @@ impl FieldConduit {
     }
 }
 
-/// An end of a field, of which the description may couple another region than the program.
+/// The side of a field, with the region that the description couples, if the description names one.
 pub(crate) fn coupled(side: &Side, share: &Share) -> std::result::Result<Side, Unfit> {
     let (side, who) = match &share.region {
         None => (side.clone(), "it"),
@@ -170,12 +170,12 @@ impl Field {
         }
     }
 
-    /// Whether some thread is in a call on it.
+    /// Whether some thread is in a call on the field.
     pub(crate) fn is_in_use(&self) -> bool {
         matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Fails unless there is an array for each element type, of that size.
+    /// Fails unless there is an array for each element type, with elements of that size.
     fn check(&self, sizes: impl ExactSizeIterator<Item = usize> + Clone) -> Result<()> {
         if sizes
             .clone()
@@ -206,7 +206,7 @@ impl Field {
         Err(Error::new(Kind::TypeMismatch, text))
     }
 
-    /// Fails unless this message is the answer to who asks for a version.
+    /// Fails unless this message answers a question for a version.
     fn is_answer(&self, message: &Message) -> Result<()> {
         let text = || {
             format!(
@@ -215,7 +215,7 @@ impl Field {
                 self.name
             )
         };
-        Answer::of(message)
+        VersionAnswer::of(message)
             .map(drop)
             .ok_or_else(|| Error::new(Kind::TypeMismatch, text()))
     }
@@ -248,14 +248,14 @@ impl Field {
     }
 }
 
-impl Fields {
+impl InstanceFields {
     pub(crate) fn new(
         serial: Arc<Serial>,
         group: Option<Arc<RankGroup>>,
         patterns: HashMap<ConduitId, Arc<Pattern>>,
         rendezvous: Arc<Rendezvous>,
     ) -> Self {
-        Fields {
+        InstanceFields {
             serial,
             group,
             patterns,
@@ -267,7 +267,7 @@ impl Fields {
     }
 
     /// The instance is open.
-    pub(crate) fn opened(&self, member: Weak<dyn Member>) {
+    pub(crate) fn opened(&self, member: Weak<dyn ProcessMember>) {
         let _ = self.member.set(member);
     }
 
@@ -314,7 +314,8 @@ impl Fields {
         idle.map(text).collect()
     }
 
-    /// Fails if a call on a field was interrupted, or its time was over, and not made again: others wait for the rest, or it is lost.
+    /// Fails if a call on a field was interrupted, or its time was over, and the call was not made
+    /// again: partners wait for the rest, or the rest is lost.
     pub(crate) fn nothing_halfway(&self) -> Result<()> {
         for field in self.fields.read().expect("never poisoned").iter() {
             let state = field.enter()?;
@@ -361,7 +362,7 @@ impl Fields {
         self.fields.read().expect("never poisoned")[id.0].clone()
     }
 
-    /// The links to or from the peers; waits until these have declared the field.
+    /// The links to or from the peers. Waits until the peers have declared the field.
     fn links(
         &self,
         field: &Field,
@@ -371,7 +372,8 @@ impl Fields {
         if let Some(links) = &state.links {
             return Ok(links.clone());
         }
-        // A wait that is interrupted, or an end that does not fit, leaves no line open.
+        // Links are opened once all peers fit: an interrupted wait, or a peer that does not fit,
+        // leaves none open.
         let mut met = Vec::new();
         for way in &field.conduits {
             let Some(AgreedField { remote, schedule }) = self.meet(field, way, deadline)? else {
@@ -382,7 +384,7 @@ impl Fields {
             let schedule = schedule.map_err(|failure| {
                 let error = field.misfit(&way.peer, &failure);
                 if !matches!(failure, Unfit::Mismatch(_)) {
-                    // Others may not see it, and would wait.
+                    // Other ranks may not see the failure, and would wait.
                     self.serial.fail(&error);
                 }
                 error
@@ -397,7 +399,7 @@ impl Fields {
         Ok(state.links.insert(links.into()).clone())
     }
 
-    /// Waits until the other end has declared the field; `None` if that was to pull it, and has left.
+    /// Waits until the other end has declared the field. `None` if a receiver that pulls has left.
     fn meet(
         &self,
         field: &Field,
@@ -413,7 +415,7 @@ impl Fields {
                 .agreed(&self.serial.core.process, &self.serial.core.name, conduit)
             {
                 _ if has_left && may_leave => Ok(Some(None)),
-                // It may have left; then that will be told.
+                // The receiver may have left; then the manager will say so.
                 Err(error) if may_leave && error.kind == Kind::PeerLost => Ok(None),
                 Ok(None) if has_left && !self.rendezvous.is_declared(conduit) => {
                     let text = format!(
@@ -427,7 +429,7 @@ impl Fields {
                 found => found.map(|found| found.map(Some)),
             }
         };
-        // Of rank 0, which has the conduit.
+        // Rank 0 has the conduit, and reports the wait.
         let on = || {
             let ends = self.serial.table.ports[field.port.0]
                 .every_end()

@@ -17,11 +17,11 @@ use titin_wire::control::{Event, Scale};
 use titin_wire::settings::{Overlay, Setting};
 
 use self::layers::Layers;
-use crate::field::Fields;
+use crate::field::InstanceFields;
 use crate::non_blocking::PendingCalls;
 use crate::port::{Port, PortId};
 use crate::process::forked;
-use crate::profile::{Region, event};
+use crate::profile::{ProfileRegion, event};
 use crate::ranks::RankGroup;
 use crate::serial::{PortChoice, SETTINGS_IN, Serial};
 use crate::{Error, Kind, PortInfo, Result, SettingValue};
@@ -36,20 +36,20 @@ pub struct Instance {
     serial: Arc<Serial>,
     /// The ranks of a parallel program.
     group: Option<Arc<RankGroup>>,
-    fields: Arc<Fields>,
-    /// All of these, as the process knows them.
+    fields: Arc<InstanceFields>,
+    /// All layers, as the process knows them.
     layers: Arc<Layers>,
     /// The ports that the last call on any of several ports chose from.
     last_choice: Mutex<Option<Arc<PortChoice>>>,
 }
 
 impl Instance {
-    /// Its name, as users write it: `macro[3]`.
+    /// The name of the instance, as users write it: `macro[3]`.
     pub fn name(&self) -> &str {
         &self.serial.core.name
     }
 
-    /// The rank of this process among those of the instance, from 0; 0 for a serial program.
+    /// The rank of this process, from 0; 0 for a serial program.
     pub fn rank(&self) -> u32 {
         self.group.as_ref().map_or(0, |group| group.place().rank)
     }
@@ -59,7 +59,7 @@ impl Instance {
         self.group.as_ref().map_or(1, |group| group.place().count)
     }
 
-    /// All its ports, but for `muscle_settings_in`, whose messages [`Instance::reuse`] takes.
+    /// All ports, except `muscle_settings_in`, whose messages [`Instance::reuse`] takes.
     pub fn ports(&self) -> Vec<PortInfo> {
         self.serial.own_ports().map(Port::info).collect()
     }
@@ -76,7 +76,7 @@ impl Instance {
         ports.map(|(number, port)| (PortId(number), &*port.name))
     }
 
-    /// Whether a call of this light instance is to be made again.
+    /// Whether a call of this non-blocking instance is to be made again.
     pub fn is_pending(&self) -> bool {
         self.serial
             .reporter
@@ -85,9 +85,10 @@ impl Instance {
             .is_some_and(PendingCalls::is_pending)
     }
 
-    /// Gives up calls of this light instance that are pending, in place of making them again: those on a port, or on a slot
-    /// of it (what [`Instance::receive_any`] does is on the first of its ports), or all. They have not happened, but for a
-    /// send, which may have reached some of its receivers: on its slot nothing else can be sent.
+    /// Gives up pending calls of this non-blocking instance, in place of making them again: the
+    /// calls on a port, or on a slot of the port, or all calls. A call of [`Instance::receive_any`]
+    /// is on the first of its ports. The calls have not happened, except that a send may have
+    /// reached some of its receivers: nothing else can be sent on that slot.
     ///
     /// # Errors
     /// [`Kind::Usage`] for a slot that is not there.
@@ -101,8 +102,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Leaves the instance out of the search for deadlocks from here on: several tasks of the program act on it by
-    /// themselves, of which the others may go on while one waits.
+    /// Leaves the instance out of the search for deadlocks from here on, for programs of several
+    /// tasks: while one task waits the others may go on.
     pub fn skip_deadlocks(&self) {
         self.serial.leave_search();
     }
@@ -146,12 +147,13 @@ impl Instance {
             })
     }
 
-    /// What is known of a port.
+    /// The properties of a port.
     pub fn info(&self, port: PortId) -> PortInfo {
         self.serial.table.ports[port.0].info()
     }
 
-    /// The instance and port that a receiving port gets its messages from, by this slot; `None` if that is not known.
+    /// The instance and port at the other end of a slot of a receiving port; `None` if they are not
+    /// known.
     pub fn sender(&self, port: PortId, slot: Option<u32>) -> Option<String> {
         let port = &self.serial.table.ports[port.0];
         let (place, _) = port.find(slot).ok()?;
@@ -161,8 +163,8 @@ impl Instance {
             .map(|inlet| inlet.end.other())
     }
 
-    /// Sets the number of slots of a sending port whose slots are counted at run time. Receivers learn of it with the
-    /// next message.
+    /// Sets the number of slots of a sending port whose slots are counted at run time. Receivers
+    /// learn the number with the next message.
     ///
     /// # Errors
     /// [`Kind::Usage`] for ports whose number of slots is fixed, or that receive.
@@ -190,7 +192,8 @@ impl Instance {
         Ok(())
     }
 
-    /// A setting: the most specific one of the overlay in force and the description; of two under one name, that of the overlay.
+    /// A setting: the most specific setting of the overlay in force and the description. Of two
+    /// settings with the same full name, the overlay's.
     ///
     /// # Errors
     /// [`Kind::Setting`] if there is none of this name; the text names a similar one.
@@ -235,7 +238,7 @@ impl Instance {
             .cloned()
     }
 
-    /// All settings that are known for this instance: full names and values, with those of the overlay in force.
+    /// All settings of the description and of the overlay in force, with full names.
     pub fn settings(&self) -> Overlay {
         let serial = &self.serial;
         let mut all: Overlay = serial
@@ -275,7 +278,7 @@ impl Instance {
         self.serial.core.scale.as_ref()
     }
 
-    /// The unit of timestamps, as the description has it: `s` where it says none.
+    /// The unit of timestamps in the description; `s` by default.
     pub fn time_unit(&self) -> &str {
         &self.serial.core.time_unit
     }
@@ -292,8 +295,9 @@ impl Instance {
         self.serial.log(level, text);
     }
 
-    /// Has `interrupted` asked whenever a signal ends a sleep, and at least ten times a second while a call waits; once
-    /// it says true the call returns [`Kind::Interrupted`]. It runs on the thread that waits.
+    /// Calls `interrupted` whenever a signal ends a sleep, and at least ten times a second while a
+    /// call waits. Once `interrupted` returns true the call returns [`Kind::Interrupted`].
+    /// `interrupted` runs on the thread that waits.
     ///
     /// # Errors
     /// [`Kind::Usage`] if the instance has such a function already.
@@ -311,15 +315,15 @@ impl Instance {
     }
 
     /// Begins a region of the user's own in the profile.
-    pub fn begin_region(&self, name: &str) -> Region {
-        Region {
+    pub fn begin_region(&self, name: &str) -> ProfileRegion {
+        ProfileRegion {
             name: name.to_owned(),
             start: self.serial.profile.trace.now(),
         }
     }
 
     /// Ends a region.
-    pub fn end_region(&self, region: Region) {
+    pub fn end_region(&self, region: ProfileRegion) {
         let serial = &self.serial;
         let stop = serial.profile.trace.now();
         serial

@@ -1,4 +1,4 @@
-//! The ends of an instance's conduits by the instances at their other ends.
+//! The conduit ends of an instance, by the peers at the other ends.
 //!
 //! Flat lists, since there may be a hundred thousand ends in a process.
 
@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 /// The instances that an instance has conduits with.
 #[derive(Debug, Default)]
-pub(crate) struct Neighbours {
-    /// In the order of their names, each with where its ends begin.
+pub(crate) struct NeighbourIndex {
+    /// In the order of the names, each with the place of its first end.
     peers: Vec<(Arc<str>, u32)>,
     ends: Vec<EndIndex>,
 }
 
-/// Where the end of a conduit is: the port, the slot, and of a sending end which of the slot's.
+/// The place of a conduit end: the port, the slot, and the number of a sending end among those of
+/// the slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndIndex {
     port: u32,
@@ -57,11 +58,11 @@ impl EndIndex {
     }
 }
 
-impl Neighbours {
-    /// Those at the other ends of these.
+impl NeighbourIndex {
+    /// The peers at the other ends of these ends.
     pub(crate) fn of(mut places: Vec<(Arc<str>, EndIndex)>) -> Self {
         places.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let mut neighbours = Neighbours {
+        let mut neighbours = NeighbourIndex {
             peers: Vec::new(),
             ends: Vec::with_capacity(places.len()),
         };
@@ -79,12 +80,12 @@ impl Neighbours {
         neighbours
     }
 
-    /// Their names.
+    /// The names of the peers.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.peers.iter().map(|(name, _)| name)
     }
 
-    /// The ends of the conduits with this one.
+    /// The ends of conduits with this peer.
     pub(crate) fn ends(&self, peer: &str) -> &[EndIndex] {
         let Ok(at) = self.peers.binary_search_by(|(name, _)| (**name).cmp(peer)) else {
             return &[];
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn ends_are_found_by_the_peer() {
         let peer = |name: &str| -> Arc<str> { name.into() };
-        let neighbours = Neighbours::of(vec![
+        let neighbours = NeighbourIndex::of(vec![
             (peer("b"), EndIndex::receiving(0, 0)),
             (peer("a"), EndIndex::sending(1, 0, 2)),
             (peer("b"), EndIndex::sending(3, 1, 0)),

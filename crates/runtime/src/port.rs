@@ -27,48 +27,51 @@ pub struct PortId(pub(crate) usize);
 /// What a program may know about a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortInfo {
-    /// Its name, without `[]`.
+    /// The name, without `[]`.
     pub name: String,
-    /// Its operator.
+    /// The operator.
     pub operator: Operator,
-    /// Whether it has slots.
+    /// Whether the port has slots.
     pub vector: bool,
     /// Whether the number of slots is set at run time.
     pub resizable: bool,
-    /// Whether anything is connected to it.
+    /// Whether anything is connected to the port.
     pub connected: bool,
     /// Number of slots now; 1 for a port without slots.
     pub slots: u32,
 }
 
-/// There may be a hundred thousand of these and of [`PortEnd`] in a process: names are shared.
+/// A port of an instance. A process may have a hundred thousand ports and [`PortEnd`]s, so they
+/// share names.
 pub(crate) struct Port {
     pub(crate) name: Arc<str>,
     pub(crate) operator: Operator,
     pub(crate) vector: bool,
     pub(crate) resizable: bool,
-    /// Which of the instance's own timelines it is on.
+    /// The number of the port's timeline among the timelines of the instance.
     pub(crate) timeline: usize,
-    /// Whether a field was declared on it, by which alone it is used from then on.
+    /// Whether the port carries a field. Ordinary calls do not use the port then.
     pub(crate) has_field: AtomicBool,
     slots: AtomicU32,
-    /// Per slot (only one if the slots are counted at run time), the conduits that it sends along.
+    /// Per slot (one slot only if slots are counted at run time), the conduits that the port sends
+    /// along.
     pub(crate) outlets: Vec<Vec<Outlet>>,
-    /// Per slot (only one if the slots are counted at run time), the conduit that it receives from.
+    /// Per slot (one slot only if slots are counted at run time), the conduit that the port
+    /// receives from.
     pub(crate) inlets: Vec<Option<Inlet>>,
     /// Taken by the call that uses the port.
     state: Latch<PortState>,
 }
 
-/// What a port keeps from one call to the next, which one call at a time may look at.
+/// What a port keeps from one call to the next. One call at a time may use the state.
 #[derive(Default)]
 pub(crate) struct PortState {
-    /// The sends that are to be made again, each on a slot of its own: those of a light instance that are pending, and
-    /// those that were interrupted.
+    /// Sends that are to be made again, each on a slot of its own: pending sends of a non-blocking
+    /// instance, and interrupted sends.
     pub(crate) sending: Vec<SendState>,
-    /// Of all its outlets, by their numbers.
+    /// By the numbers of the outlets.
     pub(crate) outlets: Vec<OutletState>,
-    /// Of its inlets, by their places.
+    /// By the places of the inlets.
     pub(crate) inlets: Vec<InletState>,
 }
 
@@ -94,9 +97,9 @@ pub(crate) struct PortEnd {
     pub(crate) pulled: bool,
     /// Whether the program has withdrawn the field that goes by this conduit.
     pub(crate) withdrawn: AtomicBool,
-    /// The medium that it is pinned to.
+    /// The medium that the description pins the conduit to.
     pub(crate) pinned: Option<Box<str>>,
-    /// The way that the carrier is of.
+    /// How the process has come to the carrier.
     joined: OnceLock<Way>,
     /// Why no carrier will come.
     pub(crate) unfit: OnceLock<String>,
@@ -109,26 +112,27 @@ pub(crate) struct PortEnd {
 pub(crate) struct Outlet {
     pub(crate) end: PortEnd,
     pub(crate) window: Arc<Window>,
-    /// Its number among those of the port.
+    /// The number of the outlet at the port.
     pub(crate) number: usize,
-    /// What its filters need to know of what was sent, where they choose.
-    pub(crate) sent: Option<Box<Mutex<Sent>>>,
+    /// What step filters (`last`, `repeat`, `pad`) need to know of the messages that were sent.
+    pub(crate) sent: Option<Box<Mutex<StepNotes>>>,
 }
 
 /// What a sending end keeps from one message to the next.
 #[derive(Default)]
 pub(crate) struct OutletState {
-    /// The metadata of the last array or structure that had none but what it is.
+    /// The metadata of the last message whose metadata were its content alone.
     plain: Option<Arc<Meta>>,
-    /// Number of the overlay that the receiver knows.
+    /// The number of the last overlay that the receiver was told.
     pub(crate) told: u32,
 }
 
 impl OutletState {
-    /// The metadata of a message that needs no others: those of the last one, if its data are like these.
+    /// The metadata of a message that needs its content alone: the metadata of the last such
+    /// message, if the contents are alike.
     #[inline(always)]
     pub(crate) fn plain(&mut self, payload: &Payload<'_>) -> &Arc<Meta> {
-        // A hundred thousand conduits may carry nothing but this.
+        // A hundred thousand conduits may carry empty messages alone.
         static NIL: LazyLock<Arc<Meta>> = LazyLock::new(Arc::default);
         if payload.is_nil() {
             return &NIL;
@@ -140,14 +144,15 @@ impl OutletState {
     }
 }
 
-/// What a receiver behind filters that choose was told.
+/// What a receiver behind step filters was told.
 #[derive(Default)]
-pub(crate) struct Sent {
-    /// Behind `last`: of whose messages the last one passes, and the number of the first of them.
+pub(crate) struct StepNotes {
+    /// Behind `last`: the step of which the last message alone passes, and the number of the first
+    /// message of this step.
     pub(crate) group: Option<(Iteration, u64)>,
-    /// The step of the last message, or the last step that was said to be over.
+    /// The step of the last message, or the last step that was told to be over.
     pub(crate) step: Option<Iteration>,
-    /// The number of the first of the notes behind the last message.
+    /// The number of the first note behind the last message.
     pub(crate) note: Option<u64>,
 }
 
@@ -163,22 +168,23 @@ pub(crate) struct Inlet {
 pub(crate) struct InletState {
     /// The overlay that the sender last defined.
     pub(crate) overlay: Option<(u32, Arc<Overlay>)>,
-    /// Messages taken from the inbox for a slot that was not asked for, or only looked at.
+    /// Messages that were taken from the inbox and wait for a call: for another slot, or put back.
     stash: Option<Box<Stash>>,
-    /// What `repeat` and `pad` choose from, on conduits behind them.
+    /// What `repeat` and `pad` choose from, where the conduit has them.
     pub(crate) chosen: Option<Box<Chosen>>,
 }
 
 /// What `repeat` and `pad` choose from.
 #[derive(Default)]
 pub(crate) struct Chosen {
-    /// What `repeat` gives again and `pad` once.
+    /// The message that `repeat` gives again and `pad` gives once.
     pub(crate) latest: Option<Message>,
-    /// Which message `pad` gave last, and within which step.
+    /// The number of the message that `pad` gave last, and the step in which `pad` gave the
+    /// message.
     pub(crate) given: Option<(u64, Iteration)>,
-    /// How many messages `pad` never gave, since the program was not used in their step.
+    /// How many messages `pad` never gave, because their step had no use of the program.
     pub(crate) missed: u64,
-    /// No message of this step, or of an earlier one, comes any more.
+    /// No message of this step, or of an earlier step, comes any more.
     pub(crate) over: Option<Iteration>,
 }
 
@@ -191,7 +197,7 @@ impl InletState {
         self.stash.is_some()
     }
 
-    /// Puts a message aside, behind those of its slot.
+    /// Puts a message aside, behind the other messages of the slot.
     pub(crate) fn stash(&mut self, slot: u32, message: Message) {
         self.stash
             .get_or_insert_default()
@@ -200,7 +206,7 @@ impl InletState {
             .push_back(message);
     }
 
-    /// Puts a message back that was taken.
+    /// Puts a message back, before the other messages of the slot.
     pub(crate) fn put_back(&mut self, slot: u32, message: Message) {
         self.stash
             .get_or_insert_default()
@@ -223,7 +229,7 @@ impl InletState {
             .sum()
     }
 
-    /// Takes a message that was put aside, for this slot or for any; its slot.
+    /// Takes a message that was put aside for this slot, or for any slot. The slot and the message.
     pub(crate) fn unstash(&mut self, slot: Option<u32>) -> Option<(u32, Message)> {
         let stash = self.stash.as_mut()?;
         let slot = match slot {
@@ -254,12 +260,12 @@ impl Port {
         }
     }
 
-    /// Makes room for the end of a wire; the place of its slot.
+    /// Makes room for the end of a conduit. The place of the slot.
     pub(crate) fn place(&mut self, wire: &ConduitEnd) -> usize {
         self.resizable |= wire.resizable;
         let place = wire.slot.unwrap_or(0) as usize;
         if self.outlets.len() <= place {
-            // Most ports have one place, and there may be a hundred thousand of them.
+            // Most of a hundred thousand ports have one place: no room is kept for more.
             if place == 0 {
                 self.outlets.reserve_exact(1);
                 self.inlets.reserve_exact(usize::from(!wire.sends));
@@ -338,7 +344,8 @@ impl Port {
                 "is no vector port, but slot {slot} was given; declare it as '{}[]' if it has slots",
                 self.name
             )),
-            // A receiver learns the number of slots from the first message, so it may ask for any before.
+            // A receiver learns the number of slots from the first message. Until then any slot may
+            // be asked for.
             Some(slot)
                 if slot >= self.slots()
                     && !(self.resizable && !self.operator.sends() && self.slots() == 0) =>
@@ -362,17 +369,17 @@ impl Port {
         }
     }
 
-    /// Its sending ends, whatever their slots.
+    /// The sending ends of all slots.
     pub(crate) fn every_outlet(&self) -> impl Iterator<Item = &Outlet> {
         self.outlets.iter().flatten()
     }
 
-    /// Its receiving ends, whatever their slots.
+    /// The receiving ends of all slots.
     pub(crate) fn every_inlet(&self) -> impl Iterator<Item = &Inlet> {
         self.inlets.iter().flatten()
     }
 
-    /// What all its ends have, and whether each receives.
+    /// All ends of the port, and whether each receives.
     pub(crate) fn every_end(&self) -> impl Iterator<Item = (&PortEnd, bool)> {
         let outlets = self.every_outlet().map(|outlet| (&outlet.end, false));
         outlets.chain(self.every_inlet().map(|inlet| (&inlet.end, true)))
@@ -398,7 +405,7 @@ impl Port {
     }
 
     /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one.
-    pub(crate) fn route(&self, peer: &str, route: &Route<'_>) -> bool {
+    pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
         let is_its = |end: &PortEnd| *end.peer == *peer;
         let outlets = self.every_outlet().filter(|outlet| is_its(&outlet.end));
         let inlets = self.every_inlet().filter(|inlet| is_its(&inlet.end));
@@ -407,16 +414,16 @@ impl Port {
         without_carrier > 0
     }
 
-    /// Takes the port for a call, which must be the only one.
+    /// Takes the port for a call. Fails if another call uses the port.
     pub(crate) fn enter(&self) -> Result<Latched<'_, PortState>> {
         self.state.try_lock().ok_or_else(|| two_at_once(&self.name))
     }
 
-    /// Keeps the end of a conduit that it sends along from this place.
+    /// Adds a sending end at a place.
     pub(crate) fn push_outlet(&mut self, place: usize, end: PortEnd, window: Arc<Window>) {
         let states = &mut self.state.get_mut().outlets;
         let outlets = &mut self.outlets[place];
-        // Most ports have one, and there may be a hundred thousand of them.
+        // Most of a hundred thousand ports have one end: no room is kept for more.
         if outlets.is_empty() {
             outlets.reserve_exact(1);
             states.reserve_exact(usize::from(states.is_empty()));
@@ -431,7 +438,7 @@ impl Port {
         states.push(OutletState::default());
     }
 
-    /// Keeps the end of the conduit that it receives from at this place.
+    /// Sets the receiving end at a place.
     pub(crate) fn put_inlet(&mut self, place: usize, inlet: Inlet) {
         let states = &mut self.state.get_mut().inlets;
         states.reserve_exact(usize::from(states.is_empty()));
@@ -440,7 +447,7 @@ impl Port {
     }
 }
 
-/// The error of a call on a port that another one uses.
+/// The error of a call on a port that another call uses.
 pub(crate) fn two_at_once(port: &str) -> Error {
     let text = format!(
         "two calls at once on port '{port}': calls may run in several threads, but each on a port of its own"
@@ -449,7 +456,7 @@ pub(crate) fn two_at_once(port: &str) -> Error {
 }
 
 /// A carrier to a peer, and how the process has come to it.
-pub(crate) struct Route<'a> {
+pub(crate) struct CarrierRoute<'a> {
     pub(crate) way: Way,
     pub(crate) carrier: &'a Arc<dyn Carrier>,
     /// Why the two processes do not share memory, if they do not.
@@ -460,7 +467,7 @@ pub(crate) struct Route<'a> {
 
 impl Outlet {
     /// Takes the carrier if it fits. True if the end stays without one.
-    pub(crate) fn route(&self, route: &Route<'_>) -> bool {
+    pub(crate) fn route(&self, route: &CarrierRoute<'_>) -> bool {
         self.end.join(route.way, route.carrier, route.detour);
         self.end.carrier.get().is_none()
     }
@@ -468,7 +475,7 @@ impl Outlet {
 
 impl Inlet {
     /// As [`Outlet::route`].
-    pub(crate) fn route(&self, route: &Route<'_>) -> bool {
+    pub(crate) fn route(&self, route: &CarrierRoute<'_>) -> bool {
         if self.end.join(route.way, route.carrier, route.detour) {
             let (messages, bytes) = self.limits;
             let options = InboxOptions { messages, bytes };
@@ -480,7 +487,7 @@ impl Inlet {
 }
 
 impl PortEnd {
-    /// The end of a wire; `name` finds the one copy of a name that the process has.
+    /// The end of a conduit. `name` finds the one copy of a name that the process has.
     pub(crate) fn new(
         wire: &ConduitEnd,
         conduit_use: ConduitUse,
@@ -508,8 +515,8 @@ impl PortEnd {
         }
     }
 
-    /// Takes the carrier if it is of the medium that the description asks for, if it asks for any, and if it has none.
-    /// `detour` says why the two processes do not share memory, if they do not.
+    /// Takes the carrier if the end has none, and the carrier is of the medium to which the
+    /// description pins the conduit. `detour` says why the two processes do not share memory.
     pub(crate) fn join(&self, way: Way, carrier: &Arc<dyn Carrier>, detour: Option<&str>) -> bool {
         let medium = carrier.medium();
         match self
@@ -517,7 +524,7 @@ impl PortEnd {
             .as_deref()
             .filter(|pinned| *pinned != medium.name())
         {
-            // A link of its own will come, or this one is there for others.
+            // A link for conduits pinned to tcp will come.
             Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.name() => false,
             Some(_) if way == Way::Tcp => false,
             Some(pinned) => {
@@ -533,7 +540,7 @@ impl PortEnd {
                 let _ = self.unfit.set(text);
                 false
             }
-            // That link is there for others.
+            // This link is for conduits that are pinned to tcp.
             None if way == Way::Tcp && self.pinned.is_none() => false,
             None => {
                 let _ = self.joined.set(way);
@@ -542,7 +549,7 @@ impl PortEnd {
         }
     }
 
-    /// By which of the ways to its peer the conduit goes, or is to go.
+    /// How messages of the conduit go to the peer, or are to go.
     pub(crate) fn way(&self) -> Way {
         let pinned = self.pinned.as_deref() == Some(Medium::Tcp.name());
         self.joined

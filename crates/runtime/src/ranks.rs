@@ -20,7 +20,7 @@ use titin_wire::ranks::{FieldSteps, children, conduits, parent};
 
 use crate::filter::Chain;
 use crate::peer_names::rank_name;
-use crate::port::{ConduitUse, Inlet, Outlet, Port, PortEnd, PortId, Route};
+use crate::port::{CarrierRoute, ConduitUse, Inlet, Outlet, Port, PortEnd, PortId};
 use crate::process::Process;
 use crate::serial::{RemoteConduit, Serial};
 use crate::{Error, Kind, Result};
@@ -224,7 +224,7 @@ impl RankTree {
     }
 
     /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one.
-    pub(crate) fn route(&self, peer: &str, route: &Route<'_>) -> bool {
+    pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
         let without_carrier = self.ports().filter(|port| port.route(peer, route));
         without_carrier.count() > 0
     }

@@ -24,10 +24,10 @@ use titin_wire::settings::Overlay;
 
 use crate::execution_loop::ExecutionLoop;
 use crate::filter::{inside, is_inside};
-use crate::neighbours::Neighbours;
+use crate::neighbours::NeighbourIndex;
 use crate::non_blocking::PendingCalls;
 use crate::options::Interrupt;
-use crate::port::{Inlet, Outlet, Port, Route};
+use crate::port::{CarrierRoute, Inlet, Outlet, Port};
 use crate::process::{Process, forked, not_forked};
 use crate::profile::Trace;
 use crate::setting::OverlayNames;
@@ -107,7 +107,7 @@ pub(crate) struct Core {
 pub(crate) struct PortTable {
     pub(crate) ports: Vec<Port>,
     /// The instances at the other ends of the conduits.
-    pub(crate) neighbours: Neighbours,
+    pub(crate) neighbours: NeighbourIndex,
     /// All that messages and acknowledgements come by.
     carriers: Mutex<Vec<Arc<dyn Carrier>>>,
 }
@@ -337,7 +337,7 @@ impl Serial {
 
     /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one, because the
     /// description pins them to another medium.
-    pub(crate) fn route(&self, peer: &str, route: &Route<'_>) -> bool {
+    pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
         let mut without_carrier = false;
         for outlet in self.outlets_to(peer) {
             without_carrier |= outlet.route(route);

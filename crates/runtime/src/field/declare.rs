@@ -9,12 +9,12 @@ use titin_wire::control::{FieldEnd, ToManager};
 use titin_wire::meta::Dtype;
 
 use super::rendezvous::LocalField;
-use super::{Field, FieldConduit, FieldId, Fields, coupled, refused};
+use super::{Field, FieldConduit, FieldId, InstanceFields, coupled, refused};
 use crate::port::{Port, PortEnd, PortId};
 use crate::ranks::FieldCount;
 use crate::{Error, Kind, Result};
 
-impl Fields {
+impl InstanceFields {
     /// Declares that a port carries a field. See [`crate::Instance::field`].
     pub(crate) fn declare(
         &self,

@@ -1,4 +1,4 @@
-//! The conduits of a field between one rank and those of a peer that it exchanges something with.
+//! Field links: the conduits of a field between one rank and its partners, ranks of a peer.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -10,43 +10,46 @@ use titin_wire::control::ConduitProfile;
 use titin_wire::ranks::pair;
 
 use super::pieces::AT_ONCE;
-use super::{Field, FieldConduit, Fields};
+use super::{Field, FieldConduit, InstanceFields};
 use crate::peer_names::{rank_name, written};
-use crate::port::{ConduitUse, Outlet, Port, Route};
+use crate::port::{CarrierRoute, ConduitUse, Outlet, Port};
 use crate::process::RemoteField;
 use crate::ranks::{RankConduit, RankPlace, open_rank_end};
 use crate::serial::Wait;
 use crate::{Error, Kind, Result};
 
-/// How far a rank may be ahead of one that it sends to. What counts is bytes: exchanges are counted along the conduit between the
-/// instances, and a large piece goes in many messages.
+/// How far a rank may be ahead of a partner. Bytes alone count: exchanges are counted along the
+/// conduit between the instances, and a large piece goes in many messages.
 const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
 
-/// By these limits a receiver acknowledges, which it does for each quarter of them: every part, so that the sender can keep its pace.
+/// A receiver acknowledges each quarter of these limits: every chunk, so that the sender can keep
+/// pace.
 const ACKNOWLEDGED: (u64, u64) = (u64::MAX, 4 * AT_ONCE);
 
-/// From one rank to the ranks of a peer, or the reverse.
+/// The link of one rank to its partners among the ranks of a peer.
 pub(crate) struct FieldLink {
     /// The instance at the other end.
     pub(crate) peer: Arc<str>,
     /// The conduit between the instances, along which the field is announced.
     pub(crate) along: ConduitId,
     pub(crate) schedule: Schedule,
-    /// Of this end.
+    /// The rank of this end.
     rank: u32,
     /// A port of its own, with a place for each partner in the schedule.
     pub(crate) port: Port,
-    /// Whether the caches cannot hold what this rank exchanges of the field, so that it is copied past them.
+    /// Whether the pieces of this rank are larger than the caches, so that they are copied past the
+    /// caches.
     pub(super) past_caches: bool,
-    /// How many exchanges there were, as far as this rank has sent its pieces.
+    /// How many exchanges this rank has sent all pieces of.
     pub(super) exchanges: AtomicU32,
-    /// Whether its receiver pulls.
+    /// Whether the receiver pulls.
     pub(super) pulled: bool,
 }
 
 impl FieldLink {
-    /// The place of the partner that has this turn. Each rank begins elsewhere, so that not all send to one at a time; and receivers
-    /// take first what is first sent to them, where each side's ranks exchange with all of the other.
+    /// The place of the partner at this turn. Each rank begins with another partner, so that not
+    /// all ranks send to one partner at a time. Where all ranks exchange with all, receivers begin
+    /// with the partner that sends to them first.
     pub(super) fn partner(&self, turn: usize) -> usize {
         let count = self.schedule.count().max(1);
         match self.port.operator.sends() {
@@ -55,7 +58,7 @@ impl FieldLink {
         }
     }
 
-    /// Who the partner at a place is, for people.
+    /// The name of the partner at a place, for texts.
     pub(super) fn partner_name(&self, place: usize) -> String {
         let partner = self
             .schedule
@@ -65,7 +68,7 @@ impl FieldLink {
     }
 }
 
-impl Fields {
+impl InstanceFields {
     /// Opens the conduits that a schedule needs.
     pub(super) fn open_link(
         &self,
@@ -119,14 +122,14 @@ impl Fields {
         if let Some(member) = self.member.get().and_then(Weak::upgrade) {
             serial.core.process.join_ranks(&member, &peers);
         }
-        // The word of the peer may have come before this link was there to hear it.
+        // The peer may have finished before this link was there.
         if serial.core.process.finished(&link.peer) {
             self.peer_finished(&link.peer);
         }
         Ok(link)
     }
 
-    /// All links of its fields.
+    /// All links of all fields.
     pub(crate) fn all_links(&self) -> Vec<Arc<FieldLink>> {
         self.links.read().expect("never poisoned").clone()
     }
@@ -147,7 +150,7 @@ impl Fields {
     }
 
     /// Gives the ends of links to this rank their carrier. True if some ends stay without one.
-    pub(crate) fn route(&self, peer: &str, route: &Route<'_>) -> bool {
+    pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
         let links = self.all_links();
         let without_carrier = links.iter().filter(|link| link.port.route(peer, route));
         without_carrier.count() > 0
@@ -189,7 +192,7 @@ impl Fields {
         }
     }
 
-    /// Ends the links, as the conduits of ports are ended: receivers are told that no more follows, ...
+    /// Ends the links: tells receivers that no more follows.
     pub(crate) fn end_links(&self) -> Result<()> {
         self.all_links()
             .iter()
@@ -197,7 +200,7 @@ impl Fields {
     }
 
     pub(super) fn end_link(&self, link: &FieldLink) -> Result<()> {
-        // A receiver that has left before it could pull has no link, and misses nothing.
+        // A receiver that has left before its first pull has no carrier, and misses nothing.
         let there = |outlet: &&Outlet| !link.pulled || outlet.end.carrier.get().is_some();
         link.port
             .every_outlet()
@@ -205,7 +208,7 @@ impl Fields {
             .try_for_each(|outlet| self.serial.end_stream(outlet))
     }
 
-    /// ... and it waits until they hold all, and until the senders have ended theirs.
+    /// Waits until receivers hold all pieces, and until senders have ended their links.
     pub(crate) fn settle_links(&self) -> Result<()> {
         for link in self.all_links() {
             let is_over = || -> Result<Option<()>> {
@@ -214,7 +217,7 @@ impl Fields {
                     let none = link.pulled && outlet.end.carrier.get().is_none();
                     over &= none || self.serial.is_settled(outlet)?;
                 }
-                // A receiver that pulls takes what it wants, and need not wait for more.
+                // A receiver that pulls need not wait for more versions.
                 for inlet in link.port.every_inlet().filter(|_| !link.pulled) {
                     let ended =
                         inlet.inbox.ended() || self.serial.core.process.finished(&link.peer);
@@ -222,7 +225,7 @@ impl Fields {
                         self.serial.reachable(&inlet.end)?;
                     }
                     over &= ended;
-                    // All that rank 0 has announced was received, or this would not close.
+                    // A closing program has received all fields that rank 0 has announced.
                     if self.serial.cycle().checked()
                         && inlet.inbox.received() > inlet.inbox.consumed()
                     {

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use titin_array::Role;
 
-use super::{Field, Fields};
+use super::{Field, InstanceFields};
 use crate::port::PortId;
 use crate::{Error, Kind, Result};
 
-impl Fields {
+impl InstanceFields {
     /// Fails if an ordinary call is to receive on a port that carries a field: the call would take the header, or wait for a
     /// version that nobody asks for.
     #[cold]

@@ -11,17 +11,18 @@ use titin_wire::meta::{Dtype, Layout, Order, Shape};
 
 use super::link::FieldLink;
 use super::places;
-use super::{Field, FieldState, Fields, refused};
+use super::{Field, FieldState, InstanceFields, refused};
 use crate::message::Lent;
 use crate::port::{Outlet, PortState};
 use crate::send_state::{PieceChunk, SendState, Timestamps};
 use crate::serial::Patience;
 use crate::{Error, Kind, Message, Payload, Result};
 
-/// So many bytes of a piece go at once: far less than a cache holds, and enough that what a message costs is nothing beside it.
+/// The bytes of a chunk: far less than a cache holds, and so many that the cost of a message does
+/// not matter.
 pub(super) const AT_ONCE: u64 = 512 << 10;
 
-/// A sender runs so many bytes ahead of a partner that takes what comes, in the memory that both share.
+/// How many bytes a sender runs ahead of a partner that keeps up, in shared memory.
 const AHEAD: u64 = 2 * AT_ONCE;
 
 /// A core copies about so many bytes in a microsecond.
@@ -49,9 +50,9 @@ impl PiecesSent {
     }
 }
 
-impl Fields {
-    /// Sends what a partner is to get, from byte `done` on: a large piece in parts, so that the partner unpacks one, which is still
-    /// in the cache that both share, while the next one is packed.
+impl InstanceFields {
+    /// Sends the piece of a partner, from byte `done` on. A large piece goes in chunks: the partner
+    /// unpacks a chunk that is still in the shared cache, while this rank packs the next.
     pub(super) fn send_piece(
         &self,
         field: &Field,
@@ -81,19 +82,19 @@ impl Fields {
                 .is_some_and(|carrier| carrier.medium() == Medium::Shm)
         };
         let shared = outlets.iter().all(shared);
-        // A partner that has not yet taken what it was sent before is not about to take this.
+        // A partner that has not yet taken earlier chunks does not keep up.
         let mut paced = shared
             && outlets
                 .iter()
                 .all(|outlet| outlet.window.ahead().1 <= AT_ONCE);
         while *done < whole {
             let end = match *done + AT_ONCE {
-                // No part is much smaller than the others.
+                // No chunk is much smaller than the others.
                 end if end + AT_ONCE / 2 < whole => link.schedule.end_of_element(to, sizes(), end),
                 _ => whole,
             };
             let (layout, packed);
-            // What the partner does not take at once does not stay in a cache until then.
+            // A chunk that the partner does not take at once does not stay in a cache.
             let past_caches = shared && !paced && link.past_caches;
             let payload = match in_place.filter(|_| !past_caches) {
                 Some(bytes) => {
@@ -121,7 +122,7 @@ impl Fields {
         Ok(())
     }
 
-    /// These bytes of what a partner is to get, one element after the other, where peers can read them.
+    /// Packs these bytes of a partner's piece in memory that peers can read.
     pub(super) fn pack(
         &self,
         field: &Field,
@@ -146,14 +147,14 @@ impl Fields {
         Ok(Lent::new(flat(length), memory.finish()))
     }
 
-    /// Waits for a partner that is behind with what it was sent, so that what it unpacks next is still in a cache that both share.
-    /// False once the wait has taken as long as copying the rest of the piece takes: the partner does not receive now, and the
-    /// sender goes on without it.
+    /// Waits for a partner that is behind, so that the next chunk is still in a shared cache when
+    /// the partner unpacks it. False once the wait has taken as long as a copy of the rest of the
+    /// piece takes: the partner does not receive now, and the sender goes on.
     fn keep_pace(&self, outlet: &Outlet, unsent: u64) -> bool {
         let Some(carrier) = outlet.end.carrier.get() else {
             return false;
         };
-        // The first part has claimed room for all of the piece.
+        // The first chunk has claimed room for the whole piece.
         let keeps_up =
             || outlet.window.ahead().1 <= AHEAD.saturating_add(unsent) || outlet.window.closed();
         let mut deadline = None;
@@ -174,8 +175,9 @@ impl Fields {
         }
     }
 
-    /// Receives the pieces with this number that have not come yet, into these arrays if there are any; parts are taken as they
-    /// come, from whichever partner. If it is interrupted, or has not all when its time is over, it notes how many have come.
+    /// Receives the pieces of this exchange that have not come yet, into these arrays if there are
+    /// any. Chunks are taken as they come, from any partner. An interruption, or the end of the
+    /// time, is noted with the bytes that have come.
     pub(super) fn receive_pieces(
         &self,
         field: &Field,
@@ -185,7 +187,8 @@ impl Fields {
         mut arrays: Option<&mut [TargetArray<'_>]>,
         deadline: Option<Instant>,
     ) -> Result<()> {
-        // Ranks would not agree on whose time is over: together they have one for what rank 0 receives.
+        // Ranks would not agree on whose time is over: the patience of a group is for the header at
+        // rank 0 alone.
         let deadline = deadline.filter(|_| self.group.is_none());
         let mut receive = |state: &mut FieldState, come: &mut PiecesReceived| -> Result<()> {
             let links = self.links(field, state, deadline)?;
@@ -257,7 +260,8 @@ impl Fields {
         received
     }
 
-    /// The next part that comes from one of the partners that are `left`, which is put at its front; none if none is left.
+    /// The next chunk of any of the partners that are `left`. The partner comes to the front of the
+    /// list; none if the list is empty.
     fn await_part(
         &self,
         link: &FieldLink,

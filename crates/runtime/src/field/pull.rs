@@ -1,5 +1,6 @@
-//! Fields that the receiver pulls: the sender keeps versions, packed for whom they are for, and its background thread sends what is
-//! asked for, so that neither waits for the other. What is decided about them is in `versions`.
+//! Fields that the receiver pulls. The sender keeps versions, packed for each partner, and the
+//! background thread sends the version that is asked for: neither end waits for the other. The
+//! decisions are made in `versions`.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -18,8 +19,10 @@ use super::header::TEXT;
 use super::link::FieldLink;
 use super::pieces::PiecesReceived;
 use super::rendezvous::{Coupling, VersionSender};
-use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, VersionMessage};
-use super::{Field, FieldConduit, FieldId, FieldState, Fields, Stamps};
+use super::versions::{
+    Chooser, Decision, Keeper, Question, VersionMessage, VersionOrder, VersionRefusal,
+};
+use super::{Field, FieldConduit, FieldId, FieldState, InstanceFields, Stamps};
 use crate::field_mark::announces_field;
 use crate::message::Lent;
 use crate::peer_names::instance_of;
@@ -31,10 +34,11 @@ use crate::{Error, Kind, Message, Result};
 /// How far a receiver has come with its questions.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// The number of the last question, and of the last one that rank 0 has told the sender.
+    /// The number of the last question, and the number of the last question that rank 0 has told
+    /// the sender.
     asked: u64,
     told: u64,
-    /// What it asks for, while there is no answer.
+    /// The time asked for, while there is no answer.
     open: Option<Option<f64>>,
     /// How many answers brought no version.
     refused: u64,
@@ -44,20 +48,20 @@ pub(super) struct Asking {
 pub(crate) struct Pull {
     /// Of rank 0.
     chooser: Option<Chooser>,
-    keeper: Keeper<Arc<Version>>,
+    keeper: Keeper<Arc<PackedVersion>>,
     versions: usize,
-    actions: Vec<Action>,
+    actions: Vec<VersionAction>,
 }
 
-/// The part of a version that one rank owns.
-pub(crate) struct Version {
-    /// How it goes, and what goes to each partner.
+/// The part of a version that one rank owns, packed.
+pub(crate) struct PackedVersion {
+    /// The link, and the piece of each partner.
     pub(super) link: Arc<FieldLink>,
     pub(super) pieces: Vec<Lent>,
     pub(super) stamps: Timestamps,
 }
 
-impl Version {
+impl PackedVersion {
     fn bytes(&self) -> u64 {
         self.pieces
             .iter()
@@ -67,15 +71,15 @@ impl Version {
 }
 
 /// What follows from a decision, in order.
-pub(crate) enum Action {
+pub(crate) enum VersionAction {
     /// Rank 0 tells the receiver that a version follows, in answer to this question.
-    Announce(u64, Arc<Version>),
-    /// It tells it that none does.
-    Refuse(u64, Refusal),
+    Announce(u64, Arc<PackedVersion>),
+    /// Rank 0 tells the receiver that no version follows.
+    Refuse(u64, VersionRefusal),
     /// The rank sends its pieces.
-    Serve(Arc<Version>),
-    /// It tells the ranks below.
-    PassOn(Order),
+    Serve(Arc<PackedVersion>),
+    /// The rank tells the ranks below.
+    PassOn(VersionOrder),
 }
 
 impl Pull {
@@ -89,15 +93,15 @@ impl Pull {
         }
     }
 
-    /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep some more than that, since it gives up
-    /// none before it is told.
+    /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep some
+    /// more versions, since a rank gives up none before rank 0 says so.
     pub(crate) fn has_room(&self) -> bool {
         let chooses = self.chooser.as_ref().map(Chooser::has_room);
         self.keeper.is_over() || chooses.unwrap_or(self.keeper.kept() <= self.versions + 1)
     }
 
     /// The part of the next version is there.
-    pub(crate) fn produce(&mut self, version: Version) {
+    pub(crate) fn produce(&mut self, version: PackedVersion) {
         let (timestamp, next) = version.stamps;
         self.keeper.add(Arc::new(version));
         self.decide(|chooser| chooser.produce(timestamp, next));
@@ -114,17 +118,18 @@ impl Pull {
         self.decide(Chooser::complete);
     }
 
-    /// No more are produced, and the conduit ends once the last one is taken.
+    /// No more versions are produced, and the conduit ends once the last version is taken.
     pub(crate) fn close(&mut self) {
         self.decide(Chooser::close);
     }
 
-    /// Whether rank 0 may end it.
+    /// Whether rank 0 may end the conduit.
     pub(crate) fn is_settled(&self) -> bool {
         self.chooser.as_ref().is_some_and(Chooser::is_settled)
     }
 
-    /// Lets all ranks keep twice as many, while rank 0 waits for room and its receiver for it.
+    /// Lets all ranks keep twice as many versions: rank 0 waits for room, and the receiver for rank
+    /// 0.
     pub(crate) fn raise(&mut self) {
         self.decide(|chooser| {
             let versions = u32::try_from(chooser.untaken().saturating_mul(2)).unwrap_or(u32::MAX);
@@ -137,7 +142,7 @@ impl Pull {
         self.chooser.as_ref().map_or(0, Chooser::heard)
     }
 
-    /// How many versions of rank 0 wait to be taken, and the bytes of its part of them.
+    /// How many versions wait to be taken at rank 0, and the bytes of rank 0's part of them.
     fn untaken(&self) -> (u64, u64) {
         let count = self.chooser.as_ref().map_or(0, Chooser::untaken);
         (
@@ -151,7 +156,8 @@ impl Pull {
         self.decide(Chooser::end);
     }
 
-    /// How many versions this rank has kept and how many rank 0, if they differ; asked once it keeps no more.
+    /// How many versions this rank has kept and how many rank 0, if they differ. Asked once this
+    /// rank keeps no more.
     pub(crate) fn differs(&self) -> Option<(u64, String)> {
         self.keeper.differs()
     }
@@ -173,8 +179,8 @@ impl Pull {
         }
     }
 
-    /// What to do now.
-    pub(crate) fn take(&mut self) -> Vec<Action> {
+    /// Takes the actions that are due.
+    pub(crate) fn take(&mut self) -> Vec<VersionAction> {
         std::mem::take(&mut self.actions)
     }
 
@@ -188,10 +194,11 @@ impl Pull {
                         .part(version)
                         .expect("rank 0 decides by what it has")
                         .clone();
-                    self.actions.push(Action::Announce(question, version));
+                    self.actions
+                        .push(VersionAction::Announce(question, version));
                 }
                 Decision::Refuse { question, why } => {
-                    self.actions.push(Action::Refuse(question, why))
+                    self.actions.push(VersionAction::Refuse(question, why))
                 }
                 Decision::Order(order) => self.obey(order),
             }
@@ -199,33 +206,33 @@ impl Pull {
         self.follow();
     }
 
-    fn obey(&mut self, order: Order) {
-        if let Order::Raise(versions) = order {
-            // At once: a rank that is ahead waits for it.
+    fn obey(&mut self, order: VersionOrder) {
+        if let VersionOrder::Raise(versions) = order {
+            // At once: a rank that is ahead waits for room.
             self.versions = self.versions.max(versions as usize);
         }
-        self.actions.push(Action::PassOn(order));
+        self.actions.push(VersionAction::PassOn(order));
         self.keeper.obey(order);
         self.follow();
     }
 
     fn follow(&mut self) {
         while let Some(version) = self.keeper.serve() {
-            self.actions.push(Action::Serve(version.clone()));
+            self.actions.push(VersionAction::Serve(version.clone()));
         }
     }
 }
 
-/// What a message says that comes along the conduit before a version does, or in its place.
+/// The message that comes along the conduit before a version, or in the place of a version.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct VersionAnswer {
     /// The question that it answers.
     pub(super) question: u64,
     /// Why there is no version, as an error's kind and text.
     pub(super) refusal: Option<(Kind, String)>,
 }
 
-impl Answer {
+impl VersionAnswer {
     fn encode(&self) -> Vec<u8> {
         let mut said: Vec<Value<&[u8]>> =
             vec![Value::Text(TEXT.into()), Value::Int(self.question as i64)];
@@ -253,7 +260,7 @@ impl Answer {
                     }
                     _ => return None,
                 };
-                Some(Answer {
+                Some(VersionAnswer {
                     question: *question as u64,
                     refusal,
                 })
@@ -263,21 +270,21 @@ impl Answer {
     }
 }
 
-/// What the user is told of a version that is not there.
-fn refusal(why: Refusal) -> (Kind, String) {
+/// The error of a call that asks for a version that is not there.
+fn refusal(why: VersionRefusal) -> (Kind, String) {
     let text = match why {
-        Refusal::TooLate { at, last } => {
+        VersionRefusal::TooLate { at, last } => {
             let text = format!(
                 "no version follows the one of time {last}, after which the description couples it no more (titin: fields, \
                  `until`), so there is none for time {at}: ask for an earlier time, or raise `until`"
             );
             return (Kind::PortClosed, text);
         }
-        Refusal::Evicted { at, oldest } => format!(
+        VersionRefusal::Evicted { at, oldest } => format!(
             "its version at time {at} is not kept any more, the oldest one is of {oldest}: have the sender keep more (titin: fields, \
              `versions`), or wait when they are full (`full: wait`), or ask for a later time"
         ),
-        Refusal::TooEarly { at, first } => {
+        VersionRefusal::TooEarly { at, first } => {
             format!(
                 "it has no version at time {at}, the first one is of {first}: ask for that time, or a later one"
             )
@@ -286,37 +293,37 @@ fn refusal(why: Refusal) -> (Kind, String) {
     (Kind::Evicted, text)
 }
 
-impl VersionSender for Fields {
+impl VersionSender for InstanceFields {
     fn ring(&self) {
         self.serial.core.bell.ring();
     }
 
-    fn carry_out(&self, conduit: ConduitId, action: Action) {
+    fn carry_out(&self, conduit: ConduitId, action: VersionAction) {
         match action {
-            Action::Announce(question, version) => {
+            VersionAction::Announce(question, version) => {
                 self.answer(
                     conduit,
-                    Answer {
+                    VersionAnswer {
                         question,
                         refusal: None,
                     },
                     version.stamps,
                 );
             }
-            Action::Refuse(question, why) => {
-                let (Refusal::Evicted { at, .. }
-                | Refusal::TooEarly { at, .. }
-                | Refusal::TooLate { at, .. }) = why;
+            VersionAction::Refuse(question, why) => {
+                let (VersionRefusal::Evicted { at, .. }
+                | VersionRefusal::TooEarly { at, .. }
+                | VersionRefusal::TooLate { at, .. }) = why;
                 self.answer(
                     conduit,
-                    Answer {
+                    VersionAnswer {
                         question,
                         refusal: Some(refusal(why)),
                     },
                     (at, None),
                 );
             }
-            Action::Serve(version) => {
+            VersionAction::Serve(version) => {
                 let exchange = version.link.exchanges.fetch_add(1, Ordering::Relaxed);
                 for (outlet, piece) in version.link.port.every_outlet().zip(&version.pieces) {
                     let content = Content::Array(piece.layout().clone());
@@ -333,13 +340,13 @@ impl VersionSender for Fields {
                     );
                 }
             }
-            Action::PassOn(_) => {}
+            VersionAction::PassOn(_) => {}
         }
     }
 }
 
-impl Fields {
-    fn answer(&self, conduit: ConduitId, answer: Answer, stamps: Timestamps) {
+impl InstanceFields {
+    fn answer(&self, conduit: ConduitId, answer: VersionAnswer, stamps: Timestamps) {
         let Some(outlet) = self.serial.outlet_of(conduit) else {
             return;
         };
@@ -356,7 +363,8 @@ impl Fields {
         }
     }
 
-    /// Sends along a conduit without waiting. Who asked holds it; if that one is gone nobody misses it.
+    /// Sends along a conduit without waiting: the receiver that has asked takes the message. If the
+    /// receiver is gone, the message is dropped.
     fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: Arc<Buffer>, stamps: Timestamps) {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
@@ -389,8 +397,8 @@ impl Fields {
     }
 }
 
-impl Fields {
-    /// Keeps what this rank owns of the next version, for a receiver that pulls; waits while there is no room, if it is to.
+impl InstanceFields {
+    /// Keeps this rank's part of the next version. Waits for room, if the description says so.
     pub(super) fn keep_version(
         &self,
         field: &Field,
@@ -399,7 +407,8 @@ impl Fields {
         arrays: &[SourceArray<'_>],
         stamps: Timestamps,
     ) -> Result<()> {
-        // The background thread sends them, and cannot wait for who is not there yet.
+        // The background thread sends the pieces, and cannot wait for a receiver that has not come
+        // yet.
         let own = self.serial.outlet_of(way.conduit).into_iter();
         let outlets: Vec<&Outlet> = own.chain(link.port.every_outlet()).collect();
         let is_over = || {
@@ -413,7 +422,7 @@ impl Fields {
             {
                 match self.serial.reachable(&outlet.end) {
                     _ if is_over() => {}
-                    // It may have left; then that will be told.
+                    // The receiver may have left; then the manager will say so.
                     Err(error) if error.kind != Kind::PeerLost => return Err(error),
                     _ => return Ok(None),
                 }
@@ -463,7 +472,7 @@ impl Fields {
             )
         };
         let pieces = partners.map(whole).collect::<Result<_>>()?;
-        let version = Version {
+        let version = PackedVersion {
             link: link.clone(),
             pieces,
             stamps,
@@ -474,7 +483,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The receiver takes no more; it may not have said so, if it left before it could.
+    /// The receiver takes no more versions, and may have left without saying so.
     pub(super) fn pass_over(&self, way: &FieldConduit) {
         self.change_field(way.conduit, |coupling| {
             coupling.pull(|pull| {
@@ -485,7 +494,7 @@ impl Fields {
     }
 }
 
-impl Fields {
+impl InstanceFields {
     /// Asks for a version, and receives it.
     pub(super) fn receive_version(
         &self,
@@ -506,7 +515,7 @@ impl Fields {
                 ),
             ));
         }
-        // A question that an earlier call has asked in vain is not asked again.
+        // A question that an earlier call has asked without success is not asked again.
         if state.asking.open != Some(at) {
             state.asking.open = Some(at);
             state.asking.asked += 1;
@@ -535,7 +544,7 @@ impl Fields {
                     )
                 }
             };
-            let answer = Answer::of(&header).expect("`is_answer` has seen it");
+            let answer = VersionAnswer::of(&header).expect("`is_answer` has seen it");
             let late = answer.question < number;
             if let Some((kind, why)) = answer.refusal {
                 state.asking.refused += 1;
@@ -551,7 +560,7 @@ impl Fields {
                     ),
                 ));
             }
-            // What was asked for by a call that has given up is in the way, and goes nowhere.
+            // A version for a call that has given up is received into no array.
             let arrays = (!late).then_some(&mut *arrays);
             let piece = header.number - state.asking.refused;
             self.receive_pieces(field, state, (&header, piece), done, arrays, deadline)?;
@@ -569,7 +578,7 @@ impl Fields {
 }
 
 /// How pulled fields end.
-impl Fields {
+impl InstanceFields {
     /// Makes a call on rank 0 that tells the other ranks nothing but that the call was made.
     fn act_on_all(
         &self,
@@ -583,7 +592,8 @@ impl Fields {
         }
     }
 
-    /// The conduits of its fields that are pulled, in this role.
+    /// The conduits of pulled fields, of those that this instance sends or of those that it
+    /// receives.
     pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
         let fields = self.fields.read().expect("never poisoned");
         let ways = fields
@@ -595,7 +605,7 @@ impl Fields {
             .collect()
     }
 
-    /// Tells senders that no version is asked for any more, and takes none that is on its way.
+    /// Tells senders that no more versions are asked for, and drops versions on their way.
     pub(crate) fn leave_versions(&self) {
         for conduit in self.pulled(Role::Receiver) {
             if self.serial.leads() {
@@ -645,7 +655,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps; it keeps no others.
+    /// Whether the receiver has taken, or does not want, the versions that this rank keeps.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
         if let Some((ours, theirs)) = self.pull_of(conduit, Pull::differs).flatten() {
             let rank = self.place().rank;
@@ -669,7 +679,8 @@ impl Fields {
         Ok(taken.then_some(()))
     }
 
-    /// The manager hears of it before a receiver does: it is why one fails that wants more.
+    /// Tells the manager that a field was withdrawn, before a receiver learns so: a receiver that
+    /// wants more fails because of the withdrawal.
     fn tell_withdrawn(&self, field: &Field) {
         let steps = field.count.steps();
         let text = format!(
@@ -705,9 +716,8 @@ impl Fields {
     }
 }
 
-impl Fields {
-    /// Says that the field is sent no more, and gives up the versions that are kept: for its receivers the port is closed behind what
-    /// was pushed. It may be said again.
+impl InstanceFields {
+    /// Withdraws a field. See [`crate::Instance::withdraw_field`].
     ///
     /// # Errors
     /// [`Kind::Usage`] for one that receives; as [`Instance::send`].
@@ -736,7 +746,7 @@ impl Fields {
                 .filter(|link| link.pulled == pulled)
                 .try_for_each(|link| self.end_link(link))
         };
-        // At once: a receiver that waits for a piece of this rank learns from it that none comes.
+        // At once: a receiver that waits for a piece of this rank learns that none comes.
         end_links(false)?;
         let pulled: Vec<ConduitId> = field
             .conduits
@@ -756,13 +766,15 @@ impl Fields {
                         .map_or(Ok(()), |outlet| self.serial.end_stream(outlet)),
                 })
         };
-        // What is to be sent of versions that rank 0 has decided on goes first, if this rank has them.
+        // Versions that rank 0 has decided to send go first. Fails if this rank has not produced
+        // them.
         let unequal = || {
             pulled
                 .iter()
                 .try_for_each(|conduit| self.is_taken(*conduit).map(drop))
         };
-        // A call that was interrupted behind this and is made again does not make it again: rank 0 has told its verdict once.
+        // A call that was interrupted after this step and is made again skips the step: rank 0
+        // tells its verdict once.
         if !state.withdrawal_agreed {
             self.act_on_all(
                 &format!("withdraw of the field on port '{}'", field.name),

@@ -7,7 +7,7 @@ use super::versions::VersionMessage;
 
 /// What ranks tell each other to find out the schedule of a field, and about its versions.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum RankMessage {
+pub(crate) enum FieldMessage {
     Enter(DirectoryEntries),
     Ask(DirectoryEntries),
     Answer(DirectoryAnswer),
@@ -26,36 +26,36 @@ pub(crate) struct RoutedMessage {
     /// Whether the other rank is a rank of the sender.
     pub(crate) of_sender: bool,
     pub(crate) rank: u32,
-    pub(crate) message: RankMessage,
+    pub(crate) message: FieldMessage,
 }
 
 /// A message as it travels: the number of its kind, and its contents.
-pub(super) fn encode(message: &RankMessage) -> (u8, Vec<u8>) {
+pub(super) fn encode(message: &FieldMessage) -> (u8, Vec<u8>) {
     match message {
-        RankMessage::Enter(entries) => (1, entries.to_bytes()),
-        RankMessage::Ask(entries) => (2, entries.to_bytes()),
-        RankMessage::Answer(answer) => (3, answer.to_bytes()),
-        RankMessage::Want(wants) => (4, wants.to_bytes()),
-        RankMessage::Acknowledge => (5, Vec::new()),
-        RankMessage::Done => (6, Vec::new()),
-        RankMessage::Go => (7, Vec::new()),
-        RankMessage::Complete => (8, Vec::new()),
-        RankMessage::Version(message) => (9, control::encode(message)),
+        FieldMessage::Enter(entries) => (1, entries.to_bytes()),
+        FieldMessage::Ask(entries) => (2, entries.to_bytes()),
+        FieldMessage::Answer(answer) => (3, answer.to_bytes()),
+        FieldMessage::Want(wants) => (4, wants.to_bytes()),
+        FieldMessage::Acknowledge => (5, Vec::new()),
+        FieldMessage::Done => (6, Vec::new()),
+        FieldMessage::Go => (7, Vec::new()),
+        FieldMessage::Complete => (8, Vec::new()),
+        FieldMessage::Version(message) => (9, control::encode(message)),
     }
 }
 
 /// The reverse of [`encode`].
-pub(super) fn decode(kind: u8, body: &[u8]) -> Result<RankMessage, Unfit> {
+pub(super) fn decode(kind: u8, body: &[u8]) -> Result<FieldMessage, Unfit> {
     Ok(match kind {
-        1 => RankMessage::Enter(DirectoryEntries::from_bytes(body)?),
-        2 => RankMessage::Ask(DirectoryEntries::from_bytes(body)?),
-        3 => RankMessage::Answer(DirectoryAnswer::from_bytes(body)?),
-        4 => RankMessage::Want(ElementRequest::from_bytes(body)?),
-        5 => RankMessage::Acknowledge,
-        6 => RankMessage::Done,
-        7 => RankMessage::Go,
-        8 => RankMessage::Complete,
-        9 => RankMessage::Version(
+        1 => FieldMessage::Enter(DirectoryEntries::from_bytes(body)?),
+        2 => FieldMessage::Ask(DirectoryEntries::from_bytes(body)?),
+        3 => FieldMessage::Answer(DirectoryAnswer::from_bytes(body)?),
+        4 => FieldMessage::Want(ElementRequest::from_bytes(body)?),
+        5 => FieldMessage::Acknowledge,
+        6 => FieldMessage::Done,
+        7 => FieldMessage::Go,
+        8 => FieldMessage::Complete,
+        9 => FieldMessage::Version(
             control::decode(body).map_err(|error| Unfit::Broken(error.to_string()))?,
         ),
         kind => return Err(Unfit::Broken(format!("a letter of kind {kind}"))),

@@ -3,11 +3,11 @@
 use titin_array::{Role, TargetArray};
 
 use super::pieces::PiecesReceived;
-use super::{Field, FieldId, FieldState, Fields, Stamps, places};
+use super::{Field, FieldId, FieldState, InstanceFields, Stamps, places};
 use crate::serial::Patience;
 use crate::{Error, Kind, Message, Result};
 
-impl Fields {
+impl InstanceFields {
     /// Receives a field into these arrays. See [`crate::Instance::receive_field`].
     pub(crate) fn receive(
         &self,

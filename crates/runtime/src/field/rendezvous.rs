@@ -13,8 +13,8 @@ use titin_wire::ranks::{Mail, children, parent};
 use titin_wire::{ConduitId, EndpointId};
 
 use super::coupled;
-use super::pull::{Action, Pull};
-use super::rank_messages::{RankMessage, RoutedMessage, decode, encode};
+use super::pull::{Pull, VersionAction};
+use super::rank_messages::{FieldMessage, RoutedMessage, decode, encode};
 use super::setup::ScheduleSetup;
 use super::versions::VersionMessage;
 use crate::peer_names::{rank_name, written};
@@ -32,7 +32,7 @@ pub(crate) struct Rendezvous {
 /// The open instance, as the rendezvous of its fields sees it.
 pub(crate) trait VersionSender: Send + Sync {
     /// Does what follows from a decision about a field that goes by this conduit.
-    fn carry_out(&self, conduit: ConduitId, action: Action);
+    fn carry_out(&self, conduit: ConduitId, action: VersionAction);
 
     /// Wakes the threads that wait in a call.
     fn ring(&self);
@@ -148,7 +148,7 @@ impl Coupling {
 
     fn receive(&mut self, routed: RoutedMessage) {
         match (&routed.message, &self.local) {
-            (RankMessage::Version(message), Some(local)) => {
+            (FieldMessage::Version(message), Some(local)) => {
                 let (message, is_expected) = (*message, is_in_place(message, &routed, local));
                 self.receive_about_versions(message, is_expected, routed.rank);
             }
@@ -187,7 +187,7 @@ impl Coupling {
         let to_sender = |rank, message| RoutedMessage {
             of_sender: true,
             rank,
-            message: RankMessage::Version(message),
+            message: FieldMessage::Version(message),
         };
         messages.extend(
             self.to_sender
@@ -196,7 +196,7 @@ impl Coupling {
         );
         for action in self.pull.as_mut().map(Pull::take).unwrap_or_default() {
             match (action, open) {
-                (Action::PassOn(order), _) => {
+                (VersionAction::PassOn(order), _) => {
                     let below = children(local.rank, local.side.decomposition.ranks());
                     let order = VersionMessage::Order(order);
                     messages.extend(below.map(|rank| to_sender(rank, order)));

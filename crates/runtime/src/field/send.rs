@@ -9,7 +9,7 @@ use super::header::HEADER;
 use super::link::FieldLink;
 use super::pieces::PiecesSent;
 use super::pull::Pull;
-use super::{Field, FieldConduit, FieldId, FieldState, Fields};
+use super::{Field, FieldConduit, FieldId, FieldState, InstanceFields};
 use crate::send_state::Timestamps;
 use crate::{Error, Kind, Payload, Result};
 
@@ -29,7 +29,7 @@ impl FieldSend<'_> {
     }
 }
 
-impl Fields {
+impl InstanceFields {
     /// Sends a field. See [`crate::Instance::send_field`].
     pub(crate) fn send(
         &self,

@@ -1,15 +1,18 @@
-//! How the ranks of two instances find out who sends what to whom, where one side is irregular.
+//! How the ranks of two instances find out the schedule of a field, where one side is irregular.
 //!
-//! One of these per rank and conduit takes in messages and says which to send: it has no I/O, and waits for nothing. The ranks of
-//! the sender are the directory, too (after XpressSpace: each knows a part of the array's space, along a Hilbert curve).
+//! A [`ScheduleSetup`] per rank and conduit takes in messages and says which messages to send. No I/O, no waiting. The ranks
+//! of the sender are the directory, too: each rank knows the owners of a part of the array, along a Hilbert curve (after
+//! XpressSpace).
 //!
-//! 1. If the sender is irregular, each of its ranks **enters** what it owns at the ranks of the directory that this concerns, which
-//!    **acknowledge**. That all have is found out along the tree of ranks: **done** goes up, **go** comes down.
-//! 2. Each rank of the receiver **asks** the directory who owns what it wants, and gets **answers**.
-//! 3. It tells the owners what it **wants**, which acknowledge. That all have goes up the receiver's tree, to rank 0 of the
-//!    sender (**complete**), and down there as **go**: from then on each rank of the sender knows all that is wanted of it.
+//! 1. If the sender is irregular, each rank of the sender **enters** what it owns at the ranks of the directory for these
+//!    elements, and these ranks **acknowledge**. Along the tree of ranks **done** goes up once a rank and all below have
+//!    their acknowledgements, and **go** comes down from rank 0.
+//! 2. Each rank of the receiver **asks** the directory for the owners of the elements that it wants, and gets **answers**.
+//! 3. Each rank of the receiver tells the owners what it **wants**, and the owners acknowledge. **Done** goes up the tree of the
+//!    receiver. Rank 0 tells rank 0 of the sender that all have wanted (**complete**), and **go** comes down the tree of the
+//!    sender: from then on each rank of the sender knows all wants.
 //!
-//! Ranks are not in step: what comes for a later stage waits.
+//! Ranks are not in step: a message for a later stage waits.
 
 use std::collections::VecDeque;
 
@@ -19,21 +22,21 @@ use titin_array::{
 };
 use titin_wire::ranks::{children, parent};
 
-use super::rank_messages::{RankMessage, RoutedMessage};
+use super::rank_messages::{FieldMessage, RoutedMessage};
 
-/// The way of one rank to its schedule.
+/// One rank on its way to the schedule of a field.
 pub(crate) struct ScheduleSetup {
     exchange: Exchange,
     parts: Ownership,
     role: Role,
     rank: u32,
-    /// Ranks of the own instance, and of the sender.
+    /// The numbers of ranks of this instance, and of the sender.
     ranks: u32,
     senders: u32,
-    stage: Stage,
+    stage: SetupStage,
     /// Messages for later stages.
     early: VecDeque<RoutedMessage>,
-    /// How many acknowledgements are waited for, and how many ranks below.
+    /// How many acknowledgements are still to come, and how many ranks below are not done.
     unanswered: usize,
     below: usize,
     wants: Vec<(u32, ElementRequest)>,
@@ -42,20 +45,21 @@ pub(crate) struct ScheduleSetup {
     out: Vec<RoutedMessage>,
 }
 
-enum Stage {
-    /// A rank of the sender: those of the directory are told what it owns.
+enum SetupStage {
+    /// A rank of the sender enters what it owns in the directory.
     Entering(Register),
-    /// Ranks of the receiver are answered, and tell what they want. There is no directory of a regular sender.
+    /// A rank of the sender answers ranks of the receiver, and takes in their wants. A regular
+    /// sender has no directory.
     Serving(Option<Directory>),
-    /// A rank of the receiver: so many answers are to come yet.
+    /// A rank of the receiver waits for so many answers.
     Asking(usize),
-    /// The owners are told what it wants.
+    /// A rank of the receiver tells the owners what it wants.
     Wanting,
     Over,
 }
 
 impl ScheduleSetup {
-    /// Begins; the first messages are to be taken.
+    /// Begins. The first messages are to be taken.
     pub(crate) fn begin(
         exchange: Exchange,
         parts: Ownership,
@@ -74,7 +78,7 @@ impl ScheduleSetup {
             rank,
             ranks,
             senders,
-            stage: Stage::Over,
+            stage: SetupStage::Over,
             early: VecDeque::new(),
             unanswered: 0,
             below: children(rank, ranks).len(),
@@ -89,30 +93,30 @@ impl ScheduleSetup {
         }
         match role {
             Role::Sender if setup.exchange.needs_directory() => setup.enter()?,
-            Role::Sender => setup.stage = Stage::Serving(None),
+            Role::Sender => setup.stage = SetupStage::Serving(None),
             Role::Receiver => setup.ask()?,
         }
         Ok(setup)
     }
 
-    /// What to send now.
+    /// Takes the messages that are to be sent now.
     pub(crate) fn take(&mut self) -> Vec<RoutedMessage> {
         std::mem::take(&mut self.out)
     }
 
-    /// The schedule, once it is known.
+    /// The schedule, once known.
     pub(crate) fn schedule(&self) -> Option<&Schedule> {
         self.schedule.as_ref()
     }
 
-    /// Takes in a message, and those that have waited for what it brings.
+    /// Takes in a message, and waiting messages for a stage that the message brings.
     pub(crate) fn receive(&mut self, routed: RoutedMessage) -> Result<(), Error> {
-        if matches!(self.stage, Stage::Over) {
+        if matches!(self.stage, SetupStage::Over) {
             return Ok(());
         }
         self.early.push_back(routed);
         loop {
-            // One by one, as each may bring the next stage.
+            // One by one, as each message may bring the next stage.
             let place = self
                 .early
                 .iter()
@@ -124,66 +128,67 @@ impl ScheduleSetup {
         }
     }
 
-    fn is_time_for(&self, message: &RankMessage) -> bool {
+    fn is_time_for(&self, message: &FieldMessage) -> bool {
         match (&self.stage, message) {
-            (Stage::Over, _) => false,
+            (SetupStage::Over, _) => false,
             (
-                Stage::Entering(_),
-                RankMessage::Enter(_)
-                | RankMessage::Acknowledge
-                | RankMessage::Done
-                | RankMessage::Go,
+                SetupStage::Entering(_),
+                FieldMessage::Enter(_)
+                | FieldMessage::Acknowledge
+                | FieldMessage::Done
+                | FieldMessage::Go,
             ) => true,
             (
-                Stage::Serving(_),
-                RankMessage::Ask(_)
-                | RankMessage::Want(_)
-                | RankMessage::Complete
-                | RankMessage::Go,
+                SetupStage::Serving(_),
+                FieldMessage::Ask(_)
+                | FieldMessage::Want(_)
+                | FieldMessage::Complete
+                | FieldMessage::Go,
             ) => true,
-            (Stage::Asking(_), RankMessage::Answer(_)) => true,
-            (Stage::Asking(_) | Stage::Wanting, RankMessage::Acknowledge | RankMessage::Done) => {
-                true
-            }
+            (SetupStage::Asking(_), FieldMessage::Answer(_)) => true,
+            (
+                SetupStage::Asking(_) | SetupStage::Wanting,
+                FieldMessage::Acknowledge | FieldMessage::Done,
+            ) => true,
             _ => false,
         }
     }
 
     fn read(&mut self, RoutedMessage { rank, message, .. }: RoutedMessage) -> Result<(), Error> {
         match message {
-            RankMessage::Enter(entries) => {
-                if let Stage::Entering(register) = &mut self.stage {
+            FieldMessage::Enter(entries) => {
+                if let SetupStage::Entering(register) = &mut self.stage {
                     register.enter(rank, &entries)?;
                 }
-                self.send(true, rank, RankMessage::Acknowledge);
+                self.send(true, rank, FieldMessage::Acknowledge);
             }
-            RankMessage::Ask(asked) => {
-                if let Stage::Serving(Some(directory)) = &self.stage {
+            FieldMessage::Ask(asked) => {
+                if let SetupStage::Serving(Some(directory)) = &self.stage {
                     let answer = directory.answer(rank, &asked)?;
-                    self.send(false, rank, RankMessage::Answer(answer));
+                    self.send(false, rank, FieldMessage::Answer(answer));
                 }
             }
-            RankMessage::Answer(answer) => {
+            FieldMessage::Answer(answer) => {
                 self.answers.push(answer);
-                if let Stage::Asking(missing) = &mut self.stage {
+                if let SetupStage::Asking(missing) = &mut self.stage {
                     *missing = missing.saturating_sub(1);
                 }
                 self.want_if_answered()?;
             }
-            RankMessage::Want(wants) => {
+            FieldMessage::Want(wants) => {
                 self.wants.push((rank, wants));
-                self.send(false, rank, RankMessage::Acknowledge);
+                self.send(false, rank, FieldMessage::Acknowledge);
             }
-            RankMessage::Acknowledge => {
+            FieldMessage::Acknowledge => {
                 self.unanswered = self.unanswered.saturating_sub(1);
                 self.go_on_if_done()?;
             }
-            RankMessage::Done => {
+            FieldMessage::Done => {
                 self.below = self.below.saturating_sub(1);
                 self.go_on_if_done()?;
             }
-            RankMessage::Go | RankMessage::Complete => self.go()?,
-            RankMessage::Version(_) => {}
+            FieldMessage::Go | FieldMessage::Complete => self.go()?,
+            FieldMessage::Version(_) => {}
         }
         Ok(())
     }
@@ -191,11 +196,11 @@ impl ScheduleSetup {
     fn enter(&mut self) -> Result<(), Error> {
         let map = self.exchange.map(self.senders);
         let entries = self.exchange.entries(self.rank, &self.parts, &map)?;
-        self.stage = Stage::Entering(Register::new(self.exchange.clone()));
+        self.stage = SetupStage::Entering(Register::new(self.exchange.clone()));
         self.unanswered = entries.len();
         entries
             .into_iter()
-            .for_each(|(rank, entries)| self.send(true, rank, RankMessage::Enter(entries)));
+            .for_each(|(rank, entries)| self.send(true, rank, FieldMessage::Enter(entries)));
         self.go_on_if_done()
     }
 
@@ -207,62 +212,62 @@ impl ScheduleSetup {
             }
             false => Vec::new(),
         };
-        self.stage = Stage::Asking(queries.len());
+        self.stage = SetupStage::Asking(queries.len());
         queries
             .into_iter()
-            .for_each(|(rank, asked)| self.send(true, rank, RankMessage::Ask(asked)));
+            .for_each(|(rank, asked)| self.send(true, rank, FieldMessage::Ask(asked)));
         self.want_if_answered()
     }
 
     fn want_if_answered(&mut self) -> Result<(), Error> {
-        if !matches!(self.stage, Stage::Asking(0)) {
+        if !matches!(self.stage, SetupStage::Asking(0)) {
             return Ok(());
         }
         let answers = std::mem::take(&mut self.answers);
         let (schedule, wants) = self.exchange.receiving(self.rank, &self.parts, answers)?;
-        self.stage = Stage::Wanting;
+        self.stage = SetupStage::Wanting;
         self.schedule = Some(schedule);
         self.unanswered = wants.len();
         wants
             .into_iter()
-            .for_each(|(rank, wants)| self.send(true, rank, RankMessage::Want(wants)));
+            .for_each(|(rank, wants)| self.send(true, rank, FieldMessage::Want(wants)));
         self.go_on_if_done()
     }
 
-    /// Once this rank and all below have told what they had to: so it is said upwards, or it is so for all.
+    /// Once this rank and all below are done: tells the rank above, or goes on at rank 0.
     fn go_on_if_done(&mut self) -> Result<(), Error> {
-        let is_telling = matches!(self.stage, Stage::Entering(_) | Stage::Wanting);
+        let is_telling = matches!(self.stage, SetupStage::Entering(_) | SetupStage::Wanting);
         if !is_telling || self.unanswered > 0 || self.below > 0 {
             return Ok(());
         }
-        // Not again.
+        // Once.
         self.below = usize::MAX;
         match (parent(self.rank), self.role) {
-            (Some(above), role) => self.send(role == Role::Sender, above, RankMessage::Done),
+            (Some(above), role) => self.send(role == Role::Sender, above, FieldMessage::Done),
             (None, Role::Sender) => return self.go(),
-            (None, Role::Receiver) => self.send(true, 0, RankMessage::Complete),
+            (None, Role::Receiver) => self.send(true, 0, FieldMessage::Complete),
         }
         if self.role == Role::Receiver {
-            self.stage = Stage::Over;
+            self.stage = SetupStage::Over;
         }
         Ok(())
     }
 
-    /// All ranks are so far.
+    /// All ranks are done with the stage.
     fn go(&mut self) -> Result<(), Error> {
-        children(self.rank, self.ranks).for_each(|child| self.send(true, child, RankMessage::Go));
-        self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Entering(register) => Stage::Serving(Some(register.directory()?)),
+        children(self.rank, self.ranks).for_each(|child| self.send(true, child, FieldMessage::Go));
+        self.stage = match std::mem::replace(&mut self.stage, SetupStage::Over) {
+            SetupStage::Entering(register) => SetupStage::Serving(Some(register.directory()?)),
             _ => {
                 let wants = std::mem::take(&mut self.wants);
                 self.schedule = Some(self.exchange.sending(self.rank, &self.parts, &wants)?);
-                Stage::Over
+                SetupStage::Over
             }
         };
         Ok(())
     }
 
-    fn send(&mut self, of_sender: bool, rank: u32, message: RankMessage) {
+    fn send(&mut self, of_sender: bool, rank: u32, message: FieldMessage) {
         self.out.push(RoutedMessage {
             of_sender,
             rank,

@@ -40,7 +40,7 @@ pub(super) struct Closing {
 
 /// The sender at the other end of a conduit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sender {
+enum StreamSender {
     Instance,
     RankAbove,
     RankBelow,
@@ -50,7 +50,7 @@ enum Sender {
 struct LastReceipt<'a> {
     port: &'a Port,
     inlet: &'a Inlet,
-    sender: Sender,
+    sender: StreamSender,
     /// How many messages were taken from the inbox and are not with the program.
     stashed: u64,
     /// What there is to say of messages that a filter has left out.
@@ -280,7 +280,7 @@ impl Layers {
         // Rank 0 speaks for all, so it waits for the other ranks whatever the program does.
         let awaited = |index: &usize| {
             let receipt = &receipts[*index];
-            receipt.sender != Sender::Instance || checked && !chooses(receipt)
+            receipt.sender != StreamSender::Instance || checked && !chooses(receipt)
         };
         let dropped: Vec<usize>;
         (closing.open, dropped) = (0..receipts.len()).partition(awaited);
@@ -304,11 +304,14 @@ impl Layers {
         let mut receipts = Vec::new();
         let receives = |port: &&Port| !port.operator.sends() && port.connected();
         for port in self.serial.table.ports.iter().filter(receives) {
-            add_receipts(&mut receipts, port, Sender::Instance)?;
+            add_receipts(&mut receipts, port, StreamSender::Instance)?;
         }
         if let Some(group) = &self.group {
             let (above, below) = group.tree.receiving_ports();
-            for (port, sender) in [(above, Sender::RankAbove), (below, Sender::RankBelow)] {
+            for (port, sender) in [
+                (above, StreamSender::RankAbove),
+                (below, StreamSender::RankBelow),
+            ] {
                 port.map_or(Ok(()), |port| add_receipts(&mut receipts, port, sender))?;
             }
         }
@@ -319,7 +322,7 @@ impl Layers {
 fn add_receipts<'a>(
     receipts: &mut Vec<LastReceipt<'a>>,
     port: &'a Port,
-    sender: Sender,
+    sender: StreamSender,
 ) -> Result<()> {
     let state = port.enter()?;
     for (inlet, state) in port.inlets.iter().zip(&state.inlets) {
@@ -341,7 +344,7 @@ impl LastReceipt<'_> {
         // Asked first: what comes before the end is there once the end is.
         let ended = self.inlet.inbox.ended() || layers.serial.core.process.finished(&end.peer);
         // What ranks below tell as they close is taken after that.
-        if self.sender != Sender::RankBelow {
+        if self.sender != StreamSender::RankBelow {
             self.refuse()?;
         }
         if !ended {
@@ -384,7 +387,7 @@ impl LastReceipt<'_> {
         let Some(text) = self.text() else {
             return Ok(());
         };
-        if self.sender != Sender::Instance {
+        if self.sender != StreamSender::Instance {
             let text = "rank 0 has made calls that this rank has not made before it closed: all ranks make the same calls \
                         on ports, and of reuse() and close(), in the same order";
             return Err(Error::new(Kind::CallOrder, text));

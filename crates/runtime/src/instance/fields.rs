@@ -10,9 +10,10 @@ use crate::port::PortId;
 use crate::serial::Patience;
 
 impl Instance {
-    /// Declares that a port carries a field: arrays of these element types, all of one decomposition, that travel together. `side` says how
-    /// they are spread over the ranks of this instance and what of them is coupled, and `parts` what of it this rank owns, if no
-    /// rule says so. It does not wait for the other end.
+    /// Declares that a port carries a field: arrays of these element types, all of one
+    /// decomposition, that travel together. `side` says how the arrays are spread over the ranks of
+    /// this instance, and which region is coupled. `parts` says what this rank owns, unless a rule
+    /// of the decomposition does. Does not wait for the other end.
     ///
     /// # Errors
     /// [`Kind::Usage`] for a vector port, another number of ranks than the instance has, or sides that are not the same on all ranks.
@@ -27,9 +28,10 @@ impl Instance {
         self.fields.declare(port, &side, &parts, dtypes)
     }
 
-    /// Sends the field: of each of its arrays what this rank owns, to those that the description couples at this step. Returns when
-    /// the caller may change the arrays; waits until the other end has said how its own are spread, and while a buffer is full.
-    /// For a receiver that pulls a version is kept.
+    /// Sends what this rank owns of the arrays of a field, to the receivers that the description
+    /// couples at this step. Returns when the caller may change the arrays. Waits until the other
+    /// ends have declared the field, and while a buffer is full. For a receiver that pulls the
+    /// sender keeps a version.
     ///
     /// # Errors
     /// As [`Instance::send`]; [`Kind::TypeMismatch`] if the two ends do not fit each other.
@@ -43,11 +45,13 @@ impl Instance {
         self.fields.send(field, arrays, (timestamp, next_timestamp))
     }
 
-    /// Receives the field into these arrays: what this rank owns of it, and nothing else of them is written. Waits until it is there.
-    /// Where the patience ends when some of it has come, the call is to be made again with the same arrays. The patience of a program
-    /// of several ranks is for the announcement by rank 0 of the sender alone, on which all ranks agree.
-    /// A field that is pulled is that of the version at or before the simulated time `at`, which is known once the sender has passed
-    /// that time, or the latest one. `None` if the description couples nothing at this step.
+    /// Receives a field: writes what this rank owns into these arrays, and nothing else. Waits
+    /// until the field is there. If the patience ends when some of the field has come, the call is
+    /// to be made again with the same arrays. In a program of several ranks the patience is for the
+    /// header at rank 0 alone, so that all ranks agree. Of a field that is pulled the call gets the
+    /// version at or before the simulated time `at`, which is known once the sender has passed that
+    /// time; without a time, the latest version. `None` if the description couples nothing at this
+    /// step.
     ///
     /// # Errors
     /// As [`Instance::receive`]; [`Kind::TypeMismatch`] if the two ends do not fit each other; [`Kind::Evicted`] for a version that
@@ -62,8 +66,8 @@ impl Instance {
         self.fields.receive(field, arrays, at, patience)
     }
 
-    /// Says that the field is sent no more, and gives up the versions that are kept: for its receivers the port is closed behind what
-    /// was pushed. It may be said again.
+    /// Says that the field is sent no more, and gives up the versions that are kept. Receivers get
+    /// what was pushed, and then find the port closed. The call may be made again.
     ///
     /// # Errors
     /// [`Kind::Usage`] for one that receives; as [`Instance::send`].

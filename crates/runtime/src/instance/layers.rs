@@ -10,9 +10,9 @@ use titin_wire::ConduitId;
 use titin_wire::control::ToManager;
 
 use super::close::Closing;
-use crate::field::Fields;
-use crate::port::{Port, Route};
-use crate::process::{Member, Probed, Way, forked};
+use crate::field::InstanceFields;
+use crate::port::{CarrierRoute, Port};
+use crate::process::{Probed, ProcessMember, Way, forked};
 use crate::ranks::RankGroup;
 use crate::serial::{Serial, UpperLayers, shortened};
 use crate::{Error, Result};
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 pub(super) struct Layers {
     pub(super) serial: Arc<Serial>,
     pub(super) group: Option<Arc<RankGroup>>,
-    pub(super) fields: Arc<Fields>,
+    pub(super) fields: Arc<InstanceFields>,
     /// How far closing has come.
     pub(super) closing: Mutex<Closing>,
 }
@@ -85,7 +85,7 @@ impl UpperLayers for Layers {
     }
 }
 
-impl Member for Layers {
+impl ProcessMember for Layers {
     fn name(&self) -> &str {
         &self.serial.core.name
     }
@@ -120,7 +120,7 @@ impl Member for Layers {
         detour: Option<&str>,
     ) -> bool {
         let bell = &self.serial.core.bell;
-        let route = Route {
+        let route = CarrierRoute {
             way,
             carrier,
             detour,

@@ -16,9 +16,10 @@ use crate::{Loan, Message, Payload, Result};
 impl Instance {
     /// Begins the next use of the submodel: true if there is one.
     ///
-    /// Without connected F_INIT ports there is one use. Else it waits until every F_INIT port has a message, or is
-    /// closed: true if all have one, false if all are closed. Ports with the filter `repeat` or `pad` follow the others.
-    /// The settings overlay is fixed here.
+    /// Without connected F_INIT ports there is one use. Else the call waits until every F_INIT port
+    /// has a message, or is closed: true if all have a message, false if all are closed. Ports with
+    /// the filter `repeat` or `pad` follow the others. The settings overlay of the use is fixed
+    /// here.
     ///
     /// # Errors
     /// [`Kind::CallOrder`] if a message of the last use was not taken, or if some F_INIT ports are closed and others are
@@ -34,10 +35,11 @@ impl Instance {
         Ok(next?.map(|next| serial.begin(next)).is_some())
     }
 
-    /// Sends a message. Returns when the caller may change the payload's memory; waits only while the conduit's buffer
-    /// is full, or until the receiver has come. On a port that nothing is connected to it does nothing.
+    /// Sends a message. Returns when the caller may change the payload's memory. Waits only while
+    /// the conduit's buffer is full, or until the receiver has come. Does nothing on a port without
+    /// a conduit.
     ///
-    /// `settings` is the overlay to go with the message; `None` is the one in force.
+    /// `settings` is the overlay to go with the message; `None` means the overlay in force.
     ///
     /// # Errors
     /// [`Kind::Usage`] for a port that receives, a slot that is not there or data that do not hold together;
@@ -61,8 +63,9 @@ impl Instance {
         serial.send(port, slot, payload, times, settings, None)
     }
 
-    /// Memory for an array that is to be sent on this port: peers on this host read it where it lies. It does not wait,
-    /// and holds for any port; that of one that sends is asked for so that a wrong name is noticed.
+    /// Memory for an array that is to be sent: peers on this host read the array in place. Does not
+    /// wait. The memory may be sent on any port; the port is asked for so that a wrong name is
+    /// noticed.
     ///
     /// # Errors
     /// [`Kind::Usage`] for a port that receives, a slot that is not there, or more bytes than can be counted;
@@ -73,7 +76,7 @@ impl Instance {
         self.serial.loan(port, slot, layout, refuse_field)
     }
 
-    /// Receives a message; waits until one is there.
+    /// Receives a message. Waits until a message is there.
     ///
     /// # Errors
     /// [`Kind::PortClosed`] if the sender has finished; [`Kind::Timeout`] if the patience ends; [`Kind::Usage`] for a
@@ -85,7 +88,8 @@ impl Instance {
         })
     }
 
-    /// As [`Instance::receive`], if `fits` finds no fault with the message; else that stays for the next call.
+    /// As [`Instance::receive`], if `fits` finds no fault with the message. Else the message stays
+    /// for the next call.
     ///
     /// # Errors
     /// As [`Instance::receive`], and what `fits` says.
@@ -115,7 +119,7 @@ impl Instance {
         }
     }
 
-    /// Receives a message if one is there.
+    /// Receives a message if there is one.
     ///
     /// # Errors
     /// As [`Instance::receive`].
@@ -129,9 +133,10 @@ impl Instance {
         }
     }
 
-    /// Receives the next message of any of these ports, all slots of vector ports. Ports take turns; closed ones are
-    /// passed over. Gives the port and the slot (0 for ports without slots). Calls with the same ports, one after the
-    /// other, cost the same however many they are, but for a look at the list of ports.
+    /// Receives the next message of any of these ports, and of all slots of vector ports. Ports
+    /// take turns; closed ports are passed over. Gives the port and the slot (0 for ports without
+    /// slots). Calls in a row with the same ports cost the same for any number of ports, except for
+    /// a look at the list of ports.
     ///
     /// # Errors
     /// [`Kind::PortClosed`] once all are closed; as [`Instance::receive`].

@@ -11,8 +11,8 @@ use titin_wire::control::{Registration, ToManager, Welcome};
 
 use super::Instance;
 use super::layers::Layers;
-use crate::field::{Fields, Rendezvous};
-use crate::process::{Member, Process, forked, host};
+use crate::field::{InstanceFields, Rendezvous};
+use crate::process::{Process, ProcessMember, forked, host};
 use crate::ranks::{Bootstrapped, RankGroup, RankPlace, RankTree, bootstrap};
 use crate::serial::{Opened, SLICE};
 use crate::{Error, Kind, Options, Result};
@@ -168,7 +168,7 @@ impl Opening {
             .between_ranks
             .iter()
             .for_each(|first| self.process.number_tree(*first));
-        let member: Arc<dyn Member> = instance.layers.clone();
+        let member: Arc<dyn ProcessMember> = instance.layers.clone();
         self.process.admit(&member, &welcome);
         if let Some(interrupted) = self.options.interrupt.take() {
             let _ = instance.serial.core.interrupt.set(interrupted);
@@ -199,7 +199,7 @@ impl Opening {
             .place
             .zip(tree)
             .map(|(place, tree)| Arc::new(RankGroup::new(serial.clone(), place, tree, remote)));
-        let fields = Arc::new(Fields::new(
+        let fields = Arc::new(InstanceFields::new(
             serial.clone(),
             group.clone(),
             patterns(welcome),
@@ -214,7 +214,7 @@ impl Opening {
         let below: Weak<Layers> = Arc::downgrade(&layers);
         serial.set_upper_layers(below.clone());
         fields.opened(below);
-        let sender: Weak<Fields> = Arc::downgrade(&fields);
+        let sender: Weak<InstanceFields> = Arc::downgrade(&fields);
         self.fields.opened(sender);
         Ok(Instance {
             serial,

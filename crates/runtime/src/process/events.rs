@@ -1,4 +1,4 @@
-//! What happens to a process: the background thread and the manager tell it.
+//! What happens to a process, as the background thread and the manager tell.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use titin_wire::handshake::Agreement;
 
 use super::members::Asked;
 use super::rank_messages::RankMessageLinks;
-use super::{FieldHandler, MANAGER, Member, Probed, Process, RemoteField, Way};
+use super::{FieldHandler, MANAGER, Probed, Process, ProcessMember, RemoteField, Way};
 use crate::{Error, Kind};
 
 /// How often progress is reported while instances are open.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What the reactor calls. It does not keep the process alive.
+/// The handler that the reactor calls. The handler does not keep the process alive.
 pub(super) struct Events(pub(super) Weak<Process>);
 
 impl Events {
@@ -56,7 +56,7 @@ impl Handler for Events {
                 link.tell(&control::encode(&greeting));
                 process.up(to, way, link);
             }
-            // A peer that has come to us says who it is.
+            // A peer that has dialled this process sends a greeting.
             None => {}
         });
     }
@@ -105,7 +105,7 @@ impl Handler for Events {
                 return process.fail(Error::new(Kind::Connection, text));
             }
             if let Lost::Malformed(garbage) = &why {
-                // No exit of a process explains that, so nobody is waited for.
+                // No exit of a process explains garbage, so there is no wait for an explanation.
                 let who = process_at(process.lock().routes.at(|up| up.id() == link.id()));
                 let text = format!(
                     "the connection to {who} brings what cannot be understood: {garbage}: look for what overwrites memory in that \
@@ -173,11 +173,11 @@ impl Handler for Events {
 }
 
 impl Process {
-    /// A link is there to whom this process tells how it is: the manager, or the rank above.
+    /// The link to the manager, or to the rank above, is there.
     pub(super) fn hear(&self, link: &Arc<Link>) {
         let mut state = self.lock();
         state.heard = Some(Instant::now());
-        // Nothing that is told meanwhile may come before it: one cannot fail before it has registered.
+        // The lock keeps the order: an instance cannot fail before it has registered.
         state.manager.open(link);
     }
 
@@ -268,7 +268,7 @@ impl Process {
     fn instance_finished(&self, instance: String) {
         let mut state = self.lock();
         let neighbours = state.neighbours.get(instance.as_str());
-        let told: Vec<Arc<dyn Member>> = neighbours.into_iter().flatten().cloned().collect();
+        let told: Vec<Arc<dyn ProcessMember>> = neighbours.into_iter().flatten().cloned().collect();
         let own = state.instances.get(&instance).cloned();
         state.finished.insert(instance.clone());
         drop(state);
@@ -283,15 +283,15 @@ impl Process {
         self.lock().fields.get(instance).cloned()
     }
 
-    /// Gives the run up if a peer sends by a conduit that no instance here has. An instance that is about to join may still have it, and so may a
-    /// field, of which another rank may have told the manager first.
+    /// Gives the run up if a peer sends by a conduit that no instance here has. An instance that is
+    /// about to join may have the conduit, and so may a field that another rank has declared first.
     fn judge_strays(&self) {
         let state = self.lock();
         let joins = !state.asked.is_empty() || !state.entering.is_empty();
         if joins || state.has_fields || state.branch.is_some() {
             return;
         }
-        // Threads that receive add to the list: nothing is done while it is held.
+        // Threads that receive add to the list, so the lock is held for a moment alone.
         let strays = std::mem::take(&mut *self.strays.lock().expect("never poisoned"));
         let unknown = |conduit| {
             let mut members = state.instances.values();
@@ -310,20 +310,22 @@ impl Process {
         }
     }
 
-    /// Signs of life, progress, and what has been broken for too long; when to come back.
+    /// Sends heartbeats and progress, and gives up what has been broken for too long. When to come
+    /// back.
     fn beat(&self) -> Option<Duration> {
         self.give_up();
         self.judge_strays();
         let (instances, manager, heartbeat, told) = {
             let mut state = self.lock();
-            let instances: Vec<Arc<dyn Member>> = state.instances.values().cloned().collect();
+            let instances: Vec<Arc<dyn ProcessMember>> =
+                state.instances.values().cloned().collect();
             let heartbeat = Duration::try_from_secs_f64(state.heartbeat).unwrap_or_default();
             let before = state.beaten.replace(Instant::now());
-            // Whoever was stopped himself, by Ctrl-Z for instance, could not hear.
+            // A process that was stopped, by Ctrl-Z for instance, could not hear.
             if before.is_some_and(|before| before.elapsed() > TICK.min(heartbeat) + heartbeat) {
                 state.heard = state.heard.map(|_| Instant::now());
             }
-            // Whoever must not wait is told when the manager has taken too long.
+            // A non-blocking opening is rung when the manager has taken too long.
             let late = |asked: &&Asked| asked.is_late(self.patience);
             state
                 .asked

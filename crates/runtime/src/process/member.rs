@@ -13,7 +13,7 @@ use super::{OutgoingRankMessage, Process, RemoteField, Way};
 /// An open instance, as its process sees it.
 ///
 /// The background thread calls these methods. None of them waits, and none calls user code.
-pub(crate) trait Member: Send + Sync {
+pub(crate) trait ProcessMember: Send + Sync {
     /// The name of the instance.
     fn name(&self) -> &str;
 

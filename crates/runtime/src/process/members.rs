@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use titin_transport::{Doorbell, Medium};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
-use super::{FieldHandler, Member, Process, State, Way};
+use super::{FieldHandler, Process, ProcessMember, ProcessState, Way};
 use crate::peer_names::instance_of;
 use crate::{Error, Kind, Result};
 
-/// How long the manager may take to answer an instance, behind the time that it may take to be reached. It answers at once,
-/// whoever else has come.
+/// How long the manager may take to answer an instance, besides the time to reach the manager. The
+/// manager answers at once, whichever instances have come.
 const TO_ANSWER: Duration = Duration::from_secs(60);
 
 /// An instance that has asked to join.
@@ -23,13 +23,14 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Whether the manager takes too long to answer. Whoever dials it tells before that if it cannot be reached.
+    /// Whether the manager takes too long to answer. A manager that cannot be reached shows
+    /// earlier, as dialling fails.
     pub(super) fn is_late(&self, patience: Duration) -> bool {
         self.since.elapsed() >= to_answer(patience)
     }
 }
 
-/// How long the manager may take to answer that may take so long to be reached.
+/// How long the manager may take to answer, with so much time to reach the manager.
 fn to_answer(patience: Duration) -> Duration {
     patience.saturating_add(TO_ANSWER)
 }
@@ -99,7 +100,7 @@ impl Process {
 
     pub(super) fn answered(&self, name: &str, answer: Result<Welcome>) {
         let mut state = self.lock();
-        // Whoever asked may have given up.
+        // The instance may have given up.
         let Some(asked) = state.asked.get_mut(name) else {
             return;
         };
@@ -130,7 +131,7 @@ impl Process {
     }
 
     /// Takes an instance in: its conduit ends get their carriers, now or when the peers come.
-    pub(crate) fn admit(&self, member: &Arc<dyn Member>, welcome: &Welcome) {
+    pub(crate) fn admit(&self, member: &Arc<dyn ProcessMember>, welcome: &Welcome) {
         let (near, far) = (member.peers(), member.peers_of_rank_0());
         let mut state = self.lock();
         state.heartbeat = welcome.heartbeat;
@@ -154,7 +155,7 @@ impl Process {
             let neighbours = state.neighbours.entry(peer.clone()).or_default();
             neighbours.push(member.clone());
         }
-        // The manager's word on them may have come before this instance was there to hear it.
+        // The manager may have said before that peers have finished.
         let finished: Vec<&Arc<str>> = near
             .iter()
             .chain(&far)
@@ -174,17 +175,17 @@ impl Process {
     }
 
     /// Lets an instance go.
-    pub(crate) fn dismiss(&self, member: &dyn Member) {
+    pub(crate) fn dismiss(&self, member: &dyn ProcessMember) {
         let mut state = self.lock();
         state.instances.remove(member.name());
         self.crowd.store(state.instances.len(), Ordering::Relaxed);
         let fields = state.fields.remove(member.name());
-        let State {
+        let ProcessState {
             unrouted,
             neighbours,
             ..
         } = &mut *state;
-        let forget = |known: Option<&mut Vec<Arc<dyn Member>>>| {
+        let forget = |known: Option<&mut Vec<Arc<dyn ProcessMember>>>| {
             if let Some(known) = known {
                 known.retain(|other| !std::ptr::addr_eq(Arc::as_ptr(other), member));
             }
@@ -203,7 +204,7 @@ impl Process {
         fields.iter().for_each(|fields| fields.forget());
     }
 
-    /// Whether an instance has finished in good order, or that of a rank.
+    /// Whether an instance, or the instance of a rank, has finished in good order.
     pub(crate) fn finished(&self, peer: &str) -> bool {
         self.lock().finished.contains(instance_of(peer))
     }
@@ -213,7 +214,7 @@ impl Process {
         self.crowd.load(Ordering::Relaxed)
     }
 
-    pub(super) fn instance(&self, name: &str) -> Option<Arc<dyn Member>> {
+    pub(super) fn instance(&self, name: &str) -> Option<Arc<dyn ProcessMember>> {
         self.lock().instances.get(name).cloned()
     }
 }

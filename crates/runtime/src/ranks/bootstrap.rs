@@ -1,7 +1,8 @@
-//! How the ranks of a program meet when they open their instance: by the program's own communicator.
+//! How the ranks of a program find each other when they open their instance: by the program's own
+//! communicator.
 //!
-//! Everything that one of them may fail at comes to all before they go on: each step that is told begins with a word
-//! that says whether it went well. So no rank is left behind in a call of MPI.
+//! A failure of one rank comes to all ranks before they go on: each step begins with a word that
+//! says whether the step went well. So no rank is left behind in a call of MPI.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,19 +19,20 @@ use crate::peer_names::written_process;
 use crate::process::{FieldHandler, Process};
 use crate::{Error, Kind, Options, Result};
 
-/// The most bytes that one rank tells at a time: the list of a million ranks.
+/// The most bytes of one message: the list of a million ranks.
 const MOST: usize = 1 << 28;
 
-/// A rank that has met the others.
+/// What a rank knows once the ranks have found each other.
 pub(crate) struct Bootstrapped {
     pub(crate) instance: String,
     pub(crate) process: Arc<Process>,
     pub(crate) rank: u32,
-    /// All ranks, and where they are; none for a serial program.
+    /// The processes of all ranks; empty for a serial program.
     pub(crate) roll: Vec<RankProcess>,
 }
 
-/// Meets the other ranks. All must call it; it fails on all or none. The answer to the instance will ring the bell.
+/// Finds the other ranks. All ranks must call this function, and it fails on all or none. The
+/// manager's answer will ring the bell.
 pub(crate) fn bootstrap(
     options: &Options,
     communicator: &dyn Communicator,
@@ -79,7 +81,7 @@ pub(crate) fn bootstrap(
     })
 }
 
-/// What each rank has, if none of them has failed.
+/// The values of all ranks, if none has failed.
 fn all_or_none<T>(gathered: Vec<Result<T>>) -> Result<Vec<T>> {
     let named = |(rank, each): (usize, Result<T>)| {
         each.map_err(|error| Error::new(error.kind, format!("rank {rank}: {}", error.text)))
@@ -110,7 +112,7 @@ struct Bootstrap<'a> {
 }
 
 impl Bootstrap<'_> {
-    /// What rank 0 has to say, or why it cannot, on all ranks. Only rank 0 has something.
+    /// Gives the value or the error of rank 0 to all ranks. `said` is for rank 0 alone.
     fn tell<T: Serialize + DeserializeOwned>(&self, said: Option<Result<T>>) -> Result<T> {
         let mut bytes = said
             .map(|said| control::encode(&outcome(said)))
@@ -124,7 +126,7 @@ impl Bootstrap<'_> {
         read(&bytes)?
     }
 
-    /// What each rank has, or why it has not, at rank 0 in the order of the ranks.
+    /// Gives the value or the error of each rank to rank 0, in the order of the ranks.
     fn gather<T: Serialize + DeserializeOwned>(
         &self,
         mine: Result<T>,
@@ -167,7 +169,7 @@ impl Bootstrap<'_> {
         each.collect::<Result<_>>().map(Some)
     }
 
-    /// The number that rank 0 has.
+    /// Gives the number of rank 0 to all ranks.
     fn share(&self, number: usize) -> Result<usize> {
         let mut bytes = (number as u64).to_le_bytes();
         self.communicator.broadcast(&mut bytes)?;
@@ -175,7 +177,7 @@ impl Bootstrap<'_> {
     }
 }
 
-/// What one rank has told another.
+/// Reads a value or an error of another rank.
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Result<T>> {
     control::decode(bytes)
         .map(result)

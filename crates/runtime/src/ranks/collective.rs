@@ -1,8 +1,9 @@
-//! Calls that all ranks of a parallel program make together.
+//! Collective calls: calls that all ranks of a parallel program make together.
 //!
-//! Rank 0 makes the call, and tells the others what it has come to: by the conduits down the tree of ranks, on which
-//! those wait as for any message, at titin's doorbell and not inside MPI. A message's data follow in a message of
-//! their own, so that on one host they lie in shared memory once for all ranks below.
+//! Rank 0 makes the call, and tells the other ranks the verdict: by the conduits down the tree of
+//! ranks. The other ranks wait for the verdict as for any message, at titin's doorbell and not
+//! inside MPI. The data of a received message follow in a message of their own, so that on one host
+//! they lie in shared memory once for all ranks below.
 
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
@@ -121,7 +122,7 @@ impl RankGroup {
         // Zero is the same time whatever its sign.
         at.iter()
             .for_each(|at| call += &format!(" at {}", at + 0.0));
-        // A message that rank 0 finds no fault with may not fit another rank, where it is gone then.
+        // A message that fits rank 0 may not fit another rank; there the message is lost.
         let fits = Cell::new(Some(fits));
         let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
         let received = self.receive(&call, || receive(&check).map(Some));
@@ -151,7 +152,8 @@ impl RankGroup {
         )
     }
 
-    /// Fails on the ranks that declare a field otherwise than rank 0.
+    /// Compares the declarations of a field. Fails on ranks that declare the field otherwise than
+    /// rank 0.
     pub(crate) fn agree(&self, call: &str, field: &FieldEnd) -> Result<()> {
         if self.serial.leads() {
             return self.tell_ranks(call, Ok(CollectiveResult::Field(field.clone())), None);
@@ -170,8 +172,8 @@ impl RankGroup {
         }
     }
 
-    /// Makes a call on rank 0 that tells the others nothing but that it was made. While they wait to hear of it, `may_wait` says why
-    /// there is no use in that.
+    /// Makes a call on rank 0 that tells the other ranks nothing but that the call was made. While
+    /// they wait for the verdict, an error of `may_wait` ends the wait.
     pub(crate) fn act(
         &self,
         call: &str,
@@ -193,7 +195,8 @@ impl RankGroup {
         }
     }
 
-    /// Tells the rank above how often this one has sent or received each field, as it closes.
+    /// Tells the rank above, as this rank closes, how often this rank has sent or received each
+    /// field.
     pub(crate) fn tell_steps(&self) -> Result<()> {
         let Some(up) = &self.tree.up else {
             return Ok(());
@@ -207,7 +210,7 @@ impl RankGroup {
         )
     }
 
-    /// Takes in what ranks right below have told as they closed.
+    /// Takes in the counts of ranks right below that have closed.
     fn hear_steps(&self, below: &Port) -> Result<MutexGuard<'_, Vec<(u32, FieldSteps)>>> {
         let mut port = self.take_turn(below)?;
         let mut heard = self.counts_below.lock().expect("never poisoned");
@@ -233,8 +236,8 @@ impl RankGroup {
         Ok(heard)
     }
 
-    /// Fails if a rank right below has closed and has sent or received a field less often than this one has by now:
-    /// others may wait for what never comes.
+    /// Fails if a rank right below has closed and has sent or received a field less often than this
+    /// rank by now: other ranks may wait for ever.
     pub(crate) fn look_below(&self) -> Result<()> {
         let Some(below) = &self.tree.below else {
             return Ok(());
@@ -244,7 +247,7 @@ impl RankGroup {
         {
             return Ok(());
         }
-        // Where this is called by who takes them in, that compares them.
+        // If a call on this thread takes the counts in, that call compares them.
         let Ok(heard) = self.hear_steps(below) else {
             return Ok(());
         };
@@ -257,8 +260,9 @@ impl RankGroup {
         behind.map_or(Ok(()), Err)
     }
 
-    /// Of a rank that closes: fails if one right below that has closed, too, has sent or received a field more often than this one, or
-    /// less; in the log of a program that is not checked.
+    /// As this rank closes: fails if a rank right below that has closed has sent or received a
+    /// field more or less often than this rank. In a program without checks the difference is
+    /// logged.
     pub(crate) fn compare_steps(&self) -> Result<()> {
         let Some(below) = &self.tree.below else {
             return Ok(());
@@ -297,7 +301,7 @@ impl RankGroup {
         }
     }
 
-    /// Makes a call on rank 0 for all ranks, which are told if it waits for long.
+    /// Makes a call on rank 0 for all ranks, which are told if the call waits for long.
     fn lead<T>(&self, call: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
         *self.leading.lock().expect("never poisoned") = Some(call.to_owned());
         let outcome = act();
@@ -305,16 +309,17 @@ impl RankGroup {
         outcome
     }
 
-    /// Tells the ranks below that rank 0 waits in a call: one of them may have left out what would end that.
+    /// Tells the ranks below that rank 0 waits in a call: a rank may have left out the call that
+    /// would end the wait.
     pub(crate) fn tell_ranks_of_wait(&self) {
         let call = self.leading.lock().expect("never poisoned").clone();
         if let Some(call) = call {
-            // If they cannot be reached, the call itself will say so.
+            // If the ranks cannot be reached, the call itself will say so.
             let _ = self.tell_ranks(&call, Ok(CollectiveResult::Waits), None);
         }
     }
 
-    /// Tells the ranks below what a call has come to.
+    /// Tells the ranks below the verdict of a call.
     fn tell_ranks(
         &self,
         call: &str,
@@ -339,8 +344,8 @@ impl RankGroup {
         data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
     }
 
-    /// What this call has come to at rank 0, and the data that come with that. Until that is told, `may_wait` says why there is no use
-    /// in waiting for it.
+    /// The verdict of this call at rank 0, and the data of a received message. Until the verdict
+    /// comes, an error of `may_wait` ends the wait.
     fn hear_rank(
         &self,
         call: &str,
@@ -460,7 +465,7 @@ fn common_use(next: &NextUse) -> CollectiveResult {
     }
 }
 
-/// The error of a rank that is told something that does not belong to its call.
+/// The error of a rank whose verdict does not belong to its call.
 pub(crate) fn unexpected(call: &str) -> Error {
     Error::new(
         Kind::Internal,

@@ -1,4 +1,4 @@
-//! How the streams of a serial instance end, and what its errors come of.
+//! How the streams of a serial instance end, and the errors that come of peers that have ended.
 
 use std::sync::atomic::Ordering;
 
@@ -28,7 +28,8 @@ impl Serial {
             .for_each(|above| above.failed(error));
     }
 
-    /// Tells of O_F ports on which the use that ends has sent nothing. The manager hears of it whatever the log takes.
+    /// Warns of O_F ports on which the use that ends has sent nothing. The manager is told at any
+    /// log level.
     pub(crate) fn tell_missed(&self) {
         let finals = self.table.ports.iter().enumerate();
         let finals = finals
@@ -57,7 +58,7 @@ impl Serial {
         }
     }
 
-    /// Tells a receiver that no more follows, if it was not told so before.
+    /// Tells a receiver that no more follows, unless the receiver was told before.
     pub(crate) fn end_stream(&self, outlet: &Outlet) -> Result<()> {
         if let Some(carrier) = self.carrier(outlet)?
             && let Some(sent) = outlet.window.finish()
@@ -67,7 +68,8 @@ impl Serial {
         Ok(())
     }
 
-    /// Whether a receiver holds all that was sent to it, or takes no more; fails if it cannot be reached before that.
+    /// Whether a receiver holds all that was sent, or takes no more. Fails if the receiver cannot
+    /// be reached before.
     pub(crate) fn is_settled(&self, outlet: &Outlet) -> Result<bool> {
         let settled = outlet.window.settled() || outlet.window.closed();
         if !settled {
@@ -76,8 +78,8 @@ impl Serial {
         Ok(settled)
     }
 
-    /// An error that comes of what these peers have ended. If the program fails by it, in whatever words, the manager is told so:
-    /// one of them may have failed, and then that is the reason.
+    /// An error that comes of a port that these peers have ended. If the program fails with the
+    /// error in its text, the manager is told the peers: the failure of a peer may be the reason.
     pub(crate) fn by_end_of<'a>(
         &self,
         error: Error,
@@ -94,7 +96,8 @@ impl Serial {
         error
     }
 
-    /// A call on a port has gone well: a program that lets go of the instance later does not do so because of such an error.
+    /// A call on a port has gone well: a program that drops the instance later does not do so
+    /// because of such an error.
     #[inline(always)]
     pub(crate) fn goes_on(&self) {
         if self.core.ended_last.load(Ordering::Relaxed) {
@@ -102,14 +105,16 @@ impl Serial {
         }
     }
 
-    /// The peers whose end the last such error came of, if a failure of this text is about it.
+    /// The peers whose end the last such error came of, if the text of a failure includes the
+    /// error.
     pub(crate) fn ended_before(&self, text: &str) -> Vec<String> {
         let ended = self.core.ended.lock().expect("never poisoned");
         let known = ended.as_ref().filter(|(error, _)| text.contains(error));
         known.map(|(_, after)| after.clone()).unwrap_or_default()
     }
 
-    /// The error of a program that lets go of the instance without closing it: where peers have ended something, most likely by that.
+    /// The error of a program that drops the instance without closing it, most likely because of
+    /// the last error about a peer that has ended.
     pub(crate) fn let_go(&self) -> Error {
         let ended = self.core.ended.lock().expect("never poisoned");
         let last = ended

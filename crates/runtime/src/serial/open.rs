@@ -15,7 +15,7 @@ use super::{
 };
 use crate::execution_loop::ExecutionLoop;
 use crate::filter::Chain;
-use crate::neighbours::{EndIndex, Neighbours};
+use crate::neighbours::{EndIndex, NeighbourIndex};
 use crate::non_blocking::PendingCalls;
 use crate::port::{ConduitUse, Port, PortEnd, PortId};
 use crate::process::Process;
@@ -237,7 +237,7 @@ impl<'a> PortsBuilder<'a> {
         }
         let table = PortTable {
             ports: self.ports,
-            neighbours: Neighbours::of(self.ends),
+            neighbours: NeighbourIndex::of(self.ends),
             carriers: Mutex::default(),
         };
         (table, self.remote)

@@ -39,7 +39,7 @@ pub enum Patience {
     For(Duration),
 }
 
-/// A receiving end, as a call looks at it.
+/// A receiving end that a call looks at.
 #[derive(Clone, Copy)]
 pub(super) struct ReceivingEnd<'a> {
     pub(super) number: usize,
@@ -47,9 +47,9 @@ pub(super) struct ReceivingEnd<'a> {
     pub(super) inlet: &'a Inlet,
     /// Where in the port the inlet is.
     pub(super) place: usize,
-    /// Where among the ports of a call on several its port is.
+    /// The place of the port among the ports of a call on several ports.
     pub(super) held: usize,
-    /// `None` for whatever slot comes, of a port whose slots the sender counts.
+    /// `None` for any slot, of a port whose slots the sender counts.
     pub(super) slot: Option<u32>,
 }
 
@@ -60,9 +60,9 @@ pub(super) type HeldPorts<'a> = Vec<Latched<'a, PortState>>;
 pub(crate) struct NextUse {
     /// The settings overlay in force, and its number.
     pub(crate) overlay: (u32, Arc<Overlay>),
-    /// The ends of F_INIT ports that have a message, and how users write them.
+    /// The ends of F_INIT ports that have a message, with their labels.
     pub(crate) f_init: Vec<((usize, u32), String)>,
-    /// Within which step of others it lies.
+    /// The step of other instances in which the use lies.
     pub(crate) iteration: Iteration,
 }
 
@@ -84,7 +84,7 @@ impl Serial {
         next
     }
 
-    /// As [`Serial::next_use`], whose call began then.
+    /// As [`Serial::next_use`], for a call that began at this time.
     fn find_use(&self, began: i64) -> Result<Option<NextUse>> {
         if let Some(text) = self.cycle().untaken() {
             return Err(Error::new(
@@ -225,12 +225,12 @@ impl ReceivingEnd<'_> {
         is_plain.then_some(&*self.inlet.inbox)
     }
 
-    /// Whether it follows the other F_INIT ports rather than lead them.
+    /// Whether the end has `repeat` or `pad`: such an end follows the other F_INIT ports.
     pub(super) fn follows(&self) -> bool {
         self.inlet.end.chain.follows()
     }
 
-    /// What the receiving end keeps, of the ports that the call has taken.
+    /// The state of the end, among the ports that the call has taken.
     pub(super) fn state<'h>(&self, held: &'h mut HeldPorts<'_>) -> &'h mut InletState {
         &mut held[self.held].inlets[self.place]
     }
@@ -242,7 +242,8 @@ impl ReceivingEnd<'_> {
 }
 
 impl Serial {
-    /// The F_INIT ports, and their connected ends; of a port whose slots the sender counts only the first slot.
+    /// The F_INIT ports, and their connected ends. Of a port whose slots the sender counts, the
+    /// first slot alone.
     fn f_init(&self) -> Result<(HeldPorts<'_>, Vec<ReceivingEnd<'_>>)> {
         let (mut held, mut sources) = (HeldPorts::new(), Vec::new());
         let ports = self
@@ -258,8 +259,8 @@ impl Serial {
         Ok((held, sources))
     }
 
-    /// The connected receiving ends of a port, which is held at this place; of one whose slots the sender counts only the
-    /// first slot.
+    /// The connected receiving ends of a port, which has this place among the held ports. Of a port
+    /// whose slots the sender counts, the first slot alone.
     pub(super) fn ends_of(
         &self,
         number: usize,
@@ -270,7 +271,7 @@ impl Serial {
         ends.map(move |source| ReceivingEnd { held, ..source })
     }
 
-    /// Waits for the next message at this place of a port that is none of the program's.
+    /// Waits for the next message at a place of a port between ranks.
     pub(crate) fn await_at(
         &self,
         port: &Port,
@@ -281,7 +282,7 @@ impl Serial {
         self.await_at_unless(port, place, state, patience, || Ok(()))
     }
 
-    /// The same. While there is none, `may_wait` says why there is no use in waiting.
+    /// As [`Serial::await_at`]. While no message is there, an error of `may_wait` ends the wait.
     pub(crate) fn await_at_unless(
         &self,
         port: &Port,
@@ -296,7 +297,8 @@ impl Serial {
         Ok(message)
     }
 
-    /// Waits for the next message at one of these places of a port that is none of the program's: which of them, and the message.
+    /// Waits for the next message at any of these places of a port between ranks: the number of the
+    /// place in the list, and the message.
     pub(crate) fn await_any_at(
         &self,
         port: &Port,
@@ -340,7 +342,7 @@ impl Serial {
         Ok((turn, message))
     }
 
-    /// The end at this place of a port that is none of the program's.
+    /// The end at a place of a port between ranks.
     fn inner_source<'a>(&self, port: &'a Port, place: usize) -> ReceivingEnd<'a> {
         let inlet = port.inlets[place]
             .as_ref()
@@ -355,7 +357,7 @@ impl Serial {
         }
     }
 
-    /// The receiving end at this place of a port, if it is connected.
+    /// The receiving end at a place of a port, if the end is connected.
     pub(super) fn end_of(&self, number: usize, place: usize) -> Option<ReceivingEnd<'_>> {
         let port = &self.table.ports[number];
         let inlet = port.inlets.get(place)?.as_ref()?;
@@ -394,7 +396,7 @@ impl Serial {
         })
     }
 
-    /// Takes the port for a call on this end, which no call on several ports may wait for.
+    /// Takes the port for a call on this end. Fails if a call on several ports waits for the end.
     fn enter_for<'a>(&self, source: &ReceivingEnd<'a>) -> Result<Latched<'a, PortState>> {
         let port = source.port.enter()?;
         if self.any.lists.load(Ordering::Relaxed) && source.inlet.inbox.is_waited_for() {
@@ -403,8 +405,9 @@ impl Serial {
         Ok(port)
     }
 
-    /// Fails if a call that finds no message on any of these ends is out of order: what it waits for may never come. Not
-    /// where several threads or tasks call: another one may bring it into its place.
+    /// Fails if a call that finds no message on any of these ends is out of order: a message may
+    /// never come. Does not fail where several threads or tasks call, since another thread may
+    /// bring the call into order.
     pub(super) fn place(&self, sources: &[ReceivingEnd<'_>]) -> Result<()> {
         if self.is_shared() {
             return Ok(());
@@ -422,7 +425,8 @@ impl Serial {
         }
     }
 
-    /// Before a wait that only a message on S ends: what was not sent in this step will not be.
+    /// Before a wait on S ports alone: a message that was not sent in this step will not be sent in
+    /// this step.
     pub(super) fn before(&self, sources: &[ReceivingEnd<'_>], patience: Patience) -> Result<()> {
         let all_steps = || {
             sources
@@ -442,9 +446,10 @@ impl Serial {
         Ok(())
     }
 
-    /// Waits until each of the ends has a message or is closed. Where the use lies to which they belong if all have one,
-    /// `None` if all are closed. The messages are put back. Where the sender counts the slots,
-    /// the message for the first one says how many there are, and the others join the ends.
+    /// Waits until each of the ends has a message or is closed. The place of the use to which the
+    /// messages belong; `None` if all ends are closed. The messages are put back. Where the sender
+    /// counts the slots, the message for the first slot has their number, and the other slots join
+    /// the ends.
     fn all_or_none<'a>(
         &'a self,
         sources: &mut Vec<ReceivingEnd<'a>>,
@@ -501,7 +506,8 @@ impl Serial {
         Err(Error::new(Kind::CallOrder, text))
     }
 
-    /// The overlay of the use that begins: what `muscle_settings_in` brings, and what came with the F_INIT messages.
+    /// The overlay of the use that begins: settings from `muscle_settings_in`, and overlays of the
+    /// F_INIT messages.
     fn merge_overlays(
         &self,
         sources: &[ReceivingEnd<'_>],
@@ -551,10 +557,11 @@ impl Serial {
             .collect())
     }
 
-    /// Waits for a message. While there is none, `may_wait` says why there is no use in that.
+    /// Waits for a message. While no message is there, an error of `may_wait` ends the wait.
     ///
-    /// Most messages come within a moment, so the thread first spins on the inbox. Then it takes what is there already, of
-    /// whatever end. At last it sleeps, and looks again whenever the doorbell rings.
+    /// Most messages come within a moment, so the thread first spins on the inbox. Then the thread
+    /// looks everywhere a message may be: put aside, chosen by a filter, in the inbox. At last the
+    /// thread sleeps, and looks again whenever the doorbell rings.
     pub(super) fn await_message(
         &self,
         source: &ReceivingEnd<'_>,
@@ -596,7 +603,7 @@ impl Serial {
         received.map_err(|error| self.name_what_was_late(error, end))
     }
 
-    /// Says in an error about time what did not come.
+    /// Names in an error about time the message that did not come.
     fn name_what_was_late(&self, mut error: Error, end: &PortEnd) -> Error {
         if error.kind == Kind::Timeout {
             error.text = format!(
@@ -609,7 +616,8 @@ impl Serial {
         error
     }
 
-    /// A message that has come past the inbox, as the program gets it; its slot.
+    /// A message that has come past the inbox, as the program gets the message. The slot and the
+    /// message.
     #[inline(always)]
     fn take_arrived(
         &self,
@@ -622,8 +630,8 @@ impl Serial {
         Ok((slot, self.unpack(source, slot, state, arrived, since)?))
     }
 
-    /// Spins for a moment for the next message of an inbox that is still: most waits are shorter than what goes with a
-    /// sleep. One such wait in so many is timed, and stands for the others.
+    /// Spins for a moment for the next message of an inbox that is still: most waits are shorter
+    /// than a sleep and a wake-up. Some of these waits are timed, as a sample.
     fn spin(&self, end: &PortEnd, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
         if self.profile.trace.on {
             return None;
@@ -663,7 +671,8 @@ impl Serial {
         slot: u32,
         message: &Message,
     ) -> Result<()> {
-        // What `repeat` gives again and `pad` makes up has no time of its own, and who pulls may go back in time.
+        // Messages that `repeat` gives again and `pad` makes up have no time of their own, and a
+        // receiver that pulls may go back in time.
         let timestamp = if source.follows() || source.inlet.end.pulled {
             self.cycle().now().unwrap_or(message.timestamp)
         } else {
@@ -672,8 +681,8 @@ impl Serial {
         self.note_received(source.number, slot, timestamp)
     }
 
-    /// Puts a message back that a call out of order has found, so that a call in its place gets it. One of a time that cannot
-    /// be goes, since no call could take it. Gives the error.
+    /// Puts a message back that a call out of order has found, for a later call in order. A message
+    /// with an impossible time is dropped, since no call could take the message. Gives the error.
     #[cold]
     pub(super) fn misplaced(
         &self,
@@ -693,7 +702,7 @@ impl Serial {
         error
     }
 
-    /// Puts a message back that a call was not given, for the next one.
+    /// Puts a message back that a call did not get, for the next call.
     #[cold]
     pub(super) fn leave_there(
         &self,
@@ -704,7 +713,8 @@ impl Serial {
     ) {
         let state = &mut port.inlets[source.place];
         if source.follows() {
-            // `repeat` and `pad` choose anew where the next call is. What `pad` gives once nobody was given.
+            // `repeat` and `pad` choose anew for the next call. `pad` gives a message once, and did
+            // not give this message.
             if let Some(chosen) = &mut state.chosen
                 && chosen
                     .latest
@@ -719,8 +729,9 @@ impl Serial {
         self.any.put_back.store(true, Ordering::Relaxed);
     }
 
-    /// Looks for a message for this end and takes it; its slot. `here` is where it is wanted, by which `repeat` and `pad`
-    /// choose; `since` is when the call began to wait, for the trace.
+    /// Takes a message of this end, if there is one: the slot and the message. `repeat` and `pad`
+    /// choose by the place `here` of the call; `since` is when the call began to wait, for the
+    /// trace.
     fn poll(
         &self,
         source: &ReceivingEnd<'_>,
@@ -734,7 +745,7 @@ impl Serial {
         self.poll_inbox(source, state, here, since)
     }
 
-    /// As [`Serial::poll`], of what has been taken in already.
+    /// As [`Serial::poll`], without a look at the carrier.
     pub(super) fn poll_inbox(
         &self,
         source: &ReceivingEnd<'_>,
@@ -809,8 +820,8 @@ impl Serial {
         self.by_end_of(Error::new(kind, text), [&*end.peer])
     }
 
-    /// Makes an arrived message what the program gets: uncompressed, filtered, with its overlay. A call that had to wait for
-    /// it says since when, for the trace.
+    /// Turns an arrived message into what the program gets: uncompressed, filtered, with the
+    /// overlay. `since` is when the call began to wait, for the trace.
     #[inline(always)]
     pub(super) fn unpack(
         &self,
@@ -826,8 +837,8 @@ impl Serial {
         self.decoded(source.inlet, state, arrived)
     }
 
-    /// As MUSCLE3 keeps the rows of a message that is received. What has come lies in memory already when a call finds it,
-    /// so its transfer takes no time here.
+    /// Keeps the rows of a message that is received, as MUSCLE3 does. A message lies in memory
+    /// already when a call finds it, so the row of the transfer takes no time.
     #[cold]
     fn unpack_traced(
         &self,
@@ -933,7 +944,8 @@ impl Serial {
             body,
             tree,
         };
-        // What ranks tell each other has an encoding of its own, and data among it were read by rank 0.
+        // Messages between ranks have an encoding of their own, and rank 0 has read the data among
+        // them.
         if *message.content() != Content::Structure || inlet.end.conduit_use != ConduitUse::Ports {
             return Ok(message);
         }
@@ -942,7 +954,7 @@ impl Serial {
             .map_err(|error| self.malformed(&inlet.end, head.timestamp, &error.to_string()))
     }
 
-    /// The error for a message that is not what any call of titin sends.
+    /// The error for a message that no call of titin sends.
     #[cold]
     fn malformed(&self, end: &PortEnd, timestamp: f64, why: &str) -> Error {
         let text = format!(

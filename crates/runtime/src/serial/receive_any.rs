@@ -1,8 +1,9 @@
 //! Receiving from any of several ports.
 //!
-//! Of most ports the inboxes put themselves on a list when something comes, and a call takes what the list says: it costs
-//! the same however many they are. Messages of F_INIT, behind filters that choose, and for slots that the sender counts,
-//! may wait elsewhere; where such ports are among them, a call looks at one after the other.
+//! The inboxes of most ports put themselves on a list when something comes, and a call takes the
+//! next inbox of the list: the cost does not depend on the number of ports. Messages of F_INIT
+//! ports, behind step filters, and for slots that the sender counts, may wait elsewhere. With such
+//! ports a call looks at one port after the other.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -22,7 +23,7 @@ use crate::{Error, Kind, Message, Result};
 
 /// Ports of an instance to receive from, as [`Instance::receive_from`] takes them.
 pub struct PortChoice {
-    /// Tells it apart from all others, those of other instances included.
+    /// A number that no other choice of the process has.
     number: u64,
     ports: Vec<PortId>,
     /// Where the ports' inboxes put themselves on a list.
@@ -36,14 +37,14 @@ struct Selection {
     arrivals: Arc<Arrivals>,
     /// How many of them may bring something yet.
     open: usize,
-    /// How often an instance was found out of reach when it was last asked whether that is one of their senders.
+    /// How often any instance had been found out of reach when the senders were last checked.
     asked: u64,
     carriers: Carriers,
 }
 
-/// By what the messages come.
+/// The carriers of the messages.
 enum Carriers {
-    /// Not all have one yet.
+    /// Not all ends have a carrier yet.
     Unknown,
     One(Arc<dyn Carrier>),
     Several,
@@ -78,7 +79,8 @@ impl Serial {
                 continue;
             }
             plain &= port.operator == Operator::S && !port.resizable;
-            // Of one whose slots the sender counts, the first end brings what is for all of them.
+            // Of a port whose slots the sender counts, the first end brings the messages for all
+            // slots.
             let slots = if port.resizable && !port.operator.sends() {
                 0
             } else {
@@ -130,11 +132,11 @@ impl Drop for Using {
 }
 
 impl Selection {
-    /// Has the inboxes put themselves on a list, from the beginning on; no other call may wait for any of them. That is
-    /// looked at here only: beside a later call with the same ports it shows once something comes by that port.
-    /// The ports are held until the list is said to be in use.
+    /// Has the inboxes put themselves on a new list. Fails if another call waits for one of them;
+    /// beside a later call with the same ports that shows once something comes by the port. The
+    /// ports are held until the list is said to be in use.
     fn begin<'a>(&mut self, serial: &'a Serial, ports: &[PortId]) -> Result<HeldPorts<'a>> {
-        // What comes first, the word that there are lists or the port, is seen by a call on that port.
+        // A call on a port sees the flag, or finds the port taken.
         serial.any.lists.store(true, Ordering::Relaxed);
         let held = ports
             .iter()
@@ -156,7 +158,7 @@ impl Selection {
         Ok(held)
     }
 
-    /// The carrier by which all of them receive, if that is one.
+    /// The carrier of all ends, if they have the same.
     fn carrier(&mut self, serial: &Serial) -> Option<Arc<dyn Carrier>> {
         if matches!(self.carriers, Carriers::Unknown) {
             let carrier = |end: &(usize, usize)| serial.end_at(*end).inlet.end.carrier.get();
@@ -205,7 +207,7 @@ impl Serial {
         };
         *begun = *number;
         let _using = Using::of(&selection.arrivals);
-        // From here on a call on one of the ports finds that it is waited for.
+        // From here on a call on one of the ports finds that this call waits for the port.
         drop((begun, held));
         self.receive_listed(&mut selection, patience)
     }
@@ -238,7 +240,7 @@ impl Serial {
             }
             while let Some(number) = arrivals.next() {
                 let source = self.end_at(ends[number as usize]);
-                // What is not taken stays on the list.
+                // An end whose message is not taken stays on the list.
                 let mut port = source.port.enter().inspect_err(|_| arrivals.push(number))?;
                 match source.inlet.inbox.take_listed() {
                     Listed::Message(arrived) => {
@@ -291,7 +293,7 @@ impl Serial {
         self.chosen(&source, None, slot, message)
     }
 
-    /// A message that a call out of order has put back, of one of these ends.
+    /// A message of one of these ends that a call out of order has put back.
     #[cold]
     fn unstash(&self, ends: &[(usize, usize)]) -> Result<Option<(ReceivingEnd<'_>, Message)>> {
         for source in ends.iter().map(|end| self.end_at(*end)) {
@@ -304,7 +306,7 @@ impl Serial {
         Ok(None)
     }
 
-    /// Receives from any of these ports by looking at one after the other.
+    /// Receives from any of these ports by a look at one after the other.
     fn receive_by_turns(&self, ports: &[PortId], patience: Patience) -> Result<Received> {
         let (mut sources, mut held) = (Vec::new(), HeldPorts::new());
         for &PortId(number) in ports {
@@ -353,14 +355,15 @@ impl Serial {
         let start = self.profile.trace.clock();
         let found = self.wait(Wait::about(who).until(patience.deadline()), on, poll);
         let (index, slot, message) = found.map_err(|error| self.too_late(error, ends()))?;
-        // The one behind is asked first next time.
+        // The next call begins with the end behind.
         self.any.turn.store(index + 1, Ordering::Relaxed);
         let source = &sources[index];
         source.inlet.end.meter.waited(self.waited_since(start));
         self.chosen(source, Some(&mut held[source.held]), slot, message)
     }
 
-    /// What the call gives. `port` is the source's, if the call has taken it.
+    /// Notes the message that the call gives. `port` is the state of the port, if the call has
+    /// taken the port.
     fn chosen(
         &self,
         source: &ReceivingEnd<'_>,
@@ -396,7 +399,7 @@ impl Serial {
         )
     }
 
-    /// An error of a call on several ports; one about time says which.
+    /// The error of a call on several ports. An error about time names the ports.
     fn too_late<'a>(&self, mut error: Error, ends: impl Iterator<Item = &'a PortEnd>) -> Error {
         if error.kind == Kind::Timeout {
             error.text = format!(

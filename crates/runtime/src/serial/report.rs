@@ -31,7 +31,7 @@ impl Serial {
                 .map(|count| (*conduit, count.wrapping_add(questions(*conduit) << 32)))
         };
         let counts = conduits.iter().filter_map(count).collect();
-        // Behind the counts: if the wait stands still, nothing that it goes on for is among them.
+        // Read after the counts: if the wait still stands, no counted message has ended it.
         (
             *self.reporter.waiting.lock().expect("never poisoned"),
             counts,
@@ -94,7 +94,7 @@ impl Serial {
         });
     }
 
-    /// What a rank of a parallel program has to say.
+    /// A text with the rank of this process, in a parallel program.
     pub(crate) fn as_rank(&self, text: &str) -> String {
         self.core
             .rank
@@ -108,7 +108,7 @@ impl Serial {
         .filter(|time| !time.is_nan())
     }
 
-    /// Keeps the simulated time for those who look.
+    /// Keeps the simulated time for the log and for progress.
     pub(crate) fn at(&self, timestamp: f64) {
         self.profile
             .simulated
@@ -146,7 +146,7 @@ impl Serial {
         }));
     }
 
-    /// Counts the time of a send without its waits; it stands for so many.
+    /// Counts the time of a send without its waits. The send stands for `times` sends.
     pub(crate) fn sent_for(&self, time: Duration, times: u32) {
         let now = self.profile.trace.now();
         let last = self.profile.timed.swap(now, Ordering::Relaxed);
@@ -267,10 +267,11 @@ pub(crate) struct RowOfMessage<'a> {
     pub(crate) timestamp: f64,
 }
 
-/// The most bytes of a text that the manager is told: a control message has a limit, and whoever passes it is cut off.
+/// The most bytes of a text for the manager: a process that sends a larger control message is cut
+/// off.
 const LONGEST: usize = 16 << 20;
 
-/// A text as the manager is told it: what is too long loses its end, and says so.
+/// A text for the manager. A text that is too long loses its end, and says so.
 pub(crate) fn shortened(text: &str) -> String {
     if text.len() <= LONGEST {
         return text.to_owned();

@@ -29,7 +29,8 @@ use crate::{Error, Kind, Loan, Payload, Result};
 const MAX_OVERLAY: usize = titin_wire::frame::MAX_META as usize / 2;
 
 impl Serial {
-    /// Sends a message along the conduits of a slot, but for those that are `left_out`; the call counts as made for all.
+    /// Sends a message along the conduits of a slot, except for the conduits `left_out`. The call
+    /// counts as made for all.
     #[inline(always)]
     pub(crate) fn send(
         &self,
@@ -73,7 +74,7 @@ impl Serial {
             .position(|sending| sending.slot == slot)
         {
             let mut halfway = state.sending.swap_remove(index);
-            // After an interruption a program need not go on with what it was at.
+            // After an interruption a program may send another message instead.
             let same = (halfway.timestamp, halfway.next_timestamp) == (timestamp, next_timestamp);
             if same || self.reporter.pending.is_some() {
                 let outlets = &port.outlets[place];
@@ -188,7 +189,7 @@ impl PortState {
     #[inline(always)]
     fn keep(&mut self, sending: SendState, outcome: &Result<()>) {
         if outcome.as_ref().is_err_and(Error::is_unfinished) {
-            // Most often it is the only one, and there may be a hundred thousand ports.
+            // Most often there is one such send, and there may be a hundred thousand ports.
             self.sending.reserve_exact(1);
             self.sending.push(sending);
         }
@@ -196,7 +197,7 @@ impl PortState {
 }
 
 impl Serial {
-    /// An overlay with its number, by which receivers know it once they have seen it.
+    /// An overlay with its number, by which receivers know the overlay once they have seen it.
     pub(crate) fn number(&self, overlay: Overlay) -> Result<(u32, Arc<Overlay>)> {
         if overlay.is_empty() {
             return Ok((0, Arc::default()));
@@ -233,7 +234,7 @@ impl Serial {
         payload: &Payload<'_>,
         message: &mut SendState,
     ) -> Result<()> {
-        // Of two threads that send at once one may not be counted: it is a sample.
+        // If two threads send at once, one send may not be counted: the count is for samples alone.
         let turn = self.profile.sends.load(Ordering::Relaxed);
         self.profile
             .sends
@@ -243,7 +244,8 @@ impl Serial {
             _ if self.profile.trace.on => Some(1),
             turn => stands_for(turn),
         };
-        // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
+        // Waits are counted in full; the rest of the time may be a sample that stands for other
+        // sends.
         let waited = || {
             outlets
                 .iter()
@@ -290,7 +292,8 @@ impl Serial {
         Ok(())
     }
 
-    /// The carrier of an outlet; waits until the receiver has come. `None` if it has finished without.
+    /// The carrier of an outlet. Waits until the receiver has come; `None` if the receiver has
+    /// finished without coming.
     #[inline(always)]
     pub(crate) fn carrier<'a>(&self, outlet: &'a Outlet) -> Result<Option<&'a dyn Carrier>> {
         if let Some(carrier) = outlet.end.carrier.get() {
@@ -305,7 +308,8 @@ impl Serial {
             }
             self.reachable(&outlet.end).map(|()| None)
         };
-        // Not reported: nobody can end this wait but the receiver by coming, and for that the manager waits itself.
+        // Not reported: the receiver alone can end this wait, and the manager waits for the
+        // receiver itself.
         self.counted(&outlet.end, || {
             self.wait(Wait::about(outlet.end.conduit), Vec::new, poll)
         })
@@ -332,7 +336,7 @@ impl Serial {
         }
     }
 
-    /// Sends along one conduit; the message's number and size.
+    /// Sends along one conduit. The number and size of the message.
     #[inline(always)]
     fn send_along(
         &self,
@@ -348,7 +352,7 @@ impl Serial {
         let Some(carrier) = self.carrier(outlet)? else {
             return self.refuse(outlet);
         };
-        // Most messages say nothing but what their data are.
+        // The metadata of most messages are the content alone.
         let bare = message.overlay.is_none() && !port.resizable && !self.execution.counts_steps;
         if !bare || !outlet.end.chain.is_empty() {
             return self.send_dressed(port, outlet, state, carrier, payload, message);
@@ -419,7 +423,7 @@ impl Serial {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         meta.supersedes = outlet.superseded(&message.iteration);
         let claimed = match meta.supersedes {
-            // It takes another one's place, which had to be there.
+            // The message takes the place of another, so there is room.
             Some(_) => outlet.window.claim_place(),
             None => self.claim(outlet, length).inspect_err(|error| {
                 if let Some(body) = mapped.clone().filter(|_| error.is_unfinished()) {
@@ -434,7 +438,8 @@ impl Serial {
             outlet.note(&message.iteration, sequence);
         }
         if let Some((number, overlay)) = &message.overlay {
-            // Behind `last` a message may be dropped for a later one, and with it what only it has told.
+            // Behind `last` a message may be dropped for a later one, and an overlay that it alone
+            // defines with it.
             if state.told != *number || outlet.end.chain.lasts > 0 {
                 meta.definition = Some(encode_overlay(overlay));
                 state.told = *number;
@@ -452,7 +457,7 @@ impl Serial {
         Ok(sent)
     }
 
-    /// Hands a message to its carrier; its number and size.
+    /// Hands a message to the carrier. The number and size of the message.
     #[inline(always)]
     fn hand_over(
         &self,
@@ -488,7 +493,7 @@ impl Serial {
         }
     }
 
-    /// There was no shared memory for a message, which went by a socket. Counted, and said once.
+    /// Counts a message that went by a socket for want of shared memory. The first one is logged.
     #[cold]
     fn ran_out(&self, outlet: &Outlet, length: u64) {
         outlet.end.meter.went_by_socket();
@@ -595,7 +600,8 @@ impl Serial {
         })
     }
 
-    /// What a send to a receiver that has finished comes to: nothing for one that wants the latest only, else an error.
+    /// The outcome of a send to a receiver that has finished: an error, unless the receiver wants
+    /// the last message alone (`last`).
     fn refuse(&self, outlet: &Outlet) -> Result<(u64, u64)> {
         if outlet.end.withdrawn.load(Ordering::Relaxed) {
             let text = format!(
@@ -638,7 +644,7 @@ impl Serial {
     }
 }
 
-/// What goes before a message on this conduit.
+/// The header of a message on this conduit.
 pub(crate) fn message_header(
     outlet: &Outlet,
     sequence: u64,

@@ -1,4 +1,4 @@
-//! How an instance waits: at its doorbell, looking each time whether what it needs is there.
+//! How a call waits: at the doorbell of the instance, with a look after each ring.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,10 +12,11 @@ use crate::non_blocking::{PendingCalls, later};
 use crate::port::{Port, PortEnd};
 use crate::{Error, Kind, Result};
 
-/// In a wait that lasts longer, senders are told what was taken: one of them may be waiting for that.
+/// In a wait that lasts longer, senders are told which messages were taken: a sender may wait for
+/// room.
 const TELL_AFTER: Duration = Duration::from_millis(100);
 
-/// How long after a call that came back with nothing an instance counts as one that polls.
+/// How long an instance counts as polling after a call that came back without a message.
 const POLLING: Duration = Duration::from_secs(10);
 
 /// How long a sleep lasts at most where the host program wants to be asked about signals.
@@ -54,11 +55,11 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// How long a wait has lasted, and what was done about it.
+/// How long a wait has lasted, and who was told of the wait.
 struct WaitProgress {
     start: Instant,
     deadline: Option<Instant>,
-    /// Whether senders were told what was taken, or need not be.
+    /// Whether senders were told which messages were taken, or need not be told.
     acknowledged: bool,
     /// Whether the manager need not, or not any more, hear of the wait.
     silent: bool,
@@ -71,7 +72,8 @@ struct WaitProgress {
 impl WaitProgress {
     fn begin(deadline: Option<Instant>) -> Self {
         let start = Instant::now();
-        // Waits with a deadline end by themselves: nobody needs to hear of them.
+        // A wait with a deadline ends by itself: neither senders nor the manager need to hear of
+        // it.
         let is_bounded = deadline.is_some();
         WaitProgress {
             start,
@@ -150,7 +152,8 @@ impl Serial {
             return Err(time_is_over());
         }
         let patience = self.patience(progress);
-        // One look at the clock, and none where nobody is to hear of it: a wait may be short.
+        // One look at the clock, and none where neither senders nor the manager are to be told: a
+        // wait may be short.
         let so_far = if progress.acknowledged && patience.is_none() {
             Duration::ZERO
         } else {
@@ -179,14 +182,15 @@ impl Serial {
         progress: &WaitProgress,
     ) -> std::result::Result<Message, Wake> {
         let bell = &self.core.bell;
-        // In a wait that lasts a rank also hears the ranks below, which may have closed.
+        // In a long wait a rank also listens to the ranks below, which may have closed.
         let listens_below = progress.acknowledged && self.reporter.watches_ranks;
         let Some(carrier) = wait.carrier.filter(|_| !listens_below) else {
             let carriers = self.carriers();
             let carriers: Vec<&dyn Carrier> = carriers.iter().map(AsRef::as_ref).collect();
             return Err(bell.wait(rings, limit, &carriers));
         };
-        // A message that is handed over counts as taken before this thread knows, which a reported wait must not show.
+        // A message that is handed over counts as taken before this thread knows of the message.
+        // The manager must not see that of a reported wait.
         match wait.inbox.filter(|_| progress.reported.is_none()) {
             Some(inbox) => bell.wait_for(rings, limit, carrier, inbox),
             None => Err(bell.wait(rings, limit, &[carrier])),
@@ -224,10 +228,11 @@ impl Serial {
         }
     }
 
-    /// What `look` has found, or why there is no use in looking any more.
+    /// What `look` has found, or the error that ends the wait.
     ///
-    /// While `look` runs, the reported wait does not stand: the call may have taken what it waits for already, and be at
-    /// work on that in a filter of the user's. So a wait that stands has taken nothing that it goes on for.
+    /// While `look` runs, the manager is not told of the wait: the call may have taken a message
+    /// already, and run a filter of the user's. So a call of whose wait the manager is told has
+    /// taken nothing.
     fn found<T>(
         &self,
         reported: Option<u64>,
@@ -254,12 +259,13 @@ impl Serial {
         }
     }
 
-    /// Keeps the number of the wait that the manager is told when it asks.
+    /// Keeps the number of the wait for the manager's next question.
     fn stand(&self, wait: Option<u64>) {
         *self.reporter.waiting.lock().expect("never poisoned") = wait;
     }
 
-    /// Looks whether `look` finds something. If not the call is pending, and the bell tells when to make it again.
+    /// Looks once. Without success the call is pending, and the doorbell puts the instance on its
+    /// list when the call is to be made again.
     fn look_once<T>(
         &self,
         pending: &PendingCalls,
@@ -320,7 +326,7 @@ impl Serial {
             self.acknowledge();
         }
         if crowded {
-            // Any of several calls may go on, and what the manager heard was about one.
+            // Any of several calls may go on, and the manager has heard of one alone.
             self.leave_search();
         }
         if report {
@@ -330,7 +336,8 @@ impl Serial {
         Ok(())
     }
 
-    /// No wait of the instance is reported any more, and the manager hears that those are over of which it has heard.
+    /// Reports no more waits of the instance, and tells the manager that the reported waits are
+    /// over.
     pub(crate) fn leave_search(&self) {
         if !self.reporter.unwatched.swap(true, Ordering::Relaxed)
             && let Some(pending) = &self.reporter.pending
@@ -378,7 +385,8 @@ impl Serial {
             .for_each(|wait| self.proceed(wait));
     }
 
-    /// A call of a non-blocking instance goes on, about this conduit; how long it had been pending, if it was.
+    /// A call of a non-blocking instance about this conduit goes on. How long the call had been
+    /// pending, if it had.
     pub(crate) fn went_on(&self, who: ConduitId) -> Option<Duration> {
         let pending = self.reporter.pending.as_ref()?;
         if let Some(wait) = pending.proceeds(Some(who)) {
@@ -395,7 +403,7 @@ impl Serial {
         outcome
     }
 
-    /// How long a call has waited that began so: a pending one may have begun before.
+    /// How long a call has waited since `start`. A pending call may have begun before.
     pub(crate) fn waited_since(&self, start: Instant) -> Duration {
         if self.profile.trace.off {
             return Duration::ZERO;
@@ -425,24 +433,26 @@ impl Serial {
         )
     }
 
-    /// Notes that a call about this conduit comes back then at the latest, with or without what it looks for. None for
-    /// one that has just come back: the clock is left for [`Serial::polls`] to read.
+    /// Notes that a call about this conduit comes back at this time at the latest, with or without
+    /// a message. No time for a call that has just come back: [`Serial::polls`] reads the clock
+    /// later.
     #[inline(always)]
     pub(crate) fn note_poll(&self, about: Option<ConduitId>, until: impl Into<Option<Instant>>) {
         *self.reporter.polled.lock() = about.map(|conduit| (conduit, until.into()));
     }
 
-    /// Notes that a call with a deadline has found what it looked for: the program is at work on that, and polls nothing.
+    /// Notes that a call with a deadline has succeeded: the program works on the result, and does
+    /// not poll.
     fn end_poll<T>(&self, deadline: Option<Instant>, outcome: &Result<T>) {
         if deadline.is_some() && outcome.is_ok() {
             *self.reporter.polled.lock() = None;
         }
     }
 
-    /// What the instance looks for by calls that do not wait for it, if it makes such calls.
+    /// The conduit that the program polls, if it polls one.
     pub(crate) fn polls(&self) -> Option<WaitOn> {
         let now = Instant::now();
-        // Of a call that read no clock it is known that it was made since the last question.
+        // A call that read no clock was made since the manager's last question.
         let (conduit, until) = self
             .reporter
             .polled
@@ -457,7 +467,8 @@ impl Serial {
             .filter(|_| lately)
     }
 
-    /// Has a pending call made again that is due although nothing has come for it; when the next one will be.
+    /// Has a pending call made again that is due although nothing has come. When the next pending
+    /// call is due.
     pub(crate) fn nudge_pending(&self, now: Instant) -> Option<Instant> {
         let patience = self
             .core
@@ -476,12 +487,13 @@ impl Serial {
         None
     }
 
-    /// How long a pending call keeps quiet instead: where thousands take turns, to wait long says little.
+    /// The patience of a pending call: 1 ms for each instance of the process at least, since
+    /// instances take turns.
     fn composed(&self, patience: Duration) -> Duration {
         patience.max(Duration::from_millis(self.core.process.crowd() as u64))
     }
 
-    /// Tells the manager that a wait is over of which it has heard.
+    /// Tells the manager that a reported wait is over.
     fn proceed(&self, wait: u64) {
         self.stand(None);
         self.tell(&ToManager::Proceed {
@@ -490,13 +502,14 @@ impl Serial {
         });
     }
 
-    /// Whether several threads or tasks call the instance, one of which may act while the others wait.
+    /// Whether several threads or tasks call the instance: one of them may act while the others
+    /// wait.
     pub(crate) fn is_shared(&self) -> bool {
         self.core.threaded.load(Ordering::Relaxed)
             || self.reporter.unwatched.load(Ordering::Relaxed)
     }
 
-    /// Tells the manager of a wait; its number. `None` if that would tell nothing.
+    /// Tells the manager of a wait. The number of the wait; `None` if the report would say nothing.
     fn report(&self, on: Vec<WaitOn>) -> Option<u64> {
         if self.is_shared() || on.is_empty() {
             return None;
