@@ -15,7 +15,7 @@ pub(crate) type View<'a> = Tree<&'a [u8]>;
 
 /// What goes with data.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Stamp {
+pub(crate) struct MessageMeta {
     pub(crate) timestamp: f64,
     pub(crate) next: Option<f64>,
     /// The settings overlay; `None` is the one in force.
@@ -58,7 +58,7 @@ pub(crate) fn send<B: AsRef<[u8]>>(
     port: PortId,
     slot: Option<u32>,
     value: &Tree<B>,
-    stamp: &Stamp,
+    stamp: &MessageMeta,
 ) -> Result<()> {
     let go = |payload: &Payload<'_>| {
         instance.send(

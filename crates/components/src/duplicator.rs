@@ -6,15 +6,15 @@
 use titin_runtime::{BuiltIn, Instance};
 
 use crate::mapper::{self, to_all};
-use crate::settings::Settings;
+use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
-    Settings::new(instance, BuiltIn::Duplicator)?;
+    ComponentSettings::new(instance, BuiltIn::Duplicator)?;
     mapper::run(instance, |instance, out, taken, stamp| match taken {
         [one] => to_all(instance, out, &crate::data::view(&one.message), stamp),
         several => {
-            let ports: Vec<String> = several.iter().map(mapper::Taken::label).collect();
+            let ports: Vec<String> = several.iter().map(mapper::ReceivedMessage::label).collect();
             let text = format!(
                 "{}: a duplicator has one in port without slots, this one receives on {}; titin.merger makes one message \
                  of several",

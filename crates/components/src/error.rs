@@ -46,13 +46,13 @@ impl Error {
 }
 
 /// Says which file an operating system's error is about.
-pub(crate) trait At<T> {
+pub(crate) trait OnFile<T> {
     /// `doing` is what was tried, as in "cannot read it".
-    fn at(self, path: &Path, doing: &str) -> Result<T, Error>;
+    fn on_file(self, path: &Path, doing: &str) -> Result<T, Error>;
 }
 
-impl<T> At<T> for io::Result<T> {
-    fn at(self, path: &Path, doing: &str) -> Result<T, Error> {
+impl<T> OnFile<T> for io::Result<T> {
+    fn on_file(self, path: &Path, doing: &str) -> Result<T, Error> {
         self.map_err(|error| Error::file(path, format!("cannot {doing} it: {error}")))
     }
 }

@@ -4,7 +4,7 @@
 //! Writers leave a whole file after every message, so that what was received is there however a run ends.
 
 mod csv;
-mod lines;
+mod json_lines;
 mod npy;
 mod output;
 mod series;
@@ -14,12 +14,11 @@ use std::path::Path;
 
 use titin_runtime::{Dtype, Overlay};
 
-use crate::data::{Stamp, Value, View};
-use crate::places::has_step;
+use crate::data::{MessageMeta, Value, View};
+use crate::file_names::has_step;
 use crate::{Error, Result};
 
 pub(crate) use npy::{array_of, write as write_npy};
-pub(crate) use series::{file_of, whole};
 pub(crate) use times::TimesWriter;
 
 /// The formats, by the endings of their files.
@@ -32,7 +31,7 @@ pub(crate) enum Format {
 
 /// What a record of a CSV file becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Form {
+pub(crate) enum CsvForm {
     /// Each row an array; a single column gives single values.
     #[default]
     Array,
@@ -42,9 +41,9 @@ pub(crate) enum Form {
     Table,
 }
 
-/// How a file is to be read.
+/// JoinMode a file is to be read.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct ReadOptions {
     pub(crate) format: Format,
     /// Whether the first axis of a `.npy` file is time; `None` if its file of times says so.
     pub(crate) time_axis: Option<bool>,
@@ -52,7 +51,7 @@ pub(crate) struct Reading {
     pub(crate) time_column: Option<String>,
     /// The columns with values; empty for all others.
     pub(crate) columns: Vec<String>,
-    pub(crate) form: Form,
+    pub(crate) form: CsvForm,
     /// Elements of the arrays made from a CSV file.
     pub(crate) dtype: Dtype,
     pub(crate) delimiter: u8,
@@ -60,19 +59,19 @@ pub(crate) struct Reading {
 
 /// A message in a file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Record {
+pub(crate) struct FileRecord {
     pub(crate) value: Value,
     /// Its time, if the file has one for it.
     pub(crate) timestamp: Option<f64>,
-    pub(crate) next: Next,
+    pub(crate) next: NextTimestamp,
     pub(crate) settings: Option<Overlay>,
     /// Where it stands, for messages to people: a line or, in a `.npy` file, a step.
-    pub(crate) place: Place,
+    pub(crate) place: RecordPosition,
 }
 
 /// The next timestamp of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Next {
+pub(crate) enum NextTimestamp {
     /// It is the time of the record that follows.
     Follows,
     /// The file says it.
@@ -81,19 +80,19 @@ pub(crate) enum Next {
 
 /// Where a record stands in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RecordPosition {
     Line(u64),
     Step(u64),
 }
 
 /// Gives the records of a file from its beginning to its end.
-pub(crate) trait Reader {
-    fn next(&mut self) -> Result<Option<Record>>;
+pub(crate) trait RecordReader {
+    fn next(&mut self) -> Result<Option<FileRecord>>;
 }
 
 /// Appends messages to a file.
-pub(crate) trait Writer {
-    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()>;
+pub(crate) trait MessageWriter {
+    fn write(&mut self, value: &View<'_>, stamp: &MessageMeta) -> Result<()>;
 
     /// Keeps no file open until there is more to write.
     fn rest(&mut self);
@@ -125,14 +124,14 @@ impl Format {
     }
 }
 
-impl Default for Reading {
+impl Default for ReadOptions {
     fn default() -> Self {
-        Reading {
+        ReadOptions {
             format: Format::Lines,
             time_axis: None,
             time_column: None,
             columns: Vec::new(),
-            form: Form::Array,
+            form: CsvForm::Array,
             dtype: Dtype::Float64,
             delimiter: b',',
         }
@@ -140,22 +139,22 @@ impl Default for Reading {
 }
 
 /// Opens a file to read, or a series of them.
-pub(crate) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
+pub(crate) fn open(path: &Path, reading: &ReadOptions) -> Result<Box<dyn RecordReader>> {
     Ok(match reading.format {
         Format::Npy if has_step(&path.to_string_lossy()) => {
             Box::new(series::SeriesReader::open(path)?)
         }
         Format::Npy => Box::new(npy::NpyReader::open(path, reading.time_axis)?),
         Format::Csv => csv::open(path, reading)?,
-        Format::Lines => Box::new(lines::LinesReader::open(path)?),
+        Format::Lines => Box::new(json_lines::LinesReader::open(path)?),
     })
 }
 
 /// A file to write, which is created by its first message; one that is there is replaced then.
-pub(crate) fn writer(path: &Path, format: Format) -> Box<dyn Writer> {
+pub(crate) fn writer(path: &Path, format: Format) -> Box<dyn MessageWriter> {
     match format {
         Format::Npy => Box::new(npy::NpyWriter::new(path)),
         Format::Csv => Box::new(csv::CsvWriter::new(path)),
-        Format::Lines => Box::new(lines::LinesWriter::new(path)),
+        Format::Lines => Box::new(json_lines::LinesWriter::new(path)),
     }
 }

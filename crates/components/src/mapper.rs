@@ -2,32 +2,32 @@
 
 use titin_runtime::{Instance, Kind, Message, Operator, Overlay, Patience, PortId, PortInfo};
 
-use crate::data::{Stamp, View, merge_overlays, send, view};
+use crate::data::{MessageMeta, View, merge_overlays, send, view};
 use crate::settings::stamp;
 use crate::{Error, Result};
 
 /// A port of the instance.
 #[derive(Debug, Clone)]
-pub(crate) struct Port {
+pub(crate) struct InstancePort {
     pub(crate) id: PortId,
     pub(crate) info: PortInfo,
 }
 
 /// One end to send to or receive from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct PortEnd {
     pub(crate) port: PortId,
     pub(crate) slot: Option<u32>,
 }
 
 /// A message with the end that it came in by.
-pub(crate) struct Taken {
+pub(crate) struct ReceivedMessage {
     pub(crate) port: String,
     pub(crate) slot: Option<u32>,
     pub(crate) message: Message,
 }
 
-impl Taken {
+impl ReceivedMessage {
     /// The end as users write it.
     pub(crate) fn label(&self) -> String {
         self.slot.map_or_else(
@@ -38,14 +38,14 @@ impl Taken {
 }
 
 /// The ports with this operator, in the order of the description.
-pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<Port> {
+pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<InstancePort> {
     let infos = instance
         .ports()
         .into_iter()
         .filter(|info| info.operator == operator);
     infos
         .filter_map(|info| {
-            Some(Port {
+            Some(InstancePort {
                 id: instance.port(&info.name).ok()?,
                 info,
             })
@@ -54,7 +54,7 @@ pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<Port> {
 }
 
 /// Those that are connected.
-pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<Port> {
+pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<InstancePort> {
     ports(instance, operator)
         .into_iter()
         .filter(|port| port.info.connected)
@@ -62,7 +62,7 @@ pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<Port> {
 }
 
 /// The ends of a port, by its slots now.
-pub(crate) fn ends(instance: &Instance, port: &Port) -> Vec<End> {
+pub(crate) fn ends(instance: &Instance, port: &InstancePort) -> Vec<PortEnd> {
     let slots = if port.info.vector {
         instance.info(port.id).slots
     } else {
@@ -70,12 +70,12 @@ pub(crate) fn ends(instance: &Instance, port: &Port) -> Vec<End> {
     };
     match port.info.vector {
         true => (0..slots)
-            .map(|slot| End {
+            .map(|slot| PortEnd {
                 port: port.id,
                 slot: Some(slot),
             })
             .collect(),
-        false => vec![End {
+        false => vec![PortEnd {
             port: port.id,
             slot: None,
         }],
@@ -86,7 +86,7 @@ pub(crate) fn ends(instance: &Instance, port: &Port) -> Vec<End> {
 /// number from the first message, so there is a first slot always.
 pub(crate) fn each_slot(
     instance: &Instance,
-    port: &Port,
+    port: &InstancePort,
     mut take: impl FnMut(Option<u32>) -> Result<()>,
 ) -> Result<()> {
     if !port.info.vector {
@@ -115,12 +115,15 @@ pub(crate) fn open<T>(outcome: titin_runtime::Result<T>) -> Result<Option<T>> {
 ///
 /// # Errors
 /// Names the ports if some are closed and others are not.
-pub(crate) fn round(instance: &Instance, ports: &[Port]) -> Result<Option<Vec<Taken>>> {
+pub(crate) fn round(
+    instance: &Instance,
+    ports: &[InstancePort],
+) -> Result<Option<Vec<ReceivedMessage>>> {
     let (mut taken, mut closed) = (Vec::new(), Vec::new());
     for port in ports {
         each_slot(instance, port, |slot| {
             match instance.receive(port.id, slot, Patience::Forever) {
-                Ok(message) => taken.push(Taken {
+                Ok(message) => taken.push(ReceivedMessage {
                     port: port.info.name.clone(),
                     slot,
                     message,
@@ -150,7 +153,7 @@ pub(crate) fn round(instance: &Instance, ports: &[Port]) -> Result<Option<Vec<Ta
 /// Says which ports do not go together; as `step`.
 pub(crate) fn run(
     instance: &Instance,
-    mut step: impl FnMut(&Instance, &[Port], &[Taken], &Stamp) -> Result<()>,
+    mut step: impl FnMut(&Instance, &[InstancePort], &[ReceivedMessage], &MessageMeta) -> Result<()>,
 ) -> Result<()> {
     let name = instance.name();
     let (f_init, s) = (
@@ -158,7 +161,7 @@ pub(crate) fn run(
         connected(instance, Operator::S),
     );
     let (o_i, o_f) = (ports(instance, Operator::OI), ports(instance, Operator::OF));
-    let names = |ports: &[Port]| {
+    let names = |ports: &[InstancePort]| {
         ports
             .iter()
             .map(|port| port.info.name.clone())
@@ -192,7 +195,7 @@ pub(crate) fn run(
         }
         _ => {}
     }
-    let out: Vec<Port> = o_i.into_iter().chain(o_f).collect();
+    let out: Vec<InstancePort> = o_i.into_iter().chain(o_f).collect();
     if f_init.is_empty() {
         instance.reuse()?;
         while let Some(taken) = round(instance, &s)? {
@@ -213,8 +216,8 @@ pub(crate) fn run(
 
 /// The times and settings of one message that is made of several: the latest time, and the latest next one, since the next message
 /// that is made of several waits for all of them.
-pub(crate) fn together(taken: &[Taken], force: Option<&Overlay>) -> Result<Stamp> {
-    let stamps: Vec<Stamp> = taken.iter().map(|taken| stamp(&taken.message)).collect();
+pub(crate) fn together(taken: &[ReceivedMessage], force: Option<&Overlay>) -> Result<MessageMeta> {
+    let stamps: Vec<MessageMeta> = taken.iter().map(|taken| stamp(&taken.message)).collect();
     let timestamp = stamps
         .iter()
         .map(|stamp| stamp.timestamp)
@@ -224,18 +227,18 @@ pub(crate) fn together(taken: &[Taken], force: Option<&Overlay>) -> Result<Stamp
         .and_then(|nexts| nexts.into_iter().reduce(f64::max))
         .map(|next| next.max(timestamp));
     let Some(force) = force else {
-        return Ok(Stamp {
+        return Ok(MessageMeta {
             timestamp,
             next,
             settings: None,
         });
     };
-    let labels: Vec<String> = taken.iter().map(Taken::label).collect();
+    let labels: Vec<String> = taken.iter().map(ReceivedMessage::label).collect();
     let overlays = labels
         .iter()
         .zip(&stamps)
         .filter_map(|(label, stamp)| Some((label.as_str(), stamp.settings.as_ref()?)));
-    Ok(Stamp {
+    Ok(MessageMeta {
         timestamp,
         next,
         settings: Some(merge_overlays(force.clone(), overlays)?),
@@ -245,9 +248,9 @@ pub(crate) fn together(taken: &[Taken], force: Option<&Overlay>) -> Result<Stamp
 /// Sends the same by every end of these ports.
 pub(crate) fn to_all(
     instance: &Instance,
-    out: &[Port],
+    out: &[InstancePort],
     value: &View<'_>,
-    stamp: &Stamp,
+    stamp: &MessageMeta,
 ) -> Result<()> {
     for port in out {
         for end in ends(instance, port) {
@@ -258,6 +261,6 @@ pub(crate) fn to_all(
 }
 
 /// The data of messages, in the order of their ends.
-pub(crate) fn views(taken: &[Taken]) -> Vec<View<'_>> {
+pub(crate) fn views(taken: &[ReceivedMessage]) -> Vec<View<'_>> {
     taken.iter().map(|taken| view(&taken.message)).collect()
 }

@@ -6,15 +6,17 @@
 
 use titin_runtime::{BuiltIn, Instance, Layout, Message, Operator, Overlay, Patience};
 
-use crate::array;
-use crate::data::{Stamp, View, describe, merge_overlays, view};
-use crate::mapper::{self, End, Port, connected, each_slot, ends, open, ports, to_all, views};
-use crate::settings::{Settings, stamp};
+use crate::array_joining;
+use crate::data::{MessageMeta, View, describe, merge_overlays, view};
+use crate::mapper::{
+    self, InstancePort, PortEnd, connected, each_slot, ends, open, ports, to_all, views,
+};
+use crate::settings::{ComponentSettings, stamp};
 use crate::{Error, Result};
 
 /// What becomes of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum JoinMode {
     /// Arrays joined along an axis that they have.
     Concatenate,
     /// Arrays joined along a new axis.
@@ -27,27 +29,27 @@ pub(crate) enum How {
     FirstCome,
 }
 
-pub(crate) const WORDS: [(&str, How); 5] = [
-    ("concatenate", How::Concatenate),
-    ("stack", How::Stack),
-    ("list", How::List),
-    ("by-time", How::ByTime),
-    ("first-come", How::FirstCome),
+pub(crate) const WORDS: [(&str, JoinMode); 5] = [
+    ("concatenate", JoinMode::Concatenate),
+    ("stack", JoinMode::Stack),
+    ("list", JoinMode::List),
+    ("by-time", JoinMode::ByTime),
+    ("first-come", JoinMode::FirstCome),
 ];
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
-    let settings = Settings::new(instance, BuiltIn::Merger)?;
+    let settings = ComponentSettings::new(instance, BuiltIn::Merger)?;
     let how = settings
         .word("", "how", &WORDS)?
-        .unwrap_or(How::Concatenate);
-    if matches!(how, How::ByTime | How::FirstCome) {
+        .unwrap_or(JoinMode::Concatenate);
+    if matches!(how, JoinMode::ByTime | JoinMode::FirstCome) {
         return pass_on(instance, how);
     }
     mapper::run(instance, |instance, out, taken, stamp| {
-        let settings = Settings::new(instance, BuiltIn::Merger)?;
+        let settings = ComponentSettings::new(instance, BuiltIn::Merger)?;
         let axis = settings.count("", "axis")?.unwrap_or(0) as usize;
         let views = views(taken);
-        if how == How::List {
+        if how == JoinMode::List {
             return to_all(instance, out, &View::List(views), stamp);
         }
         let (layout, elements) = join(&views, how, axis).map_err(|(number, why)| {
@@ -65,7 +67,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
 /// Joins arrays; or which message stands in the way, if it is one, and why.
 fn join(
     views: &[View<'_>],
-    how: How,
+    how: JoinMode,
     axis: usize,
 ) -> Result<(Layout, Vec<u8>), (Option<usize>, String)> {
     let mut arrays = Vec::with_capacity(views.len());
@@ -83,16 +85,16 @@ fn join(
             }
         }
     }
-    let joined = if how == How::Stack {
-        array::stack(&arrays, axis)
+    let joined = if how == JoinMode::Stack {
+        array_joining::stack(&arrays, axis)
     } else {
-        array::concatenate(&arrays, axis)
+        array_joining::concatenate(&arrays, axis)
     };
     joined.map_err(|why| (None, why))
 }
 
 /// Passes messages on one by one.
-fn pass_on(instance: &Instance, how: How) -> Result<()> {
+fn pass_on(instance: &Instance, how: JoinMode) -> Result<()> {
     let name = instance.name();
     let word = WORDS
         .iter()
@@ -113,7 +115,7 @@ fn pass_on(instance: &Instance, how: How) -> Result<()> {
         return Err(Error::Setting(text));
     }
     instance.reuse()?;
-    if how == How::ByTime {
+    if how == JoinMode::ByTime {
         return by_time(instance, &s, &out);
     }
     instance.skip_checks("messages are passed on as they come, so their times may fall");
@@ -131,13 +133,13 @@ fn pass_on(instance: &Instance, how: How) -> Result<()> {
 }
 
 /// Always the earliest of the messages at hand, so that the order does not depend on who is faster.
-fn by_time(instance: &Instance, s: &[Port], out: &[Port]) -> Result<()> {
-    let mut heads: Vec<(End, Option<Message>)> = Vec::new();
+fn by_time(instance: &Instance, s: &[InstancePort], out: &[InstancePort]) -> Result<()> {
+    let mut heads: Vec<(PortEnd, Option<Message>)> = Vec::new();
     for port in s {
         each_slot(instance, port, |slot| {
             let first = open(instance.receive(port.id, slot, Patience::Forever))?;
             heads.push((
-                End {
+                PortEnd {
                     port: port.id,
                     slot,
                 },
@@ -178,9 +180,9 @@ fn earliest(times: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
 
 fn forward(
     instance: &Instance,
-    out: &[Port],
+    out: &[InstancePort],
     value: &View<'_>,
-    stamp: Stamp,
+    stamp: MessageMeta,
     next: Option<f64>,
 ) -> Result<()> {
     let force: Overlay = (*instance.overlay()).clone();
@@ -189,7 +191,7 @@ fn forward(
         instance,
         out,
         value,
-        &Stamp {
+        &MessageMeta {
             timestamp: stamp.timestamp,
             next,
             settings: Some(settings),
@@ -216,18 +218,22 @@ mod tests {
         let layout = Layout::new(Dtype::UInt8, Order::C, [2]);
         let array = |elements: &'static [u8]| View::Array(layout.clone(), elements);
         let views = [array(&[1, 2]), array(&[3, 4])];
-        let (joined, elements) = join(&views, How::Concatenate, 0).unwrap();
+        let (joined, elements) = join(&views, JoinMode::Concatenate, 0).unwrap();
         assert_eq!(
             (joined.shape.as_slice(), elements.as_slice()),
             (&[4][..], &[1, 2, 3, 4][..])
         );
-        let (joined, elements) = join(&views, How::Stack, 1).unwrap();
+        let (joined, elements) = join(&views, JoinMode::Stack, 1).unwrap();
         assert_eq!(
             (joined.shape.as_slice(), elements.as_slice()),
             (&[2, 2][..], &[1, 3, 2, 4][..])
         );
-        let (number, why) =
-            join(&[array(&[1, 2]), View::Text("x".into())], How::Stack, 0).unwrap_err();
+        let (number, why) = join(
+            &[array(&[1, 2]), View::Text("x".into())],
+            JoinMode::Stack,
+            0,
+        )
+        .unwrap_err();
         assert_eq!(number, Some(1));
         assert!(
             why.contains("it is text") && why.contains("how: list"),

@@ -2,15 +2,15 @@
 
 use titin_runtime::{BuiltIn, Dtype, Instance, SettingValue};
 
-use crate::data::Stamp;
-use crate::format::{Form, Format, Reading};
-use crate::places::has_step;
+use crate::data::MessageMeta;
+use crate::file_names::has_step;
+use crate::format::{CsvForm, Format, ReadOptions};
 use crate::{Error, Result};
 
-const FORMS: [(&str, Form); 3] = [
-    ("array", Form::Array),
-    ("map", Form::Map),
-    ("table", Form::Table),
+const FORMS: [(&str, CsvForm); 3] = [
+    ("array", CsvForm::Array),
+    ("map", CsvForm::Map),
+    ("table", CsvForm::Table),
 ];
 const DELIMITERS: [(&str, u8); 5] = [
     (",", b','),
@@ -20,13 +20,13 @@ const DELIMITERS: [(&str, u8); 5] = [
     ("|", b'|'),
 ];
 
-/// Settings of one component, by port.
+/// The settings of one component, by port.
 #[derive(Clone, Copy)]
-pub(crate) struct Settings<'a> {
+pub(crate) struct ComponentSettings<'a> {
     instance: &'a Instance,
 }
 
-impl<'a> Settings<'a> {
+impl<'a> ComponentSettings<'a> {
     /// Those of this instance.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl<'a> Settings<'a> {
                 "{name}: there is no setting '{own}' ({path}); {hint}"
             )));
         }
-        Ok(Settings { instance })
+        Ok(ComponentSettings { instance })
     }
 
     /// The setting of a port, else that of the whole component.
@@ -135,12 +135,12 @@ impl<'a> Settings<'a> {
         Err(Error::Setting(text))
     }
 
-    /// How a port's file is to be read.
-    pub(crate) fn reading(&self, port: &str, file: &str) -> Result<Reading> {
+    /// JoinMode a port's file is to be read.
+    pub(crate) fn reading(&self, port: &str, file: &str) -> Result<ReadOptions> {
         let columns = self.text(port, "columns")?.unwrap_or_default();
         let words: Vec<(&str, Dtype)> = Dtype::ALL.map(|dtype| (dtype.name(), dtype)).to_vec();
-        let default = Reading::default();
-        Ok(Reading {
+        let default = ReadOptions::default();
+        Ok(ReadOptions {
             format: self.format(port, file)?,
             // A series of files is a series of messages already.
             time_axis: self
@@ -168,8 +168,8 @@ impl<'a> Settings<'a> {
 }
 
 /// The stamp of a message that was received.
-pub(crate) fn stamp(message: &titin_runtime::Message) -> Stamp {
-    Stamp {
+pub(crate) fn stamp(message: &titin_runtime::Message) -> MessageMeta {
+    MessageMeta {
         timestamp: message.timestamp,
         next: message.next_timestamp,
         settings: message.settings.as_deref().cloned(),

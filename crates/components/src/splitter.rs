@@ -6,21 +6,21 @@
 
 use titin_runtime::{BuiltIn, Instance, Layout};
 
-use crate::array;
+use crate::array_joining;
 use crate::data::{View, describe, send, view};
-use crate::mapper::{self, End, Port, ends};
-use crate::merger::How;
-use crate::settings::Settings;
+use crate::mapper::{self, InstancePort, PortEnd, ends};
+use crate::merger::JoinMode;
+use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 
-pub(crate) const WORDS: [(&str, How); 3] = [
-    ("concatenate", How::Concatenate),
-    ("stack", How::Stack),
-    ("list", How::List),
+pub(crate) const WORDS: [(&str, JoinMode); 3] = [
+    ("concatenate", JoinMode::Concatenate),
+    ("stack", JoinMode::Stack),
+    ("list", JoinMode::List),
 ];
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
-    Settings::new(instance, BuiltIn::Splitter)?;
+    ComponentSettings::new(instance, BuiltIn::Splitter)?;
     mapper::run(instance, |instance, out, taken, stamp| {
         let name = instance.name();
         let [one] = taken else {
@@ -30,10 +30,10 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
             );
             return Err(Error::Setting(text));
         };
-        let settings = Settings::new(instance, BuiltIn::Splitter)?;
+        let settings = ComponentSettings::new(instance, BuiltIn::Splitter)?;
         let how = settings
             .word("", "how", &WORDS)?
-            .unwrap_or(How::Concatenate);
+            .unwrap_or(JoinMode::Concatenate);
         let axis = settings.count("", "axis")?.unwrap_or(0) as usize;
         let sizes = settings
             .find("", "sizes")?
@@ -50,12 +50,12 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
         let (fixed, counted) = targets(instance, out);
         let memory;
         let pieces: Vec<View<'_>> = match (&data, how) {
-            (View::List(values), How::List) => values.clone(),
-            (View::Array(layout, elements), How::Stack) => {
-                memory = array::unstack(layout, elements, axis).map_err(wrong)?;
+            (View::List(values), JoinMode::List) => values.clone(),
+            (View::Array(layout, elements), JoinMode::Stack) => {
+                memory = array_joining::unstack(layout, elements, axis).map_err(wrong)?;
                 lend(&memory)
             }
-            (View::Array(layout, elements), How::Concatenate) => {
+            (View::Array(layout, elements), JoinMode::Concatenate) => {
                 let sizes = match sizes {
                     Some(sizes) => whole(&sizes).map_err(wrong)?,
                     None if counted.is_none() => equal(layout, axis, fixed.len()).map_err(wrong)?,
@@ -69,10 +69,10 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
                         )));
                     }
                 };
-                memory = array::split(layout, elements, axis, &sizes).map_err(wrong)?;
+                memory = array_joining::split(layout, elements, axis, &sizes).map_err(wrong)?;
                 lend(&memory)
             }
-            (other, How::List) => {
+            (other, JoinMode::List) => {
                 return Err(wrong(format!(
                     "it is {}, and `how: list` takes lists",
                     describe(other)
@@ -97,7 +97,10 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
 }
 
 /// The ends that are there, and a port that gets as many slots as are needed.
-fn targets<'a>(instance: &Instance, out: &'a [Port]) -> (Vec<End>, Option<&'a Port>) {
+fn targets<'a>(
+    instance: &Instance,
+    out: &'a [InstancePort],
+) -> (Vec<PortEnd>, Option<&'a InstancePort>) {
     // Ports to which nothing is connected count too: their pieces are dropped, and the others stay where they were.
     let counted = out.iter().find(|port| port.info.resizable);
     let fixed = out
@@ -116,10 +119,10 @@ enum Wrong {
 /// The ends that pieces go to, in order; the slots of a port that counts them are set.
 fn assign(
     instance: &Instance,
-    fixed: &[End],
-    counted: Option<&Port>,
+    fixed: &[PortEnd],
+    counted: Option<&InstancePort>,
     pieces: usize,
-) -> Result<Vec<End>, Wrong> {
+) -> Result<Vec<PortEnd>, Wrong> {
     let mut all = fixed.to_vec();
     if let Some(port) = counted.filter(|_| pieces >= fixed.len()) {
         instance
@@ -136,7 +139,7 @@ fn assign(
     Ok(all)
 }
 
-fn lend<'a>(parts: &'a [array::Part<'_>]) -> Vec<View<'a>> {
+fn lend<'a>(parts: &'a [array_joining::ArrayPart<'_>]) -> Vec<View<'a>> {
     parts
         .iter()
         .map(|(layout, bytes)| View::Array(layout.clone(), &bytes[..]))

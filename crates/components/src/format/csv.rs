@@ -1,6 +1,6 @@
 //! CSV: a row a message, or the whole file one.
 //!
-//! The first row names the columns, unless all of it is numbers. Rows that begin with `#` are comments. Columns called
+//! The first row names the columns, unless all of it is numbers. CsvRows that begin with `#` are comments. Columns called
 //! `timestamp`, `time` or `t`, and `next_timestamp`, are times; all others are values.
 
 use std::collections::BTreeSet;
@@ -13,20 +13,22 @@ use titin_runtime::structure::Value as Tree;
 use titin_runtime::{Dtype, Layout, Order};
 
 use super::output::Output;
-use super::{Form, Next, Place, Reader, Reading, Record, Writer};
-use crate::data::{Stamp, Value, View, describe};
-use crate::error::At;
-use crate::numbers::{self, Number};
+use super::{
+    CsvForm, FileRecord, MessageWriter, NextTimestamp, ReadOptions, RecordPosition, RecordReader,
+};
+use crate::any_number::{self, AnyNumber};
+use crate::data::{MessageMeta, Value, View, describe};
+use crate::error::OnFile;
 use crate::{Error, Result};
 
 const TIMES: [&str; 3] = ["timestamp", "time", "t"];
 const NEXT: &str = "next_timestamp";
 
 /// Opens a file, to be read row by row or as a whole.
-pub(super) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
-    let rows = Rows::open(path, reading)?;
+pub(super) fn open(path: &Path, reading: &ReadOptions) -> Result<Box<dyn RecordReader>> {
+    let rows = CsvRows::open(path, reading)?;
     Ok(match reading.form {
-        Form::Table => Box::new(Table(Some(rows))),
+        CsvForm::Table => Box::new(WholeTableReader(Some(rows))),
         form => {
             let columns: Vec<&str> = rows.columns.iter().map(|(_, name)| name.as_str()).collect();
             // A single value has no dimension that could have a name, and what a sink has numbered comes back as it was.
@@ -47,20 +49,20 @@ pub(super) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
 }
 
 /// The rows of a file, and which of their fields are what.
-struct Rows {
+struct CsvRows {
     path: PathBuf,
     records: csv::Reader<BufReader<File>>,
     /// A first row of numbers, which is no head.
     first: Option<StringRecord>,
-    /// Place and name of the columns with values.
+    /// RecordPosition and name of the columns with values.
     columns: Vec<(usize, String)>,
     time: Option<usize>,
     next: Option<usize>,
 }
 
-impl Rows {
-    fn open(path: &Path, reading: &Reading) -> Result<Self> {
-        let file = File::open(path).at(path, "open")?;
+impl CsvRows {
+    fn open(path: &Path, reading: &ReadOptions) -> Result<Self> {
+        let file = File::open(path).on_file(path, "open")?;
         let mut records = ReaderBuilder::new()
             .has_headers(false)
             .delimiter(reading.delimiter)
@@ -123,7 +125,7 @@ impl Rows {
             .map(|column| (column, names[column].clone()))
             .collect();
         let first = numbers.then_some(head);
-        Ok(Rows {
+        Ok(CsvRows {
             path: path.to_owned(),
             records,
             first,
@@ -146,7 +148,7 @@ impl Rows {
     }
 
     /// The times that a row gives.
-    fn times(&self, row: &StringRecord) -> Result<(Option<f64>, Next)> {
+    fn times(&self, row: &StringRecord) -> Result<(Option<f64>, NextTimestamp)> {
         let read = |column: usize| {
             let text = field(row, column);
             text.parse::<f64>().map_err(|_| {
@@ -155,9 +157,9 @@ impl Rows {
             })
         };
         let next = match self.next {
-            None => Next::Follows,
-            Some(column) if field(row, column).is_empty() => Next::Known(None),
-            Some(column) => Next::Known(Some(read(column)?)),
+            None => NextTimestamp::Follows,
+            Some(column) if field(row, column).is_empty() => NextTimestamp::Known(None),
+            Some(column) => NextTimestamp::Known(Some(read(column)?)),
         };
         Ok((self.time.map(read).transpose()?, next))
     }
@@ -165,15 +167,15 @@ impl Rows {
 
 /// A message a row.
 struct RowReader {
-    rows: Rows,
-    form: Form,
+    rows: CsvRows,
+    form: CsvForm,
     dtype: Dtype,
     /// The index name of the rows' arrays, which has the columns.
     name: Option<String>,
 }
 
-impl Reader for RowReader {
-    fn next(&mut self) -> Result<Option<Record>> {
+impl RecordReader for RowReader {
+    fn next(&mut self) -> Result<Option<FileRecord>> {
         let Some(row) = self.rows.next()? else {
             return Ok(None);
         };
@@ -186,7 +188,7 @@ impl Reader for RowReader {
                 format!("column '{name}': {why}"),
             )
         };
-        let value = if self.form == Form::Map {
+        let value = if self.form == CsvForm::Map {
             let entry = |(column, name): &(usize, String)| {
                 let value = cell(field(&row, *column)).map_err(|why| wrong(name, why))?;
                 Ok((name.clone(), value))
@@ -201,7 +203,7 @@ impl Reader for RowReader {
                 });
                 let pushed = number.and_then(|number| number.push(self.dtype, &mut elements));
                 pushed.map_err(|why| wrong(name, why))?;
-                if numbers::is_complex(self.dtype) {
+                if any_number::is_complex(self.dtype) {
                     elements.resize(elements.len() + self.dtype.size() / 2, 0);
                 }
             }
@@ -214,21 +216,21 @@ impl Reader for RowReader {
             layout.names.extend(self.name.clone());
             Value::Array(layout, elements)
         };
-        Ok(Some(Record {
+        Ok(Some(FileRecord {
             value,
             timestamp,
             next,
             settings: None,
-            place: Place::Line(line(&row)),
+            place: RecordPosition::Line(line(&row)),
         }))
     }
 }
 
 /// The whole file as one message: a map from column to array, or to a list of text.
-struct Table(Option<Rows>);
+struct WholeTableReader(Option<CsvRows>);
 
-impl Reader for Table {
-    fn next(&mut self) -> Result<Option<Record>> {
+impl RecordReader for WholeTableReader {
+    fn next(&mut self) -> Result<Option<FileRecord>> {
         let Some(mut rows) = self.0.take() else {
             return Ok(None);
         };
@@ -252,11 +254,11 @@ impl Reader for Table {
                 .map(entry)
                 .collect::<Result<_>>()?,
         );
-        let place = Place::Line(1);
-        Ok(Some(Record {
+        let place = RecordPosition::Line(1);
+        Ok(Some(FileRecord {
             value,
             timestamp: None,
-            next: Next::Known(None),
+            next: NextTimestamp::Known(None),
             settings: None,
             place,
         }))
@@ -288,27 +290,29 @@ fn columns_in(name: &str, count: usize) -> Option<Vec<String>> {
 }
 
 /// The number that a field holds, if it holds one; one that is left empty is missing.
-fn number(text: &str) -> Result<Option<Number>, String> {
+fn number(text: &str) -> Result<Option<AnyNumber>, String> {
     if text.is_empty() {
-        Ok(Some(Number::Float(f64::NAN)))
+        Ok(Some(AnyNumber::Float(f64::NAN)))
     } else {
-        Number::parse(text)
+        AnyNumber::parse(text)
     }
 }
 
 /// A column's values as whole numbers if all are, else as real ones, else as text.
 fn column(cells: Vec<String>) -> Result<Value, String> {
-    let numbers: Vec<Result<Option<Number>, String>> =
+    let numbers: Vec<Result<Option<AnyNumber>, String>> =
         cells.iter().map(|cell| number(cell)).collect();
     // Among text, what looks like a number is text too.
     if numbers.contains(&Ok(None)) {
         return Ok(Value::List(cells.into_iter().map(Value::Text).collect()));
     }
-    let values: Vec<Number> = numbers
+    let values: Vec<AnyNumber> = numbers
         .into_iter()
         .filter_map(Result::transpose)
         .collect::<Result<_, _>>()?;
-    let whole = values.iter().all(|value| matches!(value, Number::Int(_)));
+    let whole = values
+        .iter()
+        .all(|value| matches!(value, AnyNumber::Int(_)));
     let dtype = if whole { Dtype::Int64 } else { Dtype::Float64 };
     let mut elements = Vec::with_capacity(values.len() * 8);
     for value in &values {
@@ -323,11 +327,11 @@ fn column(cells: Vec<String>) -> Result<Value, String> {
 }
 
 fn cell(text: &str) -> Result<Value, String> {
-    Ok(match (text, Number::parse(text)?) {
+    Ok(match (text, AnyNumber::parse(text)?) {
         ("", _) => Value::Nil,
-        (_, Some(Number::Int(number))) => Value::Int(number),
-        (_, Some(Number::UInt(number))) => Value::UInt(number),
-        (_, Some(Number::Float(number))) => Value::Float(number),
+        (_, Some(AnyNumber::Int(number))) => Value::Int(number),
+        (_, Some(AnyNumber::UInt(number))) => Value::UInt(number),
+        (_, Some(AnyNumber::Float(number))) => Value::Float(number),
         ("true", None) => Value::Bool(true),
         ("false", None) => Value::Bool(false),
         (text, None) => Value::Text(text.to_owned()),
@@ -389,8 +393,8 @@ impl CsvWriter {
     }
 }
 
-impl Writer for CsvWriter {
-    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
+impl MessageWriter for CsvWriter {
+    fn write(&mut self, value: &View<'_>, stamp: &MessageMeta) -> Result<()> {
         let cells = cells(value).map_err(|why| Error::file(self.file.path(), why))?;
         let names: Vec<String> = cells.iter().map(|(name, _)| name.clone()).collect();
         let mut rows = Vec::new();
@@ -420,8 +424,8 @@ impl Writer for CsvWriter {
             }
         }
         let times = [
-            numbers::text(stamp.timestamp),
-            stamp.next.map(numbers::text).unwrap_or_default(),
+            any_number::text(stamp.timestamp),
+            stamp.next.map(any_number::text).unwrap_or_default(),
         ];
         let fields = times
             .iter()
@@ -447,9 +451,9 @@ fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, String> {
     };
     match value {
         Tree::Array(layout, elements)
-            if layout.shape.len() <= 1 && !numbers::is_complex(layout.dtype) =>
+            if layout.shape.len() <= 1 && !any_number::is_complex(layout.dtype) =>
         {
-            let values: Vec<Number> = numbers::read(layout.dtype, elements).collect();
+            let values: Vec<AnyNumber> = any_number::read(layout.dtype, elements).collect();
             let names = match layout
                 .names
                 .first()
@@ -482,11 +486,11 @@ fn single(value: &View<'_>) -> Option<String> {
         Tree::Bool(flag) => flag.to_string(),
         Tree::Text(text) => text.clone(),
         Tree::Array(layout, elements)
-            if layout.shape.is_empty() && !numbers::is_complex(layout.dtype) =>
+            if layout.shape.is_empty() && !any_number::is_complex(layout.dtype) =>
         {
-            numbers::read(layout.dtype, elements).next()?.show()
+            any_number::read(layout.dtype, elements).next()?.show()
         }
-        other => Number::of(other)?.show(),
+        other => AnyNumber::of(other)?.show(),
     })
 }
 
@@ -495,7 +499,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn read_all(path: &Path, reading: &Reading) -> Result<Vec<Record>> {
+    fn read_all(path: &Path, reading: &ReadOptions) -> Result<Vec<FileRecord>> {
         let mut reader = open(path, reading)?;
         let mut records = Vec::new();
         while let Some(record) = reader.next()? {
@@ -504,7 +508,7 @@ mod tests {
         Ok(records)
     }
 
-    fn read(text: &str, reading: &Reading) -> Result<Vec<Record>> {
+    fn read(text: &str, reading: &ReadOptions) -> Result<Vec<FileRecord>> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         fs::write(&path, text).unwrap();
@@ -523,7 +527,7 @@ mod tests {
 
     #[test]
     fn rows_become_arrays_with_their_times() {
-        let records = read(RAIN, &Reading::default()).unwrap();
+        let records = read(RAIN, &ReadOptions::default()).unwrap();
         let Value::Array(mut layout, elements) = array(&[1.5, 2.0], &[2]) else {
             panic!("no array")
         };
@@ -531,7 +535,7 @@ mod tests {
         assert_eq!(records[0].value, Value::Array(layout, elements));
         assert_eq!(
             (records[0].timestamp, records[0].next),
-            (Some(0.0), Next::Follows)
+            (Some(0.0), NextTimestamp::Follows)
         );
         let Value::Array(_, elements) = &records[1].value else {
             panic!("no array")
@@ -539,7 +543,7 @@ mod tests {
         assert!(f64::from_le_bytes(elements[..8].try_into().unwrap()).is_nan());
         assert_eq!(
             (records[1].timestamp, records[1].place),
-            (Some(60.0), Place::Line(4))
+            (Some(60.0), RecordPosition::Line(4))
         );
     }
 
@@ -550,13 +554,13 @@ mod tests {
             let (from, to) = (folder.path().join("from.csv"), folder.path().join("to.csv"));
             fs::write(&from, format!("{head}\n0,1,2\n60,3,4\n")).unwrap();
             let mut writer = CsvWriter::new(&to);
-            for record in read_all(&from, &Reading::default()).unwrap() {
+            for record in read_all(&from, &ReadOptions::default()).unwrap() {
                 let Value::Array(layout, elements) = &record.value else {
                     panic!("no array")
                 };
-                let stamp = Stamp {
+                let stamp = MessageMeta {
                     timestamp: record.timestamp.unwrap_or(0.0),
-                    ..Stamp::default()
+                    ..MessageMeta::default()
                 };
                 writer
                     .write(&View::Array(layout.clone(), elements), &stamp)
@@ -565,7 +569,7 @@ mod tests {
             let text = fs::read_to_string(&to).unwrap();
             assert_eq!(text.lines().next().unwrap(), written);
             assert_eq!(
-                read_all(&to, &Reading::default()).unwrap()[1].timestamp,
+                read_all(&to, &ReadOptions::default()).unwrap()[1].timestamp,
                 Some(60.0)
             );
         };
@@ -601,20 +605,20 @@ mod tests {
 
     #[test]
     fn columns_are_chosen_and_one_alone_gives_single_values() {
-        let reading = Reading {
+        let reading = ReadOptions {
             columns: vec!["south".into()],
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         assert_eq!(read(RAIN, &reading).unwrap()[1].value, array(&[3.0], &[]));
-        let reading = Reading {
+        let reading = ReadOptions {
             time_column: Some("south".into()),
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         assert_eq!(read(RAIN, &reading).unwrap()[0].timestamp, Some(2.0));
-        let ints = Reading {
+        let ints = ReadOptions {
             columns: vec!["south".into()],
             dtype: Dtype::Int16,
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         let Value::Array(layout, bytes) = &read(RAIN, &ints).unwrap()[0].value else {
             panic!("no array")
@@ -627,16 +631,16 @@ mod tests {
 
     #[test]
     fn numbers_that_do_not_fit_are_refused() {
-        let narrow = Reading {
+        let narrow = ReadOptions {
             dtype: Dtype::Float32,
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         let why = read("t,k\n0,1e300\n", &narrow).unwrap_err().to_string();
         assert!(
             why.contains("column 'k': 1e300 does not fit an element of type float32"),
             "{why}"
         );
-        let why = read("t,k\n0,99999999999999999999\n", &Reading::default())
+        let why = read("t,k\n0,99999999999999999999\n", &ReadOptions::default())
             .unwrap_err()
             .to_string();
         assert!(
@@ -649,9 +653,9 @@ mod tests {
     fn a_file_without_a_head_is_all_rows() {
         let records = read(
             "1;2\n3;4\n",
-            &Reading {
+            &ReadOptions {
                 delimiter: b';',
-                ..Reading::default()
+                ..ReadOptions::default()
             },
         )
         .unwrap();
@@ -664,9 +668,9 @@ mod tests {
         let text = "t,n,name,wet\n0,3,\"a, b\",true\n1,4,c,\n";
         let rows = read(
             text,
-            &Reading {
-                form: Form::Map,
-                ..Reading::default()
+            &ReadOptions {
+                form: CsvForm::Map,
+                ..ReadOptions::default()
             },
         )
         .unwrap();
@@ -678,9 +682,9 @@ mod tests {
         assert_eq!(rows[0].value, Value::Map(row));
         let table = read(
             text,
-            &Reading {
-                form: Form::Table,
-                ..Reading::default()
+            &ReadOptions {
+                form: CsvForm::Table,
+                ..ReadOptions::default()
             },
         )
         .unwrap();
@@ -703,12 +707,12 @@ mod tests {
 
     #[test]
     fn wrong_rows_are_named() {
-        let why = |text: &str| read(text, &Reading::default()).unwrap_err().to_string();
+        let why = |text: &str| read(text, &ReadOptions::default()).unwrap_err().to_string();
         assert!(why("").contains("it is empty"));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         fs::write(&path, b"t,b\n0,\xff\n").unwrap();
-        let error = read_all(&path, &Reading::default())
+        let error = read_all(&path, &ReadOptions::default())
             .unwrap_err()
             .to_string();
         assert!(error.contains("a.csv:2: it is not UTF-8"), "{error}");
@@ -721,12 +725,12 @@ mod tests {
             why(large)
                 .contains("a.csv:2: column 'b': '1e999' is beyond what a real number can hold")
         );
-        for form in [Form::Map, Form::Table] {
+        for form in [CsvForm::Map, CsvForm::Table] {
             let error = read(
                 large,
-                &Reading {
+                &ReadOptions {
                     form,
-                    ..Reading::default()
+                    ..ReadOptions::default()
                 },
             )
             .unwrap_err()
@@ -735,9 +739,9 @@ mod tests {
         }
         assert!(why("t,b\nnoon,1\n").contains("a.csv:2: 'noon' in column 0 is no time"));
         assert!(why("a,a\n1,2\n").contains("column 1 is called 'a'"));
-        let reading = Reading {
+        let reading = ReadOptions {
             time_column: Some("tide".into()),
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         assert!(
             read(RAIN, &reading)
@@ -759,7 +763,7 @@ mod tests {
                 .flat_map(|n| n.to_le_bytes())
                 .collect();
             let next = Some(step as f64 + 1.0).filter(|_| step < 2);
-            let stamp = Stamp {
+            let stamp = MessageMeta {
                 timestamp: step as f64,
                 next,
                 settings: None,
@@ -772,11 +776,11 @@ mod tests {
             fs::read_to_string(&path).unwrap(),
             "timestamp,next_timestamp,value_0,value_1\n0.0,1.0,0.1,inf\n1.0,2.0,1.1,inf\n2.0,,2.1,inf\n"
         );
-        let records = read_all(&path, &Reading::default()).unwrap();
+        let records = read_all(&path, &ReadOptions::default()).unwrap();
         assert_eq!(records[2].value, array(&[2.1, f64::INFINITY], &[2]));
         assert_eq!(
             (records[2].timestamp, records[2].next),
-            (Some(2.0), Next::Known(None))
+            (Some(2.0), NextTimestamp::Known(None))
         );
     }
 
@@ -784,7 +788,7 @@ mod tests {
     fn what_a_row_cannot_hold_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let create = |name: &str| CsvWriter::new(&folder.path().join(name));
-        let stamp = Stamp::default();
+        let stamp = MessageMeta::default();
         let matrix = View::Array(Layout::new(Dtype::UInt8, Order::C, [1, 1]), &[1]);
         assert!(
             create("a.csv")

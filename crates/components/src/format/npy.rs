@@ -12,10 +12,10 @@ use titin_runtime::{Dtype, Layout, Order};
 
 use super::output::{Output, replace};
 use super::times::{self, Times, TimesWriter};
-use super::{Next, Place, Reader, Record, Writer};
-use crate::array;
-use crate::data::{Stamp, Value, View, describe};
-use crate::error::At;
+use super::{FileRecord, MessageWriter, NextTimestamp, RecordPosition, RecordReader};
+use crate::array_joining;
+use crate::data::{MessageMeta, Value, View, describe};
+use crate::error::OnFile;
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -25,7 +25,7 @@ const LONGEST: usize = 64 << 10;
 
 /// What a header says.
 #[derive(Debug, Clone, PartialEq)]
-struct Header {
+struct NpyHeader {
     layout: Layout,
     /// Whether numbers are stored with the most significant byte first.
     big_endian: bool,
@@ -34,16 +34,16 @@ struct Header {
 /// Reads one array, or the steps of one.
 pub(super) struct NpyReader {
     path: PathBuf,
-    header: Header,
+    header: NpyHeader,
     /// Layout of a record.
     record: Layout,
     steps: u64,
     step: u64,
     times: Option<Vec<Times>>,
-    body: Body,
+    body: NpyBody,
 }
 
-enum Body {
+enum NpyBody {
     /// Records follow each other.
     Stream(BufReader<File>),
     /// Records of a file in Fortran order lie scattered over all of it.
@@ -52,11 +52,11 @@ enum Body {
 
 impl NpyReader {
     pub(super) fn open(path: &Path, time_axis: Option<bool>) -> Result<Self> {
-        let file = File::open(path).at(path, "open")?;
-        let size = file.metadata().at(path, "look at")?.len();
+        let file = File::open(path).on_file(path, "open")?;
+        let size = file.metadata().on_file(path, "look at")?.len();
         let mut stream = BufReader::with_capacity(1 << 16, file);
         let (header, begin) = read_header(&mut stream).map_err(|why| Error::file(path, why))?;
-        let Header { layout, .. } = &header;
+        let NpyHeader { layout, .. } = &header;
         let wanted = layout.bytes().and_then(|bytes| bytes.checked_add(begin));
         if wanted.is_none_or(|wanted| wanted > size) {
             let why = format!(
@@ -103,10 +103,10 @@ impl NpyReader {
             layout.order == Order::Fortran && steps > 1 && record.shape.iter().any(|n| *n > 1);
         let body = if scattered {
             let mut bytes = vec![0; layout.bytes().unwrap_or_default() as usize];
-            stream.read_exact(&mut bytes).at(path, "read")?;
-            Body::Scattered(bytes)
+            stream.read_exact(&mut bytes).on_file(path, "read")?;
+            NpyBody::Scattered(bytes)
         } else {
-            Body::Stream(stream)
+            NpyBody::Stream(stream)
         };
         Ok(NpyReader {
             path: path.to_owned(),
@@ -120,16 +120,18 @@ impl NpyReader {
     }
 }
 
-impl Reader for NpyReader {
-    fn next(&mut self) -> Result<Option<Record>> {
+impl RecordReader for NpyReader {
+    fn next(&mut self) -> Result<Option<FileRecord>> {
         if self.step == self.steps {
             return Ok(None);
         }
         let size = self.record.dtype.size();
         let mut elements = vec![0; self.record.bytes().unwrap_or_default() as usize];
         match &mut self.body {
-            Body::Stream(stream) => stream.read_exact(&mut elements).at(&self.path, "read")?,
-            Body::Scattered(bytes) => {
+            NpyBody::Stream(stream) => stream
+                .read_exact(&mut elements)
+                .on_file(&self.path, "read")?,
+            NpyBody::Scattered(bytes) => {
                 let first = self.step as usize * size;
                 let gather = bytes[first..].chunks(self.steps as usize * size);
                 elements
@@ -144,12 +146,14 @@ impl Reader for NpyReader {
         let step = self.step;
         self.step += 1;
         let time = self.times.as_ref().map(|times| times[step as usize]);
-        Ok(Some(Record {
+        Ok(Some(FileRecord {
             value: Value::Array(self.record.clone(), elements),
             timestamp: time.map(|(time, _)| time),
-            next: time.map_or(Next::Follows, |(_, next)| Next::Known(next)),
+            next: time.map_or(NextTimestamp::Follows, |(_, next)| {
+                NextTimestamp::Known(next)
+            }),
             settings: None,
-            place: Place::Step(step),
+            place: RecordPosition::Step(step),
         }))
     }
 }
@@ -187,13 +191,13 @@ impl NpyWriter {
     fn turn(&mut self, record: &Layout, header: &[u8], second: &[u8]) -> Result<()> {
         let mut first = vec![0; self.length as usize];
         self.file.read(&mut first, self.begin)?;
-        let turned = array::reorder(record, &first, Order::C);
+        let turned = array_joining::reorder(record, &first, Order::C);
         self.file.replace(&[header, &turned, second])
     }
 }
 
-impl Writer for NpyWriter {
-    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
+impl MessageWriter for NpyWriter {
+    fn write(&mut self, value: &View<'_>, stamp: &MessageMeta) -> Result<()> {
         let (layout, elements) = array_of(self.file.path(), value)?;
         if let Some(record) = &self.record
             && (record.dtype, &record.shape) != (layout.dtype, &layout.shape)
@@ -219,7 +223,7 @@ impl Writer for NpyWriter {
             self.begin = header.len() as u64;
             self.record = Some(layout.clone());
         }
-        let elements = array::reorder(layout, elements, whole.order);
+        let elements = array_joining::reorder(layout, elements, whole.order);
         self.file.put(&elements, self.begin + self.length)?;
         self.times.write(stamp.timestamp, stamp.next)?;
         match self
@@ -268,7 +272,7 @@ pub(crate) fn array_of<'a>(path: &Path, value: &'a View<'_>) -> Result<(&'a Layo
 }
 
 /// Reads the header; where the elements begin.
-fn read_header(stream: &mut impl Read) -> Result<(Header, u64), String> {
+fn read_header(stream: &mut impl Read) -> Result<(NpyHeader, u64), String> {
     let broken = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::UnexpectedEof => {
             "it is no .npy file: it ends within its header".to_owned()
@@ -302,7 +306,7 @@ fn read_header(stream: &mut impl Read) -> Result<(Header, u64), String> {
 }
 
 /// Reads the dict. Its three entries come in any order; values hold no braces, and quotes only around text.
-fn parse_header(text: &str) -> Result<Header, String> {
+fn parse_header(text: &str) -> Result<NpyHeader, String> {
     let wrong = |what: &str| format!("its header cannot be read: {what}, in {}", text.trim());
     let after = |key: &str| {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
@@ -347,7 +351,7 @@ fn parse_header(text: &str) -> Result<Header, String> {
     layout
         .bytes()
         .ok_or_else(|| wrong("'shape' is beyond 64 bits"))?;
-    Ok(Header { layout, big_endian })
+    Ok(NpyHeader { layout, big_endian })
 }
 
 /// NumPy's letters for element types, with their sizes.
@@ -436,13 +440,13 @@ mod tests {
         )
     }
 
-    fn all(path: &Path, time_axis: Option<bool>) -> Vec<Record> {
+    fn all(path: &Path, time_axis: Option<bool>) -> Vec<FileRecord> {
         let mut reader = NpyReader::open(path, time_axis).unwrap();
         std::iter::from_fn(|| reader.next().unwrap()).collect()
     }
 
-    fn stamp(timestamp: f64, next: Option<f64>) -> Stamp {
-        Stamp {
+    fn stamp(timestamp: f64, next: Option<f64>) -> MessageMeta {
+        MessageMeta {
             timestamp,
             next,
             settings: None,
@@ -506,7 +510,7 @@ mod tests {
             assert_eq!(records[0].value, Value::Array(layout, bytes));
             assert_eq!(
                 (records[0].timestamp, records[0].next),
-                (Some(1.5), Next::Known(None))
+                (Some(1.5), NextTimestamp::Known(None))
             );
         }
     }
@@ -542,13 +546,16 @@ mod tests {
             let Value::Array(back, elements) = &records[2].value else {
                 panic!("no array")
             };
-            assert_eq!(elements[..], array::reorder(&layout, &bytes, Order::C)[..]);
+            assert_eq!(
+                elements[..],
+                array_joining::reorder(&layout, &bytes, Order::C)[..]
+            );
             assert_eq!(back.shape[..], [2, 3]);
             assert_eq!(
                 (records[1].timestamp, records[1].next),
-                (Some(1.1), Next::Known(Some(2.1)))
+                (Some(1.1), NextTimestamp::Known(Some(2.1)))
             );
-            assert_eq!(records[2].next, Next::Known(None));
+            assert_eq!(records[2].next, NextTimestamp::Known(None));
         }
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::Result;
-use crate::error::At;
+use crate::error::OnFile;
 
 /// A file to write, from its first bytes to the end of the run.
 pub(super) struct Output {
@@ -39,21 +39,21 @@ impl Output {
 
     /// Adds to its end.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.open()?.write_all(bytes).at(&self.path, "write")
+        self.open()?.write_all(bytes).on_file(&self.path, "write")
     }
 
     /// Writes at a place in it. The end, for [`append`](Output::append), does not follow.
     pub(super) fn put(&mut self, bytes: &[u8], place: u64) -> Result<()> {
         self.open()?
             .write_all_at(bytes, place)
-            .at(&self.path, "write")
+            .on_file(&self.path, "write")
     }
 
     /// Reads what was written.
     pub(super) fn read(&mut self, bytes: &mut [u8], place: u64) -> Result<()> {
         self.open()?
             .read_exact_at(bytes, place)
-            .at(&self.path, "read")
+            .on_file(&self.path, "read")
     }
 
     /// Has all of it replaced at once: whoever looks finds what was there before, or all that is new.
@@ -78,14 +78,14 @@ impl Output {
                     .create(true)
                     .truncate(true)
                     .open(&self.path);
-                let file = file.at(&self.path, "create")?;
+                let file = file.on_file(&self.path, "create")?;
                 self.begun = true;
                 file
             }
             None => {
                 let file = File::options().read(true).write(true).open(&self.path);
-                let mut file = file.at(&self.path, "open")?;
-                file.seek(SeekFrom::End(0)).at(&self.path, "open")?;
+                let mut file = file.on_file(&self.path, "open")?;
+                file.seek(SeekFrom::End(0)).on_file(&self.path, "open")?;
                 file
             }
         };
@@ -103,13 +103,13 @@ pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> Result<File> {
         .create(true)
         .truncate(true)
         .open(&begun);
-    let mut file = file.at(path, "create")?;
+    let mut file = file.on_file(path, "create")?;
     let written = parts.iter().try_for_each(|part| file.write_all(part));
     if written.is_err() {
         let _ = std::fs::remove_file(&begun);
     }
-    written.at(path, "write")?;
-    std::fs::rename(&begun, path).at(path, "write")?;
+    written.on_file(path, "write")?;
+    std::fs::rename(&begun, path).on_file(path, "write")?;
     Ok(file)
 }
 

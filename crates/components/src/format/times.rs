@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::output::Output;
-use crate::error::At;
+use crate::error::OnFile;
 use crate::{Error, Result};
 
 /// One message's time and, where known, the next one's.
@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<Times>>> {
     if !path.exists() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(&path).at(&path, "read")?;
+    let text = std::fs::read_to_string(&path).on_file(&path, "read")?;
     let mut times = Vec::new();
     for (number, line) in (1..).zip(text.lines()).skip(1) {
         // A writer that was stopped within its last line.

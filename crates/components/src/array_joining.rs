@@ -8,16 +8,16 @@ use std::borrow::Cow;
 use titin_runtime::{Layout, Order};
 
 /// A part of an array, where it lies if it lies in one stretch.
-pub(crate) type Part<'a> = (Layout, Cow<'a, [u8]>);
+pub(crate) type ArrayPart<'a> = (Layout, Cow<'a, [u8]>);
 
-/// How memory lies along an axis.
-struct Blocks {
+/// JoinMode memory lies along an axis.
+struct AxisBlocks {
     outer: usize,
     extent: usize,
     inner: usize,
 }
 
-fn blocks(layout: &Layout, axis: usize) -> Blocks {
+fn blocks(layout: &Layout, axis: usize) -> AxisBlocks {
     let product = |extents: &[u64]| extents.iter().product::<u64>() as usize;
     let (before, after) = (
         product(&layout.shape[..axis]),
@@ -27,7 +27,7 @@ fn blocks(layout: &Layout, axis: usize) -> Blocks {
         Order::C => (before, after),
         Order::Fortran => (after, before),
     };
-    Blocks {
+    AxisBlocks {
         outer,
         extent: layout.shape[axis] as usize,
         inner: inner * layout.dtype.size(),
@@ -74,7 +74,7 @@ pub(crate) fn concatenate(
     }
     let same = arrays.iter().all(|(layout, _)| layout.order == first.order);
     whole.order = if same { first.order } else { Order::C };
-    let parts: Vec<(Blocks, Cow<'_, [u8]>)> = arrays
+    let parts: Vec<(AxisBlocks, Cow<'_, [u8]>)> = arrays
         .iter()
         .map(|(layout, bytes)| {
             let bytes = reorder(layout, bytes, whole.order);
@@ -149,7 +149,7 @@ pub(crate) fn split<'a>(
     bytes: &'a [u8],
     axis: usize,
     sizes: &[u64],
-) -> Result<Vec<Part<'a>>, String> {
+) -> Result<Vec<ArrayPart<'a>>, String> {
     let extent = *layout
         .shape
         .get(axis)
@@ -162,7 +162,7 @@ pub(crate) fn split<'a>(
             "the sizes {sizes:?} do not add up to {extent}, the extent of axis {axis}"
         ));
     }
-    let Blocks {
+    let AxisBlocks {
         outer,
         extent,
         inner,
@@ -195,7 +195,7 @@ pub(crate) fn unstack<'a>(
     layout: &Layout,
     bytes: &'a [u8],
     axis: usize,
-) -> Result<Vec<Part<'a>>, String> {
+) -> Result<Vec<ArrayPart<'a>>, String> {
     let extent = *layout
         .shape
         .get(axis)

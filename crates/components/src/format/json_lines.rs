@@ -19,10 +19,10 @@ use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
 use titin_runtime::{Dtype, Layout, Order};
 
 use super::output::Output;
-use super::{Next, Place, Reader, Record, Writer};
-use crate::data::{Stamp, Value, View, describe};
-use crate::error::At;
-use crate::numbers::{self, Number};
+use super::{FileRecord, MessageWriter, NextTimestamp, RecordPosition, RecordReader};
+use crate::any_number::{self, AnyNumber};
+use crate::data::{MessageMeta, Value, View, describe};
+use crate::error::OnFile;
 use crate::{Error, Result};
 
 /// Reads a file line by line.
@@ -35,7 +35,7 @@ pub(super) struct LinesReader {
 
 impl LinesReader {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).at(path, "open")?;
+        let file = File::open(path).on_file(path, "open")?;
         let stream = BufReader::with_capacity(1 << 16, file);
         Ok(LinesReader {
             path: path.to_owned(),
@@ -46,15 +46,15 @@ impl LinesReader {
     }
 }
 
-impl Reader for LinesReader {
-    fn next(&mut self) -> Result<Option<Record>> {
+impl RecordReader for LinesReader {
+    fn next(&mut self) -> Result<Option<FileRecord>> {
         loop {
             self.text.clear();
             self.line += 1;
             if self
                 .stream
                 .read_line(&mut self.text)
-                .at(&self.path, "read")?
+                .on_file(&self.path, "read")?
                 == 0
             {
                 return Ok(None);
@@ -73,8 +73,8 @@ impl Reader for LinesReader {
         check_numbers(&self.text).map_err(wrong)?;
         record(tree.0)
             .map(|record| {
-                Some(Record {
-                    place: Place::Line(self.line),
+                Some(FileRecord {
+                    place: RecordPosition::Line(self.line),
                     ..record
                 })
             })
@@ -95,9 +95,9 @@ impl LinesWriter {
     }
 }
 
-impl Writer for LinesWriter {
-    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
-        let mut line = serde_json::to_vec(&Line { value, stamp }).map_err(|error| {
+impl MessageWriter for LinesWriter {
+    fn write(&mut self, value: &View<'_>, stamp: &MessageMeta) -> Result<()> {
+        let mut line = serde_json::to_vec(&WrittenLine { value, stamp }).map_err(|error| {
             Error::file(
                 self.file.path(),
                 format!("the message cannot be written: {error}"),
@@ -123,7 +123,7 @@ fn check_numbers(line: &str) -> Result<(), String> {
         let escaped = std::mem::take(&mut is_escaped) && piece.len() == 1;
         if !is_text {
             let word = piece.trim_end_matches(|c: char| !c.is_ascii_digit());
-            numbers::check_whole(word)?;
+            any_number::check_whole(word)?;
         }
         match piece.as_bytes().last() {
             Some(b'"') if !escaped => is_text = !is_text,
@@ -135,27 +135,27 @@ fn check_numbers(line: &str) -> Result<(), String> {
 }
 
 /// What a line says.
-fn record(line: Value) -> Result<Record, String> {
+fn record(line: Value) -> Result<FileRecord, String> {
     const FORM: &str = r#"a line is {"timestamp": 0.5, "next_timestamp": 1.0, "data": ...}"#;
     let Value::Map(entries) = line else {
         return Err(format!("found {}; {FORM}", describe(&line)));
     };
-    let mut record = Record {
+    let mut record = FileRecord {
         value: Value::Nil,
         timestamp: None,
-        next: Next::Follows,
+        next: NextTimestamp::Follows,
         settings: None,
-        place: Place::Line(0),
+        place: RecordPosition::Line(0),
     };
     for (name, value) in entries {
-        let time = |value: &Value| match Number::of(value) {
+        let time = |value: &Value| match AnyNumber::of(value) {
             Some(number) => Ok(number.as_f64()),
             None => Err(format!("'{name}' is {}; {FORM}", describe(value))),
         };
         match name.as_str() {
             "timestamp" => record.timestamp = Some(time(&value)?),
-            "next_timestamp" if value == Value::Nil => record.next = Next::Known(None),
-            "next_timestamp" => record.next = Next::Known(Some(time(&value)?)),
+            "next_timestamp" if value == Value::Nil => record.next = NextTimestamp::Known(None),
+            "next_timestamp" => record.next = NextTimestamp::Known(Some(time(&value)?)),
             "settings" => {
                 record.settings = Some(
                     titin_runtime::overlay_of(&value)
@@ -208,8 +208,8 @@ fn special(value: Value) -> Result<Value, String> {
     }
     if let Some(number) = field("$float") {
         return match number {
-            Value::Text(text) => Number::parse(text)?,
-            other => Number::of(other),
+            Value::Text(text) => AnyNumber::parse(text)?,
+            other => AnyNumber::of(other),
         }
         .map(|number| Value::Float(number.as_f64()))
         .ok_or_else(|| "\"$float\" takes \"nan\", \"inf\" or \"-inf\"".to_owned());
@@ -265,7 +265,7 @@ fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Resul
         names: names.ok_or("\"names\" of an array is a list of text")?,
     };
     let values = list("values")?;
-    let parts = if numbers::is_complex(dtype) { 2 } else { 1 };
+    let parts = if any_number::is_complex(dtype) { 2 } else { 1 };
     if layout
         .elements()
         .and_then(|elements| elements.checked_mul(parts))
@@ -280,9 +280,9 @@ fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Resul
     let mut elements = Vec::with_capacity(values.len() * dtype.size());
     for value in values {
         let number = match value {
-            Value::Text(text) => Number::parse(text)?,
-            Value::Bool(flag) => Some(Number::Int((*flag).into())),
-            value => Number::of(value),
+            Value::Text(text) => AnyNumber::parse(text)?,
+            Value::Bool(flag) => Some(AnyNumber::Int((*flag).into())),
+            value => AnyNumber::of(value),
         };
         let number = number.ok_or_else(|| format!("an array holds {}", describe(value)))?;
         number.push(dtype, &mut elements)?;
@@ -358,14 +358,14 @@ impl<'de> Deserialize<'de> for Tree {
 }
 
 /// A line as it is written.
-struct Line<'a> {
+struct WrittenLine<'a> {
     value: &'a View<'a>,
-    stamp: &'a Stamp,
+    stamp: &'a MessageMeta,
 }
 
-impl Serialize for Line<'_> {
+impl Serialize for WrittenLine<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Stamp {
+        let MessageMeta {
             timestamp,
             next,
             settings,
@@ -376,15 +376,15 @@ impl Serialize for Line<'_> {
         if let Some(settings) = settings.as_ref().filter(|settings| !settings.is_empty()) {
             line.serialize_entry("settings", settings)?;
         }
-        line.serialize_entry("data", &Written(self.value))?;
+        line.serialize_entry("data", &WrittenValue(self.value))?;
         line.end()
     }
 }
 
 /// A value as it is written.
-struct Written<'a>(&'a View<'a>);
+struct WrittenValue<'a>(&'a View<'a>);
 
-impl Serialize for Written<'_> {
+impl Serialize for WrittenValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let marked = |serializer: S, key: &'static str, text: &str| {
             let mut map = serializer.serialize_map(Some(1))?;
@@ -397,13 +397,13 @@ impl Serialize for Written<'_> {
             View::Int(number) => serializer.serialize_i64(*number),
             View::UInt(number) => serializer.serialize_u64(*number),
             View::Float(number) if number.is_finite() => serializer.serialize_f64(*number),
-            View::Float(number) => marked(serializer, "$float", &numbers::text(*number)),
+            View::Float(number) => marked(serializer, "$float", &any_number::text(*number)),
             View::Text(text) => serializer.serialize_str(text),
             View::Bytes(bytes) => {
                 let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
                 marked(serializer, "$bytes", &digits)
             }
-            View::List(values) => serializer.collect_seq(values.iter().map(Written)),
+            View::List(values) => serializer.collect_seq(values.iter().map(WrittenValue)),
             View::Map(entries) => {
                 if let Some((name, _)) = entries.iter().find(|(name, _)| name.starts_with('$')) {
                     let why = format!(
@@ -411,7 +411,11 @@ impl Serialize for Written<'_> {
                     );
                     return Err(S::Error::custom(why));
                 }
-                serializer.collect_map(entries.iter().map(|(name, value)| (name, Written(value))))
+                serializer.collect_map(
+                    entries
+                        .iter()
+                        .map(|(name, value)| (name, WrittenValue(value))),
+                )
             }
             View::Array(layout, elements) => {
                 let mut map = serializer.serialize_map(None)?;
@@ -435,12 +439,12 @@ struct Elements<'a>(Dtype, &'a [u8]);
 impl Serialize for Elements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
-        for number in numbers::read(self.0, self.1) {
+        for number in any_number::read(self.0, self.1) {
             match number {
-                Number::Int(number) => seq.serialize_element(&number)?,
-                Number::UInt(number) => seq.serialize_element(&number)?,
-                Number::Float(number) if number.is_finite() => seq.serialize_element(&number)?,
-                Number::Float(number) => seq.serialize_element(&numbers::text(number))?,
+                AnyNumber::Int(number) => seq.serialize_element(&number)?,
+                AnyNumber::UInt(number) => seq.serialize_element(&number)?,
+                AnyNumber::Float(number) if number.is_finite() => seq.serialize_element(&number)?,
+                AnyNumber::Float(number) => seq.serialize_element(&any_number::text(number))?,
             }
         }
         seq.end()
@@ -453,7 +457,7 @@ mod tests {
     use proptest::prelude::*;
     use titin_runtime::{Overlay, Setting};
 
-    fn read_all(path: &Path) -> Result<Vec<Record>> {
+    fn read_all(path: &Path) -> Result<Vec<FileRecord>> {
         let mut reader = LinesReader::open(path)?;
         let mut records = Vec::new();
         while let Some(record) = reader.next()? {
@@ -498,15 +502,15 @@ mod tests {
                     shape: shape.into(),
                 };
                 let count =
-                    layout.elements().unwrap() * if numbers::is_complex(dtype) { 2 } else { 1 };
+                    layout.elements().unwrap() * if any_number::is_complex(dtype) { 2 } else { 1 };
                 let mut bytes = Vec::new();
                 for n in 0..count {
-                    let number = Number::Float((seed.wrapping_mul(n + 1) % 2000) as f64 * 0.1);
+                    let number = AnyNumber::Float((seed.wrapping_mul(n + 1) % 2000) as f64 * 0.1);
                     let real = dtype.name().starts_with(['f', 'c']);
                     let number = if real {
                         number
                     } else {
-                        Number::UInt(seed.wrapping_mul(n) % 2)
+                        AnyNumber::UInt(seed.wrapping_mul(n) % 2)
                     };
                     number.push(dtype, &mut bytes).unwrap();
                 }
@@ -542,12 +546,12 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.jsonl");
             let settings = Overlay::from([("k".to_owned(), Setting::Float(2.0)), ("n".to_owned(), Setting::Int(3))]);
-            let stamp = Stamp { timestamp, next, settings: Some(settings) };
+            let stamp = MessageMeta { timestamp, next, settings: Some(settings) };
             LinesWriter::new(&path).write(&borrowed(&value), &stamp).unwrap();
             let record = read_all(&path).unwrap().remove(0);
             prop_assert_eq!(record.value, value);
             prop_assert_eq!(record.timestamp, Some(timestamp));
-            prop_assert_eq!(record.next, Next::Known(next));
+            prop_assert_eq!(record.next, NextTimestamp::Known(next));
             prop_assert_eq!(record.settings, stamp.settings);
         }
     }
@@ -569,11 +573,11 @@ mod tests {
         );
         assert_eq!(
             (records[0].timestamp, records[0].next),
-            (None, Next::Follows)
+            (None, NextTimestamp::Follows)
         );
         assert_eq!(
             (records[1].timestamp, records[1].place),
-            (Some(3.0), Place::Line(3))
+            (Some(3.0), RecordPosition::Line(3))
         );
     }
 
@@ -604,7 +608,7 @@ mod tests {
             View::Array(layout, &bytes),
         ]);
         LinesWriter::new(&path)
-            .write(&value, &Stamp::default())
+            .write(&value, &MessageMeta::default())
             .unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(
@@ -681,7 +685,7 @@ mod tests {
         let path = folder.path().join("a.jsonl");
         let value = View::Map(vec![("$array".into(), View::Int(1))]);
         let error = LinesWriter::new(&path)
-            .write(&value, &Stamp::default())
+            .write(&value, &MessageMeta::default())
             .unwrap_err()
             .to_string();
         assert!(error.contains("'$array'"), "{error}");

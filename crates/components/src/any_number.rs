@@ -6,19 +6,19 @@ use titin_runtime::structure::Value as Tree;
 
 /// A number of any type.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Number {
+pub(crate) enum AnyNumber {
     Int(i64),
     UInt(u64),
     Float(f64),
 }
 
-impl Number {
+impl AnyNumber {
     /// The number that a value is, if it is one.
-    pub(crate) fn of<B>(value: &Tree<B>) -> Option<Number> {
+    pub(crate) fn of<B>(value: &Tree<B>) -> Option<AnyNumber> {
         match value {
-            Tree::Int(number) => Some(Number::Int(*number)),
-            Tree::UInt(number) => Some(Number::UInt(*number)),
-            Tree::Float(number) => Some(Number::Float(*number)),
+            Tree::Int(number) => Some(AnyNumber::Int(*number)),
+            Tree::UInt(number) => Some(AnyNumber::UInt(*number)),
+            Tree::Float(number) => Some(AnyNumber::Float(*number)),
             _ => None,
         }
     }
@@ -27,12 +27,12 @@ impl Number {
     ///
     /// # Errors
     /// Says that it is beyond what a number of its kind can hold.
-    pub(crate) fn parse(text: &str) -> Result<Option<Number>, String> {
+    pub(crate) fn parse(text: &str) -> Result<Option<AnyNumber>, String> {
         if let Ok(number) = text.parse() {
-            return Ok(Some(Number::Int(number)));
+            return Ok(Some(AnyNumber::Int(number)));
         }
         if let Ok(number) = text.parse() {
-            return Ok(Some(Number::UInt(number)));
+            return Ok(Some(AnyNumber::UInt(number)));
         }
         check_whole(text)?;
         let real = text.parse::<f64>().ok();
@@ -41,14 +41,14 @@ impl Number {
                 "'{text}' is beyond what a real number can hold; write inf if that is meant"
             ));
         }
-        Ok(real.map(Number::Float))
+        Ok(real.map(AnyNumber::Float))
     }
 
     pub(crate) fn as_f64(self) -> f64 {
         match self {
-            Number::Int(number) => number as f64,
-            Number::UInt(number) => number as f64,
-            Number::Float(number) => number,
+            AnyNumber::Int(number) => number as f64,
+            AnyNumber::UInt(number) => number as f64,
+            AnyNumber::Float(number) => number,
         }
     }
 
@@ -65,10 +65,12 @@ impl Number {
             )
         };
         let wide = match self {
-            Number::Int(number) => i128::from(number),
-            Number::UInt(number) => i128::from(number),
-            Number::Float(number) if number.fract() == 0.0 && number.abs() < 1e30 => number as i128,
-            Number::Float(_) => i128::MAX,
+            AnyNumber::Int(number) => i128::from(number),
+            AnyNumber::UInt(number) => i128::from(number),
+            AnyNumber::Float(number) if number.fract() == 0.0 && number.abs() < 1e30 => {
+                number as i128
+            }
+            AnyNumber::Float(_) => i128::MAX,
         };
         // What is infinite already stays so.
         macro_rules! real {
@@ -96,9 +98,9 @@ impl Number {
     /// The number as it is written, so that reading it gives the same bits.
     pub(crate) fn show(self) -> String {
         match self {
-            Number::Int(number) => number.to_string(),
-            Number::UInt(number) => number.to_string(),
-            Number::Float(number) => text(number),
+            AnyNumber::Int(number) => number.to_string(),
+            AnyNumber::UInt(number) => number.to_string(),
+            AnyNumber::Float(number) => text(number),
         }
     }
 }
@@ -119,7 +121,7 @@ pub(crate) fn check_whole(text: &str) -> Result<(), String> {
 }
 
 /// The elements of an array; of complex ones the two halves.
-pub(crate) fn read(dtype: Dtype, elements: &[u8]) -> impl Iterator<Item = Number> {
+pub(crate) fn read(dtype: Dtype, elements: &[u8]) -> impl Iterator<Item = AnyNumber> {
     let size = if is_complex(dtype) {
         dtype.size() / 2
     } else {
@@ -132,18 +134,18 @@ pub(crate) fn read(dtype: Dtype, elements: &[u8]) -> impl Iterator<Item = Number
             };
         }
         match dtype {
-            Dtype::Bool | Dtype::UInt8 => Number::Int(of!(u8).into()),
-            Dtype::Int8 => Number::Int(of!(i8).into()),
-            Dtype::Int16 => Number::Int(of!(i16).into()),
-            Dtype::Int32 => Number::Int(of!(i32).into()),
-            Dtype::Int64 => Number::Int(of!(i64)),
-            Dtype::UInt16 => Number::Int(of!(u16).into()),
-            Dtype::UInt32 => Number::Int(of!(u32).into()),
-            Dtype::UInt64 => Number::UInt(of!(u64)),
-            Dtype::Float16 => Number::Float(of!(f16).to_f64()),
+            Dtype::Bool | Dtype::UInt8 => AnyNumber::Int(of!(u8).into()),
+            Dtype::Int8 => AnyNumber::Int(of!(i8).into()),
+            Dtype::Int16 => AnyNumber::Int(of!(i16).into()),
+            Dtype::Int32 => AnyNumber::Int(of!(i32).into()),
+            Dtype::Int64 => AnyNumber::Int(of!(i64)),
+            Dtype::UInt16 => AnyNumber::Int(of!(u16).into()),
+            Dtype::UInt32 => AnyNumber::Int(of!(u32).into()),
+            Dtype::UInt64 => AnyNumber::UInt(of!(u64)),
+            Dtype::Float16 => AnyNumber::Float(of!(f16).to_f64()),
             // The shortest decimal of the narrow number, not of its widened twin.
-            Dtype::Float32 | Dtype::Complex64 => Number::Float(shortest(of!(f32))),
-            Dtype::Float64 | Dtype::Complex128 => Number::Float(of!(f64)),
+            Dtype::Float32 | Dtype::Complex64 => AnyNumber::Float(shortest(of!(f32))),
+            Dtype::Float64 | Dtype::Complex128 => AnyNumber::Float(of!(f64)),
         }
     })
 }
@@ -178,20 +180,23 @@ mod tests {
 
     #[test]
     fn numbers_are_whole_where_they_are_written_so() {
-        let parse = |text| Number::parse(text).unwrap();
-        assert_eq!(parse("3"), Some(Number::Int(3)));
-        assert_eq!(parse("18446744073709551615"), Some(Number::UInt(u64::MAX)));
-        assert_eq!(parse("3.0"), Some(Number::Float(3.0)));
-        assert_eq!(parse("1e3"), Some(Number::Float(1000.0)));
-        assert_eq!(parse("-inf"), Some(Number::Float(f64::NEG_INFINITY)));
+        let parse = |text| AnyNumber::parse(text).unwrap();
+        assert_eq!(parse("3"), Some(AnyNumber::Int(3)));
+        assert_eq!(
+            parse("18446744073709551615"),
+            Some(AnyNumber::UInt(u64::MAX))
+        );
+        assert_eq!(parse("3.0"), Some(AnyNumber::Float(3.0)));
+        assert_eq!(parse("1e3"), Some(AnyNumber::Float(1000.0)));
+        assert_eq!(parse("-inf"), Some(AnyNumber::Float(f64::NEG_INFINITY)));
         assert_eq!(parse("x"), None);
         assert!(
-            Number::parse("-1e999")
+            AnyNumber::parse("-1e999")
                 .unwrap_err()
                 .starts_with("'-1e999' is beyond")
         );
         for beyond in ["99999999999999999999", "-9223372036854775809"] {
-            let why = Number::parse(beyond).unwrap_err();
+            let why = AnyNumber::parse(beyond).unwrap_err();
             assert!(
                 why.starts_with(&format!(
                     "the whole number {beyond} does not fit in 64 bits"
@@ -199,32 +204,35 @@ mod tests {
                 "{why}"
             );
         }
-        assert_eq!(parse("99999999999999999999.0"), Some(Number::Float(1e20)));
+        assert_eq!(
+            parse("99999999999999999999.0"),
+            Some(AnyNumber::Float(1e20))
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         let mut elements = Vec::new();
         assert!(
-            Number::Int(300)
+            AnyNumber::Int(300)
                 .push(Dtype::UInt8, &mut elements)
                 .unwrap_err()
                 .contains("300")
         );
         assert!(
-            Number::Float(0.5)
+            AnyNumber::Float(0.5)
                 .push(Dtype::Int32, &mut elements)
                 .unwrap_err()
                 .contains("0.5")
         );
         assert!(
-            Number::Int(2)
+            AnyNumber::Int(2)
                 .push(Dtype::Bool, &mut elements)
                 .unwrap_err()
                 .contains("2")
         );
         assert!(elements.is_empty());
-        Number::Float(4.0)
+        AnyNumber::Float(4.0)
             .push(Dtype::Int16, &mut elements)
             .unwrap();
         assert_eq!(elements, [4, 0]);
@@ -234,7 +242,7 @@ mod tests {
     fn what_would_become_infinite_is_refused() {
         let mut elements = Vec::new();
         for dtype in [Dtype::Float16, Dtype::Float32, Dtype::Complex64] {
-            let why = Number::Float(-1e300)
+            let why = AnyNumber::Float(-1e300)
                 .push(dtype, &mut elements)
                 .unwrap_err();
             assert_eq!(
@@ -243,18 +251,18 @@ mod tests {
             );
         }
         assert!(
-            Number::Int(70_000)
+            AnyNumber::Int(70_000)
                 .push(Dtype::Float16, &mut elements)
                 .is_err()
         );
         assert!(elements.is_empty());
-        Number::Float(f64::from(f32::MAX))
+        AnyNumber::Float(f64::from(f32::MAX))
             .push(Dtype::Float32, &mut elements)
             .unwrap();
-        Number::Float(f64::INFINITY)
+        AnyNumber::Float(f64::INFINITY)
             .push(Dtype::Float32, &mut elements)
             .unwrap();
-        Number::Float(f64::NAN)
+        AnyNumber::Float(f64::NAN)
             .push(Dtype::Float16, &mut elements)
             .unwrap();
         assert_eq!(elements[4..8], f32::INFINITY.to_le_bytes());
