@@ -1,4 +1,4 @@
-//! The elements of arrays as numbers, for files of text.
+//! The elements of arrays as numbers, for text files.
 
 use half::f16;
 use titin_runtime::Dtype;
@@ -12,8 +12,23 @@ pub(crate) enum AnyNumber {
     Float(f64),
 }
 
+/// Why a text is no number, or a number no element of an array.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum NumberError {
+    #[error("'{0}' is beyond what a real number can hold; write inf if that is meant")]
+    BeyondReal(String),
+    #[error(
+        "the whole number {0} does not fit in 64 bits; write it with a point or an exponent if a real one is meant"
+    )]
+    BeyondWhole(String),
+    #[error("{number} does not fit an element of type {}", dtype.name())]
+    BeyondElement { number: String, dtype: Dtype },
+    #[error("{0} is neither 0 nor 1, as a bool is")]
+    NoBool(String),
+}
+
 impl AnyNumber {
-    /// The number that a value is, if it is one.
+    /// The number in a value; `None` if the value is no number.
     pub(crate) fn of<B>(value: &Tree<B>) -> Option<AnyNumber> {
         match value {
             Tree::Int(number) => Some(AnyNumber::Int(*number)),
@@ -23,11 +38,12 @@ impl AnyNumber {
         }
     }
 
-    /// The number that text says, a whole one if it is written so; `None` if it says none.
+    /// Parses a number: a whole number if the text has neither a point nor an exponent, else a real
+    /// one. `None` if the text is no number.
     ///
     /// # Errors
-    /// Says that it is beyond what a number of its kind can hold.
-    pub(crate) fn parse(text: &str) -> Result<Option<AnyNumber>, String> {
+    /// The number does not fit in 64 bits.
+    pub(crate) fn parse(text: &str) -> Result<Option<AnyNumber>, NumberError> {
         if let Ok(number) = text.parse() {
             return Ok(Some(AnyNumber::Int(number)));
         }
@@ -37,9 +53,7 @@ impl AnyNumber {
         check_whole(text)?;
         let real = text.parse::<f64>().ok();
         if real.is_some_and(f64::is_infinite) && text.contains(|c: char| c.is_ascii_digit()) {
-            return Err(format!(
-                "'{text}' is beyond what a real number can hold; write inf if that is meant"
-            ));
+            return Err(NumberError::BeyondReal(text.to_owned()));
         }
         Ok(real.map(AnyNumber::Float))
     }
@@ -52,121 +66,131 @@ impl AnyNumber {
         }
     }
 
-    /// Appends the number as an element of an array, or half of a complex one.
+    /// The number as a whole number; `None` if the number has a fraction, or is far too large for
+    /// any element type.
+    fn as_whole(self) -> Option<i128> {
+        match self {
+            AnyNumber::Int(number) => Some(number.into()),
+            AnyNumber::UInt(number) => Some(number.into()),
+            AnyNumber::Float(number) => {
+                (number.fract() == 0.0 && number.abs() < 1e30).then_some(number as i128)
+            }
+        }
+    }
+
+    /// Appends the number as an element of an array. Of a complex element the number is the real or
+    /// the imaginary part.
     ///
     /// # Errors
-    /// Says that the number has no place in elements of this type.
-    pub(crate) fn push(self, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), String> {
-        let unfit = || {
-            format!(
-                "{} does not fit an element of type {}",
-                self.show(),
-                dtype.name()
-            )
+    /// The element type cannot hold the number.
+    pub(crate) fn push(self, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), NumberError> {
+        let beyond = || NumberError::BeyondElement {
+            number: self.to_text(),
+            dtype,
         };
-        let wide = match self {
-            AnyNumber::Int(number) => i128::from(number),
-            AnyNumber::UInt(number) => i128::from(number),
-            AnyNumber::Float(number) if number.fract() == 0.0 && number.abs() < 1e30 => {
-                number as i128
-            }
-            AnyNumber::Float(_) => i128::MAX,
-        };
-        // What is infinite already stays so.
-        macro_rules! real {
-            ($short:expr) => {{
-                let short = $short;
-                if !short.is_finite() && self.as_f64().is_finite() {
-                    return Err(unfit());
-                }
-                elements.extend_from_slice(&short.to_le_bytes())
-            }};
-        }
+        let real = self.as_f64();
         match dtype {
-            Dtype::Bool if wide == 0 || wide == 1 => elements.push(wide as u8),
-            Dtype::Bool => return Err(format!("{} is neither 0 nor 1, as a bool is", self.show())),
-            Dtype::Float16 => real!(f16::from_f64(self.as_f64())),
-            Dtype::Float32 | Dtype::Complex64 => real!(self.as_f64() as f32),
-            Dtype::Float64 | Dtype::Complex128 => {
-                elements.extend_from_slice(&self.as_f64().to_le_bytes())
+            Dtype::Bool => match self.as_whole() {
+                Some(flag @ (0 | 1)) => elements.push(flag as u8),
+                _ => return Err(NumberError::NoBool(self.to_text())),
+            },
+            Dtype::Float16 => {
+                let half = f16::from_f64(real);
+                if real.is_finite() && !half.is_finite() {
+                    return Err(beyond());
+                }
+                elements.extend_from_slice(&half.to_le_bytes());
             }
-            _ => elements.extend_from_slice(&dtype.whole(wide).ok_or_else(unfit)?[..dtype.size()]),
+            Dtype::Float32 | Dtype::Complex64 => {
+                let single = real as f32;
+                if real.is_finite() && !single.is_finite() {
+                    return Err(beyond());
+                }
+                elements.extend_from_slice(&single.to_le_bytes());
+            }
+            Dtype::Float64 | Dtype::Complex128 => elements.extend_from_slice(&real.to_le_bytes()),
+            _ => {
+                let whole = self.as_whole().and_then(|whole| dtype.whole(whole));
+                elements.extend_from_slice(&whole.ok_or_else(beyond)?[..dtype.size()]);
+            }
         }
         Ok(())
     }
 
-    /// The number as it is written, so that reading it gives the same bits.
-    pub(crate) fn show(self) -> String {
+    /// The number as text that parses to the same bits.
+    pub(crate) fn to_text(self) -> String {
         match self {
             AnyNumber::Int(number) => number.to_string(),
             AnyNumber::UInt(number) => number.to_string(),
-            AnyNumber::Float(number) => text(number),
+            AnyNumber::Float(number) => real_text(number),
         }
     }
 }
 
-/// Checks that text is no whole number beyond 64 bits, which would be read as a real one beside it.
+/// Refuses whole numbers that do not fit in 64 bits. Parsers read them as the nearest real number.
 ///
 /// # Errors
-/// Says that it is one.
-pub(crate) fn check_whole(text: &str) -> Result<(), String> {
+/// The text is such a number.
+pub(crate) fn check_whole(text: &str) -> Result<(), NumberError> {
     let digits = text.trim_start_matches(['+', '-']);
     let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if is_whole && text.parse::<i64>().is_err() && text.parse::<u64>().is_err() {
-        return Err(format!(
-            "the whole number {text} does not fit in 64 bits; write it with a point or an exponent if a real one is meant"
-        ));
+        return Err(NumberError::BeyondWhole(text.to_owned()));
     }
     Ok(())
 }
 
-/// The elements of an array; of complex ones the two halves.
+/// The elements of an array. Complex elements give two numbers each.
 pub(crate) fn read(dtype: Dtype, elements: &[u8]) -> impl Iterator<Item = AnyNumber> {
     let size = if is_complex(dtype) {
         dtype.size() / 2
     } else {
         dtype.size()
     };
-    elements.chunks_exact(size).map(move |bytes| {
-        macro_rules! of {
+    let chunks = elements.chunks_exact(size);
+    chunks.map(move |bytes| AnyNumber::from_element(dtype, bytes))
+}
+
+impl AnyNumber {
+    /// The number in the bytes of an element, or of one part of a complex element.
+    fn from_element(dtype: Dtype, bytes: &[u8]) -> AnyNumber {
+        macro_rules! read_as {
             ($type:ty) => {
                 <$type>::from_le_bytes(bytes.try_into().expect("chunks of this size"))
             };
         }
         match dtype {
-            Dtype::Bool | Dtype::UInt8 => AnyNumber::Int(of!(u8).into()),
-            Dtype::Int8 => AnyNumber::Int(of!(i8).into()),
-            Dtype::Int16 => AnyNumber::Int(of!(i16).into()),
-            Dtype::Int32 => AnyNumber::Int(of!(i32).into()),
-            Dtype::Int64 => AnyNumber::Int(of!(i64)),
-            Dtype::UInt16 => AnyNumber::Int(of!(u16).into()),
-            Dtype::UInt32 => AnyNumber::Int(of!(u32).into()),
-            Dtype::UInt64 => AnyNumber::UInt(of!(u64)),
-            Dtype::Float16 => AnyNumber::Float(of!(f16).to_f64()),
-            // The shortest decimal of the narrow number, not of its widened twin.
-            Dtype::Float32 | Dtype::Complex64 => AnyNumber::Float(shortest(of!(f32))),
-            Dtype::Float64 | Dtype::Complex128 => AnyNumber::Float(of!(f64)),
+            Dtype::Bool | Dtype::UInt8 => AnyNumber::Int(read_as!(u8).into()),
+            Dtype::Int8 => AnyNumber::Int(read_as!(i8).into()),
+            Dtype::Int16 => AnyNumber::Int(read_as!(i16).into()),
+            Dtype::Int32 => AnyNumber::Int(read_as!(i32).into()),
+            Dtype::Int64 => AnyNumber::Int(read_as!(i64)),
+            Dtype::UInt16 => AnyNumber::Int(read_as!(u16).into()),
+            Dtype::UInt32 => AnyNumber::Int(read_as!(u32).into()),
+            Dtype::UInt64 => AnyNumber::UInt(read_as!(u64)),
+            Dtype::Float16 => AnyNumber::Float(read_as!(f16).to_f64()),
+            Dtype::Float32 | Dtype::Complex64 => AnyNumber::Float(widened(read_as!(f32))),
+            Dtype::Float64 | Dtype::Complex128 => AnyNumber::Float(read_as!(f64)),
         }
-    })
+    }
 }
 
-fn shortest(narrow: f32) -> f64 {
-    let wide = f64::from(narrow);
-    // Rounding twice, to 64 bits and then to 32, may in rare cases end beside the number.
-    narrow
-        .to_string()
-        .parse()
-        .ok()
-        .filter(|short: &f64| *short as f32 == narrow)
-        .unwrap_or(wide)
+/// The 64-bit number with the shortest decimal text that still rounds to this 32-bit number: 0.1
+/// and not 0.10000000149011612.
+fn widened(single: f32) -> f64 {
+    let shortest = single.to_string().parse().ok();
+    // Rounding to 64 bits and then to 32 may in rare cases give a neighbour.
+    shortest
+        .filter(|shortest: &f64| *shortest as f32 == single)
+        .unwrap_or(f64::from(single))
 }
 
 pub(crate) fn is_complex(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::Complex64 | Dtype::Complex128)
 }
 
-/// A real number as text that reads back to the same bits.
-pub(crate) fn text(number: f64) -> String {
+/// A real number as text that parses to the same bits.
+pub(crate) fn real_text(number: f64) -> String {
     if number.is_nan() {
         "nan".to_owned()
     } else {
@@ -193,10 +217,11 @@ mod tests {
         assert!(
             AnyNumber::parse("-1e999")
                 .unwrap_err()
+                .to_string()
                 .starts_with("'-1e999' is beyond")
         );
         for beyond in ["99999999999999999999", "-9223372036854775809"] {
-            let why = AnyNumber::parse(beyond).unwrap_err();
+            let why = AnyNumber::parse(beyond).unwrap_err().to_string();
             assert!(
                 why.starts_with(&format!(
                     "the whole number {beyond} does not fit in 64 bits"
@@ -217,18 +242,21 @@ mod tests {
             AnyNumber::Int(300)
                 .push(Dtype::UInt8, &mut elements)
                 .unwrap_err()
+                .to_string()
                 .contains("300")
         );
         assert!(
             AnyNumber::Float(0.5)
                 .push(Dtype::Int32, &mut elements)
                 .unwrap_err()
+                .to_string()
                 .contains("0.5")
         );
         assert!(
             AnyNumber::Int(2)
                 .push(Dtype::Bool, &mut elements)
                 .unwrap_err()
+                .to_string()
                 .contains("2")
         );
         assert!(elements.is_empty());
@@ -244,7 +272,8 @@ mod tests {
         for dtype in [Dtype::Float16, Dtype::Float32, Dtype::Complex64] {
             let why = AnyNumber::Float(-1e300)
                 .push(dtype, &mut elements)
-                .unwrap_err();
+                .unwrap_err()
+                .to_string();
             assert_eq!(
                 why,
                 format!("-1e300 does not fit an element of type {}", dtype.name())
@@ -272,7 +301,7 @@ mod tests {
     fn narrow_numbers_keep_their_bits_and_their_looks() {
         let elements = 0.1f32.to_le_bytes();
         let number = read(Dtype::Float32, &elements).next().unwrap();
-        assert_eq!(number.show(), "0.1");
+        assert_eq!(number.to_text(), "0.1");
         let mut back = Vec::new();
         number.push(Dtype::Float32, &mut back).unwrap();
         assert_eq!(back, elements);

@@ -1,7 +1,8 @@
-//! `titin.duplicator`: what comes in goes out by every port.
+//! `titin.duplicator`: sends each message on by all out ports.
 //!
-//! A conduit may lead to several receivers by itself (multicast). The duplicator is for what that cannot do: it has
-//! ports, so each copy may have its filters, and a vector port's slots get a copy each.
+//! A conduit can lead to several receivers without a duplicator (multicast). A duplicator has a port
+//! for each copy, so each copy may have filters of its own, and each slot of a vector port gets a
+//! copy.
 
 use titin_runtime::{BuiltIn, Instance};
 
@@ -11,8 +12,8 @@ use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
     ComponentSettings::new(instance, BuiltIn::Duplicator)?;
-    mapper::run(instance, |instance, out, taken, stamp| match taken {
-        [one] => to_all(instance, out, &crate::data::view(&one.message), stamp),
+    mapper::run(instance, |instance, out, received, meta| match received {
+        [one] => to_all(instance, out, &crate::data::view(&one.message), meta),
         several => {
             let ports: Vec<String> = several.iter().map(mapper::ReceivedMessage::label).collect();
             let text = format!(

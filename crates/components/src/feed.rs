@@ -26,7 +26,7 @@ pub(crate) struct FeedPlan {
     pub(crate) period: Option<f64>,
 }
 
-/// JoinMode often a file is gone through.
+/// How often a file is gone through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     Times(u64),
@@ -37,7 +37,7 @@ pub(crate) enum Repeat {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FedMessage {
     pub(crate) value: Value,
-    pub(crate) stamp: MessageMeta,
+    pub(crate) meta: MessageMeta,
 }
 
 /// Goes through a file.
@@ -125,7 +125,7 @@ impl Feed {
         }
         Ok(Some(FedMessage {
             value: record.value,
-            stamp: MessageMeta {
+            meta: MessageMeta {
                 timestamp,
                 next,
                 settings: record.settings,
@@ -213,7 +213,7 @@ impl Feed {
         Ok(time.map(|time| time + self.shift))
     }
 
-    /// JoinMode long a pass takes: as set, else until the end of its last step, which is taken to be as long as the one before.
+    /// How long a pass takes: as set, else until the end of its last step, which is received to be as long as the one before.
     fn period(&self) -> Result<f64> {
         let Pass {
             count,
@@ -279,7 +279,7 @@ mod tests {
         let mut feed = Feed::open(plan, 5.0)?;
         let mut times = Vec::new();
         while let Some(fed) = feed.next(5.0)? {
-            times.push((fed.stamp.timestamp, fed.stamp.next));
+            times.push((fed.meta.timestamp, fed.meta.next));
         }
         Ok(times)
     }
@@ -341,7 +341,7 @@ mod tests {
             by_use
                 .next(3.0)
                 .unwrap()
-                .is_some_and(|fed| fed.stamp.timestamp == 3.0)
+                .is_some_and(|fed| fed.meta.timestamp == 3.0)
         }));
     }
 
@@ -377,8 +377,8 @@ mod tests {
             5.0,
         )
         .unwrap();
-        assert_eq!(feed.next(5.0).unwrap().unwrap().stamp.timestamp, 5.0);
-        assert_eq!(feed.next(7.0).unwrap().unwrap().stamp.timestamp, 7.0);
+        assert_eq!(feed.next(5.0).unwrap().unwrap().meta.timestamp, 5.0);
+        assert_eq!(feed.next(7.0).unwrap().unwrap().meta.timestamp, 7.0);
         assert_eq!(feed.next(9.0).unwrap(), None);
     }
 

@@ -13,8 +13,8 @@ use crate::data::{MessageMeta, View, view};
 use crate::error::OnFile;
 use crate::file_names::{NameFields, fill, has_slot, has_step, series_name, step_file};
 use crate::format::{Format, MessageWriter, TimesWriter, array_of, write_npy, writer};
-use crate::mapper::{InstancePort, connected, each_slot, ends, open, round};
-use crate::settings::{ComponentSettings, stamp};
+use crate::mapper::{InstancePort, connected, each_slot, ends, receive_round, unless_closed};
+use crate::settings::{ComponentSettings, meta_of};
 use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
@@ -39,8 +39,8 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
         files: SinkFiles::default(),
     };
     while instance.reuse()? {
-        for taken in round(instance, &f_init)?.unwrap_or_default() {
-            sink.keep(&taken.port, taken.slot, &taken.message)?;
+        for received in receive_round(instance, &f_init)?.unwrap_or_default() {
+            sink.keep(&received.port, received.slot, &received.message)?;
         }
         sink.take_steps(&s, !f_init.is_empty())?;
     }
@@ -80,7 +80,7 @@ impl Sink<'_> {
                 return Ok(());
             }
             let Some((id, slot, message)) =
-                open(self.instance.receive_any(&counted, Patience::Forever))?
+                unless_closed(self.instance.receive_any(&counted, Patience::Forever))?
             else {
                 return Ok(());
             };
@@ -91,7 +91,8 @@ impl Sink<'_> {
 
     /// Receives one message; whether there are more in this use.
     fn take_one(&mut self, port: &InstancePort, slot: Option<u32>) -> Result<bool> {
-        let Some(message) = open(self.instance.receive(port.id, slot, Patience::Forever))? else {
+        let Some(message) = unless_closed(self.instance.receive(port.id, slot, Patience::Forever))?
+        else {
             return Ok(false);
         };
         self.keep(&port.info.name, slot, &message)?;
@@ -116,7 +117,7 @@ impl Sink<'_> {
             )),
             FileError::File(error) => error,
         })?;
-        target.write(&view(message), &stamp(message))
+        target.write(&view(message), &meta_of(message))
     }
 }
 
@@ -191,7 +192,7 @@ impl SinkFiles {
         if self.current.get(&end) != Some(&name) {
             let before = self.current.insert(end.clone(), name.clone());
             if let Some((_, target)) = before.and_then(|before| self.begun.get_mut(&before)) {
-                target.rest();
+                target.pause();
             }
         }
         let (owner, target) = match self.begun.entry(name) {
@@ -242,14 +243,14 @@ impl SinkFile {
         Ok(SinkFile { name, kind })
     }
 
-    fn write(&mut self, value: &View<'_>, stamp: &MessageMeta) -> Result<()> {
+    fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()> {
         match &mut self.kind {
-            SinkFileKind::One(writer) => writer.write(value, stamp),
+            SinkFileKind::One(writer) => writer.write(value, meta),
             SinkFileKind::Series(times, count) => {
                 let file = step_file(&self.name.to_string_lossy(), *count);
                 array_of(&file, value)?;
                 // The time goes first: a file without one could not be read, a time without its file does no harm.
-                times.write(stamp.timestamp, stamp.next)?;
+                times.write(meta.timestamp, meta.next)?;
                 write_npy(&file, value)?;
                 *count += 1;
                 Ok(())
@@ -257,10 +258,10 @@ impl SinkFile {
         }
     }
 
-    fn rest(&mut self) {
+    fn pause(&mut self) {
         match &mut self.kind {
-            SinkFileKind::One(writer) => writer.rest(),
-            SinkFileKind::Series(times, _) => times.rest(),
+            SinkFileKind::One(writer) => writer.pause(),
+            SinkFileKind::Series(times, _) => times.pause(),
         }
     }
 }
@@ -292,13 +293,13 @@ mod tests {
                 let target = files
                     .target(("in".to_owned(), None), named(name), format)
                     .unwrap();
-                let stamp = MessageMeta {
+                let meta = MessageMeta {
                     timestamp: step as f64,
                     next: None,
                     settings: None,
                 };
                 target
-                    .write(&View::Array(layout.clone(), &[step as u8]), &stamp)
+                    .write(&View::Array(layout.clone(), &[step as u8]), &meta)
                     .unwrap();
             }
             let reading = ReadOptions {
@@ -328,12 +329,12 @@ mod tests {
             }
             let format = Format::of(&name).unwrap();
             let mut target = SinkFile::create(name.clone(), format).unwrap();
-            let stamp = MessageMeta {
+            let meta = MessageMeta {
                 timestamp: 0.0,
                 next: None,
                 settings: None,
             };
-            target.write(&View::List(Vec::new()), &stamp).unwrap_err();
+            target.write(&View::List(Vec::new()), &meta).unwrap_err();
             for file in [name, folder.path().join("a.times.csv")] {
                 assert_eq!(std::fs::read_to_string(file).unwrap(), "of the run before");
             }
@@ -348,13 +349,13 @@ mod tests {
         let mut target = SinkFile::create(name, Format::Npy).unwrap();
         let layout = Layout::new(Dtype::UInt8, Order::C, [2]);
         for (step, shape) in [[1, 2], [3, 4]].iter().enumerate() {
-            let stamp = MessageMeta {
+            let meta = MessageMeta {
                 timestamp: step as f64,
                 next: None,
                 settings: None,
             };
             target
-                .write(&View::Array(layout.clone(), shape), &stamp)
+                .write(&View::Array(layout.clone(), shape), &meta)
                 .unwrap();
         }
         let times = std::fs::read_to_string(folder.path().join("deep/state.times.csv")).unwrap();

@@ -1,7 +1,7 @@
 //! `titin.source`: sends what files hold.
 //!
 //! A use goes through the file of each O_I port from its beginning, in the order of time over all ports, and sends one
-//! record by each O_F port. What comes in on F_INIT and S ports is taken and dropped: F_INIT begins the uses, S keeps
+//! record by each O_F port. What comes in on F_INIT and S ports is received and dropped: F_INIT begins the uses, S keeps
 //! step with a peer. So a source can stand in for a submodel whose messages were kept in files.
 //!
 //! Settings, for all ports or one (`rain.file`): `file`, `format`, `dt`, `t0`, `t_max`, `repeat`, `period`; for `.npy`
@@ -14,7 +14,7 @@ use titin_runtime::{BuiltIn, Instance, Operator, Setting};
 use crate::data::send;
 use crate::feed::{FedMessage, Feed, FeedPlan, Repeat};
 use crate::file_names::{NameFields, fill, has_slot, locate};
-use crate::mapper::{InstancePort, PortEnd, connected, ends, round};
+use crate::mapper::{InstancePort, PortEnd, connected, ends, receive_round};
 use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 
@@ -27,10 +27,10 @@ pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
     );
     let mut finals: Vec<PortFeed> = Vec::new();
     while instance.reuse()? {
-        let begun = round(instance, &f_init)?.unwrap_or_default();
+        let begun = receive_round(instance, &f_init)?.unwrap_or_default();
         let now = begun
             .iter()
-            .map(|taken| taken.message.timestamp)
+            .map(|received| received.message.timestamp)
             .reduce(f64::max)
             .unwrap_or(0.0);
         sweep(instance, plans(instance, folders, &o_i, true)?, &s, now)?;
@@ -81,7 +81,7 @@ impl PortFeed {
     fn send(&self, instance: &Instance, fed: &FedMessage) -> Result<()> {
         self.ends
             .iter()
-            .try_for_each(|end| send(instance, end.port, end.slot, &fed.value, &fed.stamp))
+            .try_for_each(|end| send(instance, end.port, end.slot, &fed.value, &fed.meta))
     }
 }
 
@@ -110,18 +110,18 @@ fn sweep(
         let times = lanes
             .iter()
             .filter_map(|lane| lane.head.as_ref())
-            .map(|head| head.stamp.timestamp);
+            .map(|head| head.meta.timestamp);
         let Some(time) = times.reduce(f64::min) else {
             return Ok(());
         };
         for lane in &mut lanes {
-            let Some(head) = lane.head.take_if(|head| head.stamp.timestamp == time) else {
+            let Some(head) = lane.head.take_if(|head| head.meta.timestamp == time) else {
                 continue;
             };
             lane.send(instance, &head)?;
             lane.head = lane.feed.next(now)?;
         }
-        if round(instance, s)?.is_none() {
+        if receive_round(instance, s)?.is_none() {
             let text = format!(
                 "{}: nothing more comes in on S, but there are more steps to send; set `t_max` to end where the peer does",
                 instance.name()

@@ -1,7 +1,8 @@
-//! CSV: a row a message, or the whole file one.
+//! CSV files: each row is a message, or the whole file is one message.
 //!
-//! The first row names the columns, unless all of it is numbers. CsvRows that begin with `#` are comments. Columns called
-//! `timestamp`, `time` or `t`, and `next_timestamp`, are times; all others are values.
+//! The first row names the columns, unless all its fields are numbers. Rows that begin with `#` are
+//! comments. Columns called `timestamp`, `time` or `t`, and `next_timestamp`, are times; all others
+//! are values.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,9 +15,10 @@ use titin_runtime::{Dtype, Layout, Order};
 
 use super::output::Output;
 use super::{
-    CsvForm, FileRecord, MessageWriter, NextTimestamp, ReadOptions, RecordPosition, RecordReader,
+    CsvForm, FileRecord, Malformed, MessageWriter, NextTimestamp, ReadOptions, RecordPosition,
+    RecordReader,
 };
-use crate::any_number::{self, AnyNumber};
+use crate::any_number::{self, AnyNumber, NumberError};
 use crate::data::{MessageMeta, Value, View, describe};
 use crate::error::OnFile;
 use crate::{Error, Result};
@@ -24,37 +26,27 @@ use crate::{Error, Result};
 const TIMES: [&str; 3] = ["timestamp", "time", "t"];
 const NEXT: &str = "next_timestamp";
 
-/// Opens a file, to be read row by row or as a whole.
+/// Opens a file, which is read row by row or as a whole.
 pub(super) fn open(path: &Path, reading: &ReadOptions) -> Result<Box<dyn RecordReader>> {
     let rows = CsvRows::open(path, reading)?;
     Ok(match reading.form {
         CsvForm::Table => Box::new(WholeTableReader(Some(rows))),
-        form => {
-            let columns: Vec<&str> = rows.columns.iter().map(|(_, name)| name.as_str()).collect();
-            // A single value has no dimension that could have a name, and what a sink has numbered comes back as it was.
-            let is_numbered = columns
-                .iter()
-                .enumerate()
-                .all(|(place, name)| *name == numbered(place));
-            let named = columns.len() > 1 && rows.first.is_none() && !is_numbered;
-            let name = named.then(|| joined(&columns)).flatten();
-            Box::new(RowReader {
-                rows,
-                form,
-                dtype: reading.dtype,
-                name,
-            })
-        }
+        form => Box::new(RowReader {
+            name: rows.index_name(),
+            rows,
+            form,
+            dtype: reading.dtype,
+        }),
     })
 }
 
-/// The rows of a file, and which of their fields are what.
+/// The rows of a file, and the meaning of the columns.
 struct CsvRows {
     path: PathBuf,
     records: csv::Reader<BufReader<File>>,
-    /// A first row of numbers, which is no head.
+    /// A first row of numbers, which does not name the columns.
     first: Option<StringRecord>,
-    /// RecordPosition and name of the columns with values.
+    /// The numbers and names of the columns with values.
     columns: Vec<(usize, String)>,
     time: Option<usize>,
     next: Option<usize>,
@@ -70,69 +62,58 @@ impl CsvRows {
             .trim(Trim::All)
             .from_reader(BufReader::with_capacity(1 << 16, file));
         let mut head = StringRecord::new();
-        if !records
-            .read_record(&mut head)
-            .map_err(|error| broken(path, &error))?
-        {
+        let read = records.read_record(&mut head);
+        if !read.map_err(|error| broken(path, &error))? {
             return Err(Error::file(path, "it is empty"));
         }
-        let numbers = head.iter().all(|field| field.parse::<f64>().is_ok());
-        let names: Vec<String> = match numbers {
-            true => (0..head.len())
-                .map(|column| format!("column_{column}"))
-                .collect(),
-            false => head.iter().map(str::to_owned).collect(),
-        };
-        if let Some((at, twice)) = names
-            .iter()
-            .enumerate()
-            .find(|(at, name)| names[..*at].contains(name))
-            .filter(|_| !numbers)
-        {
-            return Err(Error::line(
-                path,
-                line(&head),
-                format!("column {at} is called '{twice}', as another one is"),
-            ));
-        }
-        let find = |wanted: &str| {
-            names.iter().position(|name| name == wanted).ok_or_else(|| {
-                Error::file(
-                    path,
-                    format!(
-                        "it has no column '{wanted}'; its columns are {}",
-                        names.join(", ")
-                    ),
-                )
-            })
+        let is_numbers = head.iter().all(|field| field.parse::<f64>().is_ok());
+        let names = if is_numbers {
+            let numbers = 0..head.len();
+            numbers.map(|column| format!("column_{column}")).collect()
+        } else {
+            column_names(path, &head)?
         };
         let time = match &reading.time_column {
-            Some(name) => Some(find(name)?),
+            Some(name) => Some(find_column(path, &names, name)?),
             None => names.iter().position(|name| TIMES.contains(&name.as_str())),
         };
         let next = names.iter().position(|name| name == NEXT);
-        let values: Vec<usize> = match reading.columns.as_slice() {
-            [] => (0..names.len())
+        let values: Vec<usize> = if reading.columns.is_empty() {
+            let columns = 0..names.len();
+            columns
                 .filter(|column| ![time, next].contains(&Some(*column)))
-                .collect(),
-            wanted => wanted
-                .iter()
-                .map(|name| find(name))
-                .collect::<Result<_>>()?,
+                .collect()
+        } else {
+            let columns = reading.columns.iter();
+            columns
+                .map(|name| find_column(path, &names, name))
+                .collect::<Result<_>>()?
         };
-        let columns = values
-            .into_iter()
-            .map(|column| (column, names[column].clone()))
-            .collect();
-        let first = numbers.then_some(head);
+        let values = values.into_iter();
         Ok(CsvRows {
             path: path.to_owned(),
             records,
-            first,
-            columns,
+            first: is_numbers.then_some(head),
+            columns: values
+                .map(|column| (column, names[column].clone()))
+                .collect(),
             time,
             next,
         })
+    }
+
+    /// The index name of the arrays that rows become: the names of the columns. Single values have
+    /// no index. Columns with the names that a sink gives to unnamed ones stay unnamed.
+    fn index_name(&self) -> Option<String> {
+        let columns: Vec<&str> = self.columns.iter().map(|(_, name)| name.as_str()).collect();
+        let mut numbered = columns.iter().enumerate();
+        if columns.len() <= 1
+            || self.first.is_some()
+            || numbered.all(|(index, name)| *name == numbered_column(index))
+        {
+            return None;
+        }
+        joined(&columns)
     }
 
     fn next(&mut self) -> Result<Option<StringRecord>> {
@@ -147,7 +128,7 @@ impl CsvRows {
         Ok(more.then_some(row))
     }
 
-    /// The times that a row gives.
+    /// The times in a row.
     fn times(&self, row: &StringRecord) -> Result<(Option<f64>, NextTimestamp)> {
         let read = |column: usize| {
             let text = field(row, column);
@@ -165,13 +146,80 @@ impl CsvRows {
     }
 }
 
-/// A message a row.
+/// Two columns of a file must not have the same name.
+fn column_names(path: &Path, head: &StringRecord) -> Result<Vec<String>> {
+    let names: Vec<String> = head.iter().map(str::to_owned).collect();
+    for (column, name) in names.iter().enumerate() {
+        if names[..column].contains(name) {
+            let why = format!("column {column} is called '{name}', as another one is");
+            return Err(Error::line(path, line(head), why));
+        }
+    }
+    Ok(names)
+}
+
+fn find_column(path: &Path, names: &[String], name: &str) -> Result<usize> {
+    let column = names.iter().position(|other| other == name);
+    column.ok_or_else(|| {
+        let columns = names.join(", ");
+        let why = format!("it has no column '{name}'; its columns are {columns}");
+        Error::file(path, why)
+    })
+}
+
+/// Makes a message of each row.
 struct RowReader {
     rows: CsvRows,
     form: CsvForm,
     dtype: Dtype,
-    /// The index name of the rows' arrays, which has the columns.
+    /// The index name of the rows' arrays.
     name: Option<String>,
+}
+
+impl RowReader {
+    /// A row as a map from column to value.
+    fn map(&self, row: &StringRecord) -> Result<Value> {
+        let entry = |(column, name): &(usize, String)| {
+            let value = cell(field(row, *column));
+            let value = value.map_err(|why| self.wrong(row, name, &why))?;
+            Ok((name.clone(), value))
+        };
+        let entries = self.rows.columns.iter().map(entry);
+        Ok(Value::Map(entries.collect::<Result<_>>()?))
+    }
+
+    /// A row as an array, or as a single value if there is one column.
+    fn array(&self, row: &StringRecord) -> Result<Value> {
+        let columns = &self.rows.columns;
+        let mut elements = Vec::with_capacity(columns.len() * self.dtype.size());
+        for (column, name) in columns {
+            let pushed = push_field(field(row, *column), self.dtype, &mut elements);
+            pushed.map_err(|why| self.wrong(row, name, &why))?;
+            if any_number::is_complex(self.dtype) {
+                elements.resize(elements.len() + self.dtype.size() / 2, 0);
+            }
+        }
+        let shape = if columns.len() == 1 {
+            Vec::new()
+        } else {
+            vec![columns.len() as u64]
+        };
+        let mut layout = Layout::new(self.dtype, Order::C, shape);
+        layout.names.extend(self.name.clone());
+        Ok(Value::Array(layout, elements))
+    }
+
+    fn wrong(&self, row: &StringRecord, column: &str, why: &dyn std::fmt::Display) -> Error {
+        let why = format!("column '{column}': {why}");
+        Error::line(&self.rows.path, line(row), why)
+    }
+}
+
+fn push_field(text: &str, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), Malformed> {
+    let number = number(text)?.ok_or_else(|| {
+        Malformed::new(format!("'{text}' is no number; set `form: map` for text"))
+    })?;
+    Ok(number.push(dtype, elements)?)
 }
 
 impl RecordReader for RowReader {
@@ -180,41 +228,10 @@ impl RecordReader for RowReader {
             return Ok(None);
         };
         let (timestamp, next) = self.rows.times(&row)?;
-        let columns = &self.rows.columns;
-        let wrong = |name: &str, why| {
-            Error::line(
-                &self.rows.path,
-                line(&row),
-                format!("column '{name}': {why}"),
-            )
-        };
         let value = if self.form == CsvForm::Map {
-            let entry = |(column, name): &(usize, String)| {
-                let value = cell(field(&row, *column)).map_err(|why| wrong(name, why))?;
-                Ok((name.clone(), value))
-            };
-            Value::Map(columns.iter().map(entry).collect::<Result<_>>()?)
+            self.map(&row)?
         } else {
-            let mut elements = Vec::with_capacity(columns.len() * self.dtype.size());
-            for (column, name) in columns {
-                let text = field(&row, *column);
-                let number = number(text).and_then(|number| {
-                    number.ok_or_else(|| format!("'{text}' is no number; set `form: map` for text"))
-                });
-                let pushed = number.and_then(|number| number.push(self.dtype, &mut elements));
-                pushed.map_err(|why| wrong(name, why))?;
-                if any_number::is_complex(self.dtype) {
-                    elements.resize(elements.len() + self.dtype.size() / 2, 0);
-                }
-            }
-            let shape = if columns.len() == 1 {
-                Vec::new()
-            } else {
-                vec![columns.len() as u64]
-            };
-            let mut layout = Layout::new(self.dtype, Order::C, shape);
-            layout.names.extend(self.name.clone());
-            Value::Array(layout, elements)
+            self.array(&row)?
         };
         Ok(Some(FileRecord {
             value,
@@ -236,41 +253,35 @@ impl RecordReader for WholeTableReader {
         };
         let mut cells: Vec<Vec<String>> = vec![Vec::new(); rows.columns.len()];
         while let Some(row) = rows.next()? {
-            cells
-                .iter_mut()
-                .zip(&rows.columns)
-                .for_each(|(cells, (column, _))| cells.push(field(&row, *column).to_owned()));
+            for (cells, (column, _)) in cells.iter_mut().zip(&rows.columns) {
+                cells.push(field(&row, *column).to_owned());
+            }
         }
         let entry = |((_, name), cells): ((usize, String), Vec<String>)| {
-            let values = column(cells);
-            let values =
-                values.map_err(|why| Error::file(&rows.path, format!("column '{name}': {why}")))?;
+            let values = column(cells).map_err(|why| {
+                let why = format!("column '{name}': {why}");
+                Error::file(&rows.path, why)
+            })?;
             Ok((name, values))
         };
-        let value = Value::Map(
-            rows.columns
-                .into_iter()
-                .zip(cells)
-                .map(entry)
-                .collect::<Result<_>>()?,
-        );
-        let place = RecordPosition::Line(1);
+        let entries = rows.columns.into_iter().zip(cells).map(entry);
         Ok(Some(FileRecord {
-            value,
+            value: Value::Map(entries.collect::<Result<_>>()?),
             timestamp: None,
             next: NextTimestamp::Known(None),
             settings: None,
-            place,
+            place: RecordPosition::Line(1),
         }))
     }
 }
 
-/// What a column is called whose array says nothing of it.
-fn numbered(place: usize) -> String {
-    format!("value_{place}")
+/// The name of a column of an array without an index name.
+fn numbered_column(index: usize) -> String {
+    format!("value_{index}")
 }
 
-/// The names of columns as the one index name of an array: a row of a CSV file, if it is not too long.
+/// The names of columns as the index name of an array: a row of a CSV file. `None` if that is too
+/// long for an index name.
 fn joined(columns: &[&str]) -> Option<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(columns).ok()?;
@@ -278,7 +289,8 @@ fn joined(columns: &[&str]) -> Option<String> {
     Some(row.trim_end().to_owned()).filter(|row| row.len() <= usize::from(u16::MAX))
 }
 
-/// The names of so many columns in the index name of an array, unless it has others, or such as cannot stand in one file.
+/// The names of `count` columns in the index name of an array; `None` if the index name has no such
+/// names, or names that one file cannot have.
 fn columns_in(name: &str, count: usize) -> Option<Vec<String>> {
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
@@ -289,8 +301,8 @@ fn columns_in(name: &str, count: usize) -> Option<Vec<String>> {
     fits.then(|| row.iter().map(str::to_owned).collect())
 }
 
-/// The number that a field holds, if it holds one; one that is left empty is missing.
-fn number(text: &str) -> Result<Option<AnyNumber>, String> {
+/// The number in a field; `None` if the field has no number. An empty field is a missing number.
+fn number(text: &str) -> Result<Option<AnyNumber>, NumberError> {
     if text.is_empty() {
         Ok(Some(AnyNumber::Float(f64::NAN)))
     } else {
@@ -298,35 +310,33 @@ fn number(text: &str) -> Result<Option<AnyNumber>, String> {
     }
 }
 
-/// A column's values as whole numbers if all are, else as real ones, else as text.
-fn column(cells: Vec<String>) -> Result<Value, String> {
-    let numbers: Vec<Result<Option<AnyNumber>, String>> =
+/// The values of a column: whole numbers if all are whole, else real numbers, else text.
+fn column(cells: Vec<String>) -> Result<Value, NumberError> {
+    let numbers: Vec<Result<Option<AnyNumber>, NumberError>> =
         cells.iter().map(|cell| number(cell)).collect();
-    // Among text, what looks like a number is text too.
+    // In a column with text, numbers are text too.
     if numbers.contains(&Ok(None)) {
         return Ok(Value::List(cells.into_iter().map(Value::Text).collect()));
     }
-    let values: Vec<AnyNumber> = numbers
-        .into_iter()
-        .filter_map(Result::transpose)
-        .collect::<Result<_, _>>()?;
-    let whole = values
-        .iter()
-        .all(|value| matches!(value, AnyNumber::Int(_)));
-    let dtype = if whole { Dtype::Int64 } else { Dtype::Float64 };
+    let numbers = numbers.into_iter().filter_map(Result::transpose);
+    let values: Vec<AnyNumber> = numbers.collect::<Result<_, _>>()?;
+    let mut all = values.iter();
+    let dtype = if all.all(|value| matches!(value, AnyNumber::Int(_))) {
+        Dtype::Int64
+    } else {
+        Dtype::Float64
+    };
     let mut elements = Vec::with_capacity(values.len() * 8);
     for value in &values {
         value
             .push(dtype, &mut elements)
             .expect("a type that all of them fit");
     }
-    Ok(Value::Array(
-        Layout::new(dtype, Order::C, [values.len() as u64]),
-        elements,
-    ))
+    let layout = Layout::new(dtype, Order::C, [values.len() as u64]);
+    Ok(Value::Array(layout, elements))
 }
 
-fn cell(text: &str) -> Result<Value, String> {
+fn cell(text: &str) -> Result<Value, NumberError> {
     Ok(match (text, AnyNumber::parse(text)?) {
         ("", _) => Value::Nil,
         (_, Some(AnyNumber::Int(number))) => Value::Int(number),
@@ -338,7 +348,7 @@ fn cell(text: &str) -> Result<Value, String> {
     })
 }
 
-/// A field of a row; rows have as many as the head, or the reader has complained.
+/// A field of a row. The reader has refused rows with another number of fields than the first.
 fn field(row: &StringRecord, column: usize) -> &str {
     row.get(column).unwrap_or_default()
 }
@@ -348,7 +358,7 @@ fn line(row: &StringRecord) -> u64 {
 }
 
 fn broken(path: &Path, error: &csv::Error) -> Error {
-    let at = error.position().map(csv::Position::line);
+    let line = error.position().map(csv::Position::line);
     let why = match error.kind() {
         csv::ErrorKind::Io(error) => format!("cannot read it: {error}"),
         csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
@@ -361,15 +371,15 @@ fn broken(path: &Path, error: &csv::Error) -> Error {
     };
     Error::File {
         path: path.to_owned(),
-        line: at,
+        line,
         why,
     }
 }
 
-/// Writes a row a message, with its times in front.
+/// Writes a row for each message, with the times in the first two columns.
 pub(super) struct CsvWriter {
     file: Output,
-    /// Names of the columns with values, once there was a message.
+    /// The names of the columns with values, from the first message on.
     columns: Option<Vec<String>>,
 }
 
@@ -393,93 +403,99 @@ impl CsvWriter {
     }
 }
 
-impl MessageWriter for CsvWriter {
-    fn write(&mut self, value: &View<'_>, stamp: &MessageMeta) -> Result<()> {
-        let cells = cells(value).map_err(|why| Error::file(self.file.path(), why))?;
-        let names: Vec<String> = cells.iter().map(|(name, _)| name.clone()).collect();
-        let mut rows = Vec::new();
+impl CsvWriter {
+    /// Checks that a message has the columns of the file. The first message decides these, and gives
+    /// the bytes of the row with their names.
+    fn check_columns(
+        &mut self,
+        names: Vec<String>,
+        value: &View<'_>,
+        time: f64,
+    ) -> Result<Vec<u8>> {
         match &self.columns {
-            Some(columns) if *columns == names => {}
+            Some(columns) if *columns == names => Ok(Vec::new()),
             Some(columns) => {
                 let why = format!(
-                    "the message at time {:?} is {}, which does not fit its columns {}; a .jsonl file can keep it",
-                    stamp.timestamp,
+                    "the message at time {time:?} is {}, which does not fit its columns {}; a .jsonl file can keep it",
                     describe(value),
                     columns.join(", ")
                 );
-                return Err(Error::file(self.file.path(), why));
+                Err(Error::file(self.file.path(), why))
             }
             None => {
-                let all = || names.iter().map(String::as_str).chain(TIMES).chain([NEXT]);
+                let values = || names.iter().map(String::as_str);
+                let all = || values().chain(TIMES).chain([NEXT]);
                 if all().collect::<BTreeSet<_>>().len() != all().count() {
                     let why = "two columns would be called the same, or as those with the times are; a .jsonl file can keep it";
                     return Err(Error::file(self.file.path(), why));
                 }
-                rows = self.row(
-                    ["timestamp", NEXT]
-                        .into_iter()
-                        .chain(names.iter().map(String::as_str)),
-                )?;
+                let head = self.row(["timestamp", NEXT].into_iter().chain(values()))?;
                 self.columns = Some(names);
+                Ok(head)
             }
         }
+    }
+}
+
+impl MessageWriter for CsvWriter {
+    fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()> {
+        let cells = cells(value).map_err(|why| Error::file(self.file.path(), why))?;
+        let (names, cells): (Vec<String>, Vec<String>) = cells.into_iter().unzip();
+        let mut rows = self.check_columns(names, value, meta.timestamp)?;
         let times = [
-            any_number::text(stamp.timestamp),
-            stamp.next.map(any_number::text).unwrap_or_default(),
+            any_number::real_text(meta.timestamp),
+            meta.next.map(any_number::real_text).unwrap_or_default(),
         ];
-        let fields = times
-            .iter()
-            .chain(cells.iter().map(|(_, cell)| cell))
-            .map(String::as_str);
+        let fields = times.iter().chain(&cells).map(String::as_str);
         rows.extend(self.row(fields)?);
         self.file.append(&rows)
     }
 
-    fn rest(&mut self) {
-        self.file.rest();
+    fn pause(&mut self) {
+        self.file.pause();
     }
 }
 
-/// The columns of a message, with its values.
-fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, String> {
-    let no_place = |value: &View<'_>| {
-        format!(
-            "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}; \
-             a .jsonl or .npy file can keep it",
-            describe(value)
-        )
+/// The columns of a message, each with its name and its value.
+fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, Malformed> {
+    let cell = |entry: &View<'_>| {
+        single(entry).ok_or_else(|| {
+            Malformed::new(format!(
+                "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}; \
+                 a .jsonl or .npy file can keep it",
+                describe(value)
+            ))
+        })
     };
     match value {
         Tree::Array(layout, elements)
             if layout.shape.len() <= 1 && !any_number::is_complex(layout.dtype) =>
         {
             let values: Vec<AnyNumber> = any_number::read(layout.dtype, elements).collect();
-            let names = match layout
-                .names
-                .first()
-                .and_then(|name| columns_in(name, values.len()))
-            {
-                Some(columns) => columns,
-                None if layout.shape.is_empty() => vec!["value".to_owned()],
-                None => (0..values.len()).map(numbered).collect(),
-            };
-            Ok(names
-                .into_iter()
-                .zip(values)
-                .map(|(name, number)| (name, number.show()))
-                .collect())
+            let names = array_columns(layout, values.len());
+            let values = values.into_iter().map(AnyNumber::to_text);
+            Ok(names.into_iter().zip(values).collect())
         }
         Tree::Map(entries) => entries
             .iter()
-            .map(|(name, entry)| Ok((name.clone(), single(entry).ok_or_else(|| no_place(value))?)))
+            .map(|(name, entry)| Ok((name.clone(), cell(entry)?)))
             .collect(),
-        value => Ok(vec![(
-            "value".to_owned(),
-            single(value).ok_or_else(|| no_place(value))?,
-        )]),
+        value => Ok(vec![("value".to_owned(), cell(value)?)]),
     }
 }
 
+/// The names of the columns of an array.
+fn array_columns(layout: &Layout, count: usize) -> Vec<String> {
+    let index_name = layout.names.first();
+    index_name
+        .and_then(|name| columns_in(name, count))
+        .unwrap_or_else(|| match layout.shape.is_empty() {
+            true => vec!["value".to_owned()],
+            false => (0..count).map(numbered_column).collect(),
+        })
+}
+
+/// A value as one field; `None` if it takes several.
 fn single(value: &View<'_>) -> Option<String> {
     Some(match value {
         Tree::Nil => String::new(),
@@ -488,9 +504,9 @@ fn single(value: &View<'_>) -> Option<String> {
         Tree::Array(layout, elements)
             if layout.shape.is_empty() && !any_number::is_complex(layout.dtype) =>
         {
-            any_number::read(layout.dtype, elements).next()?.show()
+            any_number::read(layout.dtype, elements).next()?.to_text()
         }
-        other => AnyNumber::of(other)?.show(),
+        other => AnyNumber::of(other)?.to_text(),
     })
 }
 

@@ -1,13 +1,14 @@
-//! JSON lines: one message a line, of any kind.
+//! JSON lines: one message of any kind in each line.
 //!
-//! A line is `{"timestamp": 0.5, "next_timestamp": 1.0, "settings": {...}, "data": ...}`; all but `data` may be left
-//! out. What JSON does not have is written as a map with a key that begins with `$`:
+//! A line is `{"timestamp": 0.5, "next_timestamp": 1.0, "settings": {...}, "data": ...}`. All but
+//! `data` may be left out. Data that JSON does not have are maps with a key that begins with `$`:
 //!
-//! - an array: `{"$array": "float64", "shape": [2, 3], "order": "F", "names": ["x", "y"], "values": [1.0, ...]}`, with
-//!   the values in the order of storage; `order` is C, and `names` empty, if they are left out. Complex numbers are
-//!   two values each, true and false are 1 and 0;
-//! - bytes: `{"$bytes": "00ff"}`, in hexadecimal digits;
-//! - numbers that are none: `{"$float": "nan"}`, also `inf` and `-inf`; within arrays the text alone.
+//! - An array is `{"$array": "float64", "shape": [2, 3], "order": "F", "names": ["x", "y"],
+//!   "values": [1.0, ...]}`, with the values in the order of storage. `order` is C, and `names` is
+//!   empty, if they are left out. Complex numbers are two values each, true and false are 1 and 0.
+//! - Bytes are `{"$bytes": "00ff"}`, in hexadecimal digits.
+//! - NaN and infinite numbers are `{"$float": "nan"}`, `inf` or `-inf`; within arrays, the text
+//!   alone.
 
 use std::fmt;
 use std::fs::File;
@@ -19,8 +20,8 @@ use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
 use titin_runtime::{Dtype, Layout, Order};
 
 use super::output::Output;
-use super::{FileRecord, MessageWriter, NextTimestamp, RecordPosition, RecordReader};
-use crate::any_number::{self, AnyNumber};
+use super::{FileRecord, Malformed, MessageWriter, NextTimestamp, RecordPosition, RecordReader};
+use crate::any_number::{self, AnyNumber, NumberError};
 use crate::data::{MessageMeta, Value, View, describe};
 use crate::error::OnFile;
 use crate::{Error, Result};
@@ -46,40 +47,46 @@ impl LinesReader {
     }
 }
 
-impl RecordReader for LinesReader {
-    fn next(&mut self) -> Result<Option<FileRecord>> {
+impl LinesReader {
+    /// Reads the next line that is not empty. Returns whether there is one.
+    fn read_line(&mut self) -> Result<bool> {
         loop {
             self.text.clear();
             self.line += 1;
-            if self
-                .stream
-                .read_line(&mut self.text)
-                .on_file(&self.path, "read")?
-                == 0
-            {
-                return Ok(None);
+            let read = self.stream.read_line(&mut self.text);
+            if read.on_file(&self.path, "read")? == 0 {
+                return Ok(false);
             }
             if !self.text.trim().is_empty() {
-                break;
+                return Ok(true);
             }
         }
-        let wrong = |why: String| Error::line(&self.path, self.line, why);
-        let tree: Tree = serde_json::from_str(&self.text).map_err(|error| {
-            // Its own line number is that within the one line.
-            let why = error.to_string();
-            let (why, _) = why.split_once(" at line").unwrap_or((&why, ""));
-            wrong(format!("{why}, at column {}", error.column()))
-        })?;
-        check_numbers(&self.text).map_err(wrong)?;
-        record(tree.0)
-            .map(|record| {
-                Some(FileRecord {
-                    place: RecordPosition::Line(self.line),
-                    ..record
-                })
-            })
-            .map_err(wrong)
     }
+}
+
+impl RecordReader for LinesReader {
+    fn next(&mut self) -> Result<Option<FileRecord>> {
+        if !self.read_line()? {
+            return Ok(None);
+        }
+        let record = parse_line(&self.text);
+        let record = record.map_err(|why| Error::line(&self.path, self.line, why))?;
+        Ok(Some(FileRecord {
+            place: RecordPosition::Line(self.line),
+            ..record
+        }))
+    }
+}
+
+fn parse_line(text: &str) -> Result<FileRecord, Malformed> {
+    let value: JsonValue = serde_json::from_str(text).map_err(|error| {
+        // The line number of `error` counts within the one line.
+        let why = error.to_string();
+        let (why, _) = why.split_once(" at line").unwrap_or((&why, ""));
+        Malformed::new(format!("{why}, at column {}", error.column()))
+    })?;
+    check_numbers(text)?;
+    record(value.0)
 }
 
 /// Writes a file line by line.
@@ -96,8 +103,8 @@ impl LinesWriter {
 }
 
 impl MessageWriter for LinesWriter {
-    fn write(&mut self, value: &View<'_>, stamp: &MessageMeta) -> Result<()> {
-        let mut line = serde_json::to_vec(&WrittenLine { value, stamp }).map_err(|error| {
+    fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()> {
+        let mut line = serde_json::to_vec(&WrittenLine { value, meta }).map_err(|error| {
             Error::file(
                 self.file.path(),
                 format!("the message cannot be written: {error}"),
@@ -107,15 +114,16 @@ impl MessageWriter for LinesWriter {
         self.file.append(&line)
     }
 
-    fn rest(&mut self) {
-        self.file.rest();
+    fn pause(&mut self) {
+        self.file.pause();
     }
 }
 
-/// Checks the whole numbers of a line, which is JSON: the parser hands over those beyond 64 bits as real ones.
-fn check_numbers(line: &str) -> Result<(), String> {
+/// Refuses whole numbers beyond 64 bits in a line of valid JSON. The parser gives real numbers for
+/// them.
+fn check_numbers(line: &str) -> Result<(), NumberError> {
     let (mut is_text, mut is_escaped) = (false, false);
-    // What ends numbers in JSON, and quotes, which stand at the end of their piece.
+    // Splits after the characters that end numbers, and after quotes.
     line.split_inclusive(|c: char| {
         matches!(c, '"' | '\\' | ',' | ':' | '[' | ']' | '{' | '}') || c.is_whitespace()
     })
@@ -134,11 +142,13 @@ fn check_numbers(line: &str) -> Result<(), String> {
     })
 }
 
-/// What a line says.
-fn record(line: Value) -> Result<FileRecord, String> {
-    const FORM: &str = r#"a line is {"timestamp": 0.5, "next_timestamp": 1.0, "data": ...}"#;
+const LINE_FORM: &str = r#"a line is {"timestamp": 0.5, "next_timestamp": 1.0, "data": ...}"#;
+
+/// The record in a line.
+fn record(line: Value) -> Result<FileRecord, Malformed> {
     let Value::Map(entries) = line else {
-        return Err(format!("found {}; {FORM}", describe(&line)));
+        let found = describe(&line);
+        return Err(Malformed::new(format!("found {found}; {LINE_FORM}")));
     };
     let mut record = FileRecord {
         value: Value::Nil,
@@ -148,219 +158,243 @@ fn record(line: Value) -> Result<FileRecord, String> {
         place: RecordPosition::Line(0),
     };
     for (name, value) in entries {
-        let time = |value: &Value| match AnyNumber::of(value) {
-            Some(number) => Ok(number.as_f64()),
-            None => Err(format!("'{name}' is {}; {FORM}", describe(value))),
-        };
         match name.as_str() {
-            "timestamp" => record.timestamp = Some(time(&value)?),
+            "timestamp" => record.timestamp = Some(time(&name, &value)?),
             "next_timestamp" if value == Value::Nil => record.next = NextTimestamp::Known(None),
-            "next_timestamp" => record.next = NextTimestamp::Known(Some(time(&value)?)),
+            "next_timestamp" => record.next = NextTimestamp::Known(Some(time(&name, &value)?)),
             "settings" => {
-                record.settings = Some(
-                    titin_runtime::overlay_of(&value)
-                        .map_err(|why| format!("'settings': {why}"))?,
-                )
+                let overlay = titin_runtime::overlay_of(&value);
+                let overlay =
+                    overlay.map_err(|why| Malformed::new(format!("'settings': {why}")))?;
+                record.settings = Some(overlay);
             }
-            "data" => record.value = special(value)?,
+            "data" => record.value = unmarked(value)?,
             _ => {
-                return Err(format!(
-                    "there is no place for '{name}'; {FORM}, and all that is data goes under \"data\""
-                ));
+                return Err(Malformed::new(format!(
+                    "there is no place for '{name}'; {LINE_FORM}, and all that is data goes under \"data\""
+                )));
             }
         }
     }
     Ok(record)
 }
 
-/// Makes the maps that stand for arrays, bytes and numbers what they stand for.
-fn special(value: Value) -> Result<Value, String> {
+fn time(name: &str, value: &Value) -> Result<f64, Malformed> {
+    let number = AnyNumber::of(value)
+        .ok_or_else(|| Malformed::new(format!("'{name}' is {}; {LINE_FORM}", describe(value))))?;
+    Ok(number.as_f64())
+}
+
+/// Replaces maps with a key that begins with `$` by the data that they represent.
+fn unmarked(value: Value) -> Result<Value, Malformed> {
     let entries = match value {
         Value::List(values) => {
-            return Ok(Value::List(
-                values.into_iter().map(special).collect::<Result<_, _>>()?,
-            ));
+            let values = values.into_iter().map(unmarked);
+            return Ok(Value::List(values.collect::<Result<_, _>>()?));
         }
-        Value::Map(entries) => entries,
+        Value::Map(entries) => Entries(entries),
         other => return Ok(other),
     };
-    let field = |name: &str| {
-        entries
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value)
-    };
-    if let Some(dtype) = field("$array") {
-        return array(dtype, &field);
+    if let Some(dtype) = entries.get("$array") {
+        return entries.array(dtype);
     }
-    if let Some(digits) = field("$bytes") {
-        let bytes = match digits {
-            Value::Text(digits) if digits.len().is_multiple_of(2) && digits.is_ascii() => (0
-                ..digits.len())
-                .step_by(2)
-                .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok())
-                .collect::<Option<Vec<u8>>>(),
+    if let Some(digits) = entries.get("$bytes") {
+        return bytes(digits);
+    }
+    if let Some(number) = entries.get("$float") {
+        return float(number);
+    }
+    let entries = entries.0.into_iter();
+    let entries = entries.map(|(name, value)| Ok((name, unmarked(value)?)));
+    Ok(Value::Map(entries.collect::<Result<_, Malformed>>()?))
+}
+
+fn bytes(digits: &Value) -> Result<Value, Malformed> {
+    let bytes = match digits {
+        Value::Text(digits) if digits.len().is_multiple_of(2) && digits.is_ascii() => {
+            let pairs = (0..digits.len()).step_by(2);
+            pairs
+                .map(|first| u8::from_str_radix(&digits[first..first + 2], 16).ok())
+                .collect::<Option<Vec<u8>>>()
+        }
+        _ => None,
+    };
+    let wrong = || Malformed::new("\"$bytes\" takes pairs of hexadecimal digits");
+    bytes.map(Value::Bytes).ok_or_else(wrong)
+}
+
+fn float(number: &Value) -> Result<Value, Malformed> {
+    let number = match number {
+        Value::Text(text) => AnyNumber::parse(text)?,
+        other => AnyNumber::of(other),
+    };
+    let wrong = || Malformed::new("\"$float\" takes \"nan\", \"inf\" or \"-inf\"");
+    let number = number.ok_or_else(wrong)?;
+    Ok(Value::Float(number.as_f64()))
+}
+
+/// The entries of a map.
+struct Entries(Vec<(String, Value)>);
+
+impl Entries {
+    fn get(&self, name: &str) -> Option<&Value> {
+        let mut entries = self.0.iter();
+        let (_, value) = entries.find(|(known, _)| known == name)?;
+        Some(value)
+    }
+
+    fn list(&self, name: &str) -> Result<&[Value], Malformed> {
+        match self.get(name) {
+            Some(Value::List(values)) => Ok(values),
+            None if name == "names" => Ok(&[]),
+            Some(other) => Err(Malformed::new(format!(
+                "\"{name}\" of an array is {}, it should be a list",
+                describe(other)
+            ))),
+            None => Err(Malformed::new(format!("an array has no \"{name}\""))),
+        }
+    }
+
+    /// The array that the entries describe.
+    fn array(&self, dtype: &Value) -> Result<Value, Malformed> {
+        let layout = self.layout(dtype)?;
+        let dtype = layout.dtype;
+        let values = self.list("values")?;
+        let parts = if any_number::is_complex(dtype) { 2 } else { 1 };
+        let elements = layout.elements();
+        let needed = elements.and_then(|elements| elements.checked_mul(parts));
+        if needed != Some(values.len() as u64) {
+            return Err(Malformed::new(format!(
+                "an array of shape {:?} has {} values",
+                layout.shape,
+                values.len()
+            )));
+        }
+        let mut elements = Vec::with_capacity(values.len() * dtype.size());
+        for value in values {
+            let number = match value {
+                Value::Text(text) => AnyNumber::parse(text)?,
+                Value::Bool(flag) => Some(AnyNumber::Int((*flag).into())),
+                value => AnyNumber::of(value),
+            };
+            let wrong = || Malformed::new(format!("an array holds {}", describe(value)));
+            number.ok_or_else(wrong)?.push(dtype, &mut elements)?;
+        }
+        Ok(Value::Array(layout, elements))
+    }
+
+    fn layout(&self, dtype: &Value) -> Result<Layout, Malformed> {
+        let dtype = element_type(dtype)?;
+        let order = match self.get("order") {
+            None => Order::C,
+            Some(Value::Text(order)) if order == "C" => Order::C,
+            Some(Value::Text(order)) if order == "F" => Order::Fortran,
+            _ => return Err(Malformed::new("\"order\" of an array is \"C\" or \"F\"")),
+        };
+        let extent = |value: &Value| match value {
+            Value::Int(extent) => u64::try_from(*extent).ok(),
             _ => None,
         };
-        return bytes
-            .map(Value::Bytes)
-            .ok_or_else(|| "\"$bytes\" takes pairs of hexadecimal digits".to_owned());
-    }
-    if let Some(number) = field("$float") {
-        return match number {
-            Value::Text(text) => AnyNumber::parse(text)?,
-            other => AnyNumber::of(other),
-        }
-        .map(|number| Value::Float(number.as_f64()))
-        .ok_or_else(|| "\"$float\" takes \"nan\", \"inf\" or \"-inf\"".to_owned());
-    }
-    let entries = entries
-        .into_iter()
-        .map(|(name, value)| Ok((name, special(value)?)));
-    Ok(Value::Map(entries.collect::<Result<_, String>>()?))
-}
-
-fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Result<Value, String> {
-    let dtype = match dtype {
-        Value::Text(name) => {
-            Dtype::from_name(name).ok_or_else(|| format!("there is no element type '{name}'"))?
-        }
-        other => {
-            return Err(format!(
-                "\"$array\" takes the name of an element type, found {}",
-                describe(other)
-            ));
-        }
-    };
-    let list = |name: &str| match field(name) {
-        Some(Value::List(values)) => Ok(values.as_slice()),
-        None if name == "names" => Ok([].as_slice()),
-        Some(other) => Err(format!(
-            "\"{name}\" of an array is {}, it should be a list",
-            describe(other)
-        )),
-        None => Err(format!("an array has no \"{name}\"")),
-    };
-    let order = match field("order") {
-        None => Order::C,
-        Some(Value::Text(order)) if order == "C" => Order::C,
-        Some(Value::Text(order)) if order == "F" => Order::Fortran,
-        _ => return Err("\"order\" of an array is \"C\" or \"F\"".to_owned()),
-    };
-    let extent = |value: &Value| match value {
-        Value::Int(extent) => u64::try_from(*extent).ok(),
-        _ => None,
-    };
-    let shape: Option<Vec<u64>> = list("shape")?.iter().map(extent).collect();
-    let shape = shape.ok_or("\"shape\" of an array is a list of whole numbers")?;
-    let name = |value: &Value| match value {
-        Value::Text(name) => Some(name.clone()),
-        _ => None,
-    };
-    let names: Option<Vec<String>> = list("names")?.iter().map(name).collect();
-    let layout = Layout {
-        dtype,
-        order,
-        shape: shape.into(),
-        names: names.ok_or("\"names\" of an array is a list of text")?,
-    };
-    let values = list("values")?;
-    let parts = if any_number::is_complex(dtype) { 2 } else { 1 };
-    if layout
-        .elements()
-        .and_then(|elements| elements.checked_mul(parts))
-        != Some(values.len() as u64)
-    {
-        return Err(format!(
-            "an array of shape {:?} has {} values",
-            layout.shape,
-            values.len()
-        ));
-    }
-    let mut elements = Vec::with_capacity(values.len() * dtype.size());
-    for value in values {
-        let number = match value {
-            Value::Text(text) => AnyNumber::parse(text)?,
-            Value::Bool(flag) => Some(AnyNumber::Int((*flag).into())),
-            value => AnyNumber::of(value),
+        let shape: Option<Vec<u64>> = self.list("shape")?.iter().map(extent).collect();
+        let wrong = || Malformed::new("\"shape\" of an array is a list of whole numbers");
+        let shape = shape.ok_or_else(wrong)?.into();
+        let name = |value: &Value| match value {
+            Value::Text(name) => Some(name.clone()),
+            _ => None,
         };
-        let number = number.ok_or_else(|| format!("an array holds {}", describe(value)))?;
-        number.push(dtype, &mut elements)?;
+        let names: Option<Vec<String>> = self.list("names")?.iter().map(name).collect();
+        let wrong = || Malformed::new("\"names\" of an array is a list of text");
+        Ok(Layout {
+            dtype,
+            order,
+            shape,
+            names: names.ok_or_else(wrong)?,
+        })
     }
-    Ok(Value::Array(layout, elements))
 }
 
-/// Any JSON, keeping the order of maps and what is whole and what is real.
-struct Tree(Value);
+fn element_type(dtype: &Value) -> Result<Dtype, Malformed> {
+    match dtype {
+        Value::Text(name) => Dtype::from_name(name)
+            .ok_or_else(|| Malformed::new(format!("there is no element type '{name}'"))),
+        other => Err(Malformed::new(format!(
+            "\"$array\" takes the name of an element type, found {}",
+            describe(other)
+        ))),
+    }
+}
 
-impl<'de> Deserialize<'de> for Tree {
+/// A JSON value. The order of maps is kept, and whole numbers differ from real ones.
+struct JsonValue(Value);
+
+impl<'de> Deserialize<'de> for JsonValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-
-        impl<'de> Visitor<'de> for Any {
-            type Value = Value;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("JSON")
-            }
-
-            fn visit_unit<E>(self) -> Result<Value, E> {
-                Ok(Value::Nil)
-            }
-
-            fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
-                Ok(Value::Bool(flag))
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-                Ok(Value::Int(number))
-            }
-
-            fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-                Ok(i64::try_from(number).map_or(Value::UInt(number), Value::Int))
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-                Ok(Value::Float(number))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-                Ok(Value::Text(text.to_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-                let mut values = Vec::new();
-                while let Some(Tree(value)) = seq.next_element()? {
-                    values.push(value);
-                }
-                Ok(Value::List(values))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some((name, Tree(value))) = map.next_entry()? {
-                    entries.push((name, value));
-                }
-                let mut names: Vec<&String> = entries.iter().map(|(name, _)| name).collect();
-                names.sort_unstable();
-                match names.windows(2).find(|pair| pair[0] == pair[1]) {
-                    Some(twice) => Err(A::Error::custom(format!(
-                        "key \"{}\" is there twice",
-                        twice[0]
-                    ))),
-                    None => Ok(Value::Map(entries)),
-                }
-            }
-        }
-
-        deserializer.deserialize_any(Any).map(Tree)
+        deserializer.deserialize_any(JsonVisitor).map(JsonValue)
     }
 }
 
-/// A line as it is written.
+struct JsonVisitor;
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Nil)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Bool(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Int(number))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(i64::try_from(number).map_or(Value::UInt(number), Value::Int))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Float(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(JsonValue(value)) = seq.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::List(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some((name, JsonValue(value))) = map.next_entry()? {
+            entries.push((name, value));
+        }
+        let mut names: Vec<&String> = entries.iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(A::Error::custom(format!(
+                "key \"{}\" is there twice",
+                twice[0]
+            ))),
+            None => Ok(Value::Map(entries)),
+        }
+    }
+}
+
+/// A line to write.
 struct WrittenLine<'a> {
     value: &'a View<'a>,
-    stamp: &'a MessageMeta,
+    meta: &'a MessageMeta,
 }
 
 impl Serialize for WrittenLine<'_> {
@@ -369,7 +403,7 @@ impl Serialize for WrittenLine<'_> {
             timestamp,
             next,
             settings,
-        } = self.stamp;
+        } = self.meta;
         let mut line = serializer.serialize_map(None)?;
         line.serialize_entry("timestamp", timestamp)?;
         line.serialize_entry("next_timestamp", next)?;
@@ -381,59 +415,76 @@ impl Serialize for WrittenLine<'_> {
     }
 }
 
-/// A value as it is written.
+/// A value to write.
 struct WrittenValue<'a>(&'a View<'a>);
 
 impl Serialize for WrittenValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let marked = |serializer: S, key: &'static str, text: &str| {
-            let mut map = serializer.serialize_map(Some(1))?;
-            map.serialize_entry(key, text)?;
-            map.end()
-        };
         match self.0 {
             View::Nil => serializer.serialize_unit(),
             View::Bool(flag) => serializer.serialize_bool(*flag),
             View::Int(number) => serializer.serialize_i64(*number),
             View::UInt(number) => serializer.serialize_u64(*number),
             View::Float(number) if number.is_finite() => serializer.serialize_f64(*number),
-            View::Float(number) => marked(serializer, "$float", &any_number::text(*number)),
+            View::Float(number) => {
+                serialize_marked(serializer, "$float", &any_number::real_text(*number))
+            }
             View::Text(text) => serializer.serialize_str(text),
             View::Bytes(bytes) => {
                 let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                marked(serializer, "$bytes", &digits)
+                serialize_marked(serializer, "$bytes", &digits)
             }
             View::List(values) => serializer.collect_seq(values.iter().map(WrittenValue)),
-            View::Map(entries) => {
-                if let Some((name, _)) = entries.iter().find(|(name, _)| name.starts_with('$')) {
-                    let why = format!(
-                        "its map has an entry '{name}', and what begins with '$' has a meaning in this format"
-                    );
-                    return Err(S::Error::custom(why));
-                }
-                serializer.collect_map(
-                    entries
-                        .iter()
-                        .map(|(name, value)| (name, WrittenValue(value))),
-                )
-            }
-            View::Array(layout, elements) => {
-                let mut map = serializer.serialize_map(None)?;
-                map.serialize_entry("$array", layout.dtype.name())?;
-                map.serialize_entry("shape", &layout.shape[..])?;
-                if layout.order == Order::Fortran {
-                    map.serialize_entry("order", "F")?;
-                }
-                if !layout.names.is_empty() {
-                    map.serialize_entry("names", &layout.names)?;
-                }
-                map.serialize_entry("values", &Elements(layout.dtype, elements))?;
-                map.end()
-            }
+            View::Map(entries) => serialize_map(serializer, entries),
+            View::Array(layout, elements) => serialize_array(serializer, layout, elements),
         }
     }
 }
 
+/// Writes a map with one key, which begins with `$`.
+fn serialize_marked<S: Serializer>(
+    serializer: S,
+    key: &'static str,
+    text: &str,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(1))?;
+    map.serialize_entry(key, text)?;
+    map.end()
+}
+
+fn serialize_map<S: Serializer>(
+    serializer: S,
+    entries: &[(String, View<'_>)],
+) -> Result<S::Ok, S::Error> {
+    if let Some((name, _)) = entries.iter().find(|(name, _)| name.starts_with('$')) {
+        let why = format!(
+            "its map has an entry '{name}', and what begins with '$' has a meaning in this format"
+        );
+        return Err(S::Error::custom(why));
+    }
+    let entries = entries.iter();
+    serializer.collect_map(entries.map(|(name, value)| (name, WrittenValue(value))))
+}
+
+fn serialize_array<S: Serializer>(
+    serializer: S,
+    layout: &Layout,
+    elements: &[u8],
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("$array", layout.dtype.name())?;
+    map.serialize_entry("shape", &layout.shape[..])?;
+    if layout.order == Order::Fortran {
+        map.serialize_entry("order", "F")?;
+    }
+    if !layout.names.is_empty() {
+        map.serialize_entry("names", &layout.names)?;
+    }
+    map.serialize_entry("values", &Elements(layout.dtype, elements))?;
+    map.end()
+}
+
+/// The elements of an array to write.
 struct Elements<'a>(Dtype, &'a [u8]);
 
 impl Serialize for Elements<'_> {
@@ -444,7 +495,9 @@ impl Serialize for Elements<'_> {
                 AnyNumber::Int(number) => seq.serialize_element(&number)?,
                 AnyNumber::UInt(number) => seq.serialize_element(&number)?,
                 AnyNumber::Float(number) if number.is_finite() => seq.serialize_element(&number)?,
-                AnyNumber::Float(number) => seq.serialize_element(&any_number::text(number))?,
+                AnyNumber::Float(number) => {
+                    seq.serialize_element(&any_number::real_text(number))?
+                }
             }
         }
         seq.end()
@@ -546,13 +599,13 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.jsonl");
             let settings = Overlay::from([("k".to_owned(), Setting::Float(2.0)), ("n".to_owned(), Setting::Int(3))]);
-            let stamp = MessageMeta { timestamp, next, settings: Some(settings) };
-            LinesWriter::new(&path).write(&borrowed(&value), &stamp).unwrap();
+            let meta = MessageMeta { timestamp, next, settings: Some(settings) };
+            LinesWriter::new(&path).write(&borrowed(&value), &meta).unwrap();
             let record = read_all(&path).unwrap().remove(0);
             prop_assert_eq!(record.value, value);
             prop_assert_eq!(record.timestamp, Some(timestamp));
             prop_assert_eq!(record.next, NextTimestamp::Known(next));
-            prop_assert_eq!(record.settings, stamp.settings);
+            prop_assert_eq!(record.settings, meta.settings);
         }
     }
 

@@ -197,7 +197,7 @@ impl NpyWriter {
 }
 
 impl MessageWriter for NpyWriter {
-    fn write(&mut self, value: &View<'_>, stamp: &MessageMeta) -> Result<()> {
+    fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()> {
         let (layout, elements) = array_of(self.file.path(), value)?;
         if let Some(record) = &self.record
             && (record.dtype, &record.shape) != (layout.dtype, &layout.shape)
@@ -206,7 +206,7 @@ impl MessageWriter for NpyWriter {
                 "message {} at time {:?} is {}; those before were {} with shape {:?}. For a file per message put `{{step}}` \
                  into its name",
                 self.steps,
-                stamp.timestamp,
+                meta.timestamp,
                 describe(value),
                 record.dtype.name(),
                 record.shape
@@ -225,7 +225,7 @@ impl MessageWriter for NpyWriter {
         }
         let elements = array_joining::reorder(layout, elements, whole.order);
         self.file.put(&elements, self.begin + self.length)?;
-        self.times.write(stamp.timestamp, stamp.next)?;
+        self.times.write(meta.timestamp, meta.next)?;
         match self
             .record
             .take_if(|record| self.steps == 1 && record.order == Order::Fortran)
@@ -244,9 +244,9 @@ impl MessageWriter for NpyWriter {
         Ok(())
     }
 
-    fn rest(&mut self) {
-        self.file.rest();
-        self.times.rest();
+    fn pause(&mut self) {
+        self.file.pause();
+        self.times.pause();
     }
 }
 
@@ -445,7 +445,7 @@ mod tests {
         std::iter::from_fn(|| reader.next().unwrap()).collect()
     }
 
-    fn stamp(timestamp: f64, next: Option<f64>) -> MessageMeta {
+    fn meta(timestamp: f64, next: Option<f64>) -> MessageMeta {
         MessageMeta {
             timestamp,
             next,
@@ -503,7 +503,7 @@ mod tests {
             let (layout, bytes) = numbers(&[2, 3], order);
             let mut writer = NpyWriter::new(&path);
             writer
-                .write(&View::Array(layout.clone(), &bytes), &stamp(1.5, None))
+                .write(&View::Array(layout.clone(), &bytes), &meta(1.5, None))
                 .unwrap();
             let records = all(&path, None);
             assert_eq!(records.len(), 1);
@@ -527,7 +527,7 @@ mod tests {
                 writer
                     .write(
                         &View::Array(layout.clone(), &bytes),
-                        &stamp(step as f64 + 0.1, next),
+                        &meta(step as f64 + 0.1, next),
                     )
                     .unwrap();
                 assert_eq!(
@@ -565,14 +565,14 @@ mod tests {
         for order in [Order::C, Order::Fortran] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
-            // As many rows as there will be times, so that the first axis of one message might be taken for time.
+            // As many rows as there will be times, so that the first axis of one message might be received for time.
             let (layout, bytes) = numbers(&[2, 3], order);
             let mut writer = NpyWriter::new(&path);
             let mut write = |step: usize| {
                 writer
                     .write(
                         &View::Array(layout.clone(), &bytes),
-                        &stamp(step as f64, None),
+                        &meta(step as f64, None),
                     )
                     .unwrap();
             };
@@ -630,10 +630,10 @@ mod tests {
         let ((a, a_bytes), (b, b_bytes)) = (numbers(&[2], Order::C), numbers(&[3], Order::C));
         let mut writer = NpyWriter::new(&path);
         writer
-            .write(&View::Array(a, &a_bytes), &stamp(0.0, None))
+            .write(&View::Array(a, &a_bytes), &meta(0.0, None))
             .unwrap();
         let error = writer
-            .write(&View::Array(b, &b_bytes), &stamp(1.0, None))
+            .write(&View::Array(b, &b_bytes), &meta(1.0, None))
             .unwrap_err()
             .to_string();
         assert!(
@@ -641,7 +641,7 @@ mod tests {
             "{error}"
         );
         let error = writer
-            .write(&View::Map(Vec::new()), &stamp(1.0, None))
+            .write(&View::Map(Vec::new()), &meta(1.0, None))
             .unwrap_err()
             .to_string();
         assert!(

@@ -1,4 +1,5 @@
-//! A series of `.npy` files, one a message: `state_{step}.npy` stands for `state_000000.npy` and so on.
+//! A series of `.npy` files with one message each: `state_{step}.npy` stands for `state_000000.npy`,
+//! `state_000001.npy` and so on.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use super::{FileRecord, NextTimestamp, RecordPosition, RecordReader};
 use crate::file_names::{series_name, step_file};
 use crate::{Error, Result};
 
-/// Reads the files of a series one after the other.
+/// Reads the files of a series in order.
 pub(super) struct SeriesReader {
     pattern: String,
     times: Option<Vec<Times>>,
@@ -34,6 +35,24 @@ impl SeriesReader {
     }
 }
 
+impl SeriesReader {
+    /// The times of the current step, if there is a file of times.
+    fn time(&self, file: &Path) -> Result<Option<Times>> {
+        let Some(times) = &self.times else {
+            return Ok(None);
+        };
+        let time = times.get(self.step as usize).ok_or_else(|| {
+            let why = format!(
+                "it has {} times, but there is {}",
+                times.len(),
+                file.display()
+            );
+            Error::file(&times::beside(&series_name(&self.pattern)), why)
+        })?;
+        Ok(Some(*time))
+    }
+}
+
 impl RecordReader for SeriesReader {
     fn next(&mut self) -> Result<Option<FileRecord>> {
         let file = step_file(&self.pattern, self.step);
@@ -43,20 +62,7 @@ impl RecordReader for SeriesReader {
         let Some(record) = NpyReader::open(&file, Some(false))?.next()? else {
             return Ok(None);
         };
-        let time = match &self.times {
-            None => None,
-            Some(times) => Some(*times.get(self.step as usize).ok_or_else(|| {
-                let path = times::beside(&series_name(&self.pattern));
-                Error::file(
-                    &path,
-                    format!(
-                        "it has {} times, but there is {}",
-                        times.len(),
-                        file.display()
-                    ),
-                )
-            })?),
-        };
+        let time = self.time(&file)?;
         let place = RecordPosition::Step(self.step);
         self.step += 1;
         let next = time.map_or(NextTimestamp::Follows, |(_, next)| {
