@@ -15,8 +15,8 @@ use std::path::Path;
 
 use titin_runtime::{Dtype, Overlay};
 
-use crate::any_number::NumberError;
 use crate::data::{MessageMeta, Value, View};
+use crate::element_text::NumberError;
 use crate::file_names::has_step;
 use crate::{Error, Result};
 

@@ -13,10 +13,10 @@
 
 #![forbid(unsafe_code)]
 
-mod any_number;
 mod array_joining;
 mod data;
 mod duplicator;
+mod element_text;
 mod error;
 mod feed;
 mod file_names;

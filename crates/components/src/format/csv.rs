@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use titin_runtime::structure::Value as Tree;
-use titin_runtime::{Dtype, Layout, Order};
+use titin_runtime::{Dtype, ElementValue, Layout, Order};
 
 use super::output::Output;
 use super::{
     CsvForm, FileRecord, Malformed, MessageWriter, NextTimestamp, ReadOptions, RecordPosition,
     RecordReader,
 };
-use crate::any_number::{self, AnyNumber, NumberError};
 use crate::data::{MessageMeta, Value, View, describe};
+use crate::element_text::{self, NumberError};
 use crate::error::OnFile;
 use crate::{Error, Result};
 
@@ -195,7 +195,7 @@ impl RowReader {
         for (column, name) in columns {
             let pushed = push_field(field(row, *column), self.dtype, &mut elements);
             pushed.map_err(|why| self.wrong(row, name, &why))?;
-            if any_number::is_complex(self.dtype) {
+            if self.dtype.is_complex() {
                 elements.resize(elements.len() + self.dtype.size() / 2, 0);
             }
         }
@@ -219,7 +219,7 @@ fn push_field(text: &str, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), Ma
     let number = number(text)?.ok_or_else(|| {
         Malformed::new(format!("'{text}' is no number; set `form: map` for text"))
     })?;
-    Ok(number.push(dtype, elements)?)
+    Ok(element_text::push(number, dtype, elements)?)
 }
 
 impl RecordReader for RowReader {
@@ -302,46 +302,47 @@ fn columns_in(name: &str, count: usize) -> Option<Vec<String>> {
 }
 
 /// The number in a field; `None` if the field has no number. An empty field is a missing number.
-fn number(text: &str) -> Result<Option<AnyNumber>, NumberError> {
+fn number(text: &str) -> Result<Option<ElementValue>, NumberError> {
     if text.is_empty() {
-        Ok(Some(AnyNumber::Float(f64::NAN)))
+        Ok(Some(ElementValue::Real(f64::NAN)))
     } else {
-        AnyNumber::parse(text)
+        element_text::parse(text)
     }
 }
 
 /// The values of a column: whole numbers if all are whole, else real numbers, else text.
 fn column(cells: Vec<String>) -> Result<Value, NumberError> {
-    let numbers: Vec<Result<Option<AnyNumber>, NumberError>> =
+    let numbers: Vec<Result<Option<ElementValue>, NumberError>> =
         cells.iter().map(|cell| number(cell)).collect();
     // In a column with text, numbers are text too.
     if numbers.contains(&Ok(None)) {
         return Ok(Value::List(cells.into_iter().map(Value::Text).collect()));
     }
     let numbers = numbers.into_iter().filter_map(Result::transpose);
-    let values: Vec<AnyNumber> = numbers.collect::<Result<_, _>>()?;
+    let values: Vec<ElementValue> = numbers.collect::<Result<_, _>>()?;
     let mut all = values.iter();
-    let dtype = if all.all(|value| matches!(value, AnyNumber::Int(_))) {
+    let dtype = if all
+        .all(|value| matches!(value, ElementValue::Whole(whole) if i64::try_from(*whole).is_ok()))
+    {
         Dtype::Int64
     } else {
         Dtype::Float64
     };
     let mut elements = Vec::with_capacity(values.len() * 8);
     for value in &values {
-        value
-            .push(dtype, &mut elements)
-            .expect("a type that all of them fit");
+        element_text::push(*value, dtype, &mut elements).expect("a type that all of them fit");
     }
     let layout = Layout::new(dtype, Order::C, [values.len() as u64]);
     Ok(Value::Array(layout, elements))
 }
 
 fn cell(text: &str) -> Result<Value, NumberError> {
-    Ok(match (text, AnyNumber::parse(text)?) {
+    Ok(match (text, element_text::parse(text)?) {
         ("", _) => Value::Nil,
-        (_, Some(AnyNumber::Int(number))) => Value::Int(number),
-        (_, Some(AnyNumber::UInt(number))) => Value::UInt(number),
-        (_, Some(AnyNumber::Float(number))) => Value::Float(number),
+        (_, Some(ElementValue::Whole(number))) => {
+            i64::try_from(number).map_or(Value::UInt(number as u64), Value::Int)
+        }
+        (_, Some(number)) => Value::Float(element_text::as_f64(number)),
         ("true", None) => Value::Bool(true),
         ("false", None) => Value::Bool(false),
         (text, None) => Value::Text(text.to_owned()),
@@ -443,8 +444,8 @@ impl MessageWriter for CsvWriter {
         let (names, cells): (Vec<String>, Vec<String>) = cells.into_iter().unzip();
         let mut rows = self.check_columns(names, value, meta.timestamp)?;
         let times = [
-            any_number::real_text(meta.timestamp),
-            meta.next.map(any_number::real_text).unwrap_or_default(),
+            element_text::real_text(meta.timestamp),
+            meta.next.map(element_text::real_text).unwrap_or_default(),
         ];
         let fields = times.iter().chain(&cells).map(String::as_str);
         rows.extend(self.row(fields)?);
@@ -468,12 +469,10 @@ fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, Malformed> {
         })
     };
     match value {
-        Tree::Array(layout, elements)
-            if layout.shape.len() <= 1 && !any_number::is_complex(layout.dtype) =>
-        {
-            let values: Vec<AnyNumber> = any_number::read(layout.dtype, elements).collect();
+        Tree::Array(layout, elements) if layout.shape.len() <= 1 && !layout.dtype.is_complex() => {
+            let values: Vec<ElementValue> = element_text::read(layout.dtype, elements).collect();
             let names = array_columns(layout, values.len());
-            let values = values.into_iter().map(AnyNumber::to_text);
+            let values = values.into_iter().map(element_text::show);
             Ok(names.into_iter().zip(values).collect())
         }
         Tree::Map(entries) => entries
@@ -501,12 +500,10 @@ fn single(value: &View<'_>) -> Option<String> {
         Tree::Nil => String::new(),
         Tree::Bool(flag) => flag.to_string(),
         Tree::Text(text) => text.clone(),
-        Tree::Array(layout, elements)
-            if layout.shape.is_empty() && !any_number::is_complex(layout.dtype) =>
-        {
-            any_number::read(layout.dtype, elements).next()?.to_text()
+        Tree::Array(layout, elements) if layout.shape.is_empty() && !layout.dtype.is_complex() => {
+            element_text::show(element_text::read(layout.dtype, elements).next()?)
         }
-        other => AnyNumber::of(other)?.to_text(),
+        other => element_text::show(element_text::of(other)?),
     })
 }
 

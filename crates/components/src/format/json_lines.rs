@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
-use titin_runtime::{Dtype, Layout, Order};
+use titin_runtime::{Dtype, ElementValue, Layout, Order};
 
 use super::output::Output;
 use super::{FileRecord, Malformed, MessageWriter, NextTimestamp, RecordPosition, RecordReader};
-use crate::any_number::{self, AnyNumber, NumberError};
 use crate::data::{MessageMeta, Value, View, describe};
+use crate::element_text::{self, NumberError};
 use crate::error::OnFile;
 use crate::{Error, Result};
 
@@ -131,7 +131,7 @@ fn check_numbers(line: &str) -> Result<(), NumberError> {
         let escaped = std::mem::take(&mut is_escaped) && piece.len() == 1;
         if !is_text {
             let word = piece.trim_end_matches(|c: char| !c.is_ascii_digit());
-            any_number::check_whole(word)?;
+            element_text::check_whole(word)?;
         }
         match piece.as_bytes().last() {
             Some(b'"') if !escaped => is_text = !is_text,
@@ -180,9 +180,9 @@ fn record(line: Value) -> Result<FileRecord, Malformed> {
 }
 
 fn time(name: &str, value: &Value) -> Result<f64, Malformed> {
-    let number = AnyNumber::of(value)
+    let number = element_text::of(value)
         .ok_or_else(|| Malformed::new(format!("'{name}' is {}; {LINE_FORM}", describe(value))))?;
-    Ok(number.as_f64())
+    Ok(element_text::as_f64(number))
 }
 
 /// Replaces maps with a key that begins with `$` by the data that they represent.
@@ -225,12 +225,12 @@ fn bytes(digits: &Value) -> Result<Value, Malformed> {
 
 fn float(number: &Value) -> Result<Value, Malformed> {
     let number = match number {
-        Value::Text(text) => AnyNumber::parse(text)?,
-        other => AnyNumber::of(other),
+        Value::Text(text) => element_text::parse(text)?,
+        other => element_text::of(other),
     };
     let wrong = || Malformed::new("\"$float\" takes \"nan\", \"inf\" or \"-inf\"");
     let number = number.ok_or_else(wrong)?;
-    Ok(Value::Float(number.as_f64()))
+    Ok(Value::Float(element_text::as_f64(number)))
 }
 
 /// The entries of a map.
@@ -260,7 +260,7 @@ impl Entries {
         let layout = self.layout(dtype)?;
         let dtype = layout.dtype;
         let values = self.list("values")?;
-        let parts = if any_number::is_complex(dtype) { 2 } else { 1 };
+        let parts = if dtype.is_complex() { 2 } else { 1 };
         let elements = layout.elements();
         let needed = elements.and_then(|elements| elements.checked_mul(parts));
         if needed != Some(values.len() as u64) {
@@ -273,12 +273,12 @@ impl Entries {
         let mut elements = Vec::with_capacity(values.len() * dtype.size());
         for value in values {
             let number = match value {
-                Value::Text(text) => AnyNumber::parse(text)?,
-                Value::Bool(flag) => Some(AnyNumber::Int((*flag).into())),
-                value => AnyNumber::of(value),
+                Value::Text(text) => element_text::parse(text)?,
+                Value::Bool(flag) => Some(ElementValue::Whole((*flag).into())),
+                value => element_text::of(value),
             };
             let wrong = || Malformed::new(format!("an array holds {}", describe(value)));
-            number.ok_or_else(wrong)?.push(dtype, &mut elements)?;
+            element_text::push(number.ok_or_else(wrong)?, dtype, &mut elements)?;
         }
         Ok(Value::Array(layout, elements))
     }
@@ -427,7 +427,7 @@ impl Serialize for WrittenValue<'_> {
             View::UInt(number) => serializer.serialize_u64(*number),
             View::Float(number) if number.is_finite() => serializer.serialize_f64(*number),
             View::Float(number) => {
-                serialize_marked(serializer, "$float", &any_number::real_text(*number))
+                serialize_marked(serializer, "$float", &element_text::real_text(*number))
             }
             View::Text(text) => serializer.serialize_str(text),
             View::Bytes(bytes) => {
@@ -490,14 +490,11 @@ struct Elements<'a>(Dtype, &'a [u8]);
 impl Serialize for Elements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
-        for number in any_number::read(self.0, self.1) {
+        for number in element_text::read(self.0, self.1) {
             match number {
-                AnyNumber::Int(number) => seq.serialize_element(&number)?,
-                AnyNumber::UInt(number) => seq.serialize_element(&number)?,
-                AnyNumber::Float(number) if number.is_finite() => seq.serialize_element(&number)?,
-                AnyNumber::Float(number) => {
-                    seq.serialize_element(&any_number::real_text(number))?
-                }
+                ElementValue::Whole(whole) => seq.serialize_element(&whole)?,
+                ElementValue::Real(real) if real.is_finite() => seq.serialize_element(&real)?,
+                number => seq.serialize_element(&element_text::show(number))?,
             }
         }
         seq.end()
@@ -554,18 +551,17 @@ mod tests {
                     names: shape.iter().map(|n| format!("n{n}")).collect(),
                     shape: shape.into(),
                 };
-                let count =
-                    layout.elements().unwrap() * if any_number::is_complex(dtype) { 2 } else { 1 };
+                let count = layout.elements().unwrap() * if dtype.is_complex() { 2 } else { 1 };
                 let mut bytes = Vec::new();
                 for n in 0..count {
-                    let number = AnyNumber::Float((seed.wrapping_mul(n + 1) % 2000) as f64 * 0.1);
+                    let number = ElementValue::Real((seed.wrapping_mul(n + 1) % 2000) as f64 * 0.1);
                     let real = dtype.name().starts_with(['f', 'c']);
                     let number = if real {
                         number
                     } else {
-                        AnyNumber::UInt(seed.wrapping_mul(n) % 2)
+                        ElementValue::Whole((seed.wrapping_mul(n) % 2).into())
                     };
-                    number.push(dtype, &mut bytes).unwrap();
+                    element_text::push(number, dtype, &mut bytes).unwrap();
                 }
                 Value::Array(layout, bytes)
             })
