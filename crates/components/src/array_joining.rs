@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use titin_runtime::{Layout, Order};
+use titin_runtime::{Layout, StorageOrder};
 
 /// A part of an array. Its memory is borrowed if it is one stretch of the whole array, else copied.
 pub(crate) type ArrayPart<'a> = (Layout, Cow<'a, [u8]>);
@@ -24,8 +24,8 @@ fn blocks(layout: &Layout, axis: usize) -> AxisBlocks {
         product(&layout.shape[axis + 1..]),
     );
     let (outer, inner) = match layout.order {
-        Order::C => (before, after),
-        Order::Fortran => (after, before),
+        StorageOrder::C => (before, after),
+        StorageOrder::Fortran => (after, before),
     };
     AxisBlocks {
         outer,
@@ -120,7 +120,7 @@ fn joined_layout(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<Layout, Joi
         whole.shape[axis] += layout.shape[axis];
     }
     if arrays.iter().any(|(layout, _)| layout.order != first.order) {
-        whole.order = Order::C;
+        whole.order = StorageOrder::C;
     }
     Ok(whole)
 }
@@ -251,14 +251,14 @@ fn extent(layout: &Layout, axis: usize) -> Result<u64, JoinError> {
 }
 
 /// The elements in this order of storage.
-pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: Order) -> Cow<'a, [u8]> {
+pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: StorageOrder) -> Cow<'a, [u8]> {
     let flat = layout.shape.iter().filter(|extent| **extent != 1).count() < 2;
     if layout.order == order || flat || bytes.is_empty() {
         return Cow::Borrowed(bytes);
     }
     let size = layout.dtype.size();
     let mut extents: Vec<usize> = layout.shape.iter().map(|extent| *extent as usize).collect();
-    if order == Order::C {
+    if order == StorageOrder::C {
         extents.reverse();
     }
     let mut reordered = Vec::with_capacity(bytes.len());
@@ -329,7 +329,7 @@ mod tests {
     use titin_runtime::Dtype;
 
     /// An array of distinct elements, and the element at each index by definition.
-    fn counted(shape: &[u64], order: Order) -> (Layout, Vec<u8>) {
+    fn counted(shape: &[u64], order: StorageOrder) -> (Layout, Vec<u8>) {
         let layout = Layout::new(Dtype::UInt16, order, shape);
         let count = layout.elements().unwrap() as u16;
         (layout, (0..count).flat_map(u16::to_le_bytes).collect())
@@ -337,8 +337,8 @@ mod tests {
 
     fn element(layout: &Layout, bytes: &[u8], index: &[u64]) -> u16 {
         let axes: Vec<usize> = match layout.order {
-            Order::C => (0..index.len()).collect(),
-            Order::Fortran => (0..index.len()).rev().collect(),
+            StorageOrder::C => (0..index.len()).collect(),
+            StorageOrder::Fortran => (0..index.len()).rev().collect(),
         };
         let at = axes
             .iter()
@@ -355,8 +355,8 @@ mod tests {
         })
     }
 
-    fn order() -> impl Strategy<Value = Order> {
-        prop_oneof![Just(Order::C), Just(Order::Fortran)]
+    fn order() -> impl Strategy<Value = StorageOrder> {
+        prop_oneof![Just(StorageOrder::C), Just(StorageOrder::Fortran)]
     }
 
     proptest! {
@@ -403,12 +403,14 @@ mod tests {
 
     #[test]
     fn orders_that_differ_meet_in_c_order() {
-        let ((a, a_bytes), (b, b_bytes)) =
-            (counted(&[2, 3], Order::C), counted(&[2, 3], Order::Fortran));
+        let ((a, a_bytes), (b, b_bytes)) = (
+            counted(&[2, 3], StorageOrder::C),
+            counted(&[2, 3], StorageOrder::Fortran),
+        );
         let (whole, bytes) = concatenate(&[(&a, &a_bytes), (&b, &b_bytes)], 0).unwrap();
         assert_eq!(
             (whole.order, whole.shape.as_slice()),
-            (Order::C, &[4, 3][..])
+            (StorageOrder::C, &[4, 3][..])
         );
         for index in indices(&[2, 3]) {
             let below = [index[0] + 2, index[1]];
@@ -425,7 +427,7 @@ mod tests {
 
     #[test]
     fn index_names_follow_the_axes() {
-        let (mut layout, bytes) = counted(&[2, 3], Order::C);
+        let (mut layout, bytes) = counted(&[2, 3], StorageOrder::C);
         layout.names = vec!["x".into(), "y".into()];
         let parts = unstack(&layout, &bytes, 0).unwrap();
         assert_eq!(parts[0].0.names, ["y"]);
@@ -448,7 +450,10 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_explained() {
-        let ((a, a_bytes), (b, b_bytes)) = (counted(&[2, 3], Order::C), counted(&[2, 4], Order::C));
+        let ((a, a_bytes), (b, b_bytes)) = (
+            counted(&[2, 3], StorageOrder::C),
+            counted(&[2, 4], StorageOrder::C),
+        );
         let pair = [(&a, &a_bytes[..]), (&b, &b_bytes[..])];
         assert!(
             concatenate(&pair, 0)
@@ -475,7 +480,7 @@ mod tests {
                 .to_string()
                 .contains("no axis 2")
         );
-        let (single, bytes) = counted(&[], Order::C);
+        let (single, bytes) = counted(&[], StorageOrder::C);
         assert!(
             concatenate(&[(&single, &bytes)], 0)
                 .unwrap_err()

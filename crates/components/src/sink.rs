@@ -270,7 +270,7 @@ impl SinkFile {
 mod tests {
     use super::*;
     use crate::format::{ReadOptions, open};
-    use titin_runtime::{Dtype, Layout, Order};
+    use titin_runtime::{Dtype, Layout, StorageOrder};
 
     #[test]
     fn slots_get_files_of_their_own() {
@@ -288,7 +288,7 @@ mod tests {
         ] {
             let mut files = SinkFiles::default();
             let named = |name: &str| folder.path().join(format!("{name}.{ending}"));
-            let layout = Layout::new(Dtype::UInt8, Order::C, []);
+            let layout = Layout::new(Dtype::UInt8, StorageOrder::C, []);
             for (step, name) in ["a", "b", "a", "b"].iter().enumerate() {
                 let target = files
                     .target(("in".to_owned(), None), named(name), format)
@@ -347,7 +347,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().join("deep/state_{step}.npy");
         let mut target = SinkFile::create(name, Format::Npy).unwrap();
-        let layout = Layout::new(Dtype::UInt8, Order::C, [2]);
+        let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [2]);
         for (step, shape) in [[1, 2], [3, 4]].iter().enumerate() {
             let meta = MessageMeta {
                 timestamp: step as f64,
