@@ -10,7 +10,7 @@ use std::sync::{Arc, MutexGuard};
 
 use titin_transport::Latched;
 use titin_wire::control::{self, FieldEnd};
-use titin_wire::ranks::{CollectiveResult, FieldSteps, Verdict, children};
+use titin_wire::ranks::{CollectiveReport, CollectiveResult, FieldSteps, children};
 
 use super::RankGroup;
 use super::outcome::{outcome, result};
@@ -329,7 +329,7 @@ impl RankGroup {
         let Some(down) = &self.tree.down else {
             return Ok(());
         };
-        let verdict = Verdict {
+        let verdict = CollectiveReport {
             call: call.to_owned(),
             outcome: outcome(common),
             steps: self.counts.to_tell(),
@@ -373,7 +373,7 @@ impl RankGroup {
         };
         loop {
             let told = next()?;
-            let verdict: Verdict = control::decode(told.bytes()).map_err(|error| {
+            let verdict: CollectiveReport = control::decode(told.bytes()).map_err(|error| {
                 Error::new(
                     Kind::Internal,
                     format!(
