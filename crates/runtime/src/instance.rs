@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, TryLockError};
 use std::time::Instant;
 
 use titin_model::{Habits, InstanceName, Pattern, Settings};
-use titin_transport::{Carrier, Doorbell, InboxOptions, Latch, Latched};
+use titin_transport::{Carrier, Doorbell, InboxOptions, SpinLock, SpinLockGuard};
 use titin_wire::ConduitId;
 use titin_wire::control::{Event, Scale, ToManager};
 use titin_wire::ranks::FieldSteps;
@@ -72,11 +72,11 @@ pub(crate) struct Inner {
     pub(crate) ports: Vec<Port>,
     /// The instances at the other ends of its conduits.
     pub(crate) neighbours: Neighbours,
-    pub(crate) cycle: Latch<Loop>,
+    pub(crate) cycle: SpinLock<Loop>,
     /// Whether messages say in which step they were sent.
     pub(crate) counts_steps: bool,
     /// Taken by the call that begins the next use; since when that is pending, if it is.
-    beginning: Latch<Option<i64>>,
+    beginning: SpinLock<Option<i64>>,
     /// Settings of the description, and the overlay in force with its number.
     settings: Settings,
     pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
@@ -100,7 +100,7 @@ pub(crate) struct Inner {
     /// The number of the wait that the manager has heard of, while nothing is being done about it.
     pub(crate) waiting: Mutex<Option<u64>>,
     /// The conduit of the last call that would not wait for ever, and when that had to come back, if that is known.
-    pub(crate) polled: Latch<Option<(ConduitId, Option<Instant>)>>,
+    pub(crate) polled: SpinLock<Option<(ConduitId, Option<Instant>)>>,
     /// The thread of the last call, as [`this_thread`] names it.
     caller: AtomicUsize,
     pub(crate) threaded: AtomicBool,
@@ -514,7 +514,7 @@ impl Inner {
         self.ports.iter().filter(|port| port.is_own())
     }
 
-    pub(crate) fn cycle(&self) -> Latched<'_, Loop> {
+    pub(crate) fn cycle(&self) -> SpinLockGuard<'_, Loop> {
         self.cycle.lock()
     }
 
@@ -724,11 +724,12 @@ impl Inner {
 
     /// Tells senders how far we are, which may give them room that they wait for.
     pub(crate) fn flush_acknowledgements(&self) {
-        self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
+        self.inlets()
+            .for_each(|(_, inlet)| inlet.inbox.acknowledge_now());
         let lines = self.all_lines();
         lines
             .iter()
             .flat_map(|line| line.port.every_inlet())
-            .for_each(|inlet| inlet.inbox.settle());
+            .for_each(|inlet| inlet.inbox.acknowledge_now());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use titin_model::Operator;
-use titin_transport::{Carrier, Inbox, Latch, Latched, Medium, Window};
+use titin_transport::{Carrier, Inbox, Medium, SpinLock, SpinLockGuard, Window};
 use titin_wire::ConduitId;
 use titin_wire::control::Wire;
 use titin_wire::meta::{Codec, Meta};
@@ -51,7 +51,7 @@ pub(crate) struct Port {
     /// Per slot (only one if the slots are counted at run time), the conduit that it receives from.
     pub(crate) inlets: Vec<Option<Inlet>>,
     /// Taken by the call that uses the port.
-    state: Latch<PortState>,
+    state: SpinLock<PortState>,
 }
 
 /// What a port keeps from one call to the next, which one call at a time may look at.
@@ -228,7 +228,7 @@ impl Port {
             slots: AtomicU32::new(1),
             outlets: Vec::new(),
             inlets: Vec::new(),
-            state: Latch::default(),
+            state: SpinLock::default(),
         }
     }
 
@@ -357,7 +357,7 @@ impl Port {
     }
 
     /// Takes the port for a call, which must be the only one.
-    pub(crate) fn enter(&self) -> Result<Latched<'_, PortState>> {
+    pub(crate) fn enter(&self) -> Result<SpinLockGuard<'_, PortState>> {
         self.state.try_lock().ok_or_else(|| two_at_once(&self.name))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use titin_transport::{Carrier, Inbox, Message, Wake};
+use titin_transport::{Carrier, Inbox, IncomingMessage, Wake};
 use titin_wire::ConduitId;
 use titin_wire::control::{ToManager, WaitOn};
 
@@ -60,7 +60,7 @@ impl Inner {
         direct: Option<&Inbox>,
         on: impl Fn() -> Vec<WaitOn>,
         mut poll: impl FnMut() -> Result<Option<T>>,
-        take: impl FnOnce(Message) -> Result<T>,
+        take: impl FnOnce(IncomingMessage) -> Result<T>,
     ) -> Result<T> {
         if let Some(light) = &self.light {
             return self.look(light, who, deadline, on, poll);

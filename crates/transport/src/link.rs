@@ -36,7 +36,7 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, Header};
 use titin_wire::handshake::Agreement;
 
-use crate::carrier::{Carrier, Outgoing, Sent};
+use crate::carrier::{Carrier, Outgoing, SendReport};
 use crate::error::Lost;
 use crate::spin::SpinPolicy;
 use crate::ticket_queue::TicketQueue;
@@ -236,7 +236,7 @@ impl Link {
     ///
     /// # Errors
     /// As [`Carrier::send`].
-    pub(crate) fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    pub(crate) fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         match &self.streams {
             Some(streams) if streams.take(message) => self.send_by_streams(streams, message),
             _ => self.send_by_first_stream(message),
@@ -247,13 +247,13 @@ impl Link {
     ///
     /// # Errors
     /// As [`Carrier::send`].
-    pub(crate) fn post(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    pub(crate) fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
         let queued = QueuedMessage::whole(message)?;
         self.defer(Deferred::Message(message.head.conduit, queued));
-        Ok(Sent::default())
+        Ok(SendReport::default())
     }
 
     /// Reads in the reactor's place until the policy says that it is enough: [`Carrier::attend`].
@@ -356,9 +356,9 @@ impl Link {
     }
 
     /// Sends a message by the first stream.
-    fn send_by_first_stream(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    fn send_by_first_stream(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         let mut progress = MessageInProgress::new(message);
-        let mut sent = Sent::default();
+        let mut sent = SendReport::default();
         loop {
             let (outcome, copied) = self.output.work_in_turn(
                 |writer, deferred| {
@@ -406,7 +406,7 @@ impl Link {
         &self,
         streams: &FurtherStreams,
         message: &Outgoing<'_>,
-    ) -> Result<Sent, Lost> {
+    ) -> Result<SendReport, Lost> {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
@@ -426,9 +426,9 @@ impl Link {
         };
         let bytes = [&Header::from(&frame).encode()[..], &meta].concat();
         self.defer(Deferred::Behind(message.head.conduit, bytes));
-        Ok(Sent {
+        Ok(SendReport {
             copied,
-            ..Sent::default()
+            ..SendReport::default()
         })
     }
 

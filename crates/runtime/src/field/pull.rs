@@ -360,7 +360,7 @@ impl Inner {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
         };
-        let Some(sequence) = outlet.window.claim_place() else {
+        let Some(sequence) = outlet.window.claim_without_room() else {
             return;
         };
         let meta = Arc::new(meta);

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use titin_model::Operator;
-use titin_transport::{Message as Arrived, Outgoing};
+use titin_transport::{IncomingMessage as Arrived, Outgoing};
 use titin_wire::meta::Meta;
 
 use super::Inner;
@@ -254,7 +254,7 @@ impl Inner {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
         };
-        let Some(sequence) = outlet.window.claim_place() else {
+        let Some(sequence) = outlet.window.claim_without_room() else {
             return;
         };
         let mut sent = outlet.sent();

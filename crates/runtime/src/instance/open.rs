@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Instant;
 
 use titin_model::{Habits, InstanceName, Operator, Pattern, Settings};
-use titin_transport::{Doorbell, Latch, Wake, Window};
+use titin_transport::{Doorbell, SpinLock, Wake, Window};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
 use super::{Inner, Instance};
@@ -343,9 +343,9 @@ impl Inner {
             bell: bell.clone(),
             ports,
             neighbours: Neighbours::of(ends),
-            cycle: Latch::new(Loop::new(true)),
+            cycle: SpinLock::new(Loop::new(true)),
             counts_steps: welcome.counts_steps,
-            beginning: Latch::default(),
+            beginning: SpinLock::default(),
             settings,
             overlay: Mutex::default(),
             named: Named::new(welcome.components.clone()),
@@ -360,7 +360,7 @@ impl Inner {
             interrupt: OnceLock::new(),
             waits: AtomicU64::new(0),
             waiting: Mutex::default(),
-            polled: Latch::default(),
+            polled: SpinLock::default(),
             caller: AtomicUsize::new(0),
             threaded: AtomicBool::new(false),
             unwatched: AtomicBool::new(false),

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Carrier, Inbox, Latched, Message as Arrived};
+use titin_transport::{Carrier, Inbox, IncomingMessage as Arrived, SpinLockGuard};
 use titin_wire::meta::{Content, Meta};
 use titin_wire::ranks::Common;
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
@@ -50,7 +50,7 @@ pub(super) struct Source<'a> {
 }
 
 /// The ports that a call has taken.
-pub(super) type Held<'a> = Vec<Latched<'a, PortState>>;
+pub(super) type Held<'a> = Vec<SpinLockGuard<'a, PortState>>;
 
 /// What a waiting receiver got.
 enum Found {
@@ -500,7 +500,7 @@ impl Inner {
     }
 
     /// Takes the port for a call on this end, which no call on several ports may wait for.
-    fn enter_for<'a>(&self, source: &Source<'a>) -> Result<Latched<'a, PortState>> {
+    fn enter_for<'a>(&self, source: &Source<'a>) -> Result<SpinLockGuard<'a, PortState>> {
         let port = source.port.enter()?;
         if self.lists.load(Ordering::Relaxed) && source.inlet.inbox.is_waited_for() {
             return Err(two_at_once(&source.port.name));
@@ -664,7 +664,7 @@ impl Inner {
         let direct = plain.then_some(&*inlet.inbox);
         if self.light.is_none() {
             if let (Some(carrier), Some(inbox)) = (carrier, direct)
-                && inbox.is_still()
+                && inbox.has_no_news()
                 && !state.has_stash()
                 && let Some(arrived) = self.glance(&inlet.end, carrier, inbox)
             {

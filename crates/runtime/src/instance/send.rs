@@ -449,7 +449,7 @@ impl Inner {
             Some(Part {
                 room: Some(bytes), ..
             }) => self.claim(outlet, bytes)?,
-            Some(_) => outlet.window.claim_place(),
+            Some(_) => outlet.window.claim_without_room(),
         };
         let Some(sequence) = claimed else {
             return self.refuse(outlet);
@@ -510,7 +510,7 @@ impl Inner {
         meta.supersedes = outlet.superseded(&message.iteration);
         let claimed = match meta.supersedes {
             // It takes another one's place, which had to be there.
-            Some(_) => outlet.window.claim_place(),
+            Some(_) => outlet.window.claim_without_room(),
             None => self.claim(outlet, length).inspect_err(|error| {
                 if let Some(body) = mapped.clone().filter(|_| error.is_unfinished()) {
                     message.mapped = Some(Box::new((body, meta.clone(), stamps)));

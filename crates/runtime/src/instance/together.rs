@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use titin_transport::Latched;
+use titin_transport::SpinLockGuard;
 use titin_wire::control::{self, FieldEnd};
 use titin_wire::ranks::{Common, FieldSteps, Verdict, children};
 
@@ -416,7 +416,7 @@ impl Inner {
     }
 
     /// Takes a port between ranks.
-    fn take_turn(&self, number: usize) -> Result<Latched<'_, PortState>> {
+    fn take_turn(&self, number: usize) -> Result<SpinLockGuard<'_, PortState>> {
         self.ports[number].enter().map_err(|_| {
             let text = format!(
                 "{}: two calls at once of a parallel program: ranks make their calls together, so one at a time",

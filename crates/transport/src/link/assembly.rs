@@ -10,7 +10,7 @@ use titin_wire::meta::Meta;
 use super::received::Received;
 use crate::buffer::Filling;
 use crate::error::Lost;
-use crate::inbox::Message;
+use crate::inbox::IncomingMessage;
 
 /// A message that comes over several streams, as far as it has arrived.
 pub(super) struct StripedMessage {
@@ -87,9 +87,9 @@ impl StripedMessage {
         self.missing == 0
     }
 
-    fn finish(self) -> Option<Message> {
+    fn finish(self) -> Option<IncomingMessage> {
         let (head, meta) = self.announced?;
-        Some(Message {
+        Some(IncomingMessage {
             head,
             meta,
             body: Arc::new(self.body.finish()),
@@ -99,7 +99,7 @@ impl StripedMessage {
 
 /// What a conduit brings.
 pub(super) enum OrderedItem {
-    Message(Message),
+    Message(IncomingMessage),
     End(u64),
     /// The message of this number, which is incomplete.
     Striped(u64),

@@ -15,8 +15,8 @@ use super::received::Received;
 use super::socket::{read, read_with_files};
 use super::streams::FurtherStreams;
 use super::{Handler, Link, LinkId};
+use crate::conduit_table::ConduitTable;
 use crate::error::Lost;
-use crate::exchange::Exchange;
 
 /// The most bytes that are read from one link before other links get their turn.
 const TURN: usize = 4 << 20;
@@ -39,7 +39,7 @@ const NOW: Timespec = Timespec {
 /// The receivers of the frames that come in on the links of a process.
 pub(crate) struct Receivers {
     pub(crate) handler: Arc<dyn Handler>,
-    pub(crate) exchange: Option<Arc<Exchange>>,
+    pub(crate) conduits: Option<Arc<ConduitTable>>,
 }
 
 /// The reading side of a link. One thread at a time uses it.
@@ -285,22 +285,22 @@ impl Receivers {
         received: Received,
         link: impl FnOnce() -> Option<LinkId>,
     ) -> Result<(), Lost> {
-        let Some(exchange) = &self.exchange else {
+        let Some(conduits) = &self.conduits else {
             return Err(Malformed::new("frame", "data on a link that carries none").into());
         };
         match received {
             Received::Message(message) => {
                 let conduit = message.head.conduit;
-                let (inbox, is_new) = exchange.arrival(conduit);
+                let (inbox, is_new) = conduits.arrival(conduit);
                 inbox.deliver(message)?;
                 if is_new {
                     self.handler.stray(link(), conduit);
                 }
             }
-            Received::Ended(conduit, sent) => exchange.inbox(conduit).end(sent)?,
-            Received::Asked(conduit, sequence) => exchange.inbox(conduit).ask(sequence),
+            Received::Ended(conduit, sent) => conduits.inbox(conduit).end(sent)?,
+            Received::Asked(conduit, sequence) => conduits.inbox(conduit).ask(sequence),
             Received::Acknowledged(conduit, ack) => {
-                exchange
+                conduits
                     .window(conduit)
                     .inspect(|window| window.acknowledged(ack));
             }

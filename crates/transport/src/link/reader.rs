@@ -13,7 +13,7 @@ use super::assembly::{ConduitOrder, OrderedItem, StripedMessage};
 use super::received::Received;
 use crate::buffer::Filling;
 use crate::error::Lost;
-use crate::inbox::Message;
+use crate::inbox::IncomingMessage;
 
 /// Bytes of the first stream's buffer.
 const SCRATCH: usize = 64 << 10;
@@ -447,7 +447,7 @@ impl FrameReader {
         let IncompleteMessage {
             head, meta, body, ..
         } = message;
-        let message = Message {
+        let message = IncomingMessage {
             head,
             meta,
             body: Arc::new(body.finish()),

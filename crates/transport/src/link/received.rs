@@ -3,13 +3,13 @@
 use titin_wire::ConduitId;
 use titin_wire::frame::Ack;
 
-use crate::inbox::Message;
+use crate::inbox::IncomingMessage;
 
 /// A frame that came in on a link, or a message that came in several.
 #[derive(Debug)]
 pub enum Received {
     /// A message.
-    Message(Message),
+    Message(IncomingMessage),
     /// How far the receiver of a conduit has come.
     Acknowledged(ConduitId, Ack),
     /// No message follows the first ones of a conduit, which are this many.

@@ -23,7 +23,7 @@ use titin_os::host;
 use super::returns::Returns;
 use super::segment::{Segment, block_number};
 use crate::buffer::{BlockOwner, Buffer, Filling, OwnBlock};
-use crate::exchange::{PayloadMemory, Shortage};
+use crate::conduit_table::{PayloadMemory, Shortage};
 use crate::shared_memory::{self, SharedBytes};
 
 /// The most blocks of a process at a time. Each peer has that many counts of returns.
