@@ -38,13 +38,14 @@ static void lend(void) {
 
 /* Elements that Fortran has no kind for: the first and the last, and 2; each type of those without sign, and numbers of 16 bits. */
 static const uint8_t u8[] = {0, 255, 2};
-static const uint16_t u16[] = {0, UINT16_MAX, 2}, f16[] = {0, 0xc000, 0x3c00};
+static const uint16_t u16[] = {0, UINT16_MAX, 2}, f16[] = {0, 0xc000, 0x3c00}, bf16[] = {0, 0xc000, 0x3f80};
 static const uint32_t u32[] = {0, UINT32_MAX, 2};
 static const uint64_t u64[] = {0, UINT64_MAX, 2};
 static const struct {
     int dtype;
     const void *data;
-} unusual[] = {{TITIN_U8, u8}, {TITIN_U16, u16}, {TITIN_U32, u32}, {TITIN_U64, u64}, {TITIN_F16, f16}};
+} unusual[] = {{TITIN_U8, u8}, {TITIN_U16, u16}, {TITIN_U32, u32}, {TITIN_U64, u64}, {TITIN_F16, f16},
+             {TITIN_BF16, bf16}};
 
 static void left(void) {
     double line[10], grid[3][4];
@@ -81,7 +82,7 @@ static void left(void) {
     CHECK(titin_map_set(map, "list", list) == 0);
     CHECK(titin_send_value(out, TITIN_NO_SLOT, map, 8.0, TITIN_NO_NEXT, NULL) == 0);
     titin_value_free(map);
-    for (int i = 0; i < 5; ++i)
+    for (int i = 0; i < 6; ++i)
         CHECK(titin_send(out, TITIN_NO_SLOT, unusual[i].dtype, 1, (int64_t[]){3}, unusual[i].data, 8.0, TITIN_NO_NEXT) == 0);
     map = titin_new_map();
     titin_map_set(map, "bits", titin_new_array(TITIN_U32, 1, (int64_t[]){3}, NULL, TITIN_ORDER_C, NULL, u32, 1));
@@ -146,7 +147,7 @@ static void right(void) {
     CHECK(titin_value_bool(titin_value_item(list, 2), &flag) == 0 && flag);
     titin_message_free(message);
 
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < 6; ++i) {
         message = next(8.0);
         const void *bits = titin_message_array(message, unusual[i].dtype, 1, (int64_t[]){3}, TITIN_ORDER_C);
         CHECK(bits && !memcmp(bits, unusual[i].data, (size_t)titin_message_nbytes(message)));

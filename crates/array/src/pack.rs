@@ -1,47 +1,48 @@
-//! Messages from arrays, and arrays from messages.
+//! Packs messages from arrays, and unpacks messages into arrays.
 
 use std::ops::Range;
 
-use crate::comb::Axis;
-use crate::kernel::{At, CopyBytes, Loop, Loops, plain};
-use crate::plan::{End, Plan};
-use crate::schedule::{Content, Partner, Piece, Strip};
-use crate::{Dims, Error, Local, Order, Schedule};
+use crate::copy_kernel::{ByteOffsets, CopyBytes, LoopNest, StridedLoop, plain};
+use crate::copy_plan::{CopyPlan, ElementStrides};
+use crate::partner::{SharedPiece, Strip};
+use crate::partner_list::SharedElements;
+use crate::strided_indices::AxisIndices;
+use crate::{Dims, Error, LocalLayout, Order, Partner, Schedule};
 
-/// An array of a sender: its memory, how the elements lie there, and how many bytes each has.
+/// An array of a sender.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
-    /// From where the layout counts on.
+pub struct SourceArray<'a> {
+    /// The memory, from the beginning of the layout on.
     pub memory: &'a [u8],
-    /// Where the elements lie.
-    pub local: &'a Local,
+    /// The layout of the elements.
+    pub local: &'a LocalLayout,
     /// The bytes of one element.
     pub size: usize,
 }
 
 /// An array of a receiver.
 #[derive(Debug)]
-pub struct Target<'a> {
-    /// From where the layout counts on.
+pub struct TargetArray<'a> {
+    /// The memory, from the beginning of the layout on.
     pub memory: &'a mut [u8],
-    /// Where the elements lie.
-    pub local: &'a Local,
+    /// The layout of the elements.
+    pub local: &'a LocalLayout,
     /// The bytes of one element.
     pub size: usize,
 }
 
-/// Some bytes of a message, in which each field has so many elements.
+/// A range of bytes of a message that has `elements` elements of each field.
 #[derive(Clone)]
-struct Part {
+struct MessagePart {
     begin: u64,
     end: u64,
     elements: u64,
-    /// Where the next field begins in the message.
+    /// The beginning of the next field in the message.
     before: u64,
 }
 
-impl Part {
-    /// Which of the next field's elements belong to it.
+impl MessagePart {
+    /// The elements of the next field in this range.
     fn pass(&mut self, size: usize) -> Range<u64> {
         let number = |byte: u64| {
             let number = byte.saturating_sub(self.before).checked_div(size as u64);
@@ -54,7 +55,7 @@ impl Part {
         range
     }
 
-    /// How many bytes the whole elements in it have.
+    /// The number of bytes of whole elements in this range.
     fn covers(mut self, sizes: impl IntoIterator<Item = usize>) -> u64 {
         let mut bytes = |size| {
             let range = self.pass(size);
@@ -65,7 +66,7 @@ impl Part {
 }
 
 impl Schedule {
-    /// How many bytes a message of a partner's has, for fields with elements of these sizes.
+    /// The bytes of a message for or from a partner, for fields with elements of these sizes.
     pub fn bytes(&self, partner: usize, sizes: impl IntoIterator<Item = usize>) -> u64 {
         let sum = sizes
             .into_iter()
@@ -73,7 +74,8 @@ impl Schedule {
         self.elements_of(partner).saturating_mul(sum)
     }
 
-    /// Where a part of the message may end: behind the last element of a field that ends at or before this byte.
+    /// The last end of a whole element at or before a byte of the message: a part of the message
+    /// may end there.
     pub fn end_of_element(
         &self,
         partner: usize,
@@ -81,7 +83,7 @@ impl Schedule {
         byte: u64,
     ) -> u64 {
         let elements = self.elements_of(partner);
-        Part {
+        MessagePart {
             begin: 0,
             end: byte,
             elements,
@@ -90,28 +92,34 @@ impl Schedule {
         .covers(sizes)
     }
 
-    /// Where in a field's memory the message already lies as it is, in bytes: it may be sent from there, or received there, and
-    /// nothing needs to be packed. `None` if its elements do not lie one after the other.
-    pub fn in_place(&self, partner: usize, local: &Local, size: usize) -> Option<Range<usize>> {
+    /// The bytes of a field's memory that are equal to the message: then the message may be sent
+    /// from or received into the memory without packing. `None` if the elements are not contiguous
+    /// in the order of the message.
+    pub fn in_place(
+        &self,
+        partner: usize,
+        local: &LocalLayout,
+        size: usize,
+    ) -> Option<Range<usize>> {
         if !self.fits(local) {
             return None;
         }
         let length = usize::try_from(self.bytes(partner, [size])).ok()?;
         let mut begin = None;
         match self.content(partner) {
-            Content::Pieces(pieces) => {
+            SharedElements::Pieces(pieces) => {
                 let [piece] = &*pieces else { return None };
-                let mut plan = Plan::new(self.axes(piece), size);
+                let mut plan = CopyPlan::new(self.axes(piece), size);
                 let dense = plan.dense(self.order, 0);
-                plan.run(
-                    &End::of(&local.blocks[piece.block as usize]),
+                plan.execute(
+                    &ElementStrides::of(&local.blocks[piece.block as usize]),
                     &dense,
                     |copy, at| {
                         begin = copy.is_one_piece(length).then_some(at.from as usize);
                     },
                 );
             }
-            Content::Strips(strips) => {
+            SharedElements::Strips(strips) => {
                 let strip = strips.only()?;
                 each_row(std::iter::once(strip), local, |at, stride, count| {
                     let whole = count == strip.length && (stride == 1 || count == 1);
@@ -122,24 +130,24 @@ impl Schedule {
         begin.map(|begin| begin..begin + length)
     }
 
-    /// Writes the message for a partner, field after field: of its [`Schedule::bytes`] those from `begin` on, as many as there is
-    /// room for. So it can be made, and sent, one part after the other, each of whole elements.
+    /// Writes the message for a partner, field after field, from byte `begin` on until `message` is
+    /// full. So a message may be packed and sent in several parts, each of whole elements.
     pub fn pack(
         &self,
         partner: usize,
-        fields: &[Source],
+        fields: &[SourceArray],
         begin: u64,
         message: &mut [u8],
     ) -> Result<(), Error> {
         self.pack_by(plain, partner, fields, begin, message)
     }
 
-    /// As [`Schedule::pack`]; `copy` copies what lies together.
+    /// As [`Schedule::pack`]; `copy` copies contiguous bytes.
     pub fn pack_by(
         &self,
         copy: CopyBytes,
         partner: usize,
-        fields: &[Source],
+        fields: &[SourceArray],
         begin: u64,
         message: &mut [u8],
     ) -> Result<(), Error> {
@@ -154,34 +162,38 @@ impl Schedule {
             }
             let (bytes, after) = rest.split_at_mut((range.end - range.start) as usize * field.size);
             match &content {
-                Content::Strips(strips) => pack_strips(strips.cut(range), field, bytes, copy),
-                Content::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes, copy),
+                SharedElements::Strips(strips) => {
+                    pack_strips(strips.cut(range), field, bytes, copy)
+                }
+                SharedElements::Pieces(pieces) => {
+                    self.pack_pieces(pieces, range, field, bytes, copy)
+                }
             }
             rest = after;
         }
         Ok(())
     }
 
-    /// Takes the message of a partner apart, field after field, or the part of it that begins with this byte. Nothing but the
-    /// elements in it is written.
+    /// Writes the elements of a partner's message into the fields. `message` is the whole message,
+    /// or the part from byte `begin` on.
     pub fn unpack(
         &self,
         partner: usize,
         begin: u64,
         message: &[u8],
-        fields: &mut [Target],
+        fields: &mut [TargetArray],
     ) -> Result<(), Error> {
         self.unpack_by(plain, partner, begin, message, fields)
     }
 
-    /// As [`Schedule::unpack`]; `copy` copies what lies together.
+    /// As [`Schedule::unpack`]; `copy` copies contiguous bytes.
     pub fn unpack_by(
         &self,
         copy: CopyBytes,
         partner: usize,
         begin: u64,
         message: &[u8],
-        fields: &mut [Target],
+        fields: &mut [TargetArray],
     ) -> Result<(), Error> {
         let sizes = fields.iter().map(|field| field.size);
         let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
@@ -194,8 +206,12 @@ impl Schedule {
             }
             let (bytes, after) = rest.split_at((range.end - range.start) as usize * field.size);
             match &content {
-                Content::Strips(strips) => unpack_strips(strips.cut(range), bytes, field, copy),
-                Content::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field, copy),
+                SharedElements::Strips(strips) => {
+                    unpack_strips(strips.cut(range), bytes, field, copy)
+                }
+                SharedElements::Pieces(pieces) => {
+                    self.unpack_pieces(pieces, range, bytes, field, copy)
+                }
             }
             rest = after;
         }
@@ -204,16 +220,16 @@ impl Schedule {
 
     fn pack_pieces(
         &self,
-        pieces: &[Piece],
+        pieces: &[SharedPiece],
         range: Range<u64>,
-        field: &Source,
+        field: &SourceArray,
         message: &mut [u8],
         bytes: CopyBytes,
     ) {
         self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
             let block = &field.local.blocks[piece.block as usize];
-            plan.run(&End::of(block), &dense, |copy, at| {
+            plan.execute(&ElementStrides::of(block), &dense, |copy, at| {
                 copy.copy(at, field.memory, message, bytes)
             });
         });
@@ -221,29 +237,30 @@ impl Schedule {
 
     fn unpack_pieces(
         &self,
-        pieces: &[Piece],
+        pieces: &[SharedPiece],
         range: Range<u64>,
         message: &[u8],
-        field: &mut Target,
+        field: &mut TargetArray,
         bytes: CopyBytes,
     ) {
         self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
             let block = &field.local.blocks[piece.block as usize];
             plan.turn();
-            plan.run(&dense, &End::of(block), |copy, at| {
+            plan.execute(&dense, &ElementStrides::of(block), |copy, at| {
                 copy.copy(at, message, field.memory, bytes)
             });
         });
     }
 
-    /// How the elements in this range of a field's message are copied, and where in that range each plan begins.
+    /// Calls `plan` with the plans for a range of a field's elements in the message, and with the
+    /// place of each plan in the range.
     fn each_plan(
         &self,
-        pieces: &[Piece],
+        pieces: &[SharedPiece],
         range: Range<u64>,
         size: usize,
-        mut plan: impl FnMut(&Piece, Plan, u64),
+        mut plan: impl FnMut(&SharedPiece, CopyPlan, u64),
     ) {
         let first = pieces
             .partition_point(|piece| piece.before <= range.start)
@@ -252,7 +269,7 @@ impl Schedule {
             .iter()
             .take_while(|piece| piece.before < range.end)
         {
-            let whole = Plan::new(self.axes(piece), size);
+            let whole = CopyPlan::new(self.axes(piece), size);
             let after = piece.before + whole.elements;
             let (begin, end) = (range.start.max(piece.before), range.end.min(after));
             if (begin, end) == (piece.before, after) {
@@ -272,14 +289,15 @@ impl Schedule {
             .elements
     }
 
-    /// The part of a partner's message that has so many bytes from `begin` on.
+    /// The part of a partner's message from `begin` on with `found` bytes; refused unless these are
+    /// whole elements.
     fn part(
         &self,
         partner: usize,
         sizes: impl Iterator<Item = usize> + Clone,
         begin: u64,
         found: usize,
-    ) -> Result<Part, Error> {
+    ) -> Result<MessagePart, Error> {
         let Some(Partner { rank, elements }) = self.partner(partner) else {
             return Err(Error::Memory(format!(
                 "a message for partner {partner} of {}",
@@ -287,14 +305,14 @@ impl Schedule {
             )));
         };
         let end = begin.saturating_add(found as u64);
-        let part = Part {
+        let part = MessagePart {
             begin,
             end,
             elements,
             before: 0,
         };
         let whole = self.bytes(partner, sizes.clone());
-        let before = Part {
+        let before = MessagePart {
             begin: 0,
             end: begin,
             elements,
@@ -312,7 +330,7 @@ impl Schedule {
         Ok(part)
     }
 
-    fn layout(&self, local: &Local, found: usize, size: usize) -> Result<(), Error> {
+    fn layout(&self, local: &LocalLayout, found: usize, size: usize) -> Result<(), Error> {
         if !self.fits(local) {
             let text = |extents: &mut dyn Iterator<Item = &Dims>| {
                 extents
@@ -337,70 +355,80 @@ impl Schedule {
     }
 }
 
-/// Copies what a rank sends to itself, or to a rank in its process, without a message between. The schedules must be those of one
-/// exchange; `to` is the place of the receiver among the sender's partners, `from` that of the sender among the receiver's.
+/// Copies the elements that a rank sends to itself, or to a rank in the same process, without a
+/// message. Both schedules must belong to one exchange; `to` is the place of the receiver among the
+/// sender's partners, `from` the place of the sender among the receiver's partners.
 pub fn copy(
     sending: &Schedule,
     to: usize,
-    source: &Source,
+    source: &SourceArray,
     receiving: &Schedule,
     from: usize,
-    target: &mut Target,
+    target: &mut TargetArray,
 ) -> Result<(), Error> {
-    let elements = |schedule: &Schedule, place: usize| Some(schedule.partner(place)?.elements);
-    let apart = || {
-        Err(Error::Memory(
-            "schedules of different exchanges, or elements of different sizes".into(),
-        ))
-    };
-    let Some(count) =
-        elements(sending, to).filter(|count| elements(receiving, from) == Some(*count))
-    else {
-        return apart();
-    };
+    let (sent, received) = (sending.partner(to), receiving.partner(from));
+    let elements = sent.map(|partner| partner.elements);
+    if elements.is_none() || elements != received.map(|partner| partner.elements) {
+        return Err(different_exchanges());
+    }
     if source.size != target.size {
-        return apart();
+        return Err(different_exchanges());
     }
     sending.layout(source.local, source.memory.len(), source.size)?;
     receiving.layout(target.local, target.memory.len(), target.size)?;
-    let (Content::Pieces(ours), Content::Pieces(theirs)) =
-        (sending.content(to), receiving.content(from))
-    else {
-        // Single elements: a message between costs little beside looking for them.
-        let mut message = vec![0; (count as usize).saturating_mul(source.size)];
-        sending.pack(to, &[*source], 0, &mut message)?;
-        let target = Target {
-            memory: &mut *target.memory,
-            local: target.local,
-            size: target.size,
-        };
-        return receiving.unpack(from, 0, &message, &mut [target]);
+    match (sending.content(to), receiving.content(from)) {
+        (SharedElements::Pieces(ours), SharedElements::Pieces(theirs)) => {
+            copy_pieces((sending, &ours, source), (receiving, &theirs, target))
+        }
+        // Elements by indices: a message costs little compared with finding the elements.
+        _ => copy_by_message((sending, to, source), (receiving, from, target)),
+    }
+}
+
+fn different_exchanges() -> Error {
+    Error::Memory("schedules of different exchanges, or elements of different sizes".into())
+}
+
+fn copy_pieces(
+    (sending, ours, source): (&Schedule, &[SharedPiece], &SourceArray),
+    (receiving, theirs, target): (&Schedule, &[SharedPiece], &mut TargetArray),
+) -> Result<(), Error> {
+    let totals = |schedule: &Schedule, piece: &SharedPiece| -> Vec<u64> {
+        schedule.axes(piece).map(AxisIndices::total).collect()
     };
-    let totals = |schedule: &Schedule, piece: &Piece| -> Vec<u64> {
-        schedule.axes(piece).map(Axis::total).collect()
-    };
-    let pairs = || ours.iter().zip(&*theirs);
-    if ours.len() != theirs.len()
-        || pairs().any(|(our, their)| totals(sending, our) != totals(receiving, their))
-    {
-        return apart();
+    let pairs = || ours.iter().zip(theirs);
+    let is_equal = |(our, their)| totals(sending, our) == totals(receiving, their);
+    if ours.len() != theirs.len() || !pairs().all(is_equal) {
+        return Err(different_exchanges());
     }
     for (our, their) in pairs() {
-        let mut plan = Plan::beside(sending.axes(our).zip(receiving.axes(their)), source.size);
-        let ends = (
-            End::of(&source.local.blocks[our.block as usize]),
-            End::of(&target.local.blocks[their.block as usize]),
+        let axes = sending.axes(our).zip(receiving.axes(their));
+        CopyPlan::beside(axes, source.size).execute(
+            &ElementStrides::of(&source.local.blocks[our.block as usize]),
+            &ElementStrides::of(&target.local.blocks[their.block as usize]),
+            |copy, at| copy.copy(at, source.memory, target.memory, plain),
         );
-        plan.run(&ends.0, &ends.1, |copy, at| {
-            copy.copy(at, source.memory, target.memory, plain)
-        });
     }
     Ok(())
 }
 
+fn copy_by_message(
+    (sending, to, source): (&Schedule, usize, &SourceArray),
+    (receiving, from, target): (&Schedule, usize, &mut TargetArray),
+) -> Result<(), Error> {
+    let mut message = vec![0; sending.bytes(to, [source.size]) as usize];
+    sending.pack(to, &[*source], 0, &mut message)?;
+    let target = TargetArray {
+        memory: &mut *target.memory,
+        local: target.local,
+        size: target.size,
+    };
+    receiving.unpack(from, 0, &message, &mut [target])
+}
+
 fn pack_strips(
     strips: impl Iterator<Item = Strip>,
-    field: &Source,
+    field: &SourceArray,
     message: &mut [u8],
     copy: CopyBytes,
 ) {
@@ -412,14 +440,14 @@ fn pack_strips(
     }
     let (mut to, size) = (0, field.size as isize);
     each_row(strips, field.local, |at, stride, length| {
-        let mut loops = Loops::new(field.size);
-        loops.push(Loop {
+        let mut loops = LoopNest::new(field.size);
+        loops.push(StridedLoop {
             extent: length as usize,
             from: stride as isize * size,
             to: size,
         });
         loops.copy(
-            At {
+            ByteOffsets {
                 from: at as isize * size,
                 to,
             },
@@ -434,7 +462,7 @@ fn pack_strips(
 fn unpack_strips(
     strips: impl Iterator<Item = Strip>,
     message: &[u8],
-    field: &mut Target,
+    field: &mut TargetArray,
     copy: CopyBytes,
 ) {
     if let (8, Some(begin)) = (field.size, list(field.local)) {
@@ -445,14 +473,14 @@ fn unpack_strips(
     }
     let (mut from, size) = (0, field.size as isize);
     each_row(strips, field.local, |at, stride, length| {
-        let mut loops = Loops::new(field.size);
-        loops.push(Loop {
+        let mut loops = LoopNest::new(field.size);
+        loops.push(StridedLoop {
             extent: length as usize,
             from: size,
             to: stride as isize * size,
         });
         loops.copy(
-            At {
+            ByteOffsets {
                 from,
                 to: at as isize * size,
             },
@@ -464,15 +492,16 @@ fn unpack_strips(
     });
 }
 
-/// Where a plain list of elements begins: what unstructured codes have, often of single elements in no order.
-fn list(local: &Local) -> Option<u64> {
+/// The beginning of a contiguous array of one dimension, the usual layout of unstructured codes.
+fn list(local: &LocalLayout) -> Option<u64> {
     match &local.blocks[..] {
         [block] if block.extents.len() == 1 && block.strides[0] == 1 => Some(block.offset),
         _ => None,
     }
 }
 
-/// Takes strips from a list of elements of a size that the compiler knows.
+/// Copies strips of a contiguous array into a message, for elements of a size that the compiler
+/// knows.
 fn gather<const SIZE: usize>(
     strips: impl Iterator<Item = Strip>,
     begin: u64,
@@ -492,7 +521,8 @@ fn gather<const SIZE: usize>(
     });
 }
 
-/// Puts them there.
+/// Copies a message into strips of a contiguous array, for elements of a size that the compiler
+/// knows.
 fn scatter<const SIZE: usize>(
     strips: impl Iterator<Item = Strip>,
     begin: u64,
@@ -512,10 +542,11 @@ fn scatter<const SIZE: usize>(
     });
 }
 
-/// Strips in memory, cut where rows end: where each begins, how far neighbours are apart, and how many there are.
+/// Cuts strips at the ends of rows, and calls `row` with the first element, the stride and the
+/// number of elements.
 fn each_row(
     strips: impl Iterator<Item = Strip>,
-    local: &Local,
+    local: &LocalLayout,
     mut row: impl FnMut(i64, i64, u64),
 ) {
     for strip in strips {
@@ -547,17 +578,19 @@ fn each_row(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decomposition, Exchange, Parts, Role, Run, Side, Spread, Wants};
+    use crate::{
+        Decomposition, ElementRequest, Exchange, IndexRange, Ownership, Role, Side, Spread,
+    };
 
     fn bytes(values: impl IntoIterator<Item = u32>) -> Vec<u8> {
         values.into_iter().flat_map(u32::to_le_bytes).collect()
     }
 
-    fn transposed() -> (Exchange, Local, Local) {
+    fn transposed() -> (Exchange, LocalLayout, LocalLayout) {
         let whole = Decomposition::serial(&[2, 3]).unwrap();
         let side = Side::new(whole.clone());
         let exchange = Exchange::new(side.clone(), side.order(Order::Fortran)).unwrap();
-        let local = |order| Local::dense(&whole, 0, &Parts::Rule, None, order).unwrap();
+        let local = |order| LocalLayout::dense(&whole, 0, &Ownership::Rule, None, order).unwrap();
         (exchange, local(Order::C), local(Order::Fortran))
     }
 
@@ -579,12 +612,12 @@ mod tests {
         let (memory, other) = (bytes(0..6), [10, 11, 12, 13, 14, 15]);
         let mut message = [0; 30];
         let fields = [
-            Source {
+            SourceArray {
                 memory: &memory,
                 local: &local,
                 size: 4,
             },
-            Source {
+            SourceArray {
                 memory: &other,
                 local: &local,
                 size: 1,
@@ -601,12 +634,12 @@ mod tests {
         let schedules =
             [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
         let (memory, mut got) = (bytes(0..6), vec![0; 24]);
-        let mut target = Target {
+        let mut target = TargetArray {
             memory: &mut got,
             local: &to,
             size: 4,
         };
-        let source = Source {
+        let source = SourceArray {
             memory: &memory,
             local: &from,
             size: 4,
@@ -622,12 +655,12 @@ mod tests {
             [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
         let (memory, mut got) = (bytes(0..6), vec![0; 24]);
         for (receiver, sender, size) in [(0, 1, 4), (1, 0, 4), (0, 0, 2)] {
-            let mut target = Target {
+            let mut target = TargetArray {
                 memory: &mut got,
                 local: &to,
                 size,
             };
-            let source = Source {
+            let source = SourceArray {
                 memory: &memory,
                 local: &from,
                 size: 4,
@@ -654,7 +687,7 @@ mod tests {
     fn what_lies_together_needs_no_packing() {
         let shape = [8, 6];
         let rows = Decomposition::block(&shape, &[4, 1]).unwrap();
-        let partner = |to: Side, local: &Local| {
+        let partner = |to: Side, local: &LocalLayout| {
             let exchange = Exchange::new(Side::new(rows.clone()), to).unwrap();
             exchange
                 .schedule(Role::Sender, 1)
@@ -666,13 +699,14 @@ mod tests {
             Decomposition::block(&shape, &[1, 2]),
         );
         let (halves, columns) = (Side::new(halves.unwrap()), Side::new(columns.unwrap()));
-        let dense = Local::dense(&rows, 1, &Parts::Rule, None, Order::C).unwrap();
+        let dense = LocalLayout::dense(&rows, 1, &Ownership::Rule, None, Order::C).unwrap();
         assert_eq!(partner(halves.clone(), &dense), Some(0..96));
         assert_eq!(partner(halves.clone().order(Order::Fortran), &dense), None);
         assert_eq!(partner(columns, &dense), None);
-        // A halo of rows leaves what is owned together, one of columns does not.
+        // With a halo of rows the owned elements are contiguous, with a halo of columns they are
+        // not.
         let halo = |rows, columns| {
-            Local::array(
+            LocalLayout::array(
                 &[2 + 2 * rows, 6 + 2 * columns],
                 &[6 + 2 * columns as i64, 1],
                 &Dims::new(&[(rows, rows), (columns, columns)]).unwrap(),
@@ -691,17 +725,17 @@ mod tests {
             Side::new(Decomposition::block(&[9], &[3]).unwrap()),
         )
         .unwrap();
-        let parts = Parts::indices([6, 7, 8, 0, 2, 1, 3, 4, 5]);
-        let run = |first, length| Run { first, length };
-        let wants = [(0, run(0, 3)), (1, run(3, 3)), (2, run(6, 3))];
-        let wants = wants.map(|(receiver, run)| (receiver, Wants::Runs(vec![run])));
+        let parts = Ownership::indices([6, 7, 8, 0, 2, 1, 3, 4, 5]);
+        let range = |first, length| IndexRange { first, length };
+        let wants = [(0, range(0, 3)), (1, range(3, 3)), (2, range(6, 3))];
+        let wants = wants.map(|(receiver, range)| (receiver, ElementRequest::Ranges(vec![range])));
         let schedule = exchange.sending(0, &parts, &wants).unwrap();
-        let local = Local::dense(&from.decomposition, 0, &parts, None, Order::C).unwrap();
+        let local = LocalLayout::dense(&from.decomposition, 0, &parts, None, Order::C).unwrap();
         let places: Vec<_> = (0..3)
             .map(|partner| schedule.in_place(partner, &local, 8))
             .collect();
         assert_eq!(places, [None, Some(48..72), Some(0..24)]);
-        let apart = Local::strided(&[9], 0, &[2]).unwrap();
+        let apart = LocalLayout::strided(&[9], 0, &[2]).unwrap();
         assert_eq!(
             schedule.in_place(1, &apart, 8),
             None,
@@ -713,8 +747,8 @@ mod tests {
     fn memory_that_does_not_fit_is_refused() {
         let (exchange, local, _) = transposed();
         let schedule = exchange.schedule(Role::Sender, 0).unwrap();
-        let pack = |memory: &[u8], local: &Local, message: usize| {
-            let fields = [Source {
+        let pack = |memory: &[u8], local: &LocalLayout, message: usize| {
+            let fields = [SourceArray {
                 memory,
                 local,
                 size: 4,
@@ -735,7 +769,7 @@ mod tests {
             );
             assert!(message.starts_with(&wanted), "{message}");
         }
-        let fields = [Source {
+        let fields = [SourceArray {
             local: &local,
             memory: &[0; 24],
             size: 4,
@@ -744,7 +778,7 @@ mod tests {
             schedule.pack(0, &fields, 2, &mut [0; 20]).is_err(),
             "it begins inside an element"
         );
-        let other = Local::strided(&[3, 2], 0, &[2, 1]).unwrap();
+        let other = LocalLayout::strided(&[3, 2], 0, &[2, 1]).unwrap();
         let layout = pack(&[0; 24], &other, 24).unwrap_err();
         assert_eq!(
             layout,
@@ -767,23 +801,23 @@ mod tests {
             exchange.schedule(Role::Receiver, 2).unwrap(),
         );
         let (our, their) = (sending.find(2).unwrap(), receiving.find(1).unwrap());
-        let Content::Pieces(ours) = sending.content(our) else {
+        let SharedElements::Pieces(ours) = sending.content(our) else {
             panic!()
         };
-        assert!(Plan::new(sending.axes(&ours[0]), 8).longest_lane() < 8);
-        let parts = (&Parts::Rule, Order::C);
+        assert!(CopyPlan::new(sending.axes(&ours[0]), 8).longest_lane() < 8);
+        let parts = (&Ownership::Rule, Order::C);
         let local = |side: &Side, rank| {
-            Local::dense(&side.decomposition, rank, parts.0, None, parts.1).unwrap()
+            LocalLayout::dense(&side.decomposition, rank, parts.0, None, parts.1).unwrap()
         };
         let (from, to) = (local(exchange.from(), 1), local(exchange.to(), 2));
         let memory: Vec<u8> = (0..from.length()).map(|n| (n % 251) as u8).collect();
         let (mut one, mut other) = (vec![0; to.length() as usize], vec![0; to.length() as usize]);
-        let source = Source {
+        let source = SourceArray {
             memory: &memory,
             local: &from,
             size: 1,
         };
-        let mut target = Target {
+        let mut target = TargetArray {
             memory: &mut one,
             local: &to,
             size: 1,
@@ -791,7 +825,7 @@ mod tests {
         copy(&sending, our, &source, &receiving, their, &mut target).unwrap();
         let mut message = vec![0; sending.bytes(our, [1]) as usize];
         sending.pack(our, &[source], 0, &mut message).unwrap();
-        let target = Target {
+        let target = TargetArray {
             memory: &mut other,
             local: &to,
             size: 1,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use titin_runtime::{
-    Buffer, Content, Dtype, Error, Filling, Form, Kind, Layout, Message, Order, Result,
+    Buffer, Content, Dtype, Error, Filling, Kind, Layout, LayoutRef, Message, Result, StorageOrder,
 };
 
 use crate::error::usage;
 use crate::strided::Strides;
 use crate::value::Value;
-use crate::value::number::range;
+use crate::value::number::{element, range, rounded};
 use crate::{input, strided};
 
 /// Most dimensions; the header has the same number.
@@ -23,7 +23,7 @@ const MAX_RANK: c_int = titin_runtime::MAX_RANK as c_int;
 pub(crate) struct Described<'a> {
     dtype: Dtype,
     /// The order that is wanted.
-    order: Order,
+    order: StorageOrder,
     shape: &'a [u64],
     names: Vec<String>,
     /// Where its elements do not simply follow each other in that order.
@@ -51,7 +51,7 @@ pub(crate) struct Expected<'a> {
     /// What is wanted in each dimension, [`ANY`] for whatever it is; None for any rank.
     pub(crate) extents: Option<&'a [i64]>,
     /// None for either order.
-    pub(crate) order: Option<Order>,
+    pub(crate) order: Option<StorageOrder>,
 }
 
 /// Stands for any extent, rank or order; the header has the same number.
@@ -84,7 +84,7 @@ pub(crate) unsafe fn form<'a>(
     rank: c_int,
     extents: *const i64,
     order: c_int,
-) -> Result<Form<'a>> {
+) -> Result<LayoutRef<'a>> {
     let (dtype, order) = (input::dtype(dtype)?, input::order(order)?);
     if rank > MAX_RANK {
         return Err(usage(format!(
@@ -99,7 +99,7 @@ pub(crate) unsafe fn form<'a>(
     // SAFETY: the same numbers, none of which is negative.
     let shape =
         unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
-    Ok(Form {
+    Ok(LayoutRef {
         dtype,
         order,
         shape,
@@ -135,7 +135,7 @@ impl Arguments {
     pub(crate) unsafe fn read<'a>(self) -> Result<Described<'a>> {
         // SAFETY: as the caller promises.
         let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
-        let Form {
+        let LayoutRef {
             dtype,
             order,
             shape,
@@ -179,8 +179,8 @@ impl Arguments {
 
 impl Described<'_> {
     /// Type, order, shape and index names.
-    pub(crate) fn form(&self) -> Form<'_> {
-        Form {
+    pub(crate) fn form(&self) -> LayoutRef<'_> {
+        LayoutRef {
             dtype: self.dtype,
             order: self.order,
             shape: self.shape,
@@ -194,7 +194,7 @@ impl Described<'_> {
 
     /// The order in which the elements follow each other, if they do.
     #[inline(always)]
-    fn found(&self) -> Option<Order> {
+    fn found(&self) -> Option<StorageOrder> {
         let strides = self.strides.as_ref();
         strides.map_or(Some(self.order), |strides| {
             strided::order_of(self.shape, strides, self.size(), self.order)
@@ -281,10 +281,15 @@ impl Described<'_> {
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
             let value = Value::received(message.structure(), &message.buffer());
-            if let Some(why) = value.number().and_then(|number| number.rounded(self.dtype)) {
+            if let Some(why) = value
+                .number()
+                .and_then(|number| rounded(number, self.dtype))
+            {
                 return Err(Error::new(Kind::TypeMismatch, why));
             }
-            let element = value.number().and_then(|number| number.element(self.dtype));
+            let element = value
+                .number()
+                .and_then(|number| element(number, self.dtype));
             let element = element
                 .ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))?;
             // SAFETY: the one element may be written, as the caller promises.
@@ -406,16 +411,16 @@ pub(crate) fn make_bools(flags: &mut [u8]) {
 }
 
 /// Whether the elements of an array follow each other in this order: where no two dimensions have a next element they do in both.
-fn lies_in(order: Order, layout: &Layout) -> bool {
+fn lies_in(order: StorageOrder, layout: &Layout) -> bool {
     layout.order == order
         || layout.shape.contains(&0)
         || layout.shape.iter().filter(|extent| **extent > 1).count() < 2
 }
 
-fn in_order(order: Order) -> &'static str {
+fn in_order(order: StorageOrder) -> &'static str {
     match order {
-        Order::C => " in C order",
-        Order::Fortran => " in Fortran order",
+        StorageOrder::C => " in C order",
+        StorageOrder::Fortran => " in Fortran order",
     }
 }
 
@@ -501,7 +506,7 @@ pub(crate) fn extent(layout: &Layout, dimension: c_int) -> i64 {
         .unwrap_or(0) as i64
 }
 
-pub(crate) fn order_number(order: Order) -> c_int {
+pub(crate) fn order_number(order: StorageOrder) -> c_int {
     order as c_int
 }
 
