@@ -424,20 +424,20 @@ impl End {
         match self
             .pinned
             .as_deref()
-            .filter(|pinned| *pinned != medium.name())
+            .filter(|pinned| *pinned != medium.key())
         {
             // A link of its own will come, or this one is there for others.
-            Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.name() => false,
+            Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.key() => false,
             Some(_) if way == Way::Tcp => false,
             Some(pinned) => {
-                let why = detour.filter(|_| pinned == Medium::Shm.name());
+                let why = detour.filter(|_| pinned == Medium::Shm.key());
                 let why = why.map_or_else(String::new, |why| format!(", since {why}"));
                 let text = format!(
                     "port '{}' is pinned to {pinned} in the description (titin: medium), but {} is reached by {}{why}; \
                      take the pin out, or start the two where they share {pinned}",
                     self.label,
                     self.other(),
-                    medium.name()
+                    medium.key()
                 );
                 let _ = self.unfit.set(text);
                 false
@@ -453,7 +453,7 @@ impl End {
 
     /// By which of the ways to its peer the conduit goes, or is to go.
     pub(crate) fn way(&self) -> Way {
-        let pinned = self.pinned.as_deref() == Some(Medium::Tcp.name());
+        let pinned = self.pinned.as_deref() == Some(Medium::Tcp.key());
         self.joined
             .get()
             .copied()

@@ -13,14 +13,14 @@ use crate::shared_memory::SharedBytes;
 use titin_os::forks::{self, ForkTime};
 use titin_os::host;
 
-/// Smaller buffers are left to the allocator, which recycles them itself.
+/// The allocator recycles smaller buffers.
 const POOLED: usize = 64 << 10;
 
 /// Larger buffers are mappings of their own. The system grants a process some ten thousand mappings.
 const MAPPED: usize = 1 << 20;
 
-/// The most that the pool keeps, in bytes and in buffers. Where larger buffers are in use the pool keeps two of
-/// them, each at most one `POOL_PART`-th of the memory that the process may use.
+/// The most that the pool keeps, in bytes and in buffers. Where larger buffers are in use the pool keeps two,
+/// each at most a `POOL_PART`-th of the process's memory.
 const POOL_BYTES: usize = 256 << 20;
 const POOL_BUFFERS: usize = 32;
 const POOL_PART: u64 = 16;
@@ -37,29 +37,28 @@ static LARGEST: LazyLock<usize> = LazyLock::new(|| {
         .max(POOL_BYTES)
 });
 
-/// A medium's handle of a block that peers on this host can read, and that has a payload of this
-/// process.
+/// A medium's handle of a block with a payload of this process, readable by peers on this host.
 pub(crate) trait BlockOwner: Any + Send + Sync {
-    /// Takes the block back: no message of this process has it any more.
+    /// Takes the block back from its last message.
     fn take_back(self: Box<Self>);
 }
 
-/// The medium's counts of the blocks that this process has returned to a peer.
+/// The medium's counts of blocks returned to a peer.
 pub(crate) trait PeerBlocks: Send + Sync {
-    /// Notes that this process has returned the block of this number.
+    /// Notes the return of the block of this number.
     fn give_back(&self, block: usize);
 }
 
 /// The memory of a payload. Fresh memory is zeroed.
 enum Memory {
     Heap(Vec<u8>),
-    /// Pages straight from the system, which come only as they are written.
+    /// Pages straight from the system, added by the system at the first write.
     Mapped(MmapMut),
     Own(OwnBlock),
     Peer(PeerBlock),
 }
 
-/// A block of this process that peers on this host can read. Dropping it gives it back.
+/// A block of this process, readable by peers on this host. Dropping gives the block back.
 pub(crate) struct OwnBlock {
     bytes: SharedBytes,
     /// `None` only while the block is dropped.
@@ -123,7 +122,7 @@ pub struct Buffer {
     acquired: ForkTime,
 }
 
-/// A buffer that is being filled, from its beginning to its end.
+/// A buffer under construction, filled from beginning to end.
 pub struct Filling {
     buffer: Buffer,
     filled: usize,
@@ -163,7 +162,7 @@ impl Buffer {
         }
     }
 
-    /// The owner of the block of this process that the payload lies in, if it lies in one.
+    /// The owner of the payload's block, if the payload lies in a block of this process.
     pub(crate) fn block_owner(&self) -> Option<&dyn BlockOwner> {
         match &self.memory {
             Memory::Own(block) => block.owner(),
@@ -202,7 +201,7 @@ impl Drop for Buffer {
             return forks::drop_when_unseen(std::mem::take(&mut self.memory), self.acquired);
         }
         if self.memory.len() >= POOLED {
-            // In a forked child a thread that the child does not have may hold the lock for ever.
+            // In a forked child the lock may be held for ever, by a thread of the parent.
             for _ in 0..100 {
                 if let Ok(mut pool) = POOL.try_lock() {
                     let gone = pool.give(std::mem::take(&mut self.memory), *LARGEST);
@@ -270,7 +269,7 @@ impl Filling {
         }
     }
 
-    /// The part that is not filled yet. [`Filling::advance`] counts filled bytes.
+    /// The unfilled part. [`Filling::advance`] counts filled bytes.
     pub fn rest(&mut self) -> &mut [u8] {
         let Buffer { start, length, .. } = self.buffer;
         &mut self.buffer.memory[start + self.filled..start + length]
@@ -287,7 +286,7 @@ impl Filling {
         &mut self.buffer.memory[start..start + length]
     }
 
-    /// Counts bytes that were written to the beginning of [`Filling::rest`].
+    /// Counts bytes written to the beginning of [`Filling::rest`].
     pub fn advance(&mut self, bytes: usize) {
         self.filled += bytes;
         assert!(
@@ -370,7 +369,7 @@ impl DerefMut for Memory {
 struct Recycled {
     free: Vec<Memory>,
     bytes: usize,
-    /// The largest buffer that has come back, less a sixteenth for each later one.
+    /// The largest returned buffer, less a sixteenth for each later return.
     largest: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The contract that every medium keeps.
+//! The contract of every medium.
 
 use std::cell::RefCell;
 use std::io::IoSlice;
@@ -14,27 +14,7 @@ use crate::error::Lost;
 use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::spin::SpinPolicy;
 
-/// A way by which messages travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Medium {
-    /// Within one process.
-    Inproc,
-    /// Memory that two processes of one host share.
-    Shm,
-    /// A TCP connection.
-    Tcp,
-}
-
-impl Medium {
-    /// The name that descriptions and profiles use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Medium::Inproc => "inproc",
-            Medium::Shm => "shm",
-            Medium::Tcp => "tcp",
-        }
-    }
-}
+pub use titin_wire::Medium;
 
 /// A message on its way out. The caller keeps the parts.
 pub struct Outgoing<'a> {
@@ -102,9 +82,9 @@ impl<'a> Outgoing<'a> {
 /// How a message left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SendReport {
-    /// Bytes of payload that had to be copied on this side.
+    /// Bytes of payload copied by the sender.
     pub copied: u64,
-    /// Whether it went by the socket because no shared memory was left.
+    /// Whether the message went by the socket for lack of shared memory.
     pub by_socket: bool,
 }
 
@@ -146,21 +126,21 @@ pub trait Carrier: Acknowledge {
         1
     }
 
-    /// Takes messages in on the caller's thread until the policy says that it is enough, where that is faster
-    /// than to wake the caller. Returns at once if the medium has no such way, or another thread does it.
+    /// Takes messages in on the caller's thread until the policy ends the spin, where spinning is faster than
+    /// waking the caller. Returns at once if the medium has no such way, or another thread spins here.
     fn attend(&self, policy: &mut dyn SpinPolicy) {
         let _ = policy;
     }
 
     /// As [`Carrier::attend`], for a caller that waits for the next message of an empty inbox. May return the
-    /// message itself; the inbox has then counted the message as taken. Does nothing if a look takes a
+    /// message directly; the inbox has then counted the message as taken. Does nothing if a look takes a
     /// system call.
     fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<IncomingMessage> {
         let _ = (inbox, policy);
         None
     }
 
-    /// Takes in the messages that are there, if that costs no system call.
+    /// Takes in available messages, if no system call is needed.
     fn look(&self) {}
 
     /// Announces that the caller sleeps at this bell until a message comes in. False if one has come in

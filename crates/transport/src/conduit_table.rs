@@ -46,7 +46,7 @@ pub struct ConduitTable {
 }
 
 impl ConduitTable {
-    /// An conduits whose process has this memory for payloads.
+    /// A table with this memory for payloads.
     pub fn with_memory(memory: Arc<dyn PayloadMemory>) -> Self {
         ConduitTable {
             inboxes: RwLock::default(),
@@ -65,8 +65,8 @@ impl ConduitTable {
         self.memory.is_switched_off()
     }
 
-    /// Room for a payload that is sent from where it lies: in memory that peers on this host can read,
-    /// if there is some.
+    /// Room for a payload, to be sent without a copy: in memory shared with peers on this host, if
+    /// available.
     ///
     /// # Errors
     /// [`std::io::ErrorKind::OutOfMemory`] if there is none at all.
@@ -77,7 +77,7 @@ impl ConduitTable {
         shared.map_or_else(|| Filling::new(length), Ok)
     }
 
-    /// The memory for payloads, if it is of this type.
+    /// The memory for payloads, if of this type.
     pub(crate) fn memory<T: PayloadMemory>(&self) -> Option<Arc<T>> {
         let memory: Arc<dyn Any + Send + Sync> = self.memory.clone();
         memory.downcast().ok()

@@ -1,4 +1,4 @@
-//! The receiving end of a conduit: messages that have arrived and were not taken yet.
+//! The receiving end of a conduit: arrived messages, not yet taken.
 //!
 //! **Superseded messages.** A message may supersede earlier ones, from a number on (`Meta::supersedes`). Each
 //! part of the transport that holds a superseded message may drop it, on its own; the inbox drops the
@@ -27,7 +27,7 @@ pub trait Acknowledge: Send + Sync {
     fn acknowledge(&self, conduit: ConduitId, ack: Ack);
 }
 
-/// A message that has arrived whole.
+/// A whole message, arrived.
 #[derive(Debug, Clone)]
 pub struct IncomingMessage {
     /// Conduit, number, timestamps and the like.
@@ -57,7 +57,7 @@ impl Default for InboxOptions {
     }
 }
 
-/// The messages that have arrived on one conduit.
+/// The arrived messages of one conduit.
 ///
 /// An inbox may exist before its instance knows of the conduit: a peer that was told earlier may already
 /// be sending.
@@ -316,7 +316,7 @@ impl Inbox {
         self.tell(answer);
     }
 
-    /// The number of messages that have arrived and were not taken.
+    /// The number of arrived messages, not yet taken.
     pub fn waiting(&self) -> usize {
         self.lock().queue.len()
     }
@@ -340,7 +340,7 @@ impl Inbox {
         self.lock().ack.ended
     }
 
-    /// The number of messages that were taken or dropped.
+    /// The number of messages taken or dropped.
     pub fn consumed(&self) -> u64 {
         self.lock().ack.consumed
     }
@@ -364,7 +364,7 @@ impl Inbox {
         !self.has_news()
     }
 
-    /// The number of messages that have arrived.
+    /// The number of arrived messages.
     pub fn received(&self) -> u64 {
         self.lock().ack.received
     }
@@ -563,7 +563,7 @@ mod loom_tests {
             assert_eq!(inbox.take().unwrap().head.sequence, 0);
             sender.join().unwrap();
             assert_eq!(inbox.take().expect("it is there").head.sequence, 1);
-            assert!(inbox.is_still());
+            assert!(inbox.has_no_news());
         });
     }
 }

@@ -187,7 +187,7 @@ impl Inner {
                 port: end.label.to_string(),
                 sends: !receives,
                 medium: carrier
-                    .map_or("none", |carrier| carrier.medium().name())
+                    .map_or("none", |carrier| carrier.medium().key())
                     .to_owned(),
                 streams: carrier
                     .map(|carrier| carrier.streams() as u32)

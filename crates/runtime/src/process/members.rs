@@ -128,7 +128,7 @@ impl Process {
         state.instances.insert(inner.name.clone(), inner.clone());
         state.entering.remove(&inner.name);
         for wire in &welcome.wires {
-            let pinned = wire.medium.as_deref() == Some(Medium::Tcp.name());
+            let pinned = wire.medium.as_deref() == Some(Medium::Tcp.key());
             let way = if pinned { Way::Tcp } else { Way::Best };
             // Of a parallel program only rank 0 has conduits with others.
             if inner.neighbours.ends(&wire.peer).is_empty() {

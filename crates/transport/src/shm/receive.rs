@@ -43,7 +43,7 @@ pub(super) struct RingInput {
 /// A segment of the peer's.
 pub(super) struct PeerSegment {
     serial: u32,
-    /// Index of its first block.
+    /// Index of the first block.
     first: usize,
     region: Arc<SharedRegion>,
     size: usize,
