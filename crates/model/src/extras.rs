@@ -148,20 +148,22 @@ impl Buffer {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Placed(pub(crate) Place);
 
-/// How messages travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+/// How messages travel. The preferred media come first.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Medium {
     /// Within a process.
     Inproc,
-    /// Through shared memory.
+    /// Through memory that two processes of one host share.
     Shm,
-    /// Through a socket.
+    /// Through TCP connections.
     Tcp,
 }
 
 impl Medium {
-    /// All of them.
+    /// All media, the preferred ones first.
     pub const ALL: [Medium; 3] = [Medium::Inproc, Medium::Shm, Medium::Tcp];
 
     /// As in a description: `tcp`.

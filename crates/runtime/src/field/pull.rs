@@ -369,7 +369,7 @@ impl InstanceFields {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
         };
-        let Some(sequence) = outlet.window.claim_place() else {
+        let Some(sequence) = outlet.window.claim_without_room() else {
             return;
         };
         let meta = Arc::new(meta);

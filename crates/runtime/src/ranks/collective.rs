@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
 
-use titin_transport::Latched;
+use titin_transport::SpinLockGuard;
 use titin_wire::control::{self, FieldEnd};
 use titin_wire::ranks::{CollectiveReport, CollectiveResult, FieldSteps, children};
 
@@ -447,7 +447,7 @@ impl RankGroup {
     }
 
     /// Takes a port between ranks.
-    fn take_turn<'p>(&self, port: &'p Port) -> Result<Latched<'p, PortState>> {
+    fn take_turn<'p>(&self, port: &'p Port) -> Result<SpinLockGuard<'p, PortState>> {
         port.enter().map_err(|_| {
             let text = format!(
                 "{}: two calls at once of a parallel program: ranks make their calls together, so one at a time",

@@ -387,7 +387,7 @@ impl Serial {
             Some(PieceChunk {
                 room: Some(bytes), ..
             }) => self.claim(outlet, bytes)?,
-            Some(_) => outlet.window.claim_place(),
+            Some(_) => outlet.window.claim_without_room(),
         };
         let Some(sequence) = claimed else {
             return self.refuse(outlet);
@@ -449,7 +449,7 @@ impl Serial {
         meta.supersedes = outlet.superseded(&message.iteration);
         let claimed = match meta.supersedes {
             // The message takes the place of another, so there is room.
-            Some(_) => outlet.window.claim_place(),
+            Some(_) => outlet.window.claim_without_room(),
             None => self.claim(outlet, length).inspect_err(|error| {
                 if let Some(body) = mapped.clone().filter(|_| error.is_unfinished()) {
                     message.filtered = Some(Box::new((body, meta.clone(), stamps)));
