@@ -64,36 +64,28 @@ impl Report {
         folder: impl Fn(&str) -> PathBuf,
         titin: &Path,
     ) -> Self {
-        let plan = manager.plan();
         let culprits = manager.culprits(&failure.cause);
-        let name = |id: InstanceId| plan.instances[id].name.clone();
         let mut report = Report {
             interrupted: failure.is_interrupt(),
             deadlock: failure.deadlock().is_some(),
-            program: program_of(plan, &culprits),
+            program: program_of(manager.plan(), &culprits),
             records: last_records(manager, &culprits),
+            affected: affected(manager, &culprits),
+            waits: waits(manager, failure),
+            computing: computing(manager, failure),
             ..Report::of_manager(
-                &plan.model,
+                &manager.plan().model,
                 failure.at.as_secs_f64(),
                 manager.failure_line(failure),
                 directory,
             )
         };
-        let affected = manager.affected_instances(&culprits).into_iter();
-        report.affected = affected.map(|(id, how)| (name(id), how)).collect();
-        let waits = failure.waits.iter();
-        report.waits = waits
-            .map(|(id, wait)| format!("{} {wait}", name(*id)))
-            .collect();
-        if report.interrupted {
-            report.computing = failure.computing.iter().map(|id| name(*id)).collect();
-        }
         // The first instance of a process stands for the others.
         let Some(first) = culprits.first() else {
             report.advice = advice::advice(manager, failure, None, titin);
             return report;
         };
-        let planned = &plan.instances[*first];
+        let planned = &manager.plan().instances[*first];
         let folder = folder(planned.folder());
         report.culprit = Some(manager.culprit_and_text(&failure.cause).0);
         report.output = output::last_outputs(&folder);
@@ -126,6 +118,32 @@ impl Report {
             advice: Vec::new(),
         }
     }
+}
+
+/// The instances that were affected, each with how.
+fn affected(manager: &Manager, culprits: &[InstanceId]) -> Vec<(String, String)> {
+    let affected = manager.affected_instances(culprits).into_iter();
+    affected
+        .map(|(id, how)| (manager.plan().instances[id].name.clone(), how))
+        .collect()
+}
+
+/// What instances waited for at the failure.
+fn waits(manager: &Manager, failure: &Failure) -> Vec<String> {
+    let waits = failure.waits.iter();
+    waits
+        .map(|(id, wait)| format!("{} {wait}", manager.plan().instances[*id].name))
+        .collect()
+}
+
+/// The instances that were in their own code when the user ended the run.
+fn computing(manager: &Manager, failure: &Failure) -> Vec<String> {
+    let instances = &manager.plan().instances;
+    let computing = failure.computing.iter();
+    computing
+        .filter(|_| failure.is_interrupt())
+        .map(|id| instances[*id].name.clone())
+        .collect()
 }
 
 /// The program of the culprits, in words.

@@ -359,23 +359,13 @@ fn check_ports<'a>(
     let by_name: HashMap<&str, &PortDeclaration> =
         by_name.map(|port| (port.name.as_str(), port)).collect();
     for end in ends.filter(|end| end.port != SETTINGS_IN) {
-        let (name, component) = (planned.name.clone(), planned.component.clone());
-        let port = end.port.to_string();
         match by_name.get(end.port.as_str()) {
-            None => {
-                let hint = undeclared_port_hint(&port, declared);
-                return Err(PortMismatch::NotDeclared {
-                    name,
-                    component,
-                    port,
-                    hint,
-                });
-            }
+            None => return Err(not_declared(planned, &end.port, declared)),
             Some(declared) if end.slot.is_some() && !declared.vector => {
                 return Err(PortMismatch::NoVector {
-                    name,
-                    component,
-                    port,
+                    name: planned.name.clone(),
+                    component: planned.component.clone(),
+                    port: end.port.to_string(),
                 });
             }
             Some(_) => {}
@@ -413,11 +403,20 @@ fn check_operator(
     }
 }
 
-/// What may be meant by a port that a program does not declare.
-fn undeclared_port_hint(port: &str, declared: &[PortDeclaration]) -> String {
+/// The error of a port that a program does not declare, with what may be meant.
+fn not_declared(
+    planned: &PlannedInstance,
+    port: &str,
+    declared: &[PortDeclaration],
+) -> PortMismatch {
     let names = || declared.iter().map(|port| port.name.as_str());
-    match titin_model::nearest(port, names()) {
-        Some(near) => format!("it has {near}: is one of the two names misspelt?"),
-        None => format!("it has {}", titin_model::listing(names())),
+    PortMismatch::NotDeclared {
+        name: planned.name.clone(),
+        component: planned.component.clone(),
+        port: port.to_owned(),
+        hint: match titin_model::nearest(port, names()) {
+            Some(near) => format!("it has {near}: is one of the two names misspelt?"),
+            None => format!("it has {}", titin_model::listing(names())),
+        },
     }
 }
