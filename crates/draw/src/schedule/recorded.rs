@@ -120,7 +120,7 @@ fn side(port: &str, bytes: &[u8], share: Option<&Share>) -> Result<FieldSide> {
     let mut side = Side::from_bytes(bytes).map_err(bad)?;
     // A region of the description has precedence over the program's.
     if let Some((lower, upper)) = share.and_then(|share| share.region.as_ref()) {
-        side = side.region(Region::new(lower, upper).map_err(bad)?);
+        side = side.region(Region::new(lower, upper).map_err(|error| bad(error.into()))?);
     }
     Ok(FieldSide {
         port: Some(port.to_owned()),

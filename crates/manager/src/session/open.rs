@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
 use titin_os::host;
-use titin_transport::{Handler, Link, Lost, Reactor};
+use titin_transport::{Handler, Link, Lost, Medium, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
@@ -251,7 +251,7 @@ fn place_instances(plan: &Plan, spans_hosts: bool) -> Placement {
 
 /// Listens, and returns the addresses at which programs reach the manager.
 fn listen(reactor: &Reactor, ip: IpAddr) -> std::io::Result<Vec<Address>> {
-    let address = reactor.listen(ip)?;
+    let address = reactor.listen(Medium::Tcp, &ip.to_string())?;
     Ok(match address {
         Address::Tcp(_, port) if ip.is_unspecified() => {
             let addresses = host::addresses();

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use titin_model::{Name, Operator, SETTINGS_IN};
-use titin_wire::control::{PortDeclaration, Welcome, Wire};
+use titin_wire::control::{ConduitEnd, PortDeclaration, Welcome};
 
 use super::Manager;
 use crate::plan::{ConduitId, InstanceId, PlannedEnd, PlannedPort};
@@ -95,7 +95,7 @@ impl Manager {
     }
 
     /// What a program is told about its end of a conduit.
-    fn wire_of(&self, (conduit, sends): (ConduitId, bool), ports: &JoiningPorts<'_>) -> Wire {
+    fn wire_of(&self, (conduit, sends): (ConduitId, bool), ports: &JoiningPorts<'_>) -> ConduitEnd {
         let (here, there) = (
             self.end_of((conduit, sends)),
             self.end_of((conduit, !sends)),
@@ -103,7 +103,7 @@ impl Manager {
         let planned = &self.plan.conduits[conduit.index()];
         let port = here.port.as_str();
         let timeline = ports.timelines.get(port);
-        Wire {
+        ConduitEnd {
             conduit,
             port: here.port.to_string(),
             slot: here.slot,

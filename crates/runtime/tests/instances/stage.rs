@@ -1,7 +1,6 @@
 //! A run within the test, and what plays on it.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -15,7 +14,7 @@ use titin_manager::state::Manager;
 use titin_model::{Filter, FilterKind};
 use titin_runtime::*;
 use titin_testkit::Watchdog;
-use titin_transport::{Handler, Link, Lost, Reactor};
+use titin_transport::{Handler, Link, Lost, Medium, Reactor};
 use titin_wire::Secret;
 use titin_wire::connection::Connection;
 use titin_wire::control;
@@ -58,7 +57,7 @@ impl Stage {
         let secret = Secret::random();
         let (sender, receiver) = channel();
         let reactor = Reactor::start(secret.clone(), Arc::new(Ears(sender))).unwrap();
-        let address = reactor.listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let address = reactor.listen(Medium::Tcp, "127.0.0.1").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("connection.json");
         let connection = Connection {
