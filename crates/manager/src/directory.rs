@@ -1,4 +1,4 @@
-//! The run directory, laid out as MUSCLE3 does, so that its tools serve.
+//! The run directory, with the layout of MUSCLE3, for MUSCLE3's tools.
 //!
 //! ```text
 //! run_<model>_<date>_<time>/

@@ -1,4 +1,4 @@
-//! The events that the state machine takes in, and the actions that it returns.
+//! The events for the state machine, and the actions from it.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::plan::InstanceId;
 /// Something that has happened to the run.
 #[derive(Debug, Clone)]
 pub enum RunEvent {
-    /// A program has opened a link, and has proved that it belongs to the run.
+    /// A program has opened a link, with proof of the run's secret.
     LinkOpened(LinkId),
     /// A link is lost, for this reason.
     LinkLost(LinkId, String),
     /// A program has sent a message.
     MessageReceived(LinkId, Box<ToManager>),
-    /// The guard has started an instance's process, which has this number.
+    /// The guard has started an instance's process, with this number.
     ProcessStarted(InstanceId, u32),
     /// An instance's program could not be started, for this reason.
     StartFailed(InstanceId, String),
@@ -31,13 +31,13 @@ pub enum RunEvent {
     ProcessWatched(u32),
     /// A watched process has ended.
     ProcessGone(u32),
-    /// The guard has ended, in this way. The session ends its programs.
+    /// The guard has ended, in this way. The session ends the programs.
     GuardLost(String),
     /// The user wants the run to end, and has sent the signal of this name.
     Interrupted(String),
     /// The manager itself cannot go on, for this reason: for instance a full disk.
     ManagerFailed(String),
-    /// The manager's process was stopped, or its host slept, for this time.
+    /// The manager's process was stopped, or the host slept, for this time.
     Suspended(Duration),
     /// Time has passed.
     Tick,
@@ -59,7 +59,7 @@ pub enum RunAction {
     Signal(InstanceId, Signal),
     /// Send a signal to a process that the guard did not start.
     SignalHost(u32, Signal),
-    /// Watch a process, and report its end, if it belongs to this run.
+    /// Watch a process of this run, and report the end.
     WatchProcess(u32),
     /// Write to the log, and show the line to the user.
     Record(LogRecord),

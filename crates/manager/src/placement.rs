@@ -1,4 +1,4 @@
-//! Which instance computes on which cores of this host.
+//! The placement of instances on the cores of this host.
 //!
 //! An instance that waits needs no cores, so a macro model that calls a micro model shares its cores.
 //! Nothing is pinned: the operating system balances better than a guess. The placement says how many
@@ -15,7 +15,7 @@ use crate::plan::{InstanceId, PerInstance, Plan, StartMode};
 pub struct Placement {
     /// The cores.
     pub cores: PerInstance<Vec<u32>>,
-    /// Whether the instance shares a core with another one that computes at the same time.
+    /// Whether another instance computes on a core of this one at the same time.
     pub crowded: PerInstance<bool>,
 }
 
@@ -120,7 +120,7 @@ pub fn alternating(network: &Network) -> HashSet<(ComponentId, ComponentId)> {
 
 /// The components that a component calls, answers, or runs before.
 struct CallGraph {
-    /// Pairs of a caller and the component that it calls: O_I to F_INIT.
+    /// Pairs of a caller and a called component: O_I to F_INIT.
     calls: Vec<(usize, usize)>,
     /// The components that each component answers: O_F to S.
     answers: Vec<Vec<usize>>,
@@ -175,7 +175,7 @@ fn operators(network: &Network, bundle: &Bundle) -> (Operator, Operator) {
     )
 }
 
-/// The nodes that these edges reach from a node in one step or more.
+/// The nodes in reach of a node, by one edge or more.
 fn reachable(edges: &[Vec<usize>], start: usize) -> HashSet<usize> {
     let mut reached = HashSet::new();
     let mut rest = vec![start];

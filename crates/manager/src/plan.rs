@@ -17,7 +17,7 @@ use titin_wire::connection::PATIENCE;
 use titin_wire::control::{Scale, UserFilter};
 use titin_wire::settings::Overlay;
 
-/// All that a run needs to know about its model.
+/// All facts about the model of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// The model's name.
@@ -50,23 +50,23 @@ pub struct PlannedInstance {
     pub indices: Vec<u32>,
     /// How the instance comes to run.
     pub start: StartMode,
-    /// The number of cores that it computes on.
+    /// The number of cores.
     pub cores: u32,
     /// The ports of the description.
     pub ports: Vec<PlannedPort>,
-    /// Names of ports that the description gives to the program, but not to this component.
+    /// Ports of the program in the description that this component leaves out.
     pub spare_ports: Vec<String>,
     /// Every setting that can apply to the instance.
     pub settings: Overlay,
     /// The scales, if the description gives them.
     pub scale: Option<Scale>,
-    /// The simulated time at which it ends, if known.
+    /// The simulated time of the end, if known.
     pub end: Option<f64>,
     /// Files to copy into the work directory before it starts.
     pub stage_in: Vec<String>,
     /// Files of the work directory that are results.
     pub stage_out: Vec<String>,
-    /// The name of the host process in which it runs, if any.
+    /// The name of the host process around the instance, if any.
     pub host: Option<String>,
 }
 
@@ -96,7 +96,7 @@ pub struct PlannedPort {
     pub operator: Operator,
     /// Whether the operator was guessed from the conduits. Only the direction is certain then.
     pub guessed: bool,
-    /// The timeline of the port, if it is not the usual one of the instance.
+    /// The timeline of the port, if the port is on a special one.
     pub timeline: Option<Name>,
 }
 
@@ -158,7 +158,7 @@ pub enum PlannedCommand {
     BuiltIn {
         /// The name without `titin.`.
         name: String,
-        /// The folders in which it looks for files to read, after the work directory.
+        /// The folders for files to read, after the work directory.
         folders: Vec<PathBuf>,
     },
     /// A host process, which runs functions as instances.
@@ -177,7 +177,7 @@ pub struct Hosting {
     /// The functions. The file for the host process calls them `guests`.
     #[serde(rename = "guests")]
     pub functions: Vec<PlannedFunction>,
-    /// The folders in which modules are looked for, before the usual ones.
+    /// The folders for modules, before the usual folders.
     pub folders: Vec<PathBuf>,
 }
 
@@ -207,7 +207,7 @@ impl Default for PlannedCommand {
 /// The processes of an MPI program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MpiProcesses {
-    /// The launcher that starts them.
+    /// The launcher.
     pub launcher: MpiLauncher,
     /// The number of processes.
     pub processes: u32,
@@ -280,13 +280,13 @@ impl fmt::Display for PlannedEnd {
 /// Time limits and other options of a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// The time that an instance may take to join, from its start.
+    /// The time for an instance to join, from the start of the program.
     pub patience: Duration,
     /// The time that programs may take to end by themselves once the run has failed.
     pub grace: Duration,
     /// The time of silence after which a program counts as lost.
     pub heartbeat: Duration,
-    /// The most bytes that raised buffers may hold on this host.
+    /// The most bytes for raised buffers on this host.
     pub ceiling: u64,
     /// Whether programs send event rows.
     pub trace: bool,
@@ -370,7 +370,7 @@ impl<T> IndexMut<InstanceId> for PerInstance<T> {
 }
 
 impl Plan {
-    /// Whether a filter selects messages by the steps in which they were sent.
+    /// Whether a filter selects messages by the sender's steps.
     pub fn counts_steps(&self) -> bool {
         self.conduits
             .iter()
@@ -410,7 +410,7 @@ impl Plan {
         }
     }
 
-    /// The instances of the same process, with this one.
+    /// All instances of the same process.
     pub fn sharers(&self, id: InstanceId) -> Vec<InstanceId> {
         let leader = self.leader(id);
         match self.hosting(leader) {

@@ -1,4 +1,4 @@
-//! The processes below this one: finding, ending, stopping and resuming them.
+//! Descendants: how to find, end, stop and resume processes below this one.
 //!
 //! A subreaper becomes the parent of the orphans of its descendants. So every process that a program
 //! starts, through a shell, `mpirun` or `setsid`, is found here by its parents, whatever its session or
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_proce
 
 use crate::event::Exit;
 
-/// A process that survives SIGKILL for this time hangs in the kernel.
+/// A process that is alive so long after SIGKILL hangs in the kernel.
 const KILL_TIME: Duration = Duration::from_secs(15);
 
 /// Between two looks at the processes that were asked to end.
@@ -92,7 +92,7 @@ pub fn descendants(root: u32) -> Vec<Descendant> {
 /// What the system says of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
-    /// The process that has started it, or has become its parent later.
+    /// The parent process.
     pub(crate) parent: u32,
     /// The name of the program, at most 15 bytes of it.
     pub(crate) name: String,
@@ -149,9 +149,9 @@ fn signal_group(group: u32, signal: Signal) {
     }
 }
 
-/// What the system says about children that have ended.
+/// The system's answer about ended children.
 enum ReapResult {
-    /// This child has ended, in this way.
+    /// A child has ended, in this way.
     Exited(u32, Exit),
     /// There are children, but none has ended.
     Running,
@@ -178,7 +178,7 @@ fn reap_child() -> ReapResult {
     }
 }
 
-/// A child that has ended since the last call, and how it ended.
+/// A child that has ended since the last call, with the exit.
 pub fn reap() -> Option<(u32, Exit)> {
     match reap_child() {
         ReapResult::Exited(pid, exit) => Some((pid, exit)),
@@ -275,7 +275,7 @@ impl EndSignals {
     }
 }
 
-/// The groups of these processes, but for this process's own. No other process is in these groups.
+/// The groups of descendants, but for this process's own. The groups have no other members.
 fn groups_below<'p>(
     processes: impl IntoIterator<Item = &'p Descendant>,
     own_group: Option<u32>,
@@ -318,9 +318,9 @@ pub fn stop_descendants() -> StoppedBefore {
     before.unwrap_or_default()
 }
 
-/// Has every process below this one go on, but those that were stopped before.
+/// Has every process below this one go on, but for the processes stopped before.
 pub fn resume_descendants(before: &StoppedBefore) {
-    // All are stopped, so one look finds all of them.
+    // All descendants are stopped, so one look finds all.
     for process in descendants(own_pid()) {
         if process.stopped && !before.contains(&process.pid) {
             signal(process.pid, Signal::CONT);

@@ -14,7 +14,7 @@ pub use records::{
     ConduitTotals, InstanceTotals, RecordedField, RegionTotals, RunProfile, RunTotals, TraceEvent,
     UnfinishedInstance,
 };
-pub use write::{ProfileError, Recorder, Summary};
+pub use write::{Recorder, RecorderError, Summary};
 
 /// What an instance is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

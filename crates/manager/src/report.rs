@@ -81,22 +81,33 @@ impl Report {
             )
         };
         // The first instance of a process stands for the others.
-        let Some(first) = culprits.first() else {
-            report.advice = advice::advice(manager, failure, None, titin);
-            return report;
-        };
-        let planned = &manager.plan().instances[*first];
+        match culprits.first() {
+            Some(first) => report.add_culprit(manager, failure, *first, folder, titin),
+            None => report.advice = advice::advice(manager, failure, None, titin),
+        }
+        report
+    }
+
+    /// Adds the name of the culprit, its last output, and advice.
+    fn add_culprit(
+        &mut self,
+        manager: &Manager,
+        failure: &Failure,
+        id: InstanceId,
+        folder: impl Fn(&str) -> PathBuf,
+        titin: &Path,
+    ) {
+        let planned = &manager.plan().instances[id];
         let folder = folder(planned.folder());
-        report.culprit = Some(manager.culprit_and_text(&failure.cause).0);
-        report.output = output::last_outputs(&folder);
-        let printed = report.output.iter().flat_map(|(_, lines)| lines);
+        self.culprit = Some(manager.culprit_and_text(&failure.cause).0);
+        self.output = output::last_outputs(&folder);
+        let printed = self.output.iter().flat_map(|(_, lines)| lines);
         let culprit = advice::Culprit {
             name: &planned.name,
             workdir: &folder.join("workdir"),
             printed: &printed.map(String::as_str).collect::<Vec<_>>(),
         };
-        report.advice = advice::advice(manager, failure, Some(&culprit), titin);
-        report
+        self.advice = advice::advice(manager, failure, Some(&culprit), titin);
     }
 
     /// A report that has nothing to say about instances: not an instance but the manager failed.

@@ -1,4 +1,4 @@
-//! The thread that prepares programs for their start, and hands them to the guard or to the user.
+//! The thread for starts: prepares programs, and hands the commands to the guard or to the user.
 //!
 //! The work has a thread of its own because copying files may take long. Once the run has failed, the
 //! thread prepares nothing more, and ends the copying.
@@ -25,7 +25,7 @@ use crate::stage::{MayContinue, StageError, stage_in};
 pub(crate) struct ProgramPreparer {
     pub(crate) plan: Arc<Plan>,
     pub(crate) directory: RunDirectory,
-    /// A folder of this host that is removed at the end of the run.
+    /// A temporary folder of this host, removed at the end of the run.
     pub(crate) temporary: Option<PathBuf>,
     /// The folders in which files to stage are looked for.
     pub(crate) folders: Vec<PathBuf>,
@@ -73,7 +73,7 @@ impl Starter {
 
     /// Has an instance's program started, or prepared for the user to start it.
     pub(crate) fn start(&self, id: InstanceId) {
-        // If the thread has ended, it has reported that.
+        // An ended thread has reported its end.
         let _ = self.asked.send(id);
     }
 
@@ -136,7 +136,7 @@ impl From<DirectoryError> for StartError {
 impl From<StageError> for StartError {
     fn from(error: StageError) -> Self {
         match error {
-            // The disk that is full is the one with the run directory.
+            // The full disk is the one with the run directory.
             StageError::Copy { to, source, .. } if is_full(&source) => {
                 DirectoryError::Write { path: to, source }.into()
             }
@@ -207,17 +207,28 @@ impl ProgramPreparer {
             StartMode::Manual(program) => {
                 let command = match program {
                     None => Err(NoCommand::NotDescribed),
-                    Some(program) => match self.command(id, program, &folder, env, None) {
-                        Ok(prepared) => Ok(prepared),
-                        // The user may have another program.
-                        Err(StartError::Program(error)) => Err(error.into()),
-                        Err(error) => return Err(error),
-                    },
+                    Some(program) => self.manual_command(id, program, &folder, env)?,
                 };
                 let start = self.manual_start(planned, workdir, command);
                 Ok(PreparedStart::Manual(Box::new(start)))
             }
             StartMode::Hosted | StartMode::WithLeader(_) => Err(StartError::NotOurs),
+        }
+    }
+
+    /// The command of a program that the user starts. A program that cannot be run is no failure: the
+    /// user may have another one.
+    fn manual_command(
+        &self,
+        id: InstanceId,
+        program: &PlannedProgram,
+        folder: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Result<PreparedCommand, NoCommand>, StartError> {
+        match self.command(id, program, folder, env, None) {
+            Ok(prepared) => Ok(Ok(prepared)),
+            Err(StartError::Program(error)) => Ok(Err(error.into())),
+            Err(error) => Err(error),
         }
     }
 
@@ -236,7 +247,7 @@ impl ProgramPreparer {
         }
     }
 
-    /// The command to run, with the files that it needs written to the instance's folder.
+    /// The command to run. Writes the command's files to the instance's folder.
     fn command(
         &self,
         id: InstanceId,

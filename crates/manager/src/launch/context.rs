@@ -21,7 +21,7 @@ pub struct LaunchContext<'a> {
     pub cores: &'a [u32],
     /// Whether another program computes on these cores at the same time.
     pub crowded: bool,
-    /// A folder of this host that is removed at the end of the run.
+    /// A temporary folder of this host, removed at the end of the run.
     pub temporary: Option<&'a Path>,
 }
 

@@ -1,4 +1,4 @@
-//! The launchers of MPI programs: their commands, and settings that let several work side by side.
+//! The launchers of MPI programs: commands, and settings for several launchers side by side.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::plan::{MpiLauncher, MpiProcesses};
 /// `PATH` of the ranks, where another Python may be.
 const OPEN_MPI_OPTIONS: [&str; 5] = ["--oversubscribe", "--noprefix", "--bind-to", "none", "-np"];
 
-/// The variables by which ranks that wait let other processes run.
+/// The variables by which waiting ranks let other processes run.
 const YIELD: [(MpiLauncher, &str, &str); 3] = [
     (MpiLauncher::OpenMpi, "OMPI_MCA_mpi_yield_when_idle", "1"),
     (MpiLauncher::Mpich, "MPIR_CVAR_POLLS_BEFORE_YIELD", "1"),

@@ -19,7 +19,7 @@ const BATCH: usize = 64;
 
 /// Why the profile could not be written.
 #[derive(Debug, thiserror::Error)]
-pub enum ProfileError {
+pub enum RecorderError {
     /// The file could not be written.
     #[error("cannot write the profile {}: {source}", .path.display())]
     Write {
@@ -56,12 +56,12 @@ pub struct Summary {
 pub struct Recorder {
     path: PathBuf,
     sender: Sender<RecorderMessage>,
-    thread: JoinHandle<Result<(), ProfileError>>,
+    thread: JoinHandle<Result<(), RecorderError>>,
 }
 
 #[derive(Debug)]
 enum RecorderMessage {
-    /// What an instance counted, and what it counted at its conduits.
+    /// The counts of an instance, and of the conduit ends.
     Keep(Box<Profile>, Vec<ConduitCounts>),
     /// The run has ended.
     Finish(Box<Summary>),
@@ -114,14 +114,14 @@ impl Recorder {
     /// Writes the profile to its end.
     ///
     /// # Errors
-    /// [`ProfileError`] for the first thing that went wrong, for instance a full disk.
-    pub fn finish(self, summary: Summary) -> Result<(), ProfileError> {
+    /// [`RecorderError`] for the first thing that went wrong, for instance a full disk.
+    pub fn finish(self, summary: Summary) -> Result<(), RecorderError> {
         let _ = self.sender.send(RecorderMessage::Finish(Box::new(summary)));
         let path = self.path;
         self.thread.join().unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            Err(ProfileError::Internal {
+            Err(RecorderError::Internal {
                 path,
                 text: text.unwrap_or_else(|| "a panic".into()),
             })
@@ -195,9 +195,9 @@ struct ProfileWriter {
 }
 
 impl ProfileWriter {
-    fn run(mut self, receiver: &Receiver<RecorderMessage>) -> Result<(), ProfileError> {
+    fn run(mut self, receiver: &Receiver<RecorderMessage>) -> Result<(), RecorderError> {
         let result = self.work(receiver);
-        result.map_err(|source| ProfileError::Write {
+        result.map_err(|source| RecorderError::Write {
             path: self.path,
             source,
         })

@@ -1,4 +1,4 @@
-//! How a run ends: nothing of it is left but its directory, and the directory is complete.
+//! The end of a run: nothing is left but the directory, and the directory is complete.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -48,14 +48,14 @@ pub struct InstanceResult {
     pub process: Option<String>,
     /// Its last simulated time.
     pub simulated: Option<f64>,
-    /// The messages that it sent.
+    /// The number of sent messages.
     pub messages: u64,
-    /// The payload bytes that it sent.
+    /// The number of sent payload bytes.
     pub bytes: u64,
 }
 
 impl Session {
-    /// Ends the programs that a dead guard has left to this process.
+    /// Ends the programs of a dead guard.
     pub(super) fn end_orphans(&mut self, view: &mut dyn RunView) {
         self.guard_lives = false;
         let (left, stuck) =
@@ -67,7 +67,7 @@ impl Session {
         self.connection.remove();
     }
 
-    /// Logs which processes were left at the end, and which of them could not be ended.
+    /// Logs leftover processes, and processes that could not be ended.
     fn log_leftovers(&mut self, left: &[String], stuck: &[String], view: &mut dyn RunView) {
         if !left.is_empty() {
             let text = format!("ended what programs had left behind: {}", left.join(", "));
@@ -146,7 +146,7 @@ impl Session {
                 Ok(SessionEvent::GuardEnded) => self.guard_lives = false,
                 Err(_) if killed => self.guard_lives = false,
                 Err(_) => {
-                    // The guard does not answer. Once it is killed, this process ends what is left.
+                    // The guard does not answer. After SIGKILL to the guard, this process ends the rest.
                     self.guard.kill();
                     (killed, until) = (true, Instant::now() + SWEEP_TIME);
                 }

@@ -44,7 +44,7 @@ pub struct SessionSetup {
     pub titin: PathBuf,
     /// The process that runs the hosted instances.
     pub host: Option<u32>,
-    /// The address at which programs on other hosts reach this host, if some are to run there. All
+    /// The address of this host for programs on other hosts, if there are to be any. All
     /// addresses of this host if it is unspecified (0.0.0.0).
     pub reach: Option<IpAddr>,
     /// A folder that this process has locked, with the run directory in it. The guard removes the folder
@@ -92,7 +92,7 @@ impl Session {
         let connection = directory.prepare_connection(&secret);
         let host = host_name();
         let placement = place_instances(&plan, setup.reach.is_some());
-        let opening = Opening {
+        let opening = SessionOpening {
             plan: &plan,
             directory: &directory,
             connection: &connection,
@@ -143,8 +143,8 @@ impl Session {
     }
 }
 
-/// A session that is being opened: what the guard and the threads are started with.
-struct Opening<'a> {
+/// A session at its opening: all that the guard and the threads are started with.
+struct SessionOpening<'a> {
     plan: &'a Arc<Plan>,
     directory: &'a RunDirectory,
     connection: &'a ConnectionFile,
@@ -154,10 +154,10 @@ struct Opening<'a> {
     sender: &'a Sender<SessionEvent>,
 }
 
-impl Opening<'_> {
-    /// Starts the guard, which sends what it reports to the loop.
+impl SessionOpening<'_> {
+    /// Starts the guard. Its reports go to the loop.
     fn start_guard(&self, scratch: Option<&Path>) -> Result<Arc<Guard>, SessionError> {
-        // If the guard is killed, its programs become children of this process.
+        // If the guard is killed, the programs become children of this process.
         set_child_subreaper(Some(getpid()))
             .map_err(|error| system("adopt orphans")(error.into()))?;
         let sender = self.sender.clone();

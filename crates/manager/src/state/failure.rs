@@ -31,9 +31,9 @@ pub struct Failure {
     pub at: Duration,
     /// Why the run failed.
     pub cause: Cause,
-    /// The instances that waited at that time, each with its wait in words.
+    /// The waiting instances at the time, each with the wait in words.
     pub waits: Vec<(InstanceId, String)>,
-    /// The instances that were in their own code.
+    /// The instances in their own code at the time.
     pub computing: Vec<InstanceId>,
 }
 
@@ -64,7 +64,7 @@ impl Manager {
         }
     }
 
-    /// The instances that failed by this cause: one instance, or all instances of a process.
+    /// The failed instances: one instance, or all instances of a process.
     pub fn culprits(&self, cause: &Cause) -> Vec<InstanceId> {
         match cause {
             Cause::Instance(id, fault) if fault.is_of_process() => self.plan.sharers(*id),
@@ -98,7 +98,7 @@ impl Manager {
         (culprit.to_owned(), text)
     }
 
-    /// The name of a failed instance, or of the host process that failed with it, and how it failed.
+    /// The name of a failed instance, or of the failed host process, and the fault in words.
     fn failed_instance(&self, id: InstanceId, fault: &Fault) -> (String, String) {
         match self.plan.hosting(id).filter(|_| fault.is_of_process()) {
             Some(host) => (

@@ -18,7 +18,7 @@ pub enum Fault {
     WithoutClosing(Exit),
     /// Its process ended badly after the instance was done.
     AfterDone(Exit),
-    /// Its process, which the manager had not started, ended before the instance was done.
+    /// The process, started by the user, ended before the instance was done.
     ProcessGone,
     /// It reported an error.
     Reported(String),
@@ -31,26 +31,26 @@ pub enum Fault {
         /// Whether all these peers are done.
         well: bool,
     },
-    /// It has left out a message, and another instance has failed because of that.
+    /// The instance has left out a message, so another instance has failed.
     OmittedMessage(String),
     /// Its registration was refused.
     Refused(String),
-    /// Its link was lost, and its process lives or cannot be seen.
+    /// The link was lost, and the process lives or is out of sight.
     LinkLost(String),
-    /// It was silent for this time.
+    /// The instance was silent for this time.
     Silent(Duration),
-    /// It did not join within this time.
+    /// The instance did not join within this time.
     Late(Duration),
     /// The manager ended it with the run.
     Stopped,
-    /// It failed after one of its processes was refused, which may be the reason.
+    /// The instance failed after the refusal of another process, which may be the reason.
     AfterRefusal {
         /// The process, and why it was refused.
         text: String,
         /// How the instance failed.
         fault: Box<Fault>,
     },
-    /// It failed after the process of one of its ranks had ended, which may be the reason.
+    /// The instance failed after the end of a rank's process, which may be the reason.
     AfterRank {
         /// The rank.
         rank: u32,
@@ -62,7 +62,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// How the instance failed, without what may have led to it.
+    /// The fault without the circumstances.
     pub fn underlying(&self) -> &Fault {
         match self {
             Fault::AfterRank { fault, .. } | Fault::AfterRefusal { fault, .. } => {
@@ -94,7 +94,7 @@ impl Fault {
         }
     }
 
-    /// Whether the process has failed, and with it all instances that it runs.
+    /// Whether the process has failed, with all instances in the process.
     pub fn is_of_process(&self) -> bool {
         !matches!(
             self.underlying(),

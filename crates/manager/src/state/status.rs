@@ -17,9 +17,9 @@ pub struct InstanceStatus {
     pub name: String,
     /// What the instance does.
     pub phase: Phase,
-    /// How far it has come, by its own report.
+    /// The progress, by the instance's own report.
     pub position: Option<Progress>,
-    /// The simulated time at which it ends, if known.
+    /// The simulated time of the end, if known.
     pub end: Option<f64>,
 }
 
@@ -87,7 +87,7 @@ impl Manager {
         self.members[id].recent_log.iter().cloned().collect()
     }
 
-    /// How an instance's process ended, if the manager started it and it has ended.
+    /// The exit of an instance's process, if the manager has started the process.
     pub fn exit(&self, id: InstanceId) -> Option<Exit> {
         match self.members[id].process {
             ProcessState::Ended(exit) => Some(exit),
@@ -95,7 +95,7 @@ impl Manager {
         }
     }
 
-    /// The peers whose end led to an instance's own error, if that is the reason it reports.
+    /// The ended peers in an instance's own error, if the error is about ended peers.
     pub fn ended_peers(&self, id: InstanceId) -> Vec<InstanceId> {
         match &self.members[id].reported_error {
             Some((_, ErrorOrigin::PeerEnded(peers))) => peers.clone(),
@@ -112,7 +112,7 @@ impl Manager {
             .collect()
     }
 
-    /// What the failure of another instance did to this one.
+    /// The effect of another instance's failure on this instance.
     fn consequence(&self, id: InstanceId) -> Option<String> {
         let member = &self.members[id];
         match &member.fault {
@@ -140,7 +140,7 @@ impl Manager {
     }
 }
 
-/// What happened to an instance that has not failed itself.
+/// The end of an instance without a failure of its own.
 fn consequence_without_fault(member: &Member) -> Option<&'static str> {
     match member.membership {
         Membership::Done => None,
@@ -163,7 +163,7 @@ fn consequence_in_shared_process(fault: &Fault, process: &str) -> Option<String>
     }
 }
 
-/// What a fault says of an instance that has a process of its own.
+/// The effect of a fault on an instance with a process of its own.
 fn consequence_of(fault: &Fault) -> String {
     match fault {
         Fault::Reported(text) => text.lines().next().unwrap_or_default().to_owned(),

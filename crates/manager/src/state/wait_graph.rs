@@ -13,10 +13,10 @@ use titin_wire::control::WaitOn;
 
 use crate::plan::InstanceId;
 
-/// Instances that wait, each with its wait.
+/// The waits of instances.
 pub(super) type WaitGraph = BTreeMap<InstanceId, ReportedWait>;
 
-/// A wait as the instance reported it. Printed, it follows the instance's name.
+/// A reported wait. Printed, the text follows the instance's name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ReportedWait {
     /// The instance's own number for the wait.
@@ -156,7 +156,7 @@ pub(super) fn closed_set(
         let reachable = reachable_from(waits, start);
         let waiters = waiters_for(waits, start, &reachable);
         match reachable.iter().find(|id| !waiters.contains(id)) {
-            // No wait leads back from this one, so it reaches fewer instances.
+            // No wait leads back from `other`, so fewer instances are reachable from there.
             Some(&other) => start = other,
             None => return Some(reachable),
         }
@@ -300,7 +300,7 @@ fn cycle_in(waits: &WaitGraph, start: InstanceId) -> Vec<InstanceId> {
 pub struct Deadlock {
     /// The instances, and what each waits for.
     pub cycle: WaitCycle,
-    /// The buffers of senders among them, if larger ones could have helped.
+    /// The buffers of senders in the cycle, if there are any.
     pub full_buffers: Option<FullBuffers>,
     /// What the user should do.
     pub advice: DeadlockAdvice,
@@ -311,7 +311,7 @@ pub struct Deadlock {
 pub struct FullBuffers {
     /// Bytes in the buffers.
     pub held: u64,
-    /// The most bytes that raised buffers may hold on this host.
+    /// The most bytes for raised buffers on this host.
     pub ceiling: u64,
 }
 
