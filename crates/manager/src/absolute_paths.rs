@@ -9,7 +9,7 @@ use titin_model::{Call, Description, Guest, Program, ProgramKind};
 use crate::compile::beside;
 use crate::stage::locate;
 
-/// The description with absolute paths. `folders` are those of its files.
+/// The description with absolute paths. `folders` are the folders of the files.
 ///
 /// Names that are looked for in `PATH` stay as they are, and so do paths that begin with an environment
 /// variable or a home directory: only the host of the program knows these.

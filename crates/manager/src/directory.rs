@@ -48,7 +48,7 @@ pub enum DirectoryError {
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's answer.
         source: io::Error,
     },
 }
@@ -64,7 +64,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether an error says that a disk is full.
+/// Whether a disk is full.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -140,7 +140,7 @@ impl RunDirectory {
         self.path.join("results").join(name)
     }
 
-    /// Makes the folder of an instance, with its work directory.
+    /// Makes the folder of an instance, with the work directory.
     ///
     /// # Errors
     /// [`DirectoryError`] if it cannot be made.
@@ -191,7 +191,7 @@ impl RunDirectory {
         )
     }
 
-    /// Writes which functions a host process runs.
+    /// Writes the functions of a host process.
     ///
     /// # Errors
     /// [`DirectoryError`] if it cannot be written.
@@ -204,7 +204,7 @@ impl RunDirectory {
         )
     }
 
-    /// Opens the log, to append to it.
+    /// Opens the log for appending.
     ///
     /// # Errors
     /// [`DirectoryError`] if it cannot be written.
@@ -248,7 +248,7 @@ impl ConnectionFile {
         at(&self.file, fs::rename(&draft, &self.file))
     }
 
-    /// The folder of the meeting place, whether it could be made or not.
+    /// The folder of the meeting place, even if the folder could not be made.
     pub fn meeting_place(&self) -> &Path {
         &self.meeting_place
     }

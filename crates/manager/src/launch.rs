@@ -30,7 +30,7 @@ pub const SCRIPT: &str = "run_script.sh";
 /// The name of the file in a host process's directory that lists its functions.
 pub const HOSTING: &str = "host.json";
 
-/// Variables that a login begins with.
+/// The first variables of a login.
 const LOGIN_VARIABLES: [&str; 5] = ["TERM", "HOME", "SHELL", "USER", "LOGNAME"];
 
 /// The environment of this process, as far as it is text.
@@ -41,7 +41,7 @@ pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(text).collect()
 }
 
-/// What the guard is to run, and the text of `run_script.sh` if the command needs one.
+/// A command for the guard, and the text of `run_script.sh` if there is one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreparedCommand {
     /// The command.
@@ -56,7 +56,7 @@ pub struct PreparedCommand {
 enum Words {
     /// The program itself.
     Direct(Vec<String>),
-    /// A shell that prepares the environment by a script of titin.
+    /// A shell with a script of titin, for the environment.
     InShell(Vec<String>, String),
     /// A script of the user.
     UserScript(Vec<String>, String),
@@ -139,7 +139,7 @@ impl Invocation<'_> {
         Ok(Words::InShell(words, self.script()))
     }
 
-    /// The variables that tell a program the name of its instance, the run, and its share of the cores.
+    /// The variables about the instance, the run, and the share of the cores.
     fn identity(&self, instance: &str) -> Vec<(String, String)> {
         let manager = self.context.connection.to_string_lossy();
         let mut set: Vec<(&str, String)> = Vec::new();

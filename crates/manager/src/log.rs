@@ -26,7 +26,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log that appends to this file.
+    /// A log in this file, after its present end.
     pub fn new(file: File, plan: Arc<Plan>) -> Self {
         let width = plan
             .instances
@@ -43,7 +43,7 @@ impl Log {
         }
     }
 
-    /// Appends a record, and returns its line.
+    /// Appends a record, and returns the line.
     ///
     /// # Errors
     /// If the file cannot be written: the disk may be full.

@@ -69,7 +69,7 @@ impl ManualStart {
     }
 }
 
-/// Writes the lines that prepare the environment and run a command.
+/// Writes the lines for the environment and the command.
 fn write_command(text: &mut String, prepared: &PreparedCommand) {
     let launch = &prepared.launch;
     let is_written = |name: &str| [MANAGER, INSTANCE].concat().contains(&name);

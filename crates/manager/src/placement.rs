@@ -44,7 +44,7 @@ pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
     placer.placement
 }
 
-/// The placement while it is made.
+/// A placement in progress.
 struct Placer<'a> {
     plan: &'a Plan,
     cores: &'a [u32],
@@ -118,13 +118,13 @@ pub fn alternating(network: &Network) -> HashSet<(ComponentId, ComponentId)> {
     pairs
 }
 
-/// The components that a component calls, answers, or runs before.
+/// The order of components: calls, answers, and successors.
 struct CallGraph {
     /// Pairs of a caller and a called component: O_I to F_INIT.
     calls: Vec<(usize, usize)>,
-    /// The components that each component answers: O_F to S.
+    /// The components to which each component sends answers: O_F to S.
     answers: Vec<Vec<usize>>,
-    /// The components that run after each component: O_F to F_INIT.
+    /// The successors of each component: O_F to F_INIT.
     after: Vec<Vec<usize>>,
 }
 

@@ -18,10 +18,10 @@ use crate::event::Exit;
 /// A process that is alive so long after SIGKILL hangs in the kernel.
 const KILL_TIME: Duration = Duration::from_secs(15);
 
-/// Between two looks at the processes that were asked to end.
+/// The time between two looks at ending processes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The same once processes are killed: some start others as fast as they are killed.
+/// The time between two looks after SIGKILL: some processes start others very fast.
 const PAUSE_AFTER_KILL: Duration = Duration::from_millis(1);
 
 /// A process below this one.
@@ -51,7 +51,7 @@ pub(crate) struct ProcessSnapshot {
 }
 
 impl ProcessSnapshot {
-    /// Looks at every process. Processes that only wait to be reaped are left out.
+    /// Looks at every process, except those waiting to be reaped.
     pub(crate) fn take() -> Self {
         let mut children: HashMap<u32, Vec<Descendant>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -89,14 +89,14 @@ pub fn descendants(root: u32) -> Vec<Descendant> {
     ProcessSnapshot::take().below(root)
 }
 
-/// What the system says of a process.
+/// The system's record of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
     /// The parent process.
     pub(crate) parent: u32,
     /// The name of the program, at most 15 bytes of it.
     pub(crate) name: String,
-    /// The time of its start, in ticks of the system's clock.
+    /// The time of the start, in ticks of the system's clock.
     pub(crate) begun: u64,
     /// The process group.
     pub(crate) group: u32,
@@ -104,7 +104,7 @@ pub(crate) struct ProcessStat {
     pub(crate) stopped: bool,
 }
 
-/// What the system says of a process; `None` if the process has ended.
+/// The system's record of a process; `None` if the process has ended.
 pub(crate) fn stat(pid: u32) -> Option<ProcessStat> {
     // The system cuts the name at a byte, not at a letter.
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -112,7 +112,7 @@ pub(crate) fn stat(pid: u32) -> Option<ProcessStat> {
 }
 
 fn parse_stat(line: &str) -> Option<ProcessStat> {
-    // The name may have any letters in it, parentheses too.
+    // The name may contain any letters, parentheses too.
     let (head, tail) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let mut fields = tail.split_ascii_whitespace();
@@ -155,7 +155,7 @@ enum ReapResult {
     Exited(u32, Exit),
     /// There are children, but none has ended.
     Running,
-    /// There are no children, so there is no process below this one.
+    /// There are no children, so nothing is below this process.
     NoChildren,
 }
 
@@ -220,7 +220,7 @@ pub fn end_descendants(
     }
 }
 
-/// Reaps all children that have ended. False if there are no children any more.
+/// Reaps all ended children. False if no children are left.
 fn reap_all(reaped: &mut impl FnMut(u32, Exit)) -> bool {
     loop {
         match reap_child() {
@@ -231,7 +231,7 @@ fn reap_all(reaped: &mut impl FnMut(u32, Exit)) -> bool {
     }
 }
 
-/// Sends the signals that end descendants, SIGTERM once to each process.
+/// Sends SIGTERM once to each descendant, and SIGKILL again and again.
 struct EndSignals {
     own_group: Option<u32>,
     asked: HashSet<u32>,
@@ -286,7 +286,7 @@ fn groups_below<'p>(
         .collect()
 }
 
-/// Processes that were stopped when all descendants were stopped.
+/// Processes stopped before all descendants were stopped.
 pub type StoppedBefore = HashSet<u32>;
 
 /// Stops every process below this one, until they are [resumed](resume_descendants). Returns those that

@@ -16,7 +16,7 @@ pub use records::{
 };
 pub use write::{Recorder, RecorderError, Summary};
 
-/// What an instance is doing.
+/// The activity of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventClass {
     /// Joining the run.

@@ -101,7 +101,7 @@ pub struct Session {
     directory: RunDirectory,
     /// The path of the command `titin`.
     titin: PathBuf,
-    /// The process that runs the hosted instances.
+    /// The process with the hosted instances.
     hosting: Option<u32>,
     placement: Arc<Placement>,
     /// The name of this host.

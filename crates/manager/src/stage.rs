@@ -52,7 +52,7 @@ pub enum StageError {
         from: PathBuf,
         /// The copy.
         to: PathBuf,
-        /// What the system says.
+        /// The system's answer.
         source: io::Error,
     },
     /// The copying was ended.

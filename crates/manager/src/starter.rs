@@ -27,7 +27,7 @@ pub(crate) struct ProgramPreparer {
     pub(crate) directory: RunDirectory,
     /// A temporary folder of this host, removed at the end of the run.
     pub(crate) temporary: Option<PathBuf>,
-    /// The folders in which files to stage are looked for.
+    /// The folders for files to stage.
     pub(crate) folders: Vec<PathBuf>,
     /// The path of the command `titin`.
     pub(crate) titin: PathBuf,

@@ -14,7 +14,7 @@ use super::{EVENT_TYPES, FIRST_REGION, OPERATORS, REGION, TABLES};
 use crate::placement::Placement;
 use crate::plan::{ConduitId, InstanceId, Plan, PlannedConduit};
 
-/// The number of instances whose counts are written together.
+/// The number of instances in one transaction.
 const BATCH: usize = 64;
 
 /// Why the profile could not be written.
@@ -25,7 +25,7 @@ pub enum RecorderError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the database says.
+        /// The database's answer.
         source: rusqlite::Error,
     },
     /// The thread that writes has panicked.
@@ -38,7 +38,7 @@ pub enum RecorderError {
     },
 }
 
-/// What is known at the end of a run, beside the counts of the instances.
+/// The facts at the end of a run, beside the counts of the instances.
 #[derive(Debug, Clone)]
 pub struct Summary {
     /// The duration of the run.
@@ -100,7 +100,7 @@ impl Recorder {
         })
     }
 
-    /// Takes in what an instance counted.
+    /// Takes in the counts of an instance.
     pub fn keep(&self, mut profile: Box<Profile>) {
         let mut media = Media::default();
         let conduits = std::mem::take(&mut profile.conduits).into_iter();
@@ -129,7 +129,7 @@ impl Recorder {
     }
 }
 
-/// The names of media that conduits have in common.
+/// The names of media, shared by conduits.
 #[derive(Default)]
 struct Media(Vec<Name>);
 
@@ -186,9 +186,9 @@ struct ProfileWriter {
     /// The file, once something is written to it.
     database: Option<Connection>,
     totals: BTreeMap<InstanceId, Profile>,
-    /// The counts of conduit ends that are not written yet.
+    /// The counts of conduit ends still to be written.
     gathered: Vec<(InstanceId, Vec<ConduitCounts>)>,
-    /// The instances whose counts are written.
+    /// The instances with written counts.
     written: BTreeSet<InstanceId>,
     /// The number of event types for regions.
     regions: i64,
@@ -301,7 +301,7 @@ impl ProfileWriter {
         Ok(())
     }
 
-    /// Writes the counts of conduit ends that have gathered.
+    /// Writes the gathered counts of conduit ends.
     fn write_counts(&mut self) -> rusqlite::Result<()> {
         let plan = self.plan.clone();
         let gathered = std::mem::take(&mut self.gathered);
@@ -314,7 +314,7 @@ impl ProfileWriter {
                 transaction.execute(sql, [oid(id)])?;
             }
             for end in &counts {
-                // A conduit that is not in the plan would break the database.
+                // A conduit without a place in the plan would break the database.
                 if let Some(planned) = plan.conduit(end.conduit) {
                     end.write(&transaction, id, planned)?;
                 }
@@ -325,7 +325,7 @@ impl ProfileWriter {
         Ok(())
     }
 
-    /// Writes all that is known at the end of the run.
+    /// Writes the rest, at the end of the run.
     fn write_all(&mut self, summary: &Summary) -> rusqlite::Result<()> {
         self.write_counts()?;
         let (plan, host) = (self.plan.clone(), self.host.clone());

@@ -1,4 +1,4 @@
-//! What the user should do about a failure.
+//! Advice for the user after a failure.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ const NO_FILE: [&str; 5] = [
     "ould not open",
 ];
 
-/// The culprit as far as advice depends on it.
+/// The facts about the culprit for advice.
 pub(super) struct Culprit<'a> {
     pub(super) name: &'a str,
     pub(super) workdir: &'a Path,
@@ -139,7 +139,7 @@ pub(super) fn advice_for_missing_file(
     ])
 }
 
-/// The words that a program is given.
+/// The words of a program's command.
 fn arguments(command: &PlannedCommand) -> Vec<&str> {
     match command {
         PlannedCommand::Executable { args, .. } => args.iter().map(String::as_str).collect(),

@@ -27,22 +27,22 @@ use crate::process_watcher::ProcessWatcher;
 use crate::profile::Recorder;
 use crate::starter::{ProgramPreparer, Starter, StarterEvent};
 
-/// What a run is begun with.
+/// The input of a session.
 #[derive(Debug)]
 pub struct SessionSetup {
-    /// When the command that runs the model began.
+    /// The beginning of the command.
     pub asked: Instant,
-    /// What to run.
+    /// The plan.
     pub plan: Plan,
     /// The description, merged, to be kept.
     pub configuration: String,
-    /// The folders in which files to stage are looked for.
+    /// The folders for files to stage.
     pub folders: Vec<PathBuf>,
     /// The run directory, if the user chose one.
     pub run_directory: Option<PathBuf>,
     /// The path of the command `titin`, for the guard and for titin's own components.
     pub titin: PathBuf,
-    /// The process that runs the hosted instances.
+    /// The process with the hosted instances.
     pub host: Option<u32>,
     /// The address of this host for programs on other hosts, if there are to be any. All
     /// addresses of this host if it is unspecified (0.0.0.0).
@@ -61,9 +61,9 @@ pub enum SessionError {
     /// The system refuses something.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempt.
         what: &'static str,
-        /// Why it did not work.
+        /// The system's answer.
         source: std::io::Error,
     },
 }
@@ -179,7 +179,7 @@ impl SessionOpening<'_> {
         Ok(Arc::new(guard.map_err(system("start the guard"))?))
     }
 
-    /// Begins the thread that writes the profile.
+    /// Begins the thread for the profile.
     fn start_recorder(&self, host: &str) -> Result<Recorder, SessionError> {
         let recorder = Recorder::start(
             self.directory.profile(),
@@ -190,7 +190,7 @@ impl SessionOpening<'_> {
         recorder.map_err(system("start the thread for the profile"))
     }
 
-    /// Begins the thread that prepares and starts programs.
+    /// Begins the thread for the start of programs.
     fn begin_starter(
         &self,
         guard: &Arc<Guard>,
@@ -233,7 +233,7 @@ impl SessionOpening<'_> {
     }
 }
 
-/// The name of this host, as programs report theirs.
+/// The name of this host, in the form of programs' reports.
 fn host_name() -> String {
     let system = rustix::system::uname();
     system.nodename().to_string_lossy().into_owned()
@@ -249,7 +249,7 @@ fn place_instances(plan: &Plan, spans_hosts: bool) -> Placement {
     placement
 }
 
-/// Listens, and returns the addresses at which programs reach the manager.
+/// Listens, and returns the manager's addresses for programs.
 fn listen(reactor: &Reactor, ip: IpAddr) -> std::io::Result<Vec<Address>> {
     let address = reactor.listen(Medium::Tcp, &ip.to_string())?;
     Ok(match address {
@@ -272,7 +272,7 @@ fn allow_many_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Hands what the reactor hears on control links to the loop.
+/// Hands events of control links to the loop.
 struct ControlHandler(Sender<SessionEvent>);
 
 impl Handler for ControlHandler {

@@ -1,4 +1,4 @@
-//! What reports about an instance mean: whether it has failed, and when that is certain.
+//! The meaning of reports about an instance: whether the instance has failed, and since when that is certain.
 //!
 //! A sign of failure that another report may still explain is held as a *doubt* for a short time. What
 //! is certain fails the run at once. The end of a link alone is not the end of a process. A link that
@@ -28,7 +28,7 @@ const DONE_MESSAGE_TIME: Duration = Duration::from_secs(3);
 /// another failure to be explained by that failure.
 const EXPLANATION_TIME: Duration = Duration::from_secs(1);
 
-/// A failure of an instance that counts unless it is explained within `wait`.
+/// A failure of an instance, unless another report explains the signs within `wait`.
 #[derive(Debug)]
 struct FaultVerdict {
     wait: Duration,
@@ -73,7 +73,7 @@ impl Manager {
         self.next_doubt_due = Some(self.next_doubt_due.map_or(due, |next| next.min(due)));
     }
 
-    /// What is known about an instance, as a verdict.
+    /// A verdict on an instance, from all reports.
     fn verdict(&self, id: InstanceId) -> Option<FaultVerdict> {
         let member = &self.members[id];
         match (&member.reported_error, member.process) {
@@ -181,7 +181,7 @@ impl Manager {
         self.plan.hosting(id).is_some() && self.plan.sharers(id).iter().any(is_coupled)
     }
 
-    /// Decides on the doubts that are due.
+    /// Decides on due doubts.
     pub(super) fn resolve_doubts(&mut self) {
         if self.next_doubt_due.is_none_or(|next| next > self.now) {
             return;
@@ -197,7 +197,7 @@ impl Manager {
         self.next_doubt_due = doubts.map(|doubt| doubt.due).min();
     }
 
-    /// Records the doubts that are due, as consequences of the failure.
+    /// Records due doubts, as consequences of the failure.
     fn record_due_doubts(&mut self) {
         for id in self.ids() {
             let is_due = |doubt: &mut Doubt| doubt.due <= self.now;

@@ -1,4 +1,4 @@
-//! Why a run failed, and how that is put in words.
+//! The failure of a run, in types and in words.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl Manager {
         }
     }
 
-    /// The message that tells programs of the failure.
+    /// The message about the failure for programs.
     pub(super) fn failure_message(&self, failure: &Failure) -> ToProgram {
         let (culprit, text) = self.culprit_and_text(&failure.cause);
         ToProgram::RunFailed {
@@ -83,7 +83,7 @@ impl Manager {
         }
     }
 
-    /// The name of the culprit, and how it failed.
+    /// The name of the culprit, and the failure in words.
     pub fn culprit_and_text(&self, cause: &Cause) -> (String, String) {
         let (culprit, text) = match cause {
             Cause::Instance(id, fault) => return self.failed_instance(*id, fault),

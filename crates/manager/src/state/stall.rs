@@ -29,13 +29,13 @@ pub(super) struct Stall {
     next_check: Option<Duration>,
     /// The number of the last probe.
     probe: u64,
-    /// The instances that were asked by the last probe.
+    /// The instances asked by the last probe.
     asked: BTreeSet<InstanceId>,
-    /// The instances that have answered the last probe.
+    /// The instances with an answer to the last probe.
     answered: BTreeSet<InstanceId>,
     /// The polls of instances, each with the time of the first report.
     polls: WaitGraph,
-    /// The instances of the stall that was reported last.
+    /// The instances of the last reported stall.
     reported: BTreeSet<InstanceId>,
 }
 
@@ -44,7 +44,7 @@ impl Stall {
         self.next_check
     }
 
-    /// An instance begins a wait, so it has gone on from the wait before.
+    /// An instance begins a wait, so the wait before has ended.
     pub(super) fn wait_begins(&mut self, id: InstanceId, for_room: bool, now: Duration) {
         self.reported.remove(&id);
         if for_room {
@@ -52,7 +52,7 @@ impl Stall {
         }
     }
 
-    /// The polls of instances that have reported no wait since.
+    /// The polls of instances without a later wait.
     fn current_polls<'a>(
         &'a self,
         waits: &'a WaitGraph,
@@ -60,7 +60,7 @@ impl Stall {
         self.polls.iter().filter(|(id, _)| !waits.contains_key(id))
     }
 
-    /// Takes in what an instance polls for.
+    /// Takes in the poll of an instance.
     fn poll_reported(&mut self, id: InstanceId, poll: ReportedWait) {
         let message = |wait: &ReportedWait| {
             let on = &wait.awaited[0].reported;
@@ -185,7 +185,7 @@ impl Manager {
         self.log(Level::Warning, None, text);
     }
 
-    /// What each instance waits or polls for, in words.
+    /// The waits and polls of instances, in words.
     pub(super) fn current_waits(&self) -> Vec<(InstanceId, String)> {
         let waits = self.deadlock_search.graph();
         let all = waits.iter().chain(self.stall.current_polls(waits));

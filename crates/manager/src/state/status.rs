@@ -15,7 +15,7 @@ use crate::plan::InstanceId;
 pub struct InstanceStatus {
     /// The instance's name.
     pub name: String,
-    /// What the instance does.
+    /// The current activity.
     pub phase: Phase,
     /// The progress, by the instance's own report.
     pub position: Option<Progress>,
@@ -23,25 +23,25 @@ pub struct InstanceStatus {
     pub end: Option<f64>,
 }
 
-/// What an instance does, in a word.
+/// The activity of an instance, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Its program is being started, or has not joined yet.
+    /// The program is being started, or has not joined yet.
     Starting,
-    /// The user has to start it.
+    /// The user has to start the program.
     Awaited,
-    /// It computes.
+    /// The instance computes.
     Running,
-    /// It waits for a peer.
+    /// The instance waits for a peer.
     Waiting,
     /// It has reported that it is done.
     Done,
-    /// It has failed.
+    /// The instance has failed.
     Failed,
 }
 
 impl Phase {
-    /// The phase as it is printed.
+    /// The printed name.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Starting => "starting",
@@ -82,7 +82,7 @@ impl Manager {
         }
     }
 
-    /// The last lines that an instance logged.
+    /// The last log lines of an instance.
     pub fn recent_log(&self, id: InstanceId) -> Vec<String> {
         self.members[id].recent_log.iter().cloned().collect()
     }
@@ -103,7 +103,7 @@ impl Manager {
         }
     }
 
-    /// The instances that the failure of the culprits affected, each with how, in a few words.
+    /// The instances affected by the culprits' failure, each with the effect in a few words.
     pub fn affected_instances(&self, culprits: &[InstanceId]) -> Vec<(InstanceId, String)> {
         let culprits: HashSet<InstanceId> = culprits.iter().copied().collect();
         let others = self.ids().filter(|id| !culprits.contains(id));
@@ -125,7 +125,7 @@ impl Manager {
         }
     }
 
-    /// The process that an instance shares with others, in words.
+    /// The process shared by an instance and others, in words.
     fn shared_process(&self, id: InstanceId) -> Option<String> {
         let host = self.plan.hosting(id);
         if let Some(host) = host.filter(|_| self.plan.sharers(id).len() > 1) {
