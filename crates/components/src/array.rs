@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use titin_runtime::{Layout, Order};
+use titin_runtime::{Layout, StorageOrder};
 
 /// A part of an array, where it lies if it lies in one stretch.
 pub(crate) type Part<'a> = (Layout, Cow<'a, [u8]>);
@@ -24,8 +24,8 @@ fn blocks(layout: &Layout, axis: usize) -> Blocks {
         product(&layout.shape[axis + 1..]),
     );
     let (outer, inner) = match layout.order {
-        Order::C => (before, after),
-        Order::Fortran => (after, before),
+        StorageOrder::C => (before, after),
+        StorageOrder::Fortran => (after, before),
     };
     Blocks {
         outer,
@@ -73,7 +73,7 @@ pub(crate) fn concatenate(
         whole.shape[axis] += layout.shape[axis];
     }
     let same = arrays.iter().all(|(layout, _)| layout.order == first.order);
-    whole.order = if same { first.order } else { Order::C };
+    whole.order = if same { first.order } else { StorageOrder::C };
     let parts: Vec<(Blocks, Cow<'_, [u8]>)> = arrays
         .iter()
         .map(|(layout, bytes)| {
@@ -211,7 +211,7 @@ pub(crate) fn unstack<'a>(
 }
 
 /// The elements in this order of storage.
-pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: Order) -> Cow<'a, [u8]> {
+pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: StorageOrder) -> Cow<'a, [u8]> {
     let flat = layout.shape.iter().filter(|extent| **extent != 1).count() < 2;
     if layout.order == order || flat || bytes.is_empty() {
         return Cow::Borrowed(bytes);
@@ -220,7 +220,7 @@ pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: Order) -> Cow
     // varies fastest in the result comes first.
     let size = layout.dtype.size();
     let mut axes: Vec<usize> = (0..layout.shape.len()).collect();
-    if order == Order::C {
+    if order == StorageOrder::C {
         axes.reverse();
     }
     let extents: Vec<usize> = axes
@@ -279,7 +279,7 @@ mod tests {
     use titin_runtime::Dtype;
 
     /// An array of distinct elements, and the element at each index by definition.
-    fn counted(shape: &[u64], order: Order) -> (Layout, Vec<u8>) {
+    fn counted(shape: &[u64], order: StorageOrder) -> (Layout, Vec<u8>) {
         let layout = Layout::new(Dtype::UInt16, order, shape);
         let count = layout.elements().unwrap() as u16;
         (layout, (0..count).flat_map(u16::to_le_bytes).collect())
@@ -287,8 +287,8 @@ mod tests {
 
     fn element(layout: &Layout, bytes: &[u8], index: &[u64]) -> u16 {
         let axes: Vec<usize> = match layout.order {
-            Order::C => (0..index.len()).collect(),
-            Order::Fortran => (0..index.len()).rev().collect(),
+            StorageOrder::C => (0..index.len()).collect(),
+            StorageOrder::Fortran => (0..index.len()).rev().collect(),
         };
         let at = axes
             .iter()
@@ -305,8 +305,8 @@ mod tests {
         })
     }
 
-    fn order() -> impl Strategy<Value = Order> {
-        prop_oneof![Just(Order::C), Just(Order::Fortran)]
+    fn order() -> impl Strategy<Value = StorageOrder> {
+        prop_oneof![Just(StorageOrder::C), Just(StorageOrder::Fortran)]
     }
 
     proptest! {
@@ -353,12 +353,14 @@ mod tests {
 
     #[test]
     fn orders_that_differ_meet_in_c_order() {
-        let ((a, a_bytes), (b, b_bytes)) =
-            (counted(&[2, 3], Order::C), counted(&[2, 3], Order::Fortran));
+        let ((a, a_bytes), (b, b_bytes)) = (
+            counted(&[2, 3], StorageOrder::C),
+            counted(&[2, 3], StorageOrder::Fortran),
+        );
         let (whole, bytes) = concatenate(&[(&a, &a_bytes), (&b, &b_bytes)], 0).unwrap();
         assert_eq!(
             (whole.order, whole.shape.as_slice()),
-            (Order::C, &[4, 3][..])
+            (StorageOrder::C, &[4, 3][..])
         );
         for index in indices(&[2, 3]) {
             let below = [index[0] + 2, index[1]];
@@ -375,7 +377,7 @@ mod tests {
 
     #[test]
     fn index_names_follow_the_axes() {
-        let (mut layout, bytes) = counted(&[2, 3], Order::C);
+        let (mut layout, bytes) = counted(&[2, 3], StorageOrder::C);
         layout.names = vec!["x".into(), "y".into()];
         let parts = unstack(&layout, &bytes, 0).unwrap();
         assert_eq!(parts[0].0.names, ["y"]);
@@ -396,7 +398,10 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_explained() {
-        let ((a, a_bytes), (b, b_bytes)) = (counted(&[2, 3], Order::C), counted(&[2, 4], Order::C));
+        let ((a, a_bytes), (b, b_bytes)) = (
+            counted(&[2, 3], StorageOrder::C),
+            counted(&[2, 4], StorageOrder::C),
+        );
         let pair = [(&a, &a_bytes[..]), (&b, &b_bytes[..])];
         assert!(
             concatenate(&pair, 0)
@@ -415,7 +420,7 @@ mod tests {
                 .unwrap_err()
                 .contains("no axis 2")
         );
-        let (single, bytes) = counted(&[], Order::C);
+        let (single, bytes) = counted(&[], StorageOrder::C);
         assert!(
             concatenate(&[(&single, &bytes)], 0)
                 .unwrap_err()

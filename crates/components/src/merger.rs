@@ -200,7 +200,7 @@ fn forward(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use titin_runtime::{Dtype, Order};
+    use titin_runtime::{Dtype, StorageOrder};
 
     #[test]
     fn the_earliest_goes_first_and_equal_ones_in_order() {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn arrays_are_joined_and_others_named() {
-        let layout = Layout::new(Dtype::UInt8, Order::C, [2]);
+        let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [2]);
         let array = |elements: &'static [u8]| View::Array(layout.clone(), elements);
         let views = [array(&[1, 2]), array(&[3, 4])];
         let (joined, elements) = join(&views, How::Concatenate, 0).unwrap();

@@ -256,7 +256,7 @@ impl Target {
 mod tests {
     use super::*;
     use crate::format::{Reading, open};
-    use titin_runtime::{Dtype, Layout, Order};
+    use titin_runtime::{Dtype, Layout, StorageOrder};
 
     #[test]
     fn slots_get_files_of_their_own() {
@@ -274,7 +274,7 @@ mod tests {
         ] {
             let mut files = Files::default();
             let named = |name: &str| folder.path().join(format!("{name}.{ending}"));
-            let layout = Layout::new(Dtype::UInt8, Order::C, []);
+            let layout = Layout::new(Dtype::UInt8, StorageOrder::C, []);
             for (step, name) in ["a", "b", "a", "b"].iter().enumerate() {
                 let target = files
                     .target(("in".to_owned(), None), named(name), format)
@@ -333,7 +333,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().join("deep/state_{step}.npy");
         let mut target = Target::create(name, Format::Npy).unwrap();
-        let layout = Layout::new(Dtype::UInt8, Order::C, [2]);
+        let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [2]);
         for (step, shape) in [[1, 2], [3, 4]].iter().enumerate() {
             let stamp = Stamp {
                 timestamp: step as f64,

@@ -179,11 +179,11 @@ fn equal(layout: &Layout, axis: usize, pieces: usize) -> Result<Vec<u64>, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use titin_runtime::{Dtype, Order};
+    use titin_runtime::{Dtype, StorageOrder};
 
     #[test]
     fn pieces_are_equal_or_sizes_are_suggested() {
-        let layout = Layout::new(Dtype::Float64, Order::C, [3, 10]);
+        let layout = Layout::new(Dtype::Float64, StorageOrder::C, [3, 10]);
         assert_eq!(equal(&layout, 1, 5).unwrap(), [2; 5]);
         let why = equal(&layout, 1, 4).unwrap_err();
         assert!(

@@ -14,7 +14,7 @@ pub use titin_model::{BaseEnv, ComponentId, ConduitId, InstanceId};
 use titin_model::{Filter, Medium, Name, Operator, Pattern};
 use titin_wire::LinkSettings;
 use titin_wire::connection::PATIENCE;
-use titin_wire::control::{Scale, UserFilter};
+use titin_wire::control::{FilterFunction, Scale};
 use titin_wire::settings::Overlay;
 
 /// All facts about the model of a run.
@@ -30,7 +30,7 @@ pub struct Plan {
     /// The conduits; the index of a conduit is its [`ConduitId`].
     pub conduits: Vec<PlannedConduit>,
     /// The filters that users have written.
-    pub filters: BTreeMap<String, UserFilter>,
+    pub filters: BTreeMap<String, FilterFunction>,
     /// Pairs of components, in both orders, that never compute at the same time because one calls the other.
     pub alternating: HashSet<(ComponentId, ComponentId)>,
     /// Time limits and other options.

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use titin_model::{Filter, FilterKind};
 use titin_transport::{Buffer, Filling};
-use titin_wire::control::UserFilter;
-use titin_wire::meta::{Codec, Content, Dtype, ElementKind, ElementValue, Layout, Order};
+use titin_wire::control::FilterFunction;
+use titin_wire::meta::{Codec, Content, Dtype, ElementKind, ElementValue, Layout, StorageOrder};
 use titin_wire::structure::{self, Value};
 
 use crate::{Error, Kind, Result};
@@ -34,7 +34,7 @@ pub struct Mapped {
 /// A user's filter, ready to be called: one message in, one out, or why not.
 pub type Function = Arc<dyn Fn(&Mapped) -> std::result::Result<Mapped, String> + Send + Sync>;
 
-type Find = dyn Fn(&UserFilter) -> std::result::Result<Function, String> + Send + Sync;
+type Find = dyn Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync;
 
 /// How user's filters are found by this program's language.
 #[derive(Clone, Default)]
@@ -43,12 +43,12 @@ pub struct Functions(Option<Arc<Find>>);
 impl Functions {
     /// Filters are found by this function.
     pub fn new(
-        find: impl Fn(&UserFilter) -> std::result::Result<Function, String> + Send + Sync + 'static,
+        find: impl Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync + 'static,
     ) -> Self {
         Functions(Some(Arc::new(find)))
     }
 
-    fn find(&self, filter: &UserFilter) -> std::result::Result<Function, String> {
+    fn find(&self, filter: &FilterFunction) -> std::result::Result<Function, String> {
         match &self.0 {
             Some(find) => find(filter),
             None => Err("this program's language has no way to call it".to_owned()),
@@ -82,7 +82,7 @@ impl Chain {
     pub(crate) fn new(
         filters: &[Filter],
         sends: bool,
-        defined: &std::collections::BTreeMap<String, UserFilter>,
+        defined: &std::collections::BTreeMap<String, FilterFunction>,
         functions: &Functions,
     ) -> Result<Self> {
         let (before, behind) = filters.split_at(titin_model::before_wire(filters));
@@ -299,11 +299,11 @@ fn numbers(
         Content::Structure => {
             let (dtype, element) = element(&mapped.body).map_err(failed)?;
             let (dtype, filling) =
-                change(&Layout::new(dtype, Order::C, []), &element).map_err(failed)?;
+                change(&Layout::new(dtype, StorageOrder::C, []), &element).map_err(failed)?;
             let changed = filling.finish();
             // Complex numbers are no numbers of structures.
             let Some(value) = number(dtype.read(&changed)) else {
-                mapped.content = Content::Array(Layout::new(dtype, Order::C, []));
+                mapped.content = Content::Array(Layout::new(dtype, StorageOrder::C, []));
                 mapped.body = Arc::new(changed);
                 return Ok(mapped);
             };
@@ -466,7 +466,7 @@ mod tests {
         let scaled = |dtype: Dtype, number, a, b| {
             let mut element = vec![0; dtype.size()];
             dtype.write(number, &mut element).unwrap();
-            let scaled = scale(&Layout::new(dtype, Order::C, [1]), &element, a, b);
+            let scaled = scale(&Layout::new(dtype, StorageOrder::C, [1]), &element, a, b);
             scaled.map(|(dtype, filling)| dtype.read(&filling.finish()).to_string())
         };
         use ElementValue::{Complex, Real, Whole};

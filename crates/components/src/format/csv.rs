@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use titin_runtime::structure::Value as Tree;
-use titin_runtime::{Dtype, ElementValue, Layout, Order};
+use titin_runtime::{Dtype, ElementValue, Layout, StorageOrder};
 
 use super::output::Output;
 use super::{Form, Next, Place, Reader, Reading, Record, Writer};
@@ -211,7 +211,7 @@ impl Reader for RowReader {
             } else {
                 vec![columns.len() as u64]
             };
-            let mut layout = Layout::new(self.dtype, Order::C, shape);
+            let mut layout = Layout::new(self.dtype, StorageOrder::C, shape);
             layout.names.extend(self.name.clone());
             Value::Array(layout, elements)
         };
@@ -318,7 +318,7 @@ fn column(cells: Vec<String>) -> Result<Value, String> {
         element_text::push(*value, dtype, &mut elements).expect("a type that all of them fit");
     }
     Ok(Value::Array(
-        Layout::new(dtype, Order::C, [values.len() as u64]),
+        Layout::new(dtype, StorageOrder::C, [values.len() as u64]),
         elements,
     ))
 }
@@ -514,7 +514,7 @@ mod tests {
             .iter()
             .flat_map(|number| number.to_le_bytes())
             .collect();
-        Value::Array(Layout::new(Dtype::Float64, Order::C, shape), bytes)
+        Value::Array(Layout::new(Dtype::Float64, StorageOrder::C, shape), bytes)
     }
 
     const RAIN: &str = "# gauges\ntime, north, south\n0, 1.5, 2\n60, , 3\n";
@@ -750,7 +750,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         let mut writer = CsvWriter::new(&path);
-        let layout = Layout::new(Dtype::Float64, Order::C, [2]);
+        let layout = Layout::new(Dtype::Float64, StorageOrder::C, [2]);
         for step in 0..3 {
             let bytes: Vec<u8> = [0.1 + step as f64, f64::INFINITY]
                 .iter()
@@ -783,7 +783,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let create = |name: &str| CsvWriter::new(&folder.path().join(name));
         let stamp = Stamp::default();
-        let matrix = View::Array(Layout::new(Dtype::UInt8, Order::C, [1, 1]), &[1]);
+        let matrix = View::Array(Layout::new(Dtype::UInt8, StorageOrder::C, [1, 1]), &[1]);
         assert!(
             create("a.csv")
                 .write(&matrix, &stamp)

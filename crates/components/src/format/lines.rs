@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
-use titin_runtime::{Dtype, ElementValue, Layout, Order};
+use titin_runtime::{Dtype, ElementValue, Layout, StorageOrder};
 
 use super::output::Output;
 use super::{Next, Place, Reader, Record, Writer};
@@ -242,9 +242,9 @@ fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Resul
         None => Err(format!("an array has no \"{name}\"")),
     };
     let order = match field("order") {
-        None => Order::C,
-        Some(Value::Text(order)) if order == "C" => Order::C,
-        Some(Value::Text(order)) if order == "F" => Order::Fortran,
+        None => StorageOrder::C,
+        Some(Value::Text(order)) if order == "C" => StorageOrder::C,
+        Some(Value::Text(order)) if order == "F" => StorageOrder::Fortran,
         _ => return Err("\"order\" of an array is \"C\" or \"F\"".to_owned()),
     };
     let extent = |value: &Value| match value {
@@ -417,7 +417,7 @@ impl Serialize for Written<'_> {
                 let mut map = serializer.serialize_map(None)?;
                 map.serialize_entry("$array", layout.dtype.name())?;
                 map.serialize_entry("shape", &layout.shape[..])?;
-                if layout.order == Order::Fortran {
+                if layout.order == StorageOrder::Fortran {
                     map.serialize_entry("order", "F")?;
                 }
                 if !layout.names.is_empty() {
@@ -489,7 +489,11 @@ mod tests {
             any::<u64>(),
         )
             .prop_map(|(dtype, shape, c, seed)| {
-                let order = if c { Order::C } else { Order::Fortran };
+                let order = if c {
+                    StorageOrder::C
+                } else {
+                    StorageOrder::Fortran
+                };
                 let layout = Layout {
                     dtype,
                     order,
@@ -592,7 +596,7 @@ mod tests {
     fn numbers_that_are_none_are_written_as_text() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
-        let layout = Layout::new(Dtype::Float32, Order::C, [3]);
+        let layout = Layout::new(Dtype::Float32, StorageOrder::C, [3]);
         let bytes: Vec<u8> = [f32::NAN, f32::NEG_INFINITY, 0.1]
             .iter()
             .flat_map(|n| n.to_le_bytes())

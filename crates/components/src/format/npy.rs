@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use titin_runtime::{Dtype, Layout, Order};
+use titin_runtime::{Dtype, Layout, StorageOrder};
 
 use super::output::{Output, replace};
 use super::times::{self, Times, TimesWriter};
@@ -99,8 +99,9 @@ impl NpyReader {
             );
             return Err(Error::file(&beside, why));
         }
-        let scattered =
-            layout.order == Order::Fortran && steps > 1 && record.shape.iter().any(|n| *n > 1);
+        let scattered = layout.order == StorageOrder::Fortran
+            && steps > 1
+            && record.shape.iter().any(|n| *n > 1);
         let body = if scattered {
             let mut bytes = vec![0; layout.bytes().unwrap_or_default() as usize];
             stream.read_exact(&mut bytes).at(path, "read")?;
@@ -187,7 +188,7 @@ impl NpyWriter {
     fn turn(&mut self, record: &Layout, header: &[u8], second: &[u8]) -> Result<()> {
         let mut first = vec![0; self.length as usize];
         self.file.read(&mut first, self.begin)?;
-        let turned = array::reorder(record, &first, Order::C);
+        let turned = array::reorder(record, &first, StorageOrder::C);
         self.file.replace(&[header, &turned, second])
     }
 }
@@ -211,7 +212,7 @@ impl Writer for NpyWriter {
         }
         let mut whole = layout.clone();
         if self.steps > 0 {
-            whole.order = Order::C;
+            whole.order = StorageOrder::C;
             whole.shape.insert(0, self.steps + 1);
         }
         let header = write_header(&whole, room_to_grow(layout));
@@ -224,12 +225,12 @@ impl Writer for NpyWriter {
         self.times.write(stamp.timestamp, stamp.next)?;
         match self
             .record
-            .take_if(|record| self.steps == 1 && record.order == Order::Fortran)
+            .take_if(|record| self.steps == 1 && record.order == StorageOrder::Fortran)
         {
             Some(record) => {
                 self.turn(&record, &header, &elements)?;
                 self.record = Some(Layout {
-                    order: Order::C,
+                    order: StorageOrder::C,
                     ..record
                 });
             }
@@ -326,8 +327,8 @@ fn parse_header(text: &str) -> Result<Header, String> {
         format!("its elements are of type '{descr}', which no message can carry; convert them with `astype` before saving")
     })?;
     let order = match after("fortran_order")? {
-        value if value.starts_with("True") => Order::Fortran,
-        value if value.starts_with("False") => Order::C,
+        value if value.starts_with("True") => StorageOrder::Fortran,
+        value if value.starts_with("False") => StorageOrder::C,
         _ => return Err(wrong("'fortran_order' is neither True nor False")),
     };
     let shape = after("shape")?
@@ -377,7 +378,7 @@ fn dict(layout: &Layout) -> String {
     let mark = if layout.dtype.size() == 1 { '|' } else { '<' };
     let extents: Vec<String> = layout.shape.iter().map(u64::to_string).collect();
     let shape = extents.join(", ") + if extents.len() == 1 { "," } else { "" };
-    let order = if layout.order == Order::Fortran {
+    let order = if layout.order == StorageOrder::Fortran {
         "True"
     } else {
         "False"
@@ -388,7 +389,7 @@ fn dict(layout: &Layout) -> String {
 /// What a dict needs at most once its arrays are counted along a first axis.
 fn room_to_grow(record: &Layout) -> usize {
     let shape = [&[u64::MAX], record.shape.as_slice()].concat();
-    dict(&Layout::new(record.dtype, Order::C, shape)).len()
+    dict(&Layout::new(record.dtype, StorageOrder::C, shape)).len()
 }
 
 /// Turns the bytes of each number round.
@@ -402,7 +403,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn numbers(shape: &[u64], order: Order) -> (Layout, Vec<u8>) {
+    fn numbers(shape: &[u64], order: StorageOrder) -> (Layout, Vec<u8>) {
         let layout = Layout::new(Dtype::Float64, order, shape);
         let count = layout.elements().unwrap();
         (
@@ -454,7 +455,7 @@ mod tests {
 
     #[test]
     fn a_header_has_room_for_its_dict_and_the_end_of_the_line() {
-        let (layout, _) = numbers(&[2], Order::C);
+        let (layout, _) = numbers(&[2], StorageOrder::C);
         for room in 0..200 {
             let header = write_header(&layout, room);
             let needed = MAGIC.len() + 4 + dict(&layout).len().max(room) + 1;
@@ -468,7 +469,7 @@ mod tests {
 
     #[test]
     fn one_message_is_kept_as_it_is() {
-        for order in [Order::C, Order::Fortran] {
+        for order in [StorageOrder::C, StorageOrder::Fortran] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
             let (layout, bytes) = numbers(&[2, 3], order);
@@ -488,7 +489,7 @@ mod tests {
 
     #[test]
     fn several_messages_get_an_axis_and_keep_their_times() {
-        for order in [Order::C, Order::Fortran] {
+        for order in [StorageOrder::C, StorageOrder::Fortran] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
             let (layout, bytes) = numbers(&[2, 3], order);
@@ -510,14 +511,17 @@ mod tests {
             let (header, begin) = read_header(&mut File::open(&path).unwrap()).unwrap();
             assert_eq!(
                 (header.layout.shape.as_slice(), header.layout.order),
-                (&[3, 2, 3][..], Order::C)
+                (&[3, 2, 3][..], StorageOrder::C)
             );
             assert_eq!(begin % 64, 0);
             let records = all(&path, None);
             let Value::Array(back, elements) = &records[2].value else {
                 panic!("no array")
             };
-            assert_eq!(elements[..], array::reorder(&layout, &bytes, Order::C)[..]);
+            assert_eq!(
+                elements[..],
+                array::reorder(&layout, &bytes, StorageOrder::C)[..]
+            );
             assert_eq!(back.shape[..], [2, 3]);
             assert_eq!(
                 (records[1].timestamp, records[1].next),
@@ -530,7 +534,7 @@ mod tests {
     /// Between the times and the header: all that is new is there, but the header does not say so.
     #[test]
     fn a_writer_that_is_stopped_leaves_the_messages_before() {
-        for order in [Order::C, Order::Fortran] {
+        for order in [StorageOrder::C, StorageOrder::Fortran] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
             // As many rows as there will be times, so that the first axis of one message might be taken for time.
@@ -575,7 +579,7 @@ mod tests {
     fn steps_of_a_file_in_fortran_order_are_gathered() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
-        let (layout, bytes) = numbers(&[2, 3], Order::Fortran);
+        let (layout, bytes) = numbers(&[2, 3], StorageOrder::Fortran);
         write(&path, &View::Array(layout, &bytes)).unwrap();
         let steps = all(&path, Some(true));
         let values: Vec<f64> = steps
@@ -595,7 +599,10 @@ mod tests {
     fn what_changes_its_shape_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
-        let ((a, a_bytes), (b, b_bytes)) = (numbers(&[2], Order::C), numbers(&[3], Order::C));
+        let ((a, a_bytes), (b, b_bytes)) = (
+            numbers(&[2], StorageOrder::C),
+            numbers(&[3], StorageOrder::C),
+        );
         let mut writer = NpyWriter::new(&path);
         writer
             .write(&View::Array(a, &a_bytes), &stamp(0.0, None))
@@ -671,7 +678,7 @@ mod tests {
         for dtype in Dtype::ALL {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
-            let layout = Layout::new(dtype, Order::C, [3]);
+            let layout = Layout::new(dtype, StorageOrder::C, [3]);
             let bytes: Vec<u8> = (0..layout.bytes().unwrap()).map(|n| n as u8 % 2).collect();
             write(&path, &View::Array(layout.clone(), &bytes)).unwrap();
             assert_eq!(

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::data::{Value, View};
     use crate::format::{TimesWriter, write_npy};
-    use titin_runtime::{Dtype, Layout, Order};
+    use titin_runtime::{Dtype, Layout, StorageOrder};
 
     #[test]
     fn files_are_read_in_turn_with_their_times() {
@@ -103,7 +103,7 @@ mod tests {
         );
         let mut times = TimesWriter::beside(&whole(&pattern.to_string_lossy()));
         for (step, elements) in [[1u8], [2]].iter().enumerate() {
-            let layout = Layout::new(Dtype::UInt8, Order::C, [1]);
+            let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [1]);
             write_npy(
                 &file_of(&pattern.to_string_lossy(), step as u64),
                 &View::Array(layout, elements),
@@ -120,7 +120,7 @@ mod tests {
             (Some(0.5), Place::Step(1))
         );
 
-        let layout = Layout::new(Dtype::UInt8, Order::C, [1]);
+        let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [1]);
         write_npy(
             &file_of(&pattern.to_string_lossy(), 2),
             &View::Array(layout, &[3]),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use titin_array::{CopyBytes, SourceArray, TargetArray};
 use titin_transport::{Medium, copy, copy_past_caches};
-use titin_wire::meta::{Dtype, Layout, Order, Shape};
+use titin_wire::meta::{Dtype, Layout, Shape, StorageOrder};
 
 use super::places;
 use super::{Field, Line, State, refused};
@@ -272,7 +272,7 @@ fn copy_by(past_caches: bool) -> CopyBytes {
 fn flat(length: u64) -> Layout {
     Layout {
         dtype: Dtype::UInt8,
-        order: Order::C,
+        order: StorageOrder::C,
         shape: Shape::from_slice(&[length]),
         names: Vec::new(),
     }

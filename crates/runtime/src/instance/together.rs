@@ -8,7 +8,7 @@ use std::sync::{Arc, MutexGuard};
 
 use titin_transport::Latched;
 use titin_wire::control::{self, FieldEnd};
-use titin_wire::ranks::{CollectiveResult, FieldSteps, Verdict, children};
+use titin_wire::ranks::{CollectiveReport, CollectiveResult, FieldSteps, children};
 
 use super::close::WARNING;
 use super::receive::{NextUse, Patience};
@@ -317,7 +317,7 @@ impl Inner {
         let Some(down) = self.ranks.and_then(|ranks| ranks.down) else {
             return Ok(());
         };
-        let verdict = Verdict {
+        let verdict = CollectiveReport {
             call: call.to_owned(),
             outcome: outcome(common),
             steps: self.field_steps(),
@@ -361,7 +361,7 @@ impl Inner {
         };
         loop {
             let told = next()?;
-            let verdict: Verdict = control::decode(told.bytes()).map_err(|error| {
+            let verdict: CollectiveReport = control::decode(told.bytes()).map_err(|error| {
                 Error::new(
                     Kind::Internal,
                     format!("{}: what rank 0 tells cannot be read: {error}", self.name),
