@@ -1,23 +1,23 @@
-//! Arrays put together and taken apart along an axis, in the order of storage that they have.
+//! Joining arrays along an axis, and splitting an array along an axis.
 //!
-//! An array in Fortran order is an array in C order with its axes turned round, so all is done in C order: along an
-//! axis, memory is `outer` blocks of `extent` pieces of `inner` bytes.
+//! An array in Fortran order is an array in C order with its axes reversed, so everything is done
+//! in C order: along an axis, memory has `outer` blocks of `extent` pieces of `inner` bytes.
 
 use std::borrow::Cow;
 
 use titin_runtime::{Layout, StorageOrder};
 
-/// A part of an array, where it lies if it lies in one stretch.
-pub(crate) type Part<'a> = (Layout, Cow<'a, [u8]>);
+/// A part of an array. Its memory is borrowed if it is one stretch of the whole array, else copied.
+pub(crate) type ArrayPart<'a> = (Layout, Cow<'a, [u8]>);
 
-/// How memory lies along an axis.
-struct Blocks {
+/// The memory layout along an axis.
+struct AxisBlocks {
     outer: usize,
     extent: usize,
     inner: usize,
 }
 
-fn blocks(layout: &Layout, axis: usize) -> Blocks {
+fn blocks(layout: &Layout, axis: usize) -> AxisBlocks {
     let product = |extents: &[u64]| extents.iter().product::<u64>() as usize;
     let (before, after) = (
         product(&layout.shape[..axis]),
@@ -27,179 +27,210 @@ fn blocks(layout: &Layout, axis: usize) -> Blocks {
         StorageOrder::C => (before, after),
         StorageOrder::Fortran => (after, before),
     };
-    Blocks {
+    AxisBlocks {
         outer,
         extent: layout.shape[axis] as usize,
         inner: inner * layout.dtype.size(),
     }
 }
 
+/// Why arrays cannot be joined, or an array cannot be split.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum JoinError {
+    #[error("there is no array to {0}")]
+    NoArray(&'static str),
+    #[error("single values have no axis to be joined along; use `how: stack`")]
+    SingleValues,
+    #[error("a single value has no axis to be split along")]
+    SingleValue,
+    #[error("there is no axis {axis} in an array of rank {rank}; axes are counted from 0")]
+    NoAxis { axis: usize, rank: usize },
+    #[error("a new axis {axis} does not fit an array of rank {rank}; it can be 0 to {rank}")]
+    NewAxis { axis: usize, rank: usize },
+    #[error(
+        "array {number} is {array}, the first is {first}; they may differ in the extent of axis {axis} only"
+    )]
+    Differs {
+        number: usize,
+        array: String,
+        first: String,
+        axis: usize,
+    },
+    #[error("array {number} is {array}, the first is {first}; `how: stack` needs equal ones")]
+    Unequal {
+        number: usize,
+        array: String,
+        first: String,
+    },
+    #[error("the sizes {sizes:?} do not add up to {extent}, the extent of axis {axis}")]
+    Sizes {
+        sizes: Vec<u64>,
+        extent: u64,
+        axis: usize,
+    },
+}
+
 /// Joins arrays along an axis that they have: the inverse of [`split`].
 ///
 /// # Errors
-/// Says which array does not fit the first one.
+/// An array does not fit the first one.
 pub(crate) fn concatenate(
     arrays: &[(&Layout, &[u8])],
     axis: usize,
-) -> Result<(Layout, Vec<u8>), String> {
-    let (first, _) = *arrays.first().ok_or("there is no array to join")?;
-    if axis >= first.shape.len() {
-        return Err(match first.shape.len() {
-            0 => "single values have no axis to be joined along; use `how: stack`".to_owned(),
-            rank => format!(
-                "there is no axis {axis} in an array of rank {rank}; axes are counted from 0"
-            ),
-        });
-    }
-    let mut whole = first.clone();
-    whole.shape[axis] = 0;
-    for (number, (layout, _)) in arrays.iter().enumerate() {
-        let rest = |layout: &Layout| {
-            let mut shape = layout.shape.clone();
-            shape
-                .iter_mut()
-                .skip(axis)
-                .take(1)
-                .for_each(|extent| *extent = 0);
-            (layout.dtype, shape, layout.names.clone())
-        };
-        if rest(layout) != rest(first) {
-            return Err(format!(
-                "array {number} is {}, the first is {}; they may differ in the extent of axis {axis} only",
-                describe(layout),
-                describe(first)
-            ));
-        }
-        whole.shape[axis] += layout.shape[axis];
-    }
-    let same = arrays.iter().all(|(layout, _)| layout.order == first.order);
-    whole.order = if same { first.order } else { StorageOrder::C };
-    let parts: Vec<(Blocks, Cow<'_, [u8]>)> = arrays
+) -> Result<(Layout, Vec<u8>), JoinError> {
+    let whole = joined_layout(arrays, axis)?;
+    let parts: Vec<(AxisBlocks, Cow<'_, [u8]>)> = arrays
         .iter()
         .map(|(layout, bytes)| {
-            let bytes = reorder(layout, bytes, whole.order);
-            (
-                blocks(
-                    &Layout {
-                        order: whole.order,
-                        ..(*layout).clone()
-                    },
-                    axis,
-                ),
-                bytes,
-            )
+            let order = whole.order;
+            let bytes = reorder(layout, bytes, order);
+            let layout = (*layout).clone();
+            (blocks(&Layout { order, ..layout }, axis), bytes)
         })
         .collect();
     let mut joined = Vec::with_capacity(parts.iter().map(|(_, bytes)| bytes.len()).sum());
     for outer in 0..parts[0].0.outer {
         for (blocks, bytes) in &parts {
-            let run = blocks.extent * blocks.inner;
-            joined.extend_from_slice(&bytes[outer * run..(outer + 1) * run]);
+            let length = blocks.extent * blocks.inner;
+            joined.extend_from_slice(&bytes[outer * length..(outer + 1) * length]);
         }
     }
     Ok((whole, joined))
 }
 
+/// The layout of arrays that are joined. Arrays in different orders are joined in C order.
+fn joined_layout(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<Layout, JoinError> {
+    let (first, _) = *arrays.first().ok_or(JoinError::NoArray("join"))?;
+    match first.shape.len() {
+        0 => return Err(JoinError::SingleValues),
+        rank if axis >= rank => return Err(JoinError::NoAxis { axis, rank }),
+        _ => {}
+    }
+    let mut whole = first.clone();
+    whole.shape[axis] = 0;
+    for (number, (layout, _)) in arrays.iter().enumerate() {
+        if !differ_along_only(layout, first, axis) {
+            return Err(JoinError::Differs {
+                number,
+                array: describe(layout),
+                first: describe(first),
+                axis,
+            });
+        }
+        whole.shape[axis] += layout.shape[axis];
+    }
+    if arrays.iter().any(|(layout, _)| layout.order != first.order) {
+        whole.order = StorageOrder::C;
+    }
+    Ok(whole)
+}
+
+/// Whether two arrays are equal but for their order and the extent of an axis.
+fn differ_along_only(a: &Layout, b: &Layout, axis: usize) -> bool {
+    let mut extents = a.shape.iter().zip(&b.shape).enumerate();
+    a.dtype == b.dtype
+        && a.names == b.names
+        && a.shape.len() == b.shape.len()
+        && extents.all(|(other, (a, b))| other == axis || a == b)
+}
+
 /// Joins arrays of one shape along a new axis: the inverse of [`unstack`].
 ///
 /// # Errors
-/// Says which array does not fit the first one.
-pub(crate) fn stack(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<(Layout, Vec<u8>), String> {
-    let (first, _) = arrays.first().ok_or("there is no array to stack")?;
+/// An array differs from the first one.
+pub(crate) fn stack(
+    arrays: &[(&Layout, &[u8])],
+    axis: usize,
+) -> Result<(Layout, Vec<u8>), JoinError> {
+    let (first, _) = arrays.first().ok_or(JoinError::NoArray("stack"))?;
     let rank = first.shape.len();
     if axis > rank {
-        return Err(format!(
-            "a new axis {axis} does not fit an array of rank {rank}; it can be 0 to {rank}"
-        ));
+        return Err(JoinError::NewAxis { axis, rank });
     }
     for (number, (layout, _)) in arrays.iter().enumerate() {
-        if (layout.dtype, &layout.shape, &layout.names) != (first.dtype, &first.shape, &first.names)
-        {
-            return Err(format!(
-                "array {number} is {}, the first is {}; `how: stack` needs equal ones",
-                describe(layout),
-                describe(first)
-            ));
+        let is_equal = (layout.dtype, &layout.shape, &layout.names)
+            == (first.dtype, &first.shape, &first.names);
+        if !is_equal {
+            return Err(JoinError::Unequal {
+                number,
+                array: describe(layout),
+                first: describe(first),
+            });
         }
     }
-    let thick: Vec<(Layout, &[u8])> = arrays
-        .iter()
-        .map(|(layout, bytes)| {
-            let mut thick = (*layout).clone();
-            thick.shape.insert(axis, 1);
-            if !thick.names.is_empty() {
-                thick.names.insert(axis, "slot".to_owned());
-            }
-            (thick, *bytes)
-        })
-        .collect();
-    let thick: Vec<(&Layout, &[u8])> = thick
-        .iter()
-        .map(|(layout, bytes)| (layout, *bytes))
-        .collect();
+    let layouts = arrays.iter().map(|(layout, _)| with_axis(layout, axis));
+    let layouts: Vec<Layout> = layouts.collect();
+    let bytes = arrays.iter().map(|(_, bytes)| *bytes);
+    let thick: Vec<(&Layout, &[u8])> = layouts.iter().zip(bytes).collect();
     concatenate(&thick, axis)
 }
 
-/// Takes an array apart along an axis, into pieces of these sizes. A piece that lies in one stretch is not copied.
+/// The layout with a new axis of extent 1.
+fn with_axis(layout: &Layout, axis: usize) -> Layout {
+    let mut thick = layout.clone();
+    thick.shape.insert(axis, 1);
+    if !thick.names.is_empty() {
+        thick.names.insert(axis, "slot".to_owned());
+    }
+    thick
+}
+
+/// Splits an array along an axis into parts of these sizes. A part that is one stretch of memory is
+/// not copied.
 ///
 /// # Errors
-/// Says why the sizes do not fit.
+/// There is no such axis, or the sizes do not add up to its extent.
 pub(crate) fn split<'a>(
     layout: &Layout,
     bytes: &'a [u8],
     axis: usize,
     sizes: &[u64],
-) -> Result<Vec<Part<'a>>, String> {
-    let extent = *layout
-        .shape
-        .get(axis)
-        .ok_or_else(|| no_axis(layout, axis))?;
-    let sum = sizes
-        .iter()
-        .try_fold(0u64, |sum, size| sum.checked_add(*size));
-    if sum != Some(extent) {
-        return Err(format!(
-            "the sizes {sizes:?} do not add up to {extent}, the extent of axis {axis}"
-        ));
+) -> Result<Vec<ArrayPart<'a>>, JoinError> {
+    let extent = extent(layout, axis)?;
+    let mut sum = sizes.iter();
+    if sum.try_fold(0u64, |sum, size| sum.checked_add(*size)) != Some(extent) {
+        return Err(JoinError::Sizes {
+            sizes: sizes.to_vec(),
+            extent,
+            axis,
+        });
     }
-    let Blocks {
-        outer,
-        extent,
-        inner,
-    } = blocks(layout, axis);
-    let mut start = 0;
-    let piece = |size: &u64| {
-        let size = *size as usize;
+    let blocks = blocks(layout, axis);
+    let mut first = 0;
+    let part = |size: &u64| {
         let mut part = layout.clone();
-        part.shape[axis] = size as u64;
-        let begin = start * inner;
-        start += size;
-        let stretch = |outer: usize| {
-            let at = outer * extent * inner + begin;
-            &bytes[at..at + size * inner]
-        };
-        let memory = match outer {
-            1 => Cow::Borrowed(stretch(0)),
-            _ => Cow::Owned((0..outer).flat_map(stretch).copied().collect()),
-        };
+        part.shape[axis] = *size;
+        let memory = blocks.slice(bytes, first, *size as usize);
+        first += *size as usize;
         (part, memory)
     };
-    Ok(sizes.iter().map(piece).collect())
+    Ok(sizes.iter().map(part).collect())
 }
 
-/// Takes an array apart along an axis, which the parts do not have any more.
+impl AxisBlocks {
+    /// The memory of `size` indices of the axis from `first` on.
+    fn slice<'a>(&self, bytes: &'a [u8], first: usize, size: usize) -> Cow<'a, [u8]> {
+        let stretch = |outer: usize| {
+            let start = (outer * self.extent + first) * self.inner;
+            &bytes[start..start + size * self.inner]
+        };
+        match self.outer {
+            1 => Cow::Borrowed(stretch(0)),
+            outer => Cow::Owned((0..outer).flat_map(stretch).copied().collect()),
+        }
+    }
+}
+
+/// Splits an array into the parts at each index of an axis. The parts do not have this axis.
 ///
 /// # Errors
-/// Says that there is no such axis.
+/// There is no such axis.
 pub(crate) fn unstack<'a>(
     layout: &Layout,
     bytes: &'a [u8],
     axis: usize,
-) -> Result<Vec<Part<'a>>, String> {
-    let extent = *layout
-        .shape
-        .get(axis)
-        .ok_or_else(|| no_axis(layout, axis))?;
+) -> Result<Vec<ArrayPart<'a>>, JoinError> {
+    let extent = extent(layout, axis)?;
     let mut parts = split(layout, bytes, axis, &vec![1; extent as usize])?;
     for (part, _) in &mut parts {
         part.shape.remove(axis);
@@ -210,45 +241,73 @@ pub(crate) fn unstack<'a>(
     Ok(parts)
 }
 
+/// The extent of an axis.
+fn extent(layout: &Layout, axis: usize) -> Result<u64, JoinError> {
+    match layout.shape.len() {
+        0 => Err(JoinError::SingleValue),
+        rank if axis >= rank => Err(JoinError::NoAxis { axis, rank }),
+        _ => Ok(layout.shape[axis]),
+    }
+}
+
 /// The elements in this order of storage.
 pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: StorageOrder) -> Cow<'a, [u8]> {
     let flat = layout.shape.iter().filter(|extent| **extent != 1).count() < 2;
     if layout.order == order || flat || bytes.is_empty() {
         return Cow::Borrowed(bytes);
     }
-    // Walk the result from its beginning to its end; `steps` says how far that moves in the source. The index that
-    // varies fastest in the result comes first.
     let size = layout.dtype.size();
-    let mut axes: Vec<usize> = (0..layout.shape.len()).collect();
+    let mut extents: Vec<usize> = layout.shape.iter().map(|extent| *extent as usize).collect();
     if order == StorageOrder::C {
-        axes.reverse();
+        extents.reverse();
     }
-    let extents: Vec<usize> = axes
-        .iter()
-        .map(|axis| layout.shape[*axis] as usize)
-        .collect();
-    let mut steps = vec![0; axes.len()];
-    let mut step = size;
-    for index in (0..axes.len()).rev() {
-        steps[index] = step;
-        step *= extents[index];
+    let mut reordered = Vec::with_capacity(bytes.len());
+    let mut walk = ReversedWalk::new(extents, size);
+    while reordered.len() < bytes.len() {
+        reordered.extend_from_slice(&bytes[walk.position..walk.position + size]);
+        walk.step();
     }
-    let mut turned = Vec::with_capacity(bytes.len());
-    let mut counts = vec![0; axes.len()];
-    let mut at = 0;
-    while turned.len() < bytes.len() {
-        turned.extend_from_slice(&bytes[at..at + size]);
-        for index in 0..axes.len() {
-            counts[index] += 1;
-            at += steps[index];
-            if counts[index] < extents[index] {
-                break;
-            }
-            at -= steps[index] * extents[index];
-            counts[index] = 0;
+    Cow::Owned(reordered)
+}
+
+/// A walk over the elements of an array in the other order of storage.
+struct ReversedWalk {
+    /// The extents, the index that changes fastest in the walk first.
+    extents: Vec<usize>,
+    /// The distance in memory between two elements along each dimension.
+    strides: Vec<usize>,
+    indices: Vec<usize>,
+    /// The position of the current element in memory.
+    position: usize,
+}
+
+impl ReversedWalk {
+    fn new(extents: Vec<usize>, size: usize) -> ReversedWalk {
+        let mut strides = vec![0; extents.len()];
+        let mut stride = size;
+        for (own, extent) in strides.iter_mut().zip(&extents).rev() {
+            *own = stride;
+            stride *= extent;
+        }
+        ReversedWalk {
+            indices: vec![0; extents.len()],
+            extents,
+            strides,
+            position: 0,
         }
     }
-    Cow::Owned(turned)
+
+    fn step(&mut self) {
+        for dim in 0..self.extents.len() {
+            self.indices[dim] += 1;
+            self.position += self.strides[dim];
+            if self.indices[dim] < self.extents[dim] {
+                return;
+            }
+            self.position -= self.strides[dim] * self.extents[dim];
+            self.indices[dim] = 0;
+        }
+    }
 }
 
 fn describe(layout: &Layout) -> String {
@@ -261,15 +320,6 @@ fn describe(layout: &Layout) -> String {
         layout.dtype.name(),
         layout.shape
     )
-}
-
-fn no_axis(layout: &Layout, axis: usize) -> String {
-    match layout.shape.len() {
-        0 => "a single value has no axis to be split along".to_owned(),
-        rank => {
-            format!("there is no axis {axis} in an array of rank {rank}; axes are counted from 0")
-        }
-    }
 }
 
 #[cfg(test)]
@@ -386,7 +436,9 @@ mod tests {
             ..layout.clone()
         };
         for join in [concatenate, stack] {
-            let why = join(&[(&layout, &bytes), (&other, &bytes)], 0).unwrap_err();
+            let why = join(&[(&layout, &bytes), (&other, &bytes)], 0)
+                .unwrap_err()
+                .to_string();
             assert!(
                 why.contains("index names [\"y\", \"x\"], the first is uint16"),
                 "{why}"
@@ -406,24 +458,33 @@ mod tests {
         assert!(
             concatenate(&pair, 0)
                 .unwrap_err()
+                .to_string()
                 .contains("array 1 is uint16 with shape [2, 4]")
         );
         assert_eq!(concatenate(&pair, 1).unwrap().0.shape[..], [2, 7]);
-        assert!(stack(&pair, 0).unwrap_err().contains("needs equal ones"));
+        assert!(
+            stack(&pair, 0)
+                .unwrap_err()
+                .to_string()
+                .contains("needs equal ones")
+        );
         assert!(
             split(&a, &a_bytes, 1, &[1, 1])
                 .unwrap_err()
+                .to_string()
                 .contains("do not add up to 3")
         );
         assert!(
             split(&a, &a_bytes, 2, &[1])
                 .unwrap_err()
+                .to_string()
                 .contains("no axis 2")
         );
         let (single, bytes) = counted(&[], StorageOrder::C);
         assert!(
             concatenate(&[(&single, &bytes)], 0)
                 .unwrap_err()
+                .to_string()
                 .contains("how: stack")
         );
         assert_eq!(
