@@ -7,7 +7,7 @@ module titin_common
    implicit none
    private
 
-   public :: text, c, finish, in_fortran, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, &
+   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, &
       rounded_real32, following, slot_number, index_names, same_bits, told
 
    ! The instance to which errors of values and messages go, which know of none: the one that is open. Of several, as a
@@ -101,21 +101,6 @@ contains
       message = text(titin_error())
       if (index(message, none) == 1) call titin_set_error(c(message(len(none) + 1:)))
    end subroutine
-
-   ! An error's text with Fortran's name for what it says to call.
-   function in_fortran(message) result(words)
-      character(len=*), intent(in) :: message
-      character(len=:), allocatable :: words
-      character(len=*), parameter :: getter = "read it with titin_value_"
-      integer :: place
-      words = message
-      place = index(message, getter)
-      if (place == 0) return
-      words = message(:place - 1)//"read it with read(x)"
-      if (index(message(place:), getter//"u64") == 1) words = message(:place - 1)//"read it with read_unsigned(x)"
-      place = place + len(getter) + scan(message(place + len(getter):)//" ", " ,;:)") - 1
-      words = words//message(place:)
-   end function
 
    ! An instance of this process was opened, or is one of a host's.
    subroutine began(instance, borrowed)

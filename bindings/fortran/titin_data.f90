@@ -68,20 +68,12 @@ module titin_data
 
 contains
 
-   ! Also of a part of a message.
+   ! Of a part of a message, the origin of the message.
    function origin(self) result(words)
       class(titin_value), intent(in) :: self
       character(len=:), allocatable :: words
-      character(len=:), allocatable :: error
-      integer(c_int64_t) :: extents(titin_max_rank)
-      words = text(titin_message_port(self%message))
-      if (words == "") return
-      words = "port '"//words//"': "
-      ! Who has sent it is known to the library, which says so of what a message is not.
-      extents = titin_any
-      if (c_associated(titin_message_array(self%message, titin_bool, titin_max_rank, extents, titin_any))) return
-      error = text(titin_error())
-      if (index(error, ": expected") > 0) words = error(:index(error, ": expected") + 1)
+      words = text(titin_message_origin(self%message))
+      if (words /= "") words = words//": "
    end function
 
    subroutine new_map(self)

@@ -3,7 +3,7 @@ module titin_reading
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_f_pointer, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, fits_int32, in_fortran, misfit_int32, misfit_real32, rounded_real32, same_bits, &
+   use titin_common, only: c, finish, fits_int32, misfit_int32, misfit_real32, rounded_real32, same_bits, &
       text, told
    implicit none
    private
@@ -304,7 +304,7 @@ contains
       memory = titin_value_array(found, used, n, extents, merge(titin_any, titin_order_fortran, turned))
       if (.not. c_associated(memory)) then
          n = titin_error_kind()
-         wrong = in_fortran(text(titin_error()))//hint(found, used, rank)
+         wrong = text(titin_error_in(c("Fortran")))//hint(found, used, rank)
          call finish(n, ierr, found=self%origin()//wrong)
          return
       end if

@@ -180,6 +180,9 @@ enum {
 const char *titin_error(void);
 /* The number of that error. */
 int titin_error_kind(void);
+/* The same text for a program in another language: the calls that it names are those of "C++" or "Fortran"; for any other
+ * language those of C. Lives until this thread's next error, or next call of this. */
+const char *titin_error_in(const char *language);
 /* The name of an error's number: "TITIN_ERROR_USAGE". */
 const char *titin_error_name(int kind);
 /* Writes "titin: " and that text as a line to a stream; returns its number, at least 1: `return titin_explain(stderr);` */
@@ -583,6 +586,8 @@ titin_message *titin_message_new(const titin_value *value, double timestamp, dou
 
 /* Name of the port that it came by; NULL for one of one's own. */
 const char *titin_message_port(const titin_message *message);
+/* That port, its slot and the sender, as errors name them: "port 'in[0]', message from micro.out"; NULL for one of one's own. */
+const char *titin_message_origin(const titin_message *message);
 double titin_message_timestamp(const titin_message *message);
 /* 1 or 0; and the next timestamp, TITIN_NO_NEXT if there is none. */
 int titin_message_has_next(const titin_message *message);
@@ -642,6 +647,8 @@ void titin_value_free(titin_value *value);
 
 /* TITIN_KIND_NIL and so on; 0 for NULL. */
 int titin_value_kind(const titin_value *value);
+/* A value in a few words, as errors name it: "the real number 1.5", "a map of 2". Lives until this thread's next call of this. */
+const char *titin_value_summary(const titin_value *value);
 int titin_value_bool(const titin_value *value, int *flag);
 int titin_value_i64(const titin_value *value, int64_t *number);
 int titin_value_u64(const titin_value *value, uint64_t *number);

@@ -10,10 +10,10 @@ use titin_runtime::{
     Buffer, Content, Dtype, Error, Filling, Form, Kind, Layout, Message, Order, Result,
 };
 
-use crate::error::usage;
+use crate::error::{Mismatch, usage};
 use crate::strided::Strides;
 use crate::value::Value;
-use crate::value::number::range;
+use crate::value::number::{Getter, Number, range};
 use crate::{input, strided};
 
 /// Most dimensions; the header has the same number.
@@ -58,7 +58,7 @@ pub(crate) struct Expected<'a> {
 const ANY: i64 = -1;
 
 /// What to do about data of another type or shape.
-pub(crate) const OTHERWISE: &str = "let its sender send what is expected, or ask for what it sends";
+const OTHERWISE: &str = "let its sender send what is expected, or ask for what it sends";
 
 /// Elements, and what keeps them.
 #[derive(Debug, Clone)]
@@ -264,14 +264,14 @@ impl Described<'_> {
         let extents: SmallVec<[i64; 4]> = self.shape.iter().map(|extent| *extent as i64).collect();
         let found = match message.content() {
             Content::Array(layout) => shown(layout.dtype, &layout.shape),
-            _ => Value::received(message.structure(), &message.buffer()).what(),
+            _ => Value::received(message.structure(), &message.buffer()).summary(),
         };
         Expected {
             dtype: self.dtype,
             extents: Some(&extents),
             order: None,
         }
-        .mismatch(&found, OTHERWISE)
+        .otherwise(&found, OTHERWISE)
     }
 
     /// Writes a message's array here; a single value may also come as a number.
@@ -352,11 +352,32 @@ impl Expected<'_> {
                 "let its sender send that order, or receive it into memory of your own, where each element finds its place"
             }
         };
-        Err(self.mismatch(&found, otherwise))
+        Err(self.otherwise(&found, otherwise))
+    }
+
+    /// The error of a value that is not this array, with the call that reads the value.
+    pub(crate) fn mismatch(
+        &self,
+        found: &Value,
+        getter: impl FnOnce(Number) -> Getter,
+    ) -> Mismatch {
+        match found.number() {
+            None => self.otherwise(&found.summary(), OTHERWISE).into(),
+            Some(number) => {
+                let text = self.instead(&found.summary());
+                Mismatch::readable(Error::new(Kind::TypeMismatch, text), getter(number))
+            }
+        }
     }
 
     /// The error where something else was found, and what to do then.
-    pub(crate) fn mismatch(&self, found: &str, otherwise: &str) -> Error {
+    fn otherwise(&self, found: &str, otherwise: &str) -> Error {
+        let text = format!("{}: {otherwise}", self.instead(found));
+        Error::new(Kind::TypeMismatch, text)
+    }
+
+    /// What was expected, and what was found instead, in words.
+    fn instead(&self, found: &str) -> String {
         let dtype = self.dtype.name();
         let shape = match self.extents {
             None => String::new(),
@@ -382,9 +403,7 @@ impl Expected<'_> {
             .order
             .filter(|_| self.extents.is_none_or(|extents| extents.len() > 1))
             .map_or("", in_order);
-        let text =
-            format!("expected an array of {dtype}{shape}{order}, found {found}: {otherwise}");
-        Error::new(Kind::TypeMismatch, text)
+        format!("expected an array of {dtype}{shape}{order}, found {found}")
     }
 }
 
@@ -426,12 +445,13 @@ fn in_order(order: Order) -> &'static str {
 /// `extents` is NULL or points to `rank` numbers that may be written; it is not used for any rank.
 pub(crate) unsafe fn look<'a>(
     (dtype, rank, extents, order): (c_int, c_int, *mut i64, c_int),
-    find: impl FnOnce(&Expected<'_>) -> Result<(&'a Layout, *const c_void)>,
-) -> Result<*const c_void> {
+    find: impl FnOnce(&Expected<'_>) -> std::result::Result<(&'a Layout, *const c_void), Mismatch>,
+) -> std::result::Result<*const c_void, Mismatch> {
     let any_rank = i64::from(rank) == ANY;
     // SAFETY: as the caller promises.
     let extents = unsafe { input::list_mut(extents, if any_rank { 0 } else { rank }, "extents") }?;
     let found = expected(dtype, (!any_rank).then_some(&*extents), order)
+        .map_err(Mismatch::from)
         .and_then(|expected| find(&expected));
     if let Ok((layout, data)) = found {
         extents

@@ -1,10 +1,13 @@
 //! Errors at the border: a number, a text per thread, and no panic across it.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use titin_runtime::{Error, Kind, Result};
+
+use crate::input;
+use crate::value::number::Getter;
 
 /// What a call returns if all is well.
 pub(crate) const OK: c_int = 0;
@@ -32,10 +35,86 @@ const NAMES: [&CStr; 18] = [
 ];
 
 thread_local! {
-    /// The last error of this thread, and its text as C reads it.
-    static LAST: RefCell<Option<(Error, CString)>> = const { RefCell::new(None) };
+    /// The last error of this thread.
+    static LAST: RefCell<Option<LastError>> = const { RefCell::new(None) };
     /// Whether the program has said that it has dealt with it.
     static DEALT_WITH: Cell<bool> = const { Cell::new(false) };
+}
+
+/// An error with its texts as C reads them.
+struct LastError {
+    error: Error,
+    text: CString,
+    /// Of data that another call can read.
+    mismatch: Option<Mismatch>,
+    /// The text with the names of another language, as `titin_error_in` has given it last.
+    translated: CString,
+}
+
+/// A language that has names of its own for the calls of the C library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    C,
+    Cpp,
+    Fortran,
+}
+
+impl Language {
+    /// The language of this name, as `titin_options_language` takes it; C for one without names of its own.
+    fn named(name: &str) -> Self {
+        match name {
+            "C++" => Language::Cpp,
+            "Fortran" => Language::Fortran,
+            _ => Language::C,
+        }
+    }
+}
+
+/// Data that are not what a program asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Mismatch {
+    /// The error without the advice on the getter.
+    error: Error,
+    /// The call that reads the data, where there is one.
+    getter: Option<Getter>,
+}
+
+impl From<Error> for Mismatch {
+    fn from(error: Error) -> Self {
+        Mismatch {
+            error,
+            getter: None,
+        }
+    }
+}
+
+impl Mismatch {
+    pub(crate) fn readable(error: Error, getter: Getter) -> Self {
+        Mismatch {
+            error,
+            getter: Some(getter),
+        }
+    }
+
+    /// The error, with the names that calls have in a language.
+    pub(crate) fn in_language(&self, language: Language) -> Error {
+        let Error { kind, text } = &self.error;
+        match self.getter {
+            Some(getter) => Error::new(
+                *kind,
+                format!("{text}: read it with {}", getter.name(language)),
+            ),
+            None => self.error.clone(),
+        }
+    }
+
+    /// The same, its text changed.
+    pub(crate) fn map(self, change: impl FnOnce(Error) -> Error) -> Self {
+        Mismatch {
+            error: change(self.error),
+            getter: self.getter,
+        }
+    }
 }
 
 /// Keeps an error as this thread's last one; its number.
@@ -45,10 +124,25 @@ pub(crate) fn keep(error: Error) -> c_int {
     if error.is_pending() {
         return kind;
     }
-    let text = c_text(&error.text);
-    LAST.with_borrow_mut(|last| *last = Some((error, text)));
-    DEALT_WITH.set(false);
+    set_last(error, None);
     kind
+}
+
+/// Keeps what is wrong with data as this thread's last error.
+pub(crate) fn keep_mismatch(mismatch: Mismatch) {
+    set_last(mismatch.in_language(Language::C), Some(mismatch));
+}
+
+fn set_last(error: Error, mismatch: Option<Mismatch>) {
+    let (text, translated) = (c_text(&error.text), CString::default());
+    let last = LastError {
+        error,
+        text,
+        mismatch,
+        translated,
+    };
+    LAST.with_borrow_mut(|place| *place = Some(last));
+    DEALT_WITH.set(false);
 }
 
 /// Notes that the program has dealt with this thread's last error: nothing later follows from it.
@@ -58,7 +152,7 @@ pub(crate) fn dealt_with() {
 
 /// What this thread's last error was while something of the user's runs; it comes back when this is dropped, its text
 /// at the same place.
-pub(crate) struct Aside(Option<(Error, CString)>);
+pub(crate) struct Aside(Option<LastError>);
 
 /// Sets the last error aside, so that the next one is known to be new.
 pub(crate) fn set_aside() -> Aside {
@@ -73,7 +167,7 @@ impl Drop for Aside {
 
 /// The last error of this thread.
 pub(crate) fn last() -> Option<Error> {
-    LAST.with_borrow(|last| last.as_ref().map(|(error, _)| error.clone()))
+    LAST.with_borrow(|last| last.as_ref().map(|last| last.error.clone()))
 }
 
 /// Runs a call's body. A panic becomes an error, whose text says where it was.
@@ -102,6 +196,19 @@ pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
         keep(error);
         fallback
     })
+}
+
+/// A call that returns the elements of an array, or NULL with an error.
+pub(crate) fn elements(
+    body: impl FnOnce() -> std::result::Result<*const c_void, Mismatch>,
+) -> *const c_void {
+    let outcome = caught(|| Ok(body()));
+    outcome
+        .unwrap_or_else(|panic| Err(panic.into()))
+        .unwrap_or_else(|mismatch| {
+            keep_mismatch(mismatch);
+            std::ptr::null()
+        })
 }
 
 /// The error for a handle that is NULL: most often the consequence of an error that this thread did not look at.
@@ -142,7 +249,7 @@ pub(crate) fn c_text(text: &str) -> CString {
 
 #[unsafe(no_mangle)]
 extern "C" fn titin_error() -> *const c_char {
-    let text = LAST.try_with(|last| last.borrow().as_ref().map(|(_, text)| text.as_ptr()));
+    let text = LAST.try_with(|last| last.borrow().as_ref().map(|last| last.text.as_ptr()));
     text.ok().flatten().unwrap_or(c"".as_ptr())
 }
 
@@ -151,9 +258,26 @@ extern "C" fn titin_error_kind() -> c_int {
     LAST.try_with(|last| {
         last.borrow()
             .as_ref()
-            .map_or(OK, |(error, _)| error.kind as c_int)
+            .map_or(OK, |last| last.error.kind as c_int)
     })
     .unwrap_or(OK)
+}
+
+/// # Safety
+/// `language` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_error_in(language: *const c_char) -> *const c_char {
+    // SAFETY: as the caller promises.
+    let language = unsafe { input::optional_text(language, "language") };
+    let language = Language::named(language.ok().flatten().unwrap_or_default());
+    let translated = LAST.try_with(|last| {
+        let mut last = last.borrow_mut();
+        let last = last.as_mut()?;
+        let mismatch = last.mismatch.as_ref()?;
+        last.translated = c_text(&mismatch.in_language(language).text);
+        Some(last.translated.as_ptr())
+    });
+    translated.ok().flatten().unwrap_or_else(|| titin_error())
 }
 
 #[unsafe(no_mangle)]
@@ -200,6 +324,7 @@ extern "C" fn titin_version() -> *const c_char {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::number::Number;
 
     #[test]
     fn a_panic_is_an_error_with_its_text() {
@@ -207,6 +332,35 @@ mod tests {
         assert_eq!(kind, Kind::Internal as c_int);
         assert!(last().unwrap().text.contains("seven is not eight"));
         assert_eq!(titin_error_kind(), kind);
+    }
+
+    #[test]
+    fn an_error_names_the_call_that_reads_the_data_in_each_language() {
+        let text = |language: &CStr| {
+            // SAFETY: the language is a constant, and the text lives until the next call.
+            let text = unsafe { CStr::from_ptr(titin_error_in(language.as_ptr())) };
+            text.to_str().unwrap().to_owned()
+        };
+        let found = Error::new(Kind::TypeMismatch, "found 1");
+        keep_mismatch(Mismatch::readable(
+            found.clone(),
+            Getter::of_value(Number::Whole(1)),
+        ));
+        assert_eq!(text(c"C"), "found 1: read it with titin_value_i64");
+        assert_eq!(text(c"C++"), "found 1: read it with as<std::int64_t>()");
+        assert_eq!(text(c"Fortran"), "found 1: read it with read(x)");
+        assert_eq!(last().unwrap().text, text(c"Python"));
+        let getter = Getter::of_message(Number::Whole(1));
+        keep_mismatch(
+            Mismatch::readable(found, getter)
+                .map(|error| Error::new(error.kind, format!("port 'in': {}", error.text))),
+        );
+        assert_eq!(
+            text(c"C++"),
+            "port 'in': found 1: read it with value().as<std::int64_t>()"
+        );
+        keep(usage("no port 'x'"));
+        assert_eq!(text(c"C++"), "no port 'x'");
     }
 
     #[test]

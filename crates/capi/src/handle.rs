@@ -153,6 +153,12 @@ impl Recipient {
 
     /// What is wrong with a message of this port and slot, with where it came by and from.
     pub(crate) fn located(&self, place: u32, slot: Option<u32>, error: Error) -> Error {
+        let origin = self.origin(place, slot);
+        Error::new(error.kind, format!("{origin}: {}", error.text))
+    }
+
+    /// A port and slot, and the sender whose messages come there: `port 'in[0]', message from micro.out`.
+    pub(crate) fn origin(&self, place: u32, slot: Option<u32>) -> String {
         let sender = self.shared.upgrade().and_then(|shared| {
             let (id, _) = shared.instance.port_ids().nth(place as usize)?;
             shared.instance.sender(id, slot)
@@ -164,10 +170,7 @@ impl Recipient {
             self.port(place).as_str(),
             slot.map(|slot| format!("[{slot}]")).unwrap_or_default(),
         );
-        Error::new(
-            error.kind,
-            format!("port '{name}{slot}'{sender}: {}", error.text),
-        )
+        format!("port '{name}{slot}'{sender}")
     }
 
     /// Keeps an error about a message, which the program may not look at, while the instance is open.

@@ -7,11 +7,12 @@ use titin_runtime::{
     Buffer, Content, Error, Kind, Layout, Mapped, MessageParts, Meta, Overlay, Result, structure,
 };
 
-use crate::array::{Expected, OTHERWISE, extent, filling, look, order_number, stride};
-use crate::error::{null, status, value};
+use crate::array::{Expected, extent, filling, look, order_number, stride};
+use crate::error::{Language, Mismatch, elements, null, status, value};
 use crate::handle::Recipient;
 use crate::input;
 use crate::text::Text;
+use crate::value::number::Getter;
 use crate::value::read::pointer;
 use crate::value::{Node, Value, encode};
 
@@ -23,6 +24,8 @@ pub struct Message {
     meta: Arc<Meta>,
     pub(crate) body: Arc<Buffer>,
     origin: Origin,
+    /// The origin in words.
+    origin_text: OnceLock<Text>,
     overlay: Option<Arc<Overlay>>,
     names: OnceLock<Vec<Text>>,
     tree: OnceLock<Value>,
@@ -61,6 +64,7 @@ impl Message {
             meta,
             body,
             origin,
+            origin_text: OnceLock::new(),
             overlay,
             names,
             tree,
@@ -117,33 +121,51 @@ impl Message {
     }
 
     /// The array, if it is what is expected.
-    fn array(&self, expected: &Expected<'_>) -> Result<(&Layout, *const c_void)> {
-        if let Some(layout) = self.layout() {
-            expected.check(layout)?;
-            return Ok((layout, pointer(&self.body)));
+    fn array(
+        &self,
+        expected: &Expected<'_>,
+    ) -> std::result::Result<(&Layout, *const c_void), Mismatch> {
+        match self.layout() {
+            Some(layout) => {
+                expected.check(layout)?;
+                Ok((layout, pointer(&self.body)))
+            }
+            None => Err(expected.mismatch(self.tree(), Getter::of_message)),
         }
-        let tree = self.tree();
-        let otherwise = match tree.number() {
-            None => OTHERWISE.to_owned(),
-            Some(number) => format!("read it with {} of titin_message_value", number.getter()),
-        };
-        Err(expected.mismatch(&tree.what(), &otherwise))
     }
 
     /// The error of a program that takes it for something else, kept where the program need not look at it.
-    fn refused(&self, error: Error) -> Error {
+    fn refused(&self, mismatch: Mismatch) -> Mismatch {
         match &self.origin {
-            Origin::Made => error,
+            Origin::Made => mismatch,
             Origin::Received {
                 recipient,
                 port,
                 slot,
             } => {
-                let error = recipient.located(*port, *slot, error);
-                recipient.hold(&error);
-                error
+                let located = mismatch.map(|error| recipient.located(*port, *slot, error));
+                recipient.hold(&located.in_language(Language::C));
+                located
             }
-            Origin::Filtered(failed) => failed.get_or_init(|| error).clone(),
+            Origin::Filtered(failed) => failed
+                .get_or_init(|| mismatch.in_language(Language::C))
+                .clone()
+                .into(),
+        }
+    }
+
+    /// The port that the message came by, and its sender, as errors name them.
+    fn origin(&self) -> Option<&Text> {
+        match &self.origin {
+            Origin::Received {
+                recipient,
+                port,
+                slot,
+            } => {
+                let text = || Text::new(recipient.origin(*port, *slot));
+                Some(self.origin_text.get_or_init(text))
+            }
+            Origin::Made | Origin::Filtered(_) => None,
         }
     }
 
@@ -250,6 +272,17 @@ unsafe extern "C" fn titin_message_port(message: *const Message) -> *const c_cha
         }) => recipient.port(*port).as_ptr(),
         _ => std::ptr::null(),
     }
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_origin(message: *const Message) -> *const c_char {
+    // SAFETY: as the caller promises.
+    let message = unsafe { message.as_ref() };
+    message
+        .and_then(Message::origin)
+        .map_or(std::ptr::null(), Text::as_ptr)
 }
 
 /// # Safety
@@ -367,7 +400,7 @@ unsafe extern "C" fn titin_message_array(
     extents: *mut i64,
     order: c_int,
 ) -> *const c_void {
-    value(std::ptr::null(), || {
+    elements(|| {
         // SAFETY: as the caller promises.
         let message = unsafe { message.as_ref() };
         let found = |expected: &Expected<'_>| {
@@ -377,8 +410,9 @@ unsafe extern "C" fn titin_message_array(
         };
         // SAFETY: as the caller promises.
         let data = unsafe { look((dtype, rank, extents, order), found) };
-        data.map_err(|error| {
-            message.map_or_else(|| error.clone(), |message| message.refused(error.clone()))
+        data.map_err(|mismatch| match message {
+            Some(message) => message.refused(mismatch),
+            None => mismatch,
         })
     })
 }

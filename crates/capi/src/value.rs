@@ -71,8 +71,8 @@ impl Value {
         }
     }
 
-    /// What it is, for people.
-    pub(crate) fn what(&self) -> String {
+    /// The value in a few words, for errors.
+    pub(crate) fn summary(&self) -> String {
         match &self.0 {
             Node::Nil => "nil".into(),
             Node::Bool(flag) => format!("the bool {flag}"),
@@ -231,7 +231,7 @@ impl Value {
     pub(crate) fn mismatch(&self, wanted: &str) -> Error {
         Error::new(
             Kind::TypeMismatch,
-            format!("expected {wanted}, the value is {}", self.what()),
+            format!("expected {wanted}, the value is {}", self.summary()),
         )
     }
 }

@@ -52,27 +52,9 @@ struct Pending {};
 
 namespace detail {
 
-/// An error's text, with the names of C++ for what it says to call.
-inline std::string in_cpp(std::string text) {
-    constexpr const char *types[][2] = {
-        {"f64", "double"}, {"i64", "std::int64_t"}, {"u64", "std::uint64_t"}, {"bool", "bool"}};
-    const std::string of_message = " of titin_message_value";
-    for (const auto &[name, type] : types) {
-        const std::string getter = std::string("read it with titin_value_") + name;
-        const auto place = text.find(getter);
-        if (place == std::string::npos) continue;
-        const bool message = text.compare(place + getter.size(), of_message.size(), of_message) == 0;
-        const std::string call = std::string("as<") + type + ">()";
-        text.replace(place, getter.size() + (message ? of_message.size() : 0),
-                     "read it with " + (message ? "value()." + call : call));
-        break;
-    }
-    return text;
-}
-
 /// Throws this thread's last error.
 [[noreturn]] inline void raise() {
-    const std::string text = in_cpp(titin_error());
+    const std::string text = titin_error_in("C++");
     switch (const int kind = titin_error_kind()) {
     case TITIN_ERROR_USAGE: throw UsageError(text);
     case TITIN_ERROR_CALL_ORDER: throw CallOrderError(text);

@@ -177,18 +177,9 @@ protected:
 private:
     std::int64_t size_of(Kind wanted) const {
         if (kind() == wanted) return size();
-        std::string text = std::string(wanted == Kind::List ? "expected a list" : "expected a map") + ", the value is " + what();
+        std::string text = std::string(wanted == Kind::List ? "expected a list" : "expected a map") + ", the value is " + detail::check(titin_value_summary(value_));
         if (wanted == Kind::List && kind() == Kind::Array) text += ": read it with array<double>(), or the like";
         throw TypeMismatch(text);
-    }
-    /// What it is, in the words of the library's errors, which say it of what was not asked for.
-    std::string what() const {
-        if (kind() == Kind::List || kind() == Kind::Map) titin_value_text(value_, nullptr);
-        else titin_value_item(value_, 0);
-        const std::string error = titin_error(), before = "the value is ";
-        const auto place = error.find(before);
-        if (place == std::string::npos) detail::raise();
-        return error.substr(place + before.size());
     }
     bool is_whole() const {
         std::int64_t number;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use titin_runtime::Dtype;
 
+use crate::error::Language;
+
 /// A number, as wide as can be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
@@ -23,16 +25,6 @@ impl fmt::Display for Number {
 }
 
 impl Number {
-    /// The function of the header that reads it.
-    pub(crate) fn getter(self) -> &'static str {
-        match self {
-            Number::Bool(_) => "titin_value_bool",
-            Number::Whole(number) if i64::try_from(number).is_err() => "titin_value_u64",
-            Number::Whole(_) => "titin_value_i64",
-            Number::Real(_) => "titin_value_f64",
-        }
-    }
-
     /// As an integer that it fits.
     pub(crate) fn whole<T: TryFrom<i128>>(self) -> Option<T> {
         match self {
@@ -77,6 +69,48 @@ impl Number {
                 Number::Whole(number) => Some(dtype.whole(number)?[..dtype.size()].to_vec()),
                 _ => None,
             },
+        }
+    }
+}
+
+/// The call that reads a number, of a value or of a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Getter {
+    number: Number,
+    of_message: bool,
+}
+
+impl Getter {
+    pub(crate) fn of_value(number: Number) -> Self {
+        Getter {
+            number,
+            of_message: false,
+        }
+    }
+
+    pub(crate) fn of_message(number: Number) -> Self {
+        Getter {
+            number,
+            of_message: true,
+        }
+    }
+
+    /// The call as a program in this language writes it.
+    pub(crate) fn name(self, language: Language) -> String {
+        let (c, cpp, fortran) = match self.number {
+            Number::Bool(_) => ("titin_value_bool", "bool", "read(x)"),
+            Number::Whole(number) if i64::try_from(number).is_err() => {
+                ("titin_value_u64", "std::uint64_t", "read_unsigned(x)")
+            }
+            Number::Whole(_) => ("titin_value_i64", "std::int64_t", "read(x)"),
+            Number::Real(_) => ("titin_value_f64", "double", "read(x)"),
+        };
+        match (language, self.of_message) {
+            (Language::C, true) => format!("{c} of titin_message_value"),
+            (Language::C, false) => c.to_owned(),
+            (Language::Cpp, true) => format!("value().as<{cpp}>()"),
+            (Language::Cpp, false) => format!("as<{cpp}>()"),
+            (Language::Fortran, _) => fortran.to_owned(),
         }
     }
 }
@@ -146,11 +180,45 @@ mod tests {
     }
 
     #[test]
-    fn a_getter_is_told_that_can_read_the_number() {
-        assert_eq!(Number::Whole(i64::MAX.into()).getter(), "titin_value_i64");
-        assert_eq!(Number::Whole(1 << 63).getter(), "titin_value_u64");
-        assert_eq!(Number::Whole(-1).getter(), "titin_value_i64");
-        assert_eq!(Number::Real(1.5).getter(), "titin_value_f64");
+    fn the_getter_of_a_number_can_read_it() {
+        let largest = Number::Whole(i64::MAX.into());
+        for (number, c, cpp, fortran) in [
+            (largest, "titin_value_i64", "as<std::int64_t>()", "read(x)"),
+            (
+                Number::Whole(-1),
+                "titin_value_i64",
+                "as<std::int64_t>()",
+                "read(x)",
+            ),
+            (
+                Number::Whole(1 << 63),
+                "titin_value_u64",
+                "as<std::uint64_t>()",
+                "read_unsigned(x)",
+            ),
+            (
+                Number::Real(1.5),
+                "titin_value_f64",
+                "as<double>()",
+                "read(x)",
+            ),
+            (
+                Number::Bool(true),
+                "titin_value_bool",
+                "as<bool>()",
+                "read(x)",
+            ),
+        ] {
+            let (of_value, of_message) = (Getter::of_value(number), Getter::of_message(number));
+            assert_eq!(of_value.name(Language::C), c);
+            assert_eq!(
+                of_message.name(Language::C),
+                format!("{c} of titin_message_value")
+            );
+            assert_eq!(of_value.name(Language::Cpp), cpp);
+            assert_eq!(of_message.name(Language::Cpp), format!("value().{cpp}"));
+            assert_eq!(of_value.name(Language::Fortran), fortran);
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Reading values.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int, c_void};
 
 use titin_runtime::{Dtype, Error, Kind, Result};
 
-use super::number::{Number, range};
+use super::number::{Getter, Number, range};
 use super::{Array, Node, Value};
-use crate::array::{Expected, OTHERWISE, extent, look, order_number, stride};
-use crate::error::{null, status, usage, value};
+use crate::array::{Expected, extent, look, order_number, stride};
+use crate::error::{c_text, elements, null, status, usage, value};
 use crate::input;
 
 /// What an empty text, bytes or array points to: nothing is read from it, but it is not NULL.
@@ -52,6 +53,24 @@ pub(crate) fn pointer(bytes: &[u8]) -> *const c_void {
 unsafe extern "C" fn titin_value_kind(node: *const Value) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { node.as_ref() }.map_or(0, Value::kind)
+}
+
+thread_local! {
+    /// What `titin_value_summary` has given last in this thread.
+    static SUMMARY: RefCell<CString> = RefCell::default();
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_summary(node: *const Value) -> *const c_char {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let text = c_text(&unsafe { at(node) }?.summary());
+        let pointer = text.as_ptr();
+        SUMMARY.set(text);
+        Ok(pointer)
+    })
 }
 
 /// # Safety
@@ -193,7 +212,7 @@ unsafe extern "C" fn titin_value_item(node: *const Value, index: i64) -> *const 
         };
         found
             .map(|item| &raw const **item)
-            .ok_or_else(|| usage(format!("no entry {index} in {}", node.what())))
+            .ok_or_else(|| usage(format!("no entry {index} in {}", node.summary())))
     })
 }
 
@@ -212,7 +231,7 @@ unsafe extern "C" fn titin_value_name(node: *const Value, index: i64) -> *const 
             .and_then(|place| entries.get(place));
         found
             .map(|(name, _)| name.as_ptr())
-            .ok_or_else(|| usage(format!("no entry {index} in {}", node.what())))
+            .ok_or_else(|| usage(format!("no entry {index} in {}", node.summary())))
     })
 }
 
@@ -298,20 +317,13 @@ unsafe extern "C" fn titin_value_array(
     let found = |expected: &Expected<'_>| {
         // SAFETY: as the caller promises.
         let node = unsafe { at(node) }?;
-        let mismatch = || match node.number() {
-            None => expected.mismatch(&node.what(), OTHERWISE),
-            Some(number) => {
-                expected.mismatch(&node.what(), &format!("read it with {}", number.getter()))
-            }
-        };
+        let mismatch = || expected.mismatch(node, Getter::of_value);
         let array = node.array().ok_or_else(mismatch)?;
         expected.check(&array.layout)?;
         Ok((&array.layout, pointer(array.data.as_ref())))
     };
     // SAFETY: as the caller promises.
-    value(std::ptr::null(), || unsafe {
-        look((dtype, rank, extents, order), found)
-    })
+    elements(|| unsafe { look((dtype, rank, extents, order), found) })
 }
 
 /// # Safety
