@@ -1,4 +1,4 @@
-//! Errors at the border: a number, a text per thread, and no panic across it.
+//! Errors at the C interface: a number, and a text for each thread. No panic unwinds into C.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -6,10 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use titin_runtime::{Error, Kind, Result};
 
-use crate::input;
-use crate::value::number::Getter;
+use crate::language::{Getter, Language};
 
-/// What a call returns if all is well.
+/// The status of a call without an error.
 pub(crate) const OK: c_int = 0;
 
 /// Names of the errors, by their numbers.
@@ -37,7 +36,7 @@ const NAMES: [&CStr; 18] = [
 thread_local! {
     /// The last error of this thread.
     static LAST: RefCell<Option<LastError>> = const { RefCell::new(None) };
-    /// Whether the program has said that it has dealt with it.
+    /// Whether the program has said that it has dealt with the last error.
     static DEALT_WITH: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -45,29 +44,10 @@ thread_local! {
 struct LastError {
     error: Error,
     text: CString,
-    /// Of data that another call can read.
+    /// Present where another call can read the data.
     mismatch: Option<Mismatch>,
     /// The text with the names of another language, as `titin_error_in` has given it last.
     translated: CString,
-}
-
-/// A language that has names of its own for the calls of the C library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Language {
-    C,
-    Cpp,
-    Fortran,
-}
-
-impl Language {
-    /// The language of this name, as `titin_options_language` takes it; C for one without names of its own.
-    fn named(name: &str) -> Self {
-        match name {
-            "C++" => Language::Cpp,
-            "Fortran" => Language::Fortran,
-            _ => Language::C,
-        }
-    }
 }
 
 /// Data that are not what a program asked for.
@@ -117,10 +97,10 @@ impl Mismatch {
     }
 }
 
-/// Keeps an error as this thread's last one; its number.
+/// Makes an error the last one of this thread, and gives its number.
 pub(crate) fn keep(error: Error) -> c_int {
     let kind = error.kind as c_int;
-    // No error, and thousands of them may come in a second.
+    // A pending call is no error, and a thread may have thousands of them in a second.
     if error.is_pending() {
         return kind;
     }
@@ -128,7 +108,7 @@ pub(crate) fn keep(error: Error) -> c_int {
     kind
 }
 
-/// Keeps what is wrong with data as this thread's last error.
+/// Makes a mismatch the last error of this thread.
 pub(crate) fn keep_mismatch(mismatch: Mismatch) {
     set_last(mismatch.in_language(Language::C), Some(mismatch));
 }
@@ -150,16 +130,16 @@ pub(crate) fn dealt_with() {
     DEALT_WITH.set(true);
 }
 
-/// What this thread's last error was while something of the user's runs; it comes back when this is dropped, its text
-/// at the same place.
-pub(crate) struct Aside(Option<LastError>);
+/// This thread's last error while code of the user runs. Dropping this restores the error, with its text at the same
+/// address.
+pub(crate) struct SavedError(Option<LastError>);
 
-/// Sets the last error aside, so that the next one is known to be new.
-pub(crate) fn set_aside() -> Aside {
-    Aside(LAST.take())
+/// Takes the last error away for a while, so that an error of the user's code can be told from it.
+pub(crate) fn set_aside() -> SavedError {
+    SavedError(LAST.take())
 }
 
-impl Drop for Aside {
+impl Drop for SavedError {
     fn drop(&mut self) {
         LAST.set(self.0.take());
     }
@@ -170,7 +150,7 @@ pub(crate) fn last() -> Option<Error> {
     LAST.with_borrow(|last| last.as_ref().map(|last| last.error.clone()))
 }
 
-/// Runs a call's body. A panic becomes an error, whose text says where it was.
+/// Runs the body of a call. A panic becomes an error with the panic's text.
 pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let why = panic
@@ -190,7 +170,7 @@ pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {
     caught(body).map_or_else(keep, |()| OK)
 }
 
-/// A call that returns something, with this if it fails.
+/// A call that returns a value, or the fallback with an error.
 pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
     caught(body).unwrap_or_else(|error| {
         keep(error);
@@ -211,11 +191,11 @@ pub(crate) fn elements(
         })
 }
 
-/// The error for a handle that is NULL: most often the consequence of an error that this thread did not look at.
+/// The error for a handle that is NULL. Most often an earlier error is the reason, which the program did not look at.
 pub(crate) fn null(what: &str, maker: &str) -> Error {
     const BEFORE: &str = "; the last error before was: ";
-    // What programs reckon with leaves no other handle NULL than that of the message which did not come.
-    let reckoned = |error: &Error| {
+    // Programs expect these errors. The only handle that such an error leaves NULL is that of the message.
+    let expected = |error: &Error| {
         let kinds = [
             Kind::Timeout,
             Kind::PortClosed,
@@ -224,10 +204,10 @@ pub(crate) fn null(what: &str, maker: &str) -> Error {
         ];
         DEALT_WITH.get() || what != "message" && kinds.contains(&error.kind)
     };
-    // Of many that follow from each other the first one is told.
+    // Of errors that follow from each other the text names the first.
     let before =
         last()
-            .filter(|error| !reckoned(error))
+            .filter(|error| !expected(error))
             .map(|error| match error.text.split_once(BEFORE) {
                 Some((_, first)) => format!("{BEFORE}{first}"),
                 None => format!("{BEFORE}{error}"),
@@ -242,7 +222,7 @@ pub(crate) fn usage(text: impl Into<String>) -> Error {
     Error::new(Kind::Usage, text)
 }
 
-/// Text as C reads it; a NUL in it would end it early, so it is shown.
+/// Text as C reads it. A NUL inside would end the text early, and is written as `\\0`.
 pub(crate) fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).expect("no NUL is left")
 }
@@ -267,9 +247,12 @@ extern "C" fn titin_error_kind() -> c_int {
 /// `language` is NULL or ends with a NUL.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_error_in(language: *const c_char) -> *const c_char {
-    // SAFETY: as the caller promises.
-    let language = unsafe { input::optional_text(language, "language") };
-    let language = Language::named(language.ok().flatten().unwrap_or_default());
+    let language = if language.is_null() {
+        Language::C
+    } else {
+        // SAFETY: the name ends with a NUL, as the caller promises.
+        Language::named(&unsafe { CStr::from_ptr(language) }.to_string_lossy())
+    };
     let translated = LAST.try_with(|last| {
         let mut last = last.borrow_mut();
         let last = last.as_mut()?;
@@ -308,7 +291,7 @@ unsafe extern "C" fn titin_set_error(text: *const c_char) {
     let text = if text.is_null() {
         String::new()
     } else {
-        // SAFETY: it ends with a NUL, as the caller promises.
+        // SAFETY: the text ends with a NUL, as the caller promises.
         unsafe { CStr::from_ptr(text) }
             .to_string_lossy()
             .into_owned()
@@ -324,7 +307,7 @@ extern "C" fn titin_version() -> *const c_char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::number::Number;
+    use crate::number::Number;
 
     #[test]
     fn a_panic_is_an_error_with_its_text() {

@@ -5,25 +5,26 @@ use std::ffi::{CString, c_char, c_int, c_void};
 
 use titin_runtime::{Dtype, Error, Kind, Result};
 
-use super::number::{Getter, Number, range};
 use super::{Array, Node, Value};
-use crate::array::{Expected, extent, look, order_number, stride};
+use crate::array::{ExpectedArray, elements_of, extent, order_number, stride};
 use crate::error::{c_text, elements, null, status, usage, value};
 use crate::input;
+use crate::language::Getter;
+use crate::number::{Number, range};
 
-/// What an empty text, bytes or array points to: nothing is read from it, but it is not NULL.
+/// The address of empty texts, bytes and arrays, which must not be NULL. Nothing is read from there.
 static EMPTY: [u64; 8] = [0; 8];
 
 /// # Safety
 /// `node` is NULL or a value that lives as long as the result is used.
-unsafe fn at<'a>(node: *const Value) -> Result<&'a Value> {
+unsafe fn node_behind<'a>(node: *const Value) -> Result<&'a Value> {
     // SAFETY: as the caller promises.
     unsafe { node.as_ref() }
         .ok_or_else(|| null("value", "a titin_new_ or titin_message_value call"))
 }
 
 /// # Safety
-/// As [`at`].
+/// As [`node_behind`].
 unsafe fn array<'a>(node: *const Value) -> Option<&'a Array> {
     // SAFETY: as the caller promises.
     unsafe { node.as_ref() }.and_then(Value::array)
@@ -56,7 +57,7 @@ unsafe extern "C" fn titin_value_kind(node: *const Value) -> c_int {
 }
 
 thread_local! {
-    /// What `titin_value_summary` has given last in this thread.
+    /// The last result of `titin_value_summary` in this thread.
     static SUMMARY: RefCell<CString> = RefCell::default();
 }
 
@@ -66,7 +67,7 @@ thread_local! {
 unsafe extern "C" fn titin_value_summary(node: *const Value) -> *const c_char {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let text = c_text(&unsafe { at(node) }?.summary());
+        let text = c_text(&unsafe { node_behind(node) }?.summary());
         let pointer = text.as_ptr();
         SUMMARY.set(text);
         Ok(pointer)
@@ -79,7 +80,7 @@ unsafe extern "C" fn titin_value_summary(node: *const Value) -> *const c_char {
 unsafe extern "C" fn titin_value_bool(node: *const Value, flag: *mut c_int) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let (node, flag) = unsafe { (at(node), input::out(flag, "the flag")?) };
+        let (node, flag) = unsafe { (node_behind(node), input::out(flag, "the flag")?) };
         *flag = 0;
         let node = node?;
         match node.number() {
@@ -96,7 +97,7 @@ unsafe extern "C" fn titin_value_bool(node: *const Value, flag: *mut c_int) -> c
 unsafe extern "C" fn titin_value_i64(node: *const Value, number: *mut i64) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
+        let (node, number) = unsafe { (node_behind(node), input::out(number, "the number")?) };
         *number = 0;
         *number = whole(node?, Dtype::Int64)?;
         Ok(())
@@ -109,7 +110,7 @@ unsafe extern "C" fn titin_value_i64(node: *const Value, number: *mut i64) -> c_
 unsafe extern "C" fn titin_value_u64(node: *const Value, number: *mut u64) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
+        let (node, number) = unsafe { (node_behind(node), input::out(number, "the number")?) };
         *number = 0;
         *number = whole(node?, Dtype::UInt64)?;
         Ok(())
@@ -122,7 +123,7 @@ unsafe extern "C" fn titin_value_u64(node: *const Value, number: *mut u64) -> c_
 unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
+        let (node, number) = unsafe { (node_behind(node), input::out(number, "the number")?) };
         *number = f64::NAN;
         let node = node?;
         *number = match node.number() {
@@ -143,7 +144,7 @@ unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_
 unsafe extern "C" fn titin_value_text(node: *const Value, length: *mut i64) -> *const c_char {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let (node, mut length) = unsafe { (at(node), length.as_mut()) };
+        let (node, mut length) = unsafe { (node_behind(node), length.as_mut()) };
         length
             .as_deref_mut()
             .into_iter()
@@ -166,7 +167,7 @@ unsafe extern "C" fn titin_value_text(node: *const Value, length: *mut i64) -> *
 unsafe extern "C" fn titin_value_bytes(node: *const Value, length: *mut i64) -> *const c_void {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let (node, mut length) = unsafe { (at(node), length.as_mut()) };
+        let (node, mut length) = unsafe { (node_behind(node), length.as_mut()) };
         length
             .as_deref_mut()
             .into_iter()
@@ -201,7 +202,7 @@ unsafe extern "C" fn titin_value_size(node: *const Value) -> i64 {
 unsafe extern "C" fn titin_value_item(node: *const Value, index: i64) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let node = unsafe { at(node) }?;
+        let node = unsafe { node_behind(node) }?;
         let place = usize::try_from(index).ok();
         let found = match &node.0 {
             Node::List(items) => place.and_then(|place| items.get(place)),
@@ -222,7 +223,7 @@ unsafe extern "C" fn titin_value_item(node: *const Value, index: i64) -> *const 
 unsafe extern "C" fn titin_value_name(node: *const Value, index: i64) -> *const c_char {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let node = unsafe { at(node) }?;
+        let node = unsafe { node_behind(node) }?;
         let Node::Map(entries) = &node.0 else {
             return Err(node.mismatch("a map"));
         };
@@ -241,7 +242,12 @@ unsafe extern "C" fn titin_value_name(node: *const Value, index: i64) -> *const 
 unsafe extern "C" fn titin_value_find(node: *const Value, name: *const c_char) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let (node, name) = unsafe { (at(node)?, input::text(name, "name of a map's entry")?) };
+        let (node, name) = unsafe {
+            (
+                node_behind(node)?,
+                input::text(name, "name of a map's entry")?,
+            )
+        };
         let Node::Map(entries) = &node.0 else {
             return Err(node.mismatch("a map"));
         };
@@ -314,16 +320,16 @@ unsafe extern "C" fn titin_value_array(
     extents: *mut i64,
     order: c_int,
 ) -> *const c_void {
-    let found = |expected: &Expected<'_>| {
+    let found = |expected: &ExpectedArray<'_>| {
         // SAFETY: as the caller promises.
-        let node = unsafe { at(node) }?;
+        let node = unsafe { node_behind(node) }?;
         let mismatch = || expected.mismatch(node, Getter::of_value);
         let array = node.array().ok_or_else(mismatch)?;
         expected.check(&array.layout)?;
         Ok((&array.layout, pointer(array.data.as_ref())))
     };
     // SAFETY: as the caller promises.
-    elements(|| unsafe { look((dtype, rank, extents, order), found) })
+    elements(|| unsafe { elements_of((dtype, rank, extents, order), found) })
 }
 
 /// # Safety

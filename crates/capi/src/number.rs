@@ -1,12 +1,10 @@
-//! Single numbers: a number of a structure, and an array of rank 0, are the same to who reads them.
+//! Single numbers. A number of a structure and an array of rank 0 are read by the same calls.
 
 use std::fmt;
 
 use titin_runtime::Dtype;
 
-use crate::error::Language;
-
-/// A number, as wide as can be.
+/// A number of any type, without loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
     Bool(bool),
@@ -25,7 +23,7 @@ impl fmt::Display for Number {
 }
 
 impl Number {
-    /// As an integer that it fits.
+    /// The number as an integer, if the type can hold it.
     pub(crate) fn whole<T: TryFrom<i128>>(self) -> Option<T> {
         match self {
             Number::Whole(number) => T::try_from(number).ok(),
@@ -33,7 +31,7 @@ impl Number {
         }
     }
 
-    /// What there is to say of a whole number that this type of real ones could only have rounded.
+    /// The error text for a whole number that this type of real numbers could only round.
     pub(crate) fn rounded(self, dtype: Dtype) -> Option<String> {
         let Number::Whole(number) = self else {
             return None;
@@ -49,7 +47,7 @@ impl Number {
         })
     }
 
-    /// As one element of an array, if it is of that kind and fits.
+    /// The bytes of the number as an element of an array, if the type can hold it.
     pub(crate) fn element(self, dtype: Dtype) -> Option<Vec<u8>> {
         let real = match self {
             Number::Real(number) => Some(number),
@@ -59,7 +57,7 @@ impl Number {
         match dtype {
             Dtype::Bool => (self == Number::Bool(true) || self == Number::Bool(false))
                 .then(|| vec![u8::from(self == Number::Bool(true))]),
-            // What is too large for it would become infinite.
+            // A number too large for the type would become infinite.
             Dtype::Float32 => real
                 .filter(|number| (*number as f32).is_infinite() == number.is_infinite())
                 .map(|number| (number as f32).to_le_bytes().to_vec()),
@@ -73,49 +71,7 @@ impl Number {
     }
 }
 
-/// The call that reads a number, of a value or of a message.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Getter {
-    number: Number,
-    of_message: bool,
-}
-
-impl Getter {
-    pub(crate) fn of_value(number: Number) -> Self {
-        Getter {
-            number,
-            of_message: false,
-        }
-    }
-
-    pub(crate) fn of_message(number: Number) -> Self {
-        Getter {
-            number,
-            of_message: true,
-        }
-    }
-
-    /// The call as a program in this language writes it.
-    pub(crate) fn name(self, language: Language) -> String {
-        let (c, cpp, fortran) = match self.number {
-            Number::Bool(_) => ("titin_value_bool", "bool", "read(x)"),
-            Number::Whole(number) if i64::try_from(number).is_err() => {
-                ("titin_value_u64", "std::uint64_t", "read_unsigned(x)")
-            }
-            Number::Whole(_) => ("titin_value_i64", "std::int64_t", "read(x)"),
-            Number::Real(_) => ("titin_value_f64", "double", "read(x)"),
-        };
-        match (language, self.of_message) {
-            (Language::C, true) => format!("{c} of titin_message_value"),
-            (Language::C, false) => c.to_owned(),
-            (Language::Cpp, true) => format!("value().as<{cpp}>()"),
-            (Language::Cpp, false) => format!("as<{cpp}>()"),
-            (Language::Fortran, _) => fortran.to_owned(),
-        }
-    }
-}
-
-/// What a type of elements can hold, for people: `int8 (-128 to 127)`. Nothing is said of those that hold any number.
+/// An element type and its range in words: `int8 (-128 to 127)`. Types that hold any number are named alone.
 pub(crate) fn range(dtype: Dtype) -> String {
     let range = match dtype.whole_range() {
         Some(whole) => format!(" ({} to {})", whole.start(), whole.end()),
@@ -125,7 +81,7 @@ pub(crate) fn range(dtype: Dtype) -> String {
     format!("{}{range}", dtype.name())
 }
 
-/// One element of an array, if it is a number that C has.
+/// The element of an array as a number; `None` for types that C has no number for.
 pub(crate) fn read(dtype: Dtype, bytes: &[u8]) -> Option<Number> {
     macro_rules! le {
         ($type:ty) => {
@@ -177,48 +133,6 @@ mod tests {
         );
         assert_eq!(Number::Bool(true).element(Dtype::Float64), None);
         assert_eq!(Number::Bool(true).element(Dtype::Bool), Some(vec![1]));
-    }
-
-    #[test]
-    fn the_getter_of_a_number_can_read_it() {
-        let largest = Number::Whole(i64::MAX.into());
-        for (number, c, cpp, fortran) in [
-            (largest, "titin_value_i64", "as<std::int64_t>()", "read(x)"),
-            (
-                Number::Whole(-1),
-                "titin_value_i64",
-                "as<std::int64_t>()",
-                "read(x)",
-            ),
-            (
-                Number::Whole(1 << 63),
-                "titin_value_u64",
-                "as<std::uint64_t>()",
-                "read_unsigned(x)",
-            ),
-            (
-                Number::Real(1.5),
-                "titin_value_f64",
-                "as<double>()",
-                "read(x)",
-            ),
-            (
-                Number::Bool(true),
-                "titin_value_bool",
-                "as<bool>()",
-                "read(x)",
-            ),
-        ] {
-            let (of_value, of_message) = (Getter::of_value(number), Getter::of_message(number));
-            assert_eq!(of_value.name(Language::C), c);
-            assert_eq!(
-                of_message.name(Language::C),
-                format!("{c} of titin_message_value")
-            );
-            assert_eq!(of_value.name(Language::Cpp), cpp);
-            assert_eq!(of_message.name(Language::Cpp), format!("value().{cpp}"));
-            assert_eq!(of_value.name(Language::Fortran), fortran);
-        }
     }
 
     #[test]
