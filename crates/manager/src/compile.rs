@@ -9,7 +9,7 @@ use titin_model::quantity::{Dimension, Quantity};
 use titin_model::{
     Call, Description, EndTime, ExecutionModel, Need, Network, NetworkComponent, ProgramKind,
 };
-use titin_transport::host;
+use titin_os::host;
 use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
 
