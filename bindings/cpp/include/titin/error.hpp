@@ -1,4 +1,4 @@
-// What titin throws: an exception for each number of an error.
+// The exceptions of titin: one for each number of an error.
 #ifndef TITIN_ERROR_HPP
 #define TITIN_ERROR_HPP
 
@@ -9,14 +9,15 @@
 
 namespace titin {
 
-/// Everything that titin throws. The text says what failed, why, and what to do.
+/// The base of all exceptions of titin. The text says what failed, why, and what to do.
 class Error : public std::runtime_error {
 public:
     Error(int kind, const std::string &text) : std::runtime_error(text), kind_(kind) {
-        // Those that are found here and not in the library: an instance that they leave behind tells the run why.
+        // An error of the headers becomes the last one of the library, too: an instance that the exception leaves open fails the
+        // run with it.
         if (text != titin_error()) titin_set_error(text.c_str());
     }
-    /// Its number, TITIN_ERROR_USAGE and so on.
+    /// The number of the error, TITIN_ERROR_USAGE and so on.
     int kind() const noexcept { return kind_; }
 
 private:
