@@ -14,8 +14,8 @@
 // thread, but one at a time on a port or in reuse. Names of ports and settings are text that ends with a NUL (string literals,
 // std::string).
 //
-// This header includes the others, which are in titin/: error, array, value, message, port, loan, field, options, instance, submodel, host,
-// filter.
+// This header includes the others, which are in titin/: error, array, value, message, port, loan, field, options, instance,
+// submodel, host, filter.
 #ifndef TITIN_HPP
 #define TITIN_HPP
 

@@ -362,9 +362,9 @@ int titin_reuse(titin_instance *instance, int *again);
 /* Whether the step that begins at this time would pass the end of the use: `*stops` is 1 or 0, and 1 after an error. The use
  * begins at the latest timestamp of its F_INIT messages, at 0 without any. It lasts for the setting `t_max`, else for the
  * scale `total`; a step takes the setting `dt`, else the scale `dt`, else no time. A step may pass the end by a millionth
- * of its length, and by the rounding error of a sum of timesteps. Settings with a unit, and scales, are converted to the unit of timestamps (`titin: {time_unit: ...}`, seconds unless told);
- * a number alone is in that unit. A negative or NaN time is TITIN_ERROR_SETTING, a step too short to change the time
- * TITIN_ERROR_USAGE. */
+ * of its length, and by the rounding error of a sum of timesteps. Settings with a unit, and scales, are converted to the unit
+ * of timestamps (`titin: {time_unit: ...}`, seconds unless told); a number alone is in that unit. A negative or NaN time is
+ * TITIN_ERROR_SETTING, a step too short to change the time TITIN_ERROR_USAGE. */
 int titin_will_stop(const titin_instance *instance, double timestamp, int *stops);
 
 /* Forgets the error that has stuck, since the program has dealt with it. */

@@ -177,7 +177,8 @@ protected:
 private:
     std::int64_t size_of(Kind wanted) const {
         if (kind() == wanted) return size();
-        std::string text = std::string(wanted == Kind::List ? "expected a list" : "expected a map") + ", the value is " + detail::check(titin_value_summary(value_));
+        const std::string summary = detail::check(titin_value_summary(value_));
+        std::string text = std::string("expected a ") + (wanted == Kind::List ? "list" : "map") + ", the value is " + summary;
         if (wanted == Kind::List && kind() == Kind::Array) text += ": read it with array<double>(), or the like";
         throw TypeMismatch(text);
     }
