@@ -29,8 +29,8 @@ module titin_reading
       !> view(a, name, index, reversed): associates `a`, of the array's kind and rank, with an array, here or in an entry. The
       !> array must not be changed, and lives as long as the value. An array of rank 2 or more that was sent in C order has its
       !> indices reversed in memory: give reversed=.true. and use reversed indices, or receive the message into an array of the
-      !> program, which copies each element to its index. With as=titin_u8 to titin_u64 or titin_f16 an integer pointer gets the
-      !> bits of elements of the same size.
+      !> program, which copies each element to its index. With as=titin_u8 to titin_u64, titin_f16 or titin_bf16 an integer
+      !> pointer gets the bits of elements of the same size.
       procedure, private :: view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, view_complex32, &
          view_complex64, view_bool
       generic :: view => view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, view_complex32, &
@@ -332,10 +332,7 @@ contains
    function unusual(dtype) result(name)
       integer(c_int), intent(in) :: dtype
       character(len=:), allocatable :: name
-      integer(c_int), parameter :: types(5) = [titin_u8, titin_u16, titin_u32, titin_u64, titin_f16]
-      character(len=*), parameter :: names(5) = &
-         [character(len=9) :: "titin_u8", "titin_u16", "titin_u32", "titin_u64", "titin_f16"]
-      name = trim(names(findloc(types, dtype, dim=1)))
+      name = trim(titin_their_names(findloc(titin_without_kind, dtype, dim=1)))
    end function
 
    subroutine view_int8(self, a, name, index, reversed, as, ierr)

@@ -16,8 +16,8 @@ module titin_receiving
    type, extends(loans_layer) :: receiving_layer
    contains
       !> receive(port, message, slot, timeout, default), or receive(port, data, slot, timeout, timestamp, message) into an
-      !> array of the program, whose kind and shape must be those of the message; with as=titin_u8 to titin_u64 or titin_f16 the
-      !> bits of such elements, into integers of the same size. `timeout` is in seconds; without it the call waits for ever.
+      !> array of the program, whose kind and shape must be those of the message; with as=titin_u8 to titin_u64, titin_f16 or
+      !> titin_bf16 the bits of such elements, into integers of the same size. `timeout` is in seconds; without it the call waits for ever.
       !> `default` is the message of a port without a conduit. An array of the program can hold its default beforehand, and be
       !> received only if is_connected(port).
       procedure, private :: receive_message, receive_int8, receive_int16, receive_int32, receive_int64, receive_real32, &

@@ -5,12 +5,14 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use titin_runtime::{Content, Dtype, Error, Filling, Form, Kind, Layout, Message, Order, Result};
+use titin_runtime::{
+    Content, Dtype, ElementValue, Error, Filling, Kind, Layout, LayoutRef, Message, Order, Result,
+};
 
 use crate::elements::{Elements, shown};
 use crate::error::{Mismatch, usage};
 use crate::language::Getter;
-use crate::number::{Number, range};
+use crate::number::{element, range, rounded};
 use crate::strided::Strides;
 use crate::value::Value;
 use crate::{input, strided};
@@ -69,7 +71,7 @@ pub(crate) unsafe fn form<'a>(
     rank: c_int,
     extents: *const i64,
     order: c_int,
-) -> Result<Form<'a>> {
+) -> Result<LayoutRef<'a>> {
     let (dtype, order) = (input::dtype(dtype)?, input::order(order)?);
     if rank > MAX_RANK {
         return Err(usage(format!(
@@ -84,7 +86,7 @@ pub(crate) unsafe fn form<'a>(
     // SAFETY: the same numbers, none of which is negative.
     let shape =
         unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
-    Ok(Form {
+    Ok(LayoutRef {
         dtype,
         order,
         shape,
@@ -120,7 +122,7 @@ impl ArrayArguments {
     pub(crate) unsafe fn read<'a>(self) -> Result<CallerArray<'a>> {
         // SAFETY: as the caller promises.
         let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
-        let Form {
+        let LayoutRef {
             dtype,
             order,
             shape,
@@ -164,8 +166,8 @@ impl ArrayArguments {
 
 impl CallerArray<'_> {
     /// Type, order, shape and index names.
-    pub(crate) fn form(&self) -> Form<'_> {
-        Form {
+    pub(crate) fn form(&self) -> LayoutRef<'_> {
+        LayoutRef {
             dtype: self.dtype,
             order: self.order,
             shape: self.shape,
@@ -307,11 +309,11 @@ impl CallerArray<'_> {
     /// The bytes of the single element that a number becomes.
     fn single(&self, value: &Value) -> Result<Vec<u8>> {
         let number = value.number();
-        if let Some(why) = number.and_then(|number| number.rounded(self.dtype)) {
+        if let Some(why) = number.and_then(|number| rounded(number, self.dtype)) {
             return Err(Error::new(Kind::TypeMismatch, why));
         }
         number
-            .and_then(|number| number.element(self.dtype))
+            .and_then(|number| element(number, self.dtype))
             .ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))
     }
 }
@@ -348,7 +350,7 @@ impl ExpectedArray<'_> {
     pub(crate) fn mismatch(
         &self,
         found: &Value,
-        getter: impl FnOnce(Number) -> Getter,
+        getter: impl FnOnce(ElementValue) -> Getter,
     ) -> Mismatch {
         match found.number() {
             None => self.otherwise(&found.summary(), OTHERWISE).into(),

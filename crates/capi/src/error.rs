@@ -307,7 +307,7 @@ extern "C" fn titin_version() -> *const c_char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::number::Number;
+    use titin_runtime::ElementValue;
 
     #[test]
     fn a_panic_is_an_error_with_its_text() {
@@ -327,13 +327,13 @@ mod tests {
         let found = Error::new(Kind::TypeMismatch, "found 1");
         keep_mismatch(Mismatch::readable(
             found.clone(),
-            Getter::of_value(Number::Whole(1)),
+            Getter::of_value(ElementValue::Whole(1)),
         ));
         assert_eq!(text(c"C"), "found 1: read it with titin_value_i64");
         assert_eq!(text(c"C++"), "found 1: read it with as<std::int64_t>()");
         assert_eq!(text(c"Fortran"), "found 1: read it with read(x)");
         assert_eq!(last().unwrap().text, text(c"Python"));
-        let getter = Getter::of_message(Number::Whole(1));
+        let getter = Getter::of_message(ElementValue::Whole(1));
         keep_mismatch(
             Mismatch::readable(found, getter)
                 .map(|error| Error::new(error.kind, format!("port 'in': {}", error.text))),

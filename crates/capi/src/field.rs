@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use titin_runtime::array::{Dims, Halo, Local, Source, Target};
+use titin_runtime::array::{Dims, Halo, LocalLayout, SourceArray, TargetArray};
 use titin_runtime::{Dtype, FieldId, Result};
 
 use crate::decomposition::{DecompositionSpec, wrong};
@@ -30,7 +30,7 @@ pub struct Field {
 /// The layout of an array's elements, seen from the pointer that the program gives.
 #[derive(Clone)]
 struct ArrayLayout {
-    local: Local,
+    local: LocalLayout,
     /// Bytes from the beginning of the memory to the pointer.
     before: usize,
     /// The layout that the program gave, if any. Fortran gives the same one with each call.
@@ -166,7 +166,7 @@ impl Field {
         &self,
         arrays: *const *mut c_void,
         layouts: &'a [ArrayLayout],
-        make: impl Fn((*mut u8, usize), &'a Local, usize) -> T,
+        make: impl Fn((*mut u8, usize), &'a LocalLayout, usize) -> T,
     ) -> Result<Vec<T>> {
         // SAFETY: as the caller promises.
         let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
@@ -243,7 +243,7 @@ impl Field {
         let steps: Vec<i64> = given.strides.iter().map(|stride| stride / size).collect();
         self.check_extents(array, &extents)?;
         Ok(ArrayLayout {
-            local: Local::array(&extents, &steps, &self.halo()).map_err(wrong)?,
+            local: LocalLayout::array(&extents, &steps, &self.halo()).map_err(wrong)?,
             before: given.before(),
             given: Some(given),
         })
@@ -444,7 +444,7 @@ unsafe extern "C" fn titin_field_send(
             let layouts = field.layouts();
             let sources =
                 field.arrays(arrays.cast(), &layouts, |(begin, length), local, size| {
-                    Source {
+                    SourceArray {
                         memory: std::slice::from_raw_parts(begin, length),
                         local,
                         size,
@@ -524,12 +524,13 @@ unsafe fn receive(
         on_field(field, |field| {
             let layouts = field.layouts();
             field.check_distinct(arrays, &layouts)?;
-            let mut targets =
-                field.arrays(arrays, &layouts, |(begin, length), local, size| Target {
+            let mut targets = field.arrays(arrays, &layouts, |(begin, length), local, size| {
+                TargetArray {
                     memory: std::slice::from_raw_parts_mut(begin, length),
                     local,
                     size,
-                })?;
+                }
+            })?;
             let patience = input::patience(timeout)?;
             let stamps =
                 field

@@ -1,6 +1,6 @@
 //! The names that calls of the library have in each language.
 
-use crate::number::Number;
+use titin_runtime::ElementValue;
 
 /// A language that has names of its own for the calls of the C library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,19 +24,19 @@ impl Language {
 /// The call that reads a number, of a value or of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Getter {
-    number: Number,
+    number: ElementValue,
     of_message: bool,
 }
 
 impl Getter {
-    pub(crate) fn of_value(number: Number) -> Self {
+    pub(crate) fn of_value(number: ElementValue) -> Self {
         Getter {
             number,
             of_message: false,
         }
     }
 
-    pub(crate) fn of_message(number: Number) -> Self {
+    pub(crate) fn of_message(number: ElementValue) -> Self {
         Getter {
             number,
             of_message: true,
@@ -46,12 +46,14 @@ impl Getter {
     /// The call as a program in this language writes it.
     pub(crate) fn name(self, language: Language) -> String {
         let (c, cpp, fortran) = match self.number {
-            Number::Bool(_) => ("titin_value_bool", "bool", "read(x)"),
-            Number::Whole(number) if i64::try_from(number).is_err() => {
+            ElementValue::Bool(_) => ("titin_value_bool", "bool", "read(x)"),
+            ElementValue::Whole(number) if i64::try_from(number).is_err() => {
                 ("titin_value_u64", "std::uint64_t", "read_unsigned(x)")
             }
-            Number::Whole(_) => ("titin_value_i64", "std::int64_t", "read(x)"),
-            Number::Real(_) => ("titin_value_f64", "double", "read(x)"),
+            ElementValue::Whole(_) => ("titin_value_i64", "std::int64_t", "read(x)"),
+            ElementValue::Real(_) | ElementValue::Complex(..) => {
+                ("titin_value_f64", "double", "read(x)")
+            }
         };
         match (language, self.of_message) {
             (Language::C, true) => format!("{c} of titin_message_value"),
@@ -69,29 +71,29 @@ mod tests {
 
     #[test]
     fn the_getter_of_a_number_can_read_it() {
-        let largest = Number::Whole(i64::MAX.into());
+        let largest = ElementValue::Whole(i64::MAX.into());
         for (number, c, cpp, fortran) in [
             (largest, "titin_value_i64", "as<std::int64_t>()", "read(x)"),
             (
-                Number::Whole(-1),
+                ElementValue::Whole(-1),
                 "titin_value_i64",
                 "as<std::int64_t>()",
                 "read(x)",
             ),
             (
-                Number::Whole(1 << 63),
+                ElementValue::Whole(1 << 63),
                 "titin_value_u64",
                 "as<std::uint64_t>()",
                 "read_unsigned(x)",
             ),
             (
-                Number::Real(1.5),
+                ElementValue::Real(1.5),
                 "titin_value_f64",
                 "as<double>()",
                 "read(x)",
             ),
             (
-                Number::Bool(true),
+                ElementValue::Bool(true),
                 "titin_value_bool",
                 "as<bool>()",
                 "read(x)",

@@ -10,7 +10,8 @@
 
 use std::path::PathBuf;
 
-use crate::filter::ElementType;
+use titin_element::Dtype;
+
 use crate::load::file_text;
 use crate::problem::{Code, Place, Problems, Report};
 use crate::read::{Fields, choice, count, text, wrong_type};
@@ -33,7 +34,7 @@ pub struct Exchange {
     /// The receiver's.
     pub to: Side,
     /// The element type of each of the arrays that travel together.
-    pub dtypes: Vec<ElementType>,
+    pub dtypes: Vec<Dtype>,
 }
 
 /// One of them.
@@ -152,7 +153,7 @@ pub fn read(given: &[PathBuf]) -> Result<Exchange, Report> {
         Some((from, to)) if problems.errors() == 0 => Ok(Exchange {
             from,
             to,
-            dtypes: dtypes.unwrap_or_else(|| vec![ElementType::Float64]),
+            dtypes: dtypes.unwrap_or_else(|| vec![Dtype::Float64]),
         }),
         _ => Err(problems.into_report()),
     }
@@ -435,11 +436,8 @@ fn spread(node: &Node, problems: &mut Problems) -> Option<Spread> {
     }
 }
 
-fn dtype(node: &Node, problems: &mut Problems) -> Option<ElementType> {
-    let names: Vec<(&str, ElementType)> = ElementType::ALL
-        .iter()
-        .map(|dtype| (dtype.name(), *dtype))
-        .collect();
+fn dtype(node: &Node, problems: &mut Problems) -> Option<Dtype> {
+    let names: Vec<(&str, Dtype)> = Dtype::ALL.map(|dtype| (dtype.name(), dtype)).to_vec();
     choice(node, "an element type", &names, problems)
 }
 
@@ -465,7 +463,7 @@ mod tests {
         assert_eq!(two.from.shape.as_deref(), Some(&[8, 12][..]));
         assert_eq!(
             (&two.from.halo[..], &two.dtypes[..]),
-            (&[(1, 1)][..], &[ElementType::Float64][..])
+            (&[(1, 1)][..], &[Dtype::Float64][..])
         );
         let Owned::Grid {
             processes,
@@ -487,7 +485,7 @@ mod tests {
         );
         let serial = sides(&["from: {shape: 8}\nto:\n  {}\ndtype: [float32, int8]"]).unwrap();
         assert_eq!(serial.to, Side::default());
-        assert_eq!(serial.dtypes, [ElementType::Float32, ElementType::Int8]);
+        assert_eq!(serial.dtypes, [Dtype::Float32, Dtype::Int8]);
     }
 
     #[test]

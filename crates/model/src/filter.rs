@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use titin_element::Dtype;
 
 use crate::names::{Name, is_identifier};
 use crate::problem::{did_you_mean, listing};
@@ -37,7 +38,7 @@ pub enum FilterKind {
         b: f64,
     },
     /// Array elements of another type.
-    Astype(ElementType),
+    Astype(Dtype),
     /// A function of the user's, named under `titin: filters`.
     User(Name),
 }
@@ -50,49 +51,6 @@ pub enum Side {
     Sender,
     /// After the wire.
     Receiver,
-}
-
-macro_rules! element_types {
-    ($($name:ident $text:literal $doc:literal),*) => {
-        /// The type of an array's elements, under NumPy's names.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "lowercase")]
-        pub enum ElementType { $(#[doc = $doc] $name),* }
-
-        impl ElementType {
-            /// All of them.
-            pub const ALL: &'static [ElementType] = &[$(ElementType::$name),*];
-
-            /// NumPy's name: `float64`.
-            pub fn name(self) -> &'static str {
-                match self { $(ElementType::$name => $text),* }
-            }
-        }
-    };
-}
-
-element_types! {
-    Bool "bool" "One byte, 0 or 1.", Int8 "int8" "Signed, 1 byte.", Int16 "int16" "Signed, 2 bytes.",
-    Int32 "int32" "Signed, 4 bytes.", Int64 "int64" "Signed, 8 bytes.", Uint8 "uint8" "Unsigned, 1 byte.",
-    Uint16 "uint16" "Unsigned, 2 bytes.", Uint32 "uint32" "Unsigned, 4 bytes.", Uint64 "uint64" "Unsigned, 8 bytes.",
-    Float16 "float16" "Half precision.", Float32 "float32" "Single precision.", Float64 "float64" "Double precision.",
-    Complex64 "complex64" "Two of single precision.", Complex128 "complex128" "Two of double precision."
-}
-
-impl ElementType {
-    /// Bytes of one element.
-    pub fn size(self) -> usize {
-        match self {
-            ElementType::Bool | ElementType::Int8 | ElementType::Uint8 => 1,
-            ElementType::Int16 | ElementType::Uint16 | ElementType::Float16 => 2,
-            ElementType::Int32 | ElementType::Uint32 | ElementType::Float32 => 4,
-            ElementType::Int64
-            | ElementType::Uint64
-            | ElementType::Float64
-            | ElementType::Complex64 => 8,
-            ElementType::Complex128 => 16,
-        }
-    }
 }
 
 impl FilterKind {
@@ -243,17 +201,15 @@ fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, O
             )),
         },
         "astype" => {
-            let names = || ElementType::ALL.iter().map(|t| t.name());
+            let names = || Dtype::NAMES.into_iter();
             let Some([wanted]) = arguments else {
                 return Err((
                     "astype needs the type wanted".into(),
                     Some("write astype(float32)".into()),
                 ));
             };
-            ElementType::ALL
-                .iter()
-                .find(|t| t.name() == *wanted)
-                .map(|t| FilterKind::Astype(*t))
+            Dtype::from_name(wanted)
+                .map(FilterKind::Astype)
                 .ok_or_else(|| {
                     (
                         format!("\"{wanted}\" is no element type"),

@@ -78,9 +78,7 @@ pub use extras::{
     Buffer, Buffers, Call, EndTime, Extras, Link, Links, Medium, Pinned, Placed, Progress,
     Required, Scales, Stage, UserFilter,
 };
-pub use filter::{
-    ElementType, FILTER_NAMES, Filter, FilterKind, PYTHON_BETWEEN, Side, before_wire,
-};
+pub use filter::{FILTER_NAMES, Filter, FilterKind, PYTHON_BETWEEN, Side, before_wire};
 pub use load::{LoadOptions, Start, load, load_texts};
 pub use merge::SETTINGS_IN;
 pub use muscle::Habits;
@@ -94,3 +92,4 @@ pub use pattern::{Cache, Full, Mode, Pattern, Share, Steps};
 pub use problem::{Code, MOST_PROBLEMS, Place, Problem, Report, Severity, listing, nearest};
 pub use read::bytes_of;
 pub use settings::{SettingType, Settings, Value};
+pub use titin_element::Dtype;

@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_void};
 
-use titin_runtime::{Dtype, Error, Kind, Result};
+use titin_runtime::{Dtype, ElementValue, Error, Kind, Result};
 
 use super::{Array, Node, Value};
 use crate::array::{ExpectedArray, elements_of, extent, order_number, stride};
 use crate::error::{c_text, elements, null, status, usage, value};
 use crate::input;
 use crate::language::Getter;
-use crate::number::{Number, range};
+use crate::number::{range, rounded};
 
 /// The address of empty texts, bytes and arrays, which must not be NULL. Nothing is read from there.
 static EMPTY: [u64; 8] = [0; 8];
@@ -33,9 +33,8 @@ unsafe fn array<'a>(node: *const Value) -> Option<&'a Array> {
 /// A whole number of this type.
 fn whole<T: TryFrom<i128>>(node: &Value, dtype: Dtype) -> Result<T> {
     match node.number() {
-        number @ Some(Number::Whole(_)) => number
-            .and_then(Number::whole)
-            .ok_or_else(|| node.mismatch(&format!("a whole number of type {}", range(dtype)))),
+        Some(ElementValue::Whole(number)) => T::try_from(number)
+            .map_err(|_| node.mismatch(&format!("a whole number of type {}", range(dtype)))),
         _ => Err(node.mismatch("a whole number")),
     }
 }
@@ -84,7 +83,7 @@ unsafe extern "C" fn titin_value_bool(node: *const Value, flag: *mut c_int) -> c
         *flag = 0;
         let node = node?;
         match node.number() {
-            Some(Number::Bool(found)) => *flag = c_int::from(found),
+            Some(ElementValue::Bool(found)) => *flag = c_int::from(found),
             _ => return Err(node.mismatch("a bool")),
         }
         Ok(())
@@ -127,8 +126,8 @@ unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_
         *number = f64::NAN;
         let node = node?;
         *number = match node.number() {
-            Some(Number::Real(found)) => found,
-            Some(found @ Number::Whole(whole)) => match found.rounded(Dtype::Float64) {
+            Some(ElementValue::Real(found)) => found,
+            Some(found @ ElementValue::Whole(whole)) => match rounded(found, Dtype::Float64) {
                 Some(why) => return Err(Error::new(Kind::TypeMismatch, why)),
                 None => whole as f64,
             },

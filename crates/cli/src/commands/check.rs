@@ -8,7 +8,7 @@ use clap::Args;
 use titin_draw::units::count;
 use titin_manager::compile::{Choices, folders};
 use titin_manager::launch::environment;
-use titin_manager::trial::{look_for_python, not_here};
+use titin_manager::preflight::{find_executables_without_python, programs_that_cannot_start};
 use titin_model::{Description, Network, Problem, Report, Severity, Start};
 
 use crate::sources::Sources;
@@ -75,15 +75,17 @@ fn network(
         && !by_hand
     {
         let titin = std::env::current_exe().unwrap_or_default();
-        look_for_python(
+        find_executables_without_python(
             network,
             &folders(&description),
             &Choices::default(),
             &environment(),
             &titin,
         );
-        for (program, why) in not_here(network, &folders(&description), &environment(), &titin) {
-            description.warn_not_here(&program, why);
+        for (program, why) in
+            programs_that_cannot_start(network, &folders(&description), &environment(), &titin)
+        {
+            description.warn_not_here(&program, why.to_string());
         }
     }
     let mut report = description.warnings;

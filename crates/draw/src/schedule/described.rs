@@ -1,6 +1,6 @@
 //! A field whose two sides the user gives in YAML, before there is a program that declares them.
 
-use titin_array::{Decomposition, Dims, Order, Parts, Region, Run, Side, Spread};
+use titin_array::{Decomposition, Dims, IndexRange, Order, Ownership, Region, Side, Spread};
 use titin_model::exchange::{self, Bounds, Exchange, Owned};
 
 use super::{FieldCoupling, FieldSide};
@@ -50,7 +50,7 @@ fn shape(own: &exchange::Side, other: &exchange::Side) -> Option<Vec<u64>> {
 
 fn side(described: &exchange::Side, shape: &[u64]) -> Result<FieldSide> {
     let dims = shape.len();
-    Dims::new(shape)?;
+    Dims::new(shape).map_err(titin_array::Error::from)?;
     let parts = parts(&described.owned)?;
     let decomposition = decomposition(&described.owned, shape)?;
     for (rank, parts) in (0..).zip(parts.iter().flatten()) {
@@ -70,16 +70,16 @@ fn side(described: &exchange::Side, shape: &[u64]) -> Result<FieldSide> {
 }
 
 /// What each rank owns; `None` if a rule says so.
-fn parts(owned: &Owned) -> Result<Option<Vec<Parts>>> {
+fn parts(owned: &Owned) -> Result<Option<Vec<Ownership>>> {
     let boxes = |rank: &Vec<Vec<Bounds>>| {
         let boxes: Result<_> = rank.iter().map(|bounds| region(bounds)).collect();
-        boxes.map(Parts::Boxes)
+        boxes.map(Ownership::Boxes)
     };
-    let run = |(lower, upper): &Bounds| Run {
+    let run = |(lower, upper): &Bounds| IndexRange {
         first: *lower,
         length: upper - lower,
     };
-    let indices = |rank: &Vec<Bounds>| Ok(Parts::Indices(rank.iter().map(run).collect()));
+    let indices = |rank: &Vec<Bounds>| Ok(Ownership::Indices(rank.iter().map(run).collect()));
     match owned {
         Owned::Whole | Owned::Grid { .. } => Ok(None),
         Owned::Boxes(ranks) => ranks.iter().map(boxes).collect::<Result<_>>().map(Some),
@@ -141,5 +141,5 @@ fn order(fortran: bool) -> Order {
 
 fn region(bounds: &[Bounds]) -> Result<Region> {
     let (lower, upper): (Vec<u64>, Vec<u64>) = bounds.iter().copied().unzip();
-    Ok(Region::new(&lower, &upper)?)
+    Ok(Region::new(&lower, &upper).map_err(titin_array::Error::from)?)
 }
