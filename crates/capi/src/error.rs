@@ -222,7 +222,7 @@ pub(crate) fn usage(text: impl Into<String>) -> Error {
     Error::new(Kind::Usage, text)
 }
 
-/// Text as C reads it. A NUL inside would end the text early, and is written as `\\0`.
+/// Text as C reads it. A NUL inside would end the text early, and is written as `\0`.
 pub(crate) fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).expect("no NUL is left")
 }
