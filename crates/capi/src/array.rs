@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use titin_runtime::{
-    Content, Dtype, ElementValue, Error, Filling, Kind, Layout, LayoutRef, Message, Order, Result,
+    Content, Dtype, ElementValue, Error, Filling, Kind, Layout, LayoutRef, Message, Result,
+    StorageOrder,
 };
 
 use crate::elements::{Elements, shown};
@@ -24,7 +25,7 @@ const MAX_RANK: c_int = titin_runtime::MAX_RANK as c_int;
 pub(crate) struct CallerArray<'a> {
     dtype: Dtype,
     /// The order asked for.
-    order: Order,
+    order: StorageOrder,
     shape: &'a [u64],
     names: Vec<String>,
     /// `None` where the elements follow each other in that order.
@@ -52,7 +53,7 @@ pub(crate) struct ExpectedArray<'a> {
     /// The extent in each dimension, or [`ANY`]; None for any rank.
     pub(crate) extents: Option<&'a [i64]>,
     /// None for either order.
-    pub(crate) order: Option<Order>,
+    pub(crate) order: Option<StorageOrder>,
 }
 
 /// Stands for any extent, rank or order; the header has the same number.
@@ -181,7 +182,7 @@ impl CallerArray<'_> {
 
     /// The order in which the elements follow each other; `None` where they do not.
     #[inline(always)]
-    fn contiguous_order(&self) -> Option<Order> {
+    fn contiguous_order(&self) -> Option<StorageOrder> {
         let strides = self.strides.as_ref();
         strides.map_or(Some(self.order), |strides| {
             strided::order_of(self.shape, strides, self.size(), self.order)
@@ -417,16 +418,16 @@ pub(crate) fn make_bools(flags: &mut [u8]) {
 
 /// Whether the elements of an array follow each other in this order. With fewer than two dimensions of more than one element
 /// they do so in both orders.
-fn lies_in(order: Order, layout: &Layout) -> bool {
+fn lies_in(order: StorageOrder, layout: &Layout) -> bool {
     layout.order == order
         || layout.shape.contains(&0)
         || layout.shape.iter().filter(|extent| **extent > 1).count() < 2
 }
 
-fn in_order(order: Order) -> &'static str {
+fn in_order(order: StorageOrder) -> &'static str {
     match order {
-        Order::C => " in C order",
-        Order::Fortran => " in Fortran order",
+        StorageOrder::C => " in C order",
+        StorageOrder::Fortran => " in Fortran order",
     }
 }
 
@@ -494,7 +495,7 @@ pub(crate) fn extent(layout: &Layout, dimension: c_int) -> i64 {
         .unwrap_or(0) as i64
 }
 
-pub(crate) fn order_number(order: Order) -> c_int {
+pub(crate) fn order_number(order: StorageOrder) -> c_int {
     order as c_int
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use libloading::os::unix::Library;
 use serde::Deserialize;
-use titin_runtime::{Error, Kind, Ready, Result};
+use titin_runtime::{Error, Kind, ReadyList, Result};
 
 use crate::error::{caught, last, set_aside, status, usage};
 use crate::filter::{find, load};
@@ -391,7 +391,7 @@ fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
 
 /// The light instances of one thread.
 struct LightThread<'a> {
-    ready: Arc<Ready>,
+    ready: Arc<ReadyList>,
     instances: Vec<LightInstance<'a>>,
     /// Instances that have given way to others, though no call of theirs is pending.
     again: VecDeque<usize>,
@@ -414,7 +414,7 @@ enum LightStage {
 
 impl<'a> LightThread<'a> {
     fn of(guests: &[&'a HostedInstance<'a>], options: &Options) -> Self {
-        let ready = Ready::new();
+        let ready = ReadyList::new();
         let light = |(number, &guest): (usize, &&'a HostedInstance<'a>)| {
             let options = Options {
                 ready: Some((ready.clone(), number as u64)),

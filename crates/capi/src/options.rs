@@ -3,14 +3,14 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Operator, Ready, Result};
+use titin_runtime::{Operator, ReadyList, Result};
 
 use crate::communicator::{Communicator, RawCommunicator};
 use crate::error::{null, status, usage, value};
 use crate::filter::{CallFilter, FilterCallbacks, FindFilter, ReleaseFilter};
 use crate::input;
 use crate::pointer::Pointer;
-use crate::ready::{ReadyList, list};
+use crate::ready::{ReadyHandle, list};
 
 /// What `titin_options` points to.
 #[derive(Default, Clone)]
@@ -23,7 +23,7 @@ pub struct Options {
     pub(crate) exceptions: bool,
     pub(crate) filters: Option<FilterCallbacks>,
     pub(crate) interrupt: Option<InterruptCallback>,
-    pub(crate) ready: Option<(Arc<Ready>, u64)>,
+    pub(crate) ready: Option<(Arc<ReadyList>, u64)>,
     pub(crate) communicator: Option<Communicator>,
 }
 
@@ -244,7 +244,7 @@ unsafe extern "C" fn titin_options_filters(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_options_ready(
     options: *mut Options,
-    ready: *mut ReadyList,
+    ready: *mut ReadyHandle,
     data: *mut c_void,
 ) -> c_int {
     // SAFETY: as the caller promises.

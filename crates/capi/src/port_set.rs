@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use titin_runtime::{Choice, Instance, PortId, Result};
+use titin_runtime::{Instance, PortChoice, PortId, Result};
 
 /// Ports of one instance. Programs give the same ports with every call, so the set of the last call is kept.
 pub(crate) struct PortSet {
     /// Addresses of the port handles, in the order of the program's list.
     handles: Vec<usize>,
-    pub(crate) choice: Arc<Choice>,
+    pub(crate) choice: Arc<PortChoice>,
     /// For each port its index in the program's list, and whether it has slots.
     pub(crate) ports: HashMap<PortId, (usize, bool)>,
 }

@@ -3,13 +3,13 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, Kind, Listing, Patience, Ready, Result};
+use titin_runtime::{Error, Kind, Listing, Patience, ReadyList, Result};
 
 use crate::error::{null, status, value};
 use crate::input;
 
 /// What `titin_ready` points to.
-pub struct ReadyList(Arc<Ready>);
+pub struct ReadyHandle(Arc<ReadyList>);
 
 /// A light instance's entry on a ready list; dropping the entry removes the instance from the list.
 pub(crate) struct ReadyEntry(pub(crate) Arc<Listing>);
@@ -22,7 +22,7 @@ impl Drop for ReadyEntry {
 
 /// # Safety
 /// `list` is NULL or a list that is not freed while the result is used.
-pub(crate) unsafe fn list<'a>(list: *const ReadyList) -> Result<&'a Arc<Ready>> {
+pub(crate) unsafe fn list<'a>(list: *const ReadyHandle) -> Result<&'a Arc<ReadyList>> {
     // SAFETY: as the caller promises.
     unsafe { list.as_ref() }
         .map(|list| &list.0)
@@ -30,16 +30,16 @@ pub(crate) unsafe fn list<'a>(list: *const ReadyList) -> Result<&'a Arc<Ready>> 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn titin_ready_new() -> *mut ReadyList {
+extern "C" fn titin_ready_new() -> *mut ReadyHandle {
     value(std::ptr::null_mut(), || {
-        Ok(Box::into_raw(Box::new(ReadyList(Ready::new()))))
+        Ok(Box::into_raw(Box::new(ReadyHandle(ReadyList::new()))))
     })
 }
 
 /// # Safety
 /// `list` is NULL or a list that nobody uses any more.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_ready_free(list: *mut ReadyList) {
+unsafe extern "C" fn titin_ready_free(list: *mut ReadyHandle) {
     if !list.is_null() {
         // SAFETY: made by `titin_ready_new`. Instances on the list share its contents.
         drop(unsafe { Box::from_raw(list) });
@@ -50,7 +50,7 @@ unsafe extern "C" fn titin_ready_free(list: *mut ReadyList) {
 /// `list` is NULL or a list; `data` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_ready_next(
-    ready: *mut ReadyList,
+    ready: *mut ReadyHandle,
     timeout: f64,
     data: *mut *mut c_void,
 ) -> c_int {
@@ -71,7 +71,7 @@ unsafe extern "C" fn titin_ready_next(
 /// # Safety
 /// `list` is NULL or a list.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_ready_descriptor(ready: *const ReadyList) -> c_int {
+unsafe extern "C" fn titin_ready_descriptor(ready: *const ReadyHandle) -> c_int {
     // SAFETY: as the caller promises.
     value(-1, || unsafe { list(ready) }?.descriptor())
 }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use titin_runtime::Region;
+use titin_runtime::ProfileRegion;
 
 use crate::error::{keep, null};
 use crate::handle::{Handle, StickyInstance, on_instance};
@@ -12,7 +12,7 @@ use crate::input;
 /// The `titin_region` of the header. Shares its instance, so that a region may end after the instance.
 pub struct ProgramRegion {
     shared: Arc<StickyInstance>,
-    region: Region,
+    region: ProfileRegion,
 }
 
 /// # Safety
