@@ -14,14 +14,14 @@
 !     end do
 !     call instance%close()
 !
-! Every procedure that can fail has an optional ierr: 0, or one of titin_error_... Without it an error fails the run and
-! stops the program with the text, which titin_error_text() gives too. Text is trimmed; slots, entries and dimensions are
-! counted from one. Which calls wait, and which threads may call, is as in titin.h.
+! Every procedure that can fail has an optional ierr: 0, or one of titin_error_... Without ierr an error fails the run and
+! stops the program with the text that titin_error_text() gives. Text is trimmed; slots, entries and dimensions count from
+! one. titin.h says which calls wait, and which threads may call.
 !
-! This is the list of what there is. An instance is made of layers, each with a story of its own: titin_knowing (names,
-! scales, settings), titin_ports, titin_sending, titin_lending, titin_receiving, titin_fields (arrays that are spread over ranks), and
-! titin_instances, how it begins and ends. titin_hosting
-! runs several. titin_reading looks at values, titin_data has values of one's own and messages.
+! This module lists the others. An instance is made of layers: titin_properties (names, scales, settings), titin_ports,
+! titin_sending, titin_loans, titin_receiving, titin_fields (arrays that are spread over ranks), and titin_instances (begin
+! and end). titin_hosting runs several instances. titin_reading reads values; titin_data has values of the program, and
+! messages.
 module titin
    use titin_c
    use titin_common, only: text

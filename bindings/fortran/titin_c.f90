@@ -1,5 +1,5 @@
-! The bare interfaces of titin.h: what each does, who frees, what waits and which errors there are is said there.
-! Handles are type(c_ptr); text ends with c_null_char; what may be NULL in C and is no handle is optional here.
+! The bare interfaces of titin.h, which says what each function does, what it frees, when it waits, and which errors it has.
+! Handles are type(c_ptr); text ends with c_null_char; arguments that may be NULL in C, and are no handles, are optional here.
 ! Programs use the module titin, which is built on this one.
 module titin_c
    use titin_c_constants

@@ -1,4 +1,4 @@
-! The bare interfaces of fields. Dimensions, arrays and indices count from 0 here, and upper bounds do not belong.
+! The bare interfaces of fields. Dimensions, arrays and indices count from 0 here, and upper bounds are exclusive.
 module titin_c_field
    use, intrinsic :: iso_c_binding, only: c_double, c_int, c_int64_t, c_ptr
    implicit none

@@ -23,6 +23,11 @@ module titin_c_instance
          import
       end function
 
+      type(c_ptr) function titin_error_in(language) bind(C)
+         import
+         character(kind=c_char), intent(in) :: language(*)
+      end function
+
       type(c_ptr) function titin_error_name(kind) bind(C)
          import
          integer(c_int), value :: kind

@@ -106,6 +106,11 @@ module titin_c_message
          type(c_ptr), value :: message
       end function
 
+      type(c_ptr) function titin_message_origin(message) bind(C)
+         import
+         type(c_ptr), value :: message
+      end function
+
       type(c_ptr) function titin_message_settings(message) bind(C)
          import
          type(c_ptr), value :: message
@@ -182,6 +187,11 @@ module titin_c_message
       end subroutine
 
       integer(c_int) function titin_value_kind(value) bind(C)
+         import
+         type(c_ptr), value :: value
+      end function
+
+      type(c_ptr) function titin_value_summary(value) bind(C)
          import
          type(c_ptr), value :: value
       end function

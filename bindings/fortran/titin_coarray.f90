@@ -1,4 +1,4 @@
-!> titin with coarrays: the images of a program are the ranks of an instance, and own what coarrays have on them.
+!> titin with coarrays: the images of a program are the ranks of an instance, and own their parts of coarrays.
 !>
 !>    use titin
 !>    use titin_coarray
@@ -8,7 +8,7 @@
 !>    allocate (u(mx, my)[2, *])
 !>    call field%send(u(:upper(1) - lower(1) + 1, :upper(2) - lower(2) + 1), timestamp=t)
 !>
-!> Compiled with the program's own compiler and coarrays; libtitin itself knows of none. Rank 0 is image 1.
+!> Compiled with the program's own compiler and coarrays, which libtitin does not know. Rank 0 is image 1.
 module titin_coarray
    use, intrinsic :: iso_c_binding, only: c_f_pointer, c_funloc, c_int, c_int64_t, c_int8_t, c_null_ptr, c_ptr, c_sizeof
    use titin_c, only: titin_block, titin_communicator, titin_order_fortran
@@ -20,8 +20,8 @@ module titin_coarray
 
 contains
 
-   !> All images: for `ranks` of open, which they call together. They are asked while the instance is
-   !> opened, by co_broadcast and co_sum, and never again.
+   !> The communicator of all images, for `ranks` of open, which they call together. It is used while the instance is
+   !> opened, by co_broadcast and co_sum, and not afterwards.
    function titin_coarray_ranks() result(ranks)
       type(titin_communicator) :: ranks
       ranks%rank = this_image() - 1
@@ -32,9 +32,10 @@ contains
       ranks%size = c_sizeof(ranks)
    end function
 
-   !> An array of this shape as coarrays have it: `images` say how many are along each dimension, and count as cosubscripts
-   !> do. Along each, every image has a block of ceiling(n/images) elements, the extent of the coarray; the last ones may have
-   !> less of the array, or nothing, and so have images beyond the grid. `lower` and `upper` are the first and last indices of the calling image in the whole.
+   !> The decomposition of an array of this shape by coarrays. `images` has the number of images along each dimension; images
+   !> count as cosubscripts do. Along a dimension each image has a block of ceiling(n/images) elements, the extent of the
+   !> coarray. The last images may have fewer elements, or none, as images beyond the grid. `lower` and `upper` are the first
+   !> and last indices of the calling image in the whole.
    subroutine titin_coarray_blocks(blocks, shape, images, lower, upper, ierr)
       type(titin_decomposition), intent(inout) :: blocks
       integer, intent(in) :: shape(:), images(:)
@@ -54,7 +55,7 @@ contains
          call blocks%spread(dim, titin_block, ierr=ierr)
          extent = (shape(dim) + images(dim) - 1)/images(dim)
          place = mod((this_image() - 1)/before, images(dim))
-         ! Images beyond the grid have nothing.
+         ! Images beyond the grid own nothing.
          if (this_image() > product(images)) place = images(dim)
          before = before*images(dim)
          if (present(lower)) lower(dim) = min(place*extent, shape(dim)) + 1
@@ -79,7 +80,7 @@ contains
       broadcast = int(status, c_int)
    end function
 
-   ! Each image adds its own bytes to nothing.
+   ! A sum over images in which each image adds its own bytes to zeros.
    integer(c_int) function gather(context, mine, all, count) bind(C, name="")
       type(c_ptr), value :: context, mine, all
       integer(c_int64_t), value :: count

@@ -1,4 +1,4 @@
-! What the modules of titin share: text between Fortran and C, and what becomes of an error.
+! Procedures that the modules of titin share: text between Fortran and C, the end of a call, errors.
 module titin_common
    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
       c_null_ptr, c_ptr, c_size_t
@@ -7,11 +7,11 @@ module titin_common
    implicit none
    private
 
-   public :: text, c, finish, in_fortran, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, &
+   public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, &
       rounded_real32, following, slot_number, index_names, same_bits, told
 
-   ! The instance to which errors of values and messages go, which know of none: the one that is open. Of several, as a
-   ! host's guests are, it is not known which is meant.
+   ! The only open instance of the process, which fails with errors of values and messages: these know no instance. With
+   ! several instances, as in a host, none is chosen.
    type(c_ptr) :: alone = c_null_ptr
    logical :: several = .false.
 
@@ -48,15 +48,15 @@ contains
       end do
    end function
 
-   ! Text for C: trimmed, with a NUL behind it.
+   ! Text for C: trimmed, with a NUL at the end.
    pure function c(string) result(chars)
       character(len=*), intent(in) :: string
       character(len=:, kind=c_char), allocatable :: chars
       chars = trim(string)//c_null_char
    end function
 
-   ! What every procedure ends with: the status goes to `ierr`; without it an error fails the run and ends the program.
-   ! `found` is the text of errors that are found here and not in the library, which gives it from then on.
+   ! The end of every procedure: the status goes to `ierr`; without `ierr` an error fails the run and ends the program.
+   ! `found` is the text of an error of these modules, which becomes the last error of the library.
    subroutine finish(status, ierr, instance, found)
       integer(c_int), intent(in) :: status
       integer, intent(out), optional :: ierr
@@ -84,7 +84,7 @@ contains
          culprit = alone
       end if
       if (c_associated(culprit)) then
-         ! What is only the consequence of a failure elsewhere is no reason of ours to fail.
+         ! An error that only follows from a failure elsewhere is no reason for this instance to fail.
          if (status /= titin_error_peer_lost .and. status /= titin_error_deadlock) then
             ignored = titin_fail(culprit, c(message))
          end if
@@ -93,8 +93,8 @@ contains
       error stop "titin: "//message
    end subroutine
 
-   ! Programs name ports, and see no handles: of a port that is not there the error is the one of looking for it, and not that
-   ! of the call which was then given none.
+   ! Programs name ports, and see no handles. So for a port that does not exist the error is that of looking it up, and not
+   ! that of the following call, which got NULL.
    subroutine without_handles()
       character(len=*), parameter :: none = "no port: NULL was given where titin_port_find gives one; the last error before was: "
       character(len=:), allocatable :: message
@@ -102,22 +102,7 @@ contains
       if (index(message, none) == 1) call titin_set_error(c(message(len(none) + 1:)))
    end subroutine
 
-   ! An error's text with Fortran's name for what it says to call.
-   function in_fortran(message) result(words)
-      character(len=*), intent(in) :: message
-      character(len=:), allocatable :: words
-      character(len=*), parameter :: getter = "read it with titin_value_"
-      integer :: place
-      words = message
-      place = index(message, getter)
-      if (place == 0) return
-      words = message(:place - 1)//"read it with read(x)"
-      if (index(message(place:), getter//"u64") == 1) words = message(:place - 1)//"read it with read_unsigned(x)"
-      place = place + len(getter) + scan(message(place + len(getter):)//" ", " ,;:)") - 1
-      words = words//message(place:)
-   end function
-
-   ! An instance of this process was opened, or is one of a host's.
+   ! An instance of this process was opened, or borrowed from a host.
    subroutine began(instance, borrowed)
       type(c_ptr), intent(in) :: instance
       logical, intent(in) :: borrowed
@@ -137,7 +122,7 @@ contains
       fits = number >= -int(huge(0_int32), int64) - 1 .and. number <= huge(0_int32)
    end function
 
-   ! What there is to say of a whole number that does not.
+   ! The error text for a whole number that does not fit.
    function misfit_int32(number) result(words)
       integer(int64), intent(in) :: number
       character(len=:), allocatable :: words
@@ -146,7 +131,7 @@ contains
       words = trim(digits)//" does not fit integer(int32) (-2147483648 to 2147483647): read integer(int64)"
    end function
 
-   ! What there is to say of a number that would become infinite as real(real32); nothing of others.
+   ! The error text for a number that would become infinite as real(real32); "" for others.
    function misfit_real32(number) result(words)
       real(real64), intent(in) :: number
       character(len=:), allocatable :: words
@@ -157,7 +142,7 @@ contains
       words = trim(adjustl(digits))//" does not fit real(real32) (up to 3.4028235e38): read real(real64)"
    end function
 
-   ! What there is to say of a whole number that real(real32) could only have rounded. Real numbers are rounded, as everywhere.
+   ! The error text for a whole number that real(real32) could only round; "" for others. Rounding real numbers is no error.
    function rounded_real32(number) result(words)
       real(real64), intent(in) :: number
       character(len=:), allocatable :: words
@@ -171,15 +156,15 @@ contains
          trim(near)//"; read it as a whole number"
    end function
 
-   ! The extents that a shape means: gfortran gives -1 for some arrays of no elements.
+   ! The extents of a shape. gfortran gives -1 for some arrays without elements.
    elemental function extents_of(shape) result(extents)
       integer(c_int64_t), intent(in) :: shape
       integer(c_int64_t) :: extents
       extents = max(shape, 0_c_int64_t)
    end function
 
-   ! Whether an array is allocated: one that is not has no memory, and extents of no meaning. (Fortran does not let a second
-   ! specific take it.) Constants of no elements have no memory either, but extents that say so.
+   ! Whether an array is allocated. An array that is not has no memory, and undefined extents; Fortran allows no second
+   ! specific procedure for it. Constants without elements have no memory either, but extents of 0.
    function is_there(memory, shape) result(there)
       type(c_ptr), intent(in) :: memory
       integer(c_int64_t), intent(in) :: shape(:)
@@ -201,7 +186,7 @@ contains
       integer(c_int) :: number
       number = titin_no_slot
       if (.not. present(slot)) return
-      ! What is no slot must not be taken for none.
+      ! A number that is no slot must not be taken for titin_no_slot.
       number = -2
       if (slot > 0) number = int(slot - 1, c_int)
    end function
@@ -225,15 +210,15 @@ contains
       end do
    end function
 
-   ! Fortran has no numbers without sign, and no reals of 16 bits: integers of the same size serve.
+   ! Fortran has no unsigned numbers, and no reals of 16 bits: integers of the same size hold their bits.
    pure function same_bits(given, wanted) result(same)
       integer(c_int), intent(in) :: given, wanted
       logical :: same
       same = given == wanted .or. any(titin_without_kind == wanted .and. titin_their_integers == given)
    end function
 
-   ! The type of elements as which an array goes: that of its kind, or the one whose bits the program says that it holds. `wrong` is
-   ! allocated if it cannot.
+   ! The type of elements as which an array is sent: that of its kind, or the type whose bits it holds by `as`. `wrong` is
+   ! allocated, with the error text, if the kind cannot hold such bits.
    subroutine told(dtype, as, used, wrong)
       integer(c_int), intent(in) :: dtype
       integer, intent(in), optional :: as

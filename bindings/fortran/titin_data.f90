@@ -1,4 +1,4 @@
-! Values of one's own, and messages.
+! Values of the program, and messages.
 module titin_data
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
@@ -12,22 +12,23 @@ module titin_data
 
    character(len=*), parameter :: not_allocated = "the array to put into a value is not allocated; allocate and fill it first"
 
-   !> A tree of maps, lists, text, numbers, arrays and nil: one's own, or a look at a part of another or at a message.
-   !> A copy made by assignment is a look at the same, which lives as long as the original; looks at a message keep it.
+   !> A tree of maps, lists, text, numbers, arrays and nil: a value of the program, or a view of a part of another value or of a
+   !> message. Assignment makes a view of the same value, which lives as long as the original; a view of a message keeps the
+   !> message.
    type, extends(reading_layer) :: titin_value
       type(c_ptr), private :: message = c_null_ptr
       logical, private :: owned = .false.
    contains
-      !> Makes it an empty map or list of one's own, to be filled by add, or nil, or bytes.
+      !> Makes a new value: an empty map or list, to be filled by add, or nil, or bytes.
       procedure :: new_map, new_list, new_nil, new_bytes
-      !> new(data): makes it a number, text, logical or array of one's own.
+      !> new(data): makes a new value: a number, text, logical or array.
       procedure, private :: new_int8, new_int16, new_int32, new_int64, new_real32, new_real64, new_complex32, &
          new_complex64, new_bool, new_logical, new_text
       generic :: new => new_int8, new_int16, new_int32, new_int64, new_real32, new_real64, new_complex32, &
          new_complex64, new_bool, new_logical, new_text
-      !> Takes over what a function of the module titin_c has given away; or looks at it.
+      !> Takes over, or views, a value that a function of the module titin_c has given.
       procedure :: own, borrow
-      !> add(data, name): puts numbers, text, logicals, arrays or a value of one's own into a map (under a name) or a list.
+      !> add(data, name): puts numbers, text, logicals, arrays or a value of the program into a map (under a name) or a list.
       procedure, private :: add_int8, add_int16, add_int32, add_int64, add_real32, add_real64, add_complex32, &
          add_complex64, add_bool, add_logical, add_text, add_value
       generic :: add => add_int8, add_int16, add_int32, add_int64, add_real32, add_real64, add_complex32, &
@@ -37,7 +38,7 @@ module titin_data
       !> item(entry, name, index): an entry of a map by name, or of a list or map by number from one.
       procedure :: item
       procedure :: origin
-      !> Lets go of it; done by itself when it goes out of scope.
+      !> Frees the value; a value that goes out of scope is freed without a call.
       procedure :: release
       procedure, private, non_overridable :: take
       procedure, private :: assign
@@ -48,16 +49,16 @@ module titin_data
    !> A message that was received: a value with a timestamp. A copy shares the data.
    type, extends(titin_value) :: titin_message
    contains
-      !> Name of the port that it came by; "" for one of one's own.
+      !> Name of the port that received the message; "" for one that the program has made.
       procedure :: port
       procedure :: timestamp
-      !> Whether there is a next timestamp, and which.
+      !> Whether there is a next timestamp; the next timestamp.
       procedure :: has_next
       procedure :: next_timestamp
-      !> Looks at the settings overlay that came with it; a value of kind 0 if none did.
+      !> A view of the settings overlay that came with the message; a value of kind 0 without one.
       procedure :: settings
-      !> new(data, timestamp, next_timestamp): a message of one's own with a value, such as a default for a port that
-      !> nothing is connected to.
+      !> new(data, timestamp, next_timestamp): a message of the program with a value, such as a default for a port without a
+      !> conduit.
       procedure, private :: new_message
       generic :: new => new_message
       !> Takes over a message of the module titin_c.
@@ -68,20 +69,12 @@ module titin_data
 
 contains
 
-   ! Also of a part of a message.
+   ! The origin of the message that the value is a part of.
    function origin(self) result(words)
       class(titin_value), intent(in) :: self
       character(len=:), allocatable :: words
-      character(len=:), allocatable :: error
-      integer(c_int64_t) :: extents(titin_max_rank)
-      words = text(titin_message_port(self%message))
-      if (words == "") return
-      words = "port '"//words//"': "
-      ! Who has sent it is known to the library, which says so of what a message is not.
-      extents = titin_any
-      if (c_associated(titin_message_array(self%message, titin_bool, titin_max_rank, extents, titin_any))) return
-      error = text(titin_error())
-      if (index(error, ": expected") > 0) words = error(:index(error, ": expected") + 1)
+      words = text(titin_message_origin(self%message))
+      if (words /= "") words = words//": "
    end function
 
    subroutine new_map(self)
@@ -105,7 +98,7 @@ contains
       call self%take(raw)
    end subroutine
 
-   ! A value of one's own, also in what was a message, whose `own` takes over a message.
+   ! Takes over a value. For a message too, whose `own` takes over a message.
    subroutine take(self, raw)
       class(titin_value), intent(inout) :: self
       type(c_ptr), intent(in) :: raw
@@ -177,7 +170,7 @@ contains
 
    ! ---- Building ----
 
-   ! An array of rank 0 as a number, which other languages expect and settings are made of; else what it was.
+   ! An array of rank 0 as a number, which other languages and settings expect; any other array unchanged.
    function as_number(fresh) result(value)
       type(c_ptr), intent(in) :: fresh
       type(c_ptr) :: value
@@ -201,7 +194,7 @@ contains
       if (.not. c_associated(value, fresh)) call titin_value_free(fresh)
    end function
 
-   ! An array, as a number if it is one. `data` is contiguous.
+   ! An array, or a number for rank 0. `data` is contiguous.
    function fresh_array(dtype, extents, data) result(value)
       integer(c_int), intent(in) :: dtype
       integer(c_int64_t), intent(in) :: extents(:)
@@ -211,7 +204,7 @@ contains
          data=data, borrow=0_c_int))
    end function
 
-   ! Logicals of the usual kind are no bytes: they go as logical(c_bool).
+   ! Logicals of the default kind are no bytes: they go as logical(c_bool).
    function fresh_logicals(data) result(value)
       logical, intent(in), contiguous, target :: data(..)
       type(c_ptr) :: value
@@ -235,7 +228,7 @@ contains
       value = titin_new_bytes(c_loc(data), size(data, kind=c_int64_t), 0_c_int)
    end function
 
-   ! Makes it a fresh value.
+   ! Replaces the value by a new one.
    subroutine begin(self, fresh, ierr)
       class(titin_value), intent(inout) :: self
       type(c_ptr), intent(in) :: fresh
@@ -332,7 +325,7 @@ contains
       call begin(self, fresh_bytes(data), ierr)
    end subroutine
 
-   ! Puts a fresh value into a map or list.
+   ! Puts a new value into a map or list.
    subroutine put(self, fresh, name, ierr)
       class(titin_value), intent(inout) :: self
       type(c_ptr), intent(in) :: fresh
@@ -449,7 +442,7 @@ contains
          call finish(titin_error_usage, ierr, found="add: only values of one's own can be put into another")
          return
       end if
-      ! From here on it belongs to the map or list, also if that fails.
+      ! From here on the map or list owns the value, also if the call fails.
       data%owned = .false.
       call put(self, data%raw, name, status)
       if (status /= titin_ok) data%raw = c_null_ptr
@@ -470,7 +463,7 @@ contains
       call finish(merge(titin_ok, titin_error_kind(), c_associated(raw)), ierr)
    end subroutine
 
-   ! What a call on a message ends with: an error if there is none.
+   ! The end of a call on a message: an error without a message.
    subroutine finish_message(self, ierr)
       class(titin_message), intent(in) :: self
       integer, intent(out), optional :: ierr

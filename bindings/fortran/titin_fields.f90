@@ -12,9 +12,9 @@ module titin_fields
 
    public :: fields_layer, titin_decomposition, titin_field
 
-   !> How an array is spread over the ranks of an instance; until something is said all of it is rank 0's. Dimensions come in
-   !> the order of Fortran, and elements lie so in memory; they, indices and boxes count from one, and upper bounds belong.
-   !> It may go once the fields are made.
+   !> How an array is spread over the ranks of an instance. At first rank 0 owns the whole array. Dimensions, and elements in
+   !> memory, are in the order of Fortran. Dimensions, indices and boxes count from one; upper bounds are inclusive. The object is
+   !> not needed once the fields are made.
    type :: titin_decomposition
       !> For the module titin_c.
       type(c_ptr) :: raw = c_null_ptr
@@ -24,40 +24,41 @@ module titin_fields
       !> new(shape): an array of 1 to 7 dimensions.
       procedure, private :: new_int32, new_int64
       generic :: new => new_int32, new_int64
-      !> grid(processes): so many along each dimension, over which that is spread evenly.
+      !> grid(processes): the number of processes along each dimension, over which the dimension is spread evenly.
       procedure :: grid
-      !> spread(dim, how, block): in another way: titin_even, titin_block, or titin_cyclic in blocks of this size.
+      !> spread(dim, how, block): spreads a dimension in another way: titin_even, titin_block, or titin_cyclic in blocks of this
+      !> size.
       procedure :: spread => spread_dim
-      !> bounds(dim, bounds): as the program does: process p of this dimension, from 1, has bounds(p) to bounds(p + 1) - 1.
+      !> bounds(dim, bounds): spreads a dimension by bounds: its process p, from 1, has bounds(p) to bounds(p + 1) - 1.
       procedure, private :: bounds_int32, bounds_int64
       generic :: bounds => bounds_int32, bounds_int64
-      !> ranks(order): how ranks count through the grid: titin_order_c, by default, has the last dimension fastest, as
-      !> MPI_Cart_create; titin_order_fortran the first.
+      !> ranks(order): the order in which ranks count through the grid: titin_order_c, the default, has the last dimension
+      !> fastest, as MPI_Cart_create; titin_order_fortran the first.
       procedure :: ranks => rank_order
-      !> box(lower, upper): in place of a rule, the calling rank owns lower to upper, beside the boxes that it was given
-      !> before. With several the local array is flat, one box after the other.
+      !> box(lower, upper): boxes in place of a rule: the calling rank owns lower to upper, and the boxes of earlier calls. With
+      !> several boxes the local array is flat, one box after the other.
       procedure, private :: box_int32, box_int64
       generic :: box => box_int32, box_int64
-      !> indices(numbers): in place of a rule, it owns the elements with these numbers, in this order; they count through the
-      !> array as its memory does, the first dimension fastest, from 1.
+      !> indices(numbers): indices in place of a rule: the calling rank owns the elements with these numbers, in this order.
+      !> Numbers count through the array as its memory does, the first dimension fastest, from 1.
       procedure, private :: indices_int32, indices_int64
       generic :: indices => indices_int32, indices_int64
-      !> region(lower, upper): only this is coupled.
+      !> region(lower, upper): couples only this region.
       procedure, private :: region_int32, region_int64
       generic :: region => region_int32, region_int64
-      !> halo(width), or halo(below, above) with a width for each dimension: the arrays of each rank have so many more
-      !> elements around those that it owns.
+      !> halo(width), or halo(below, above) with a width for each dimension: the number of further elements around the rank's
+      !> part in its arrays.
       procedure, private :: halo_all, halo_each
       generic :: halo => halo_all, halo_each
-      !> order(order): titin_order_c where arrays lie as C has them.
+      !> order(order): titin_order_c for arrays in the order of C.
       procedure :: order => memory_order
       procedure, private :: copy_decomposition
       generic :: assignment(=) => copy_decomposition
       final :: free_decomposition
    end type
 
-   !> Arrays that are spread over the ranks of an instance and travel together by one of its ports; from field of the instance.
-   !> All ranks make these calls together.
+   !> Arrays that are spread over the ranks of an instance and travel together by one of its ports, from `field` of the
+   !> instance. All ranks make these calls together.
    type :: titin_field
       !> For the module titin_c.
       type(c_ptr) :: raw = c_null_ptr
@@ -67,26 +68,26 @@ module titin_fields
       logical, private :: flat = .false.
       integer(c_int), allocatable, private :: dtypes(:)
    contains
-      !> send(a, b, ..., timestamp=t, next_timestamp=next): sends what this rank owns of each of up to ten arrays, of the kinds
-      !> that the field has, with their halo, contiguous or not, if the description couples this step (titin: fields); for who
-      !> pulls a version is kept. Returns when they may be changed.
+      !> send(a, b, ..., timestamp=t, next_timestamp=next): sends this rank's part of each of up to ten arrays, to the receivers
+      !> that the description couples at this step (titin: fields). The arrays have the kinds of the field and the halo, and
+      !> may be contiguous or not. For a receiver that pulls a version is kept. Returns when the arrays may be changed.
       procedure :: send => send_field
-      !> receive(a, b, ..., timestamp=t, next_timestamp=next, timeout=s, at=time, coupled=l): receives what this rank owns into
-      !> each; nothing else in them is written. One that is pulled is the version at or before the simulated time `at`, or the
-      !> latest; titin_error_evicted if that is not kept, titin_error_port_closed if none at that time will come. `coupled` is
-      !> false, and nothing is written, where the description couples nothing at this step. titin_error_timeout once `timeout` is
-      !> over, when some of it may have come: make the call again with the same arrays; where the instance has several ranks the
-      !> timeout is for the announcement by rank 0 of the sender.
+      !> receive(a, b, ..., timestamp=t, next_timestamp=next, timeout=s, at=time, coupled=l): receives this rank's part into each
+      !> array, and writes no other element. A field that is pulled comes in the version at or before the simulated time `at`, or
+      !> in the latest; titin_error_evicted if that version is not kept, titin_error_port_closed if none of that time will come.
+      !> Where the description couples nothing at this step, `coupled` is false and nothing is written. titin_error_timeout once
+      !> `timeout` is over; a part of the field may have come by then: make the call again with the same arrays. In an instance
+      !> of several ranks the timeout is for the announcement by rank 0 of the sender.
       procedure :: receive => receive_field
-      !> withdraw(): the sender says that no more follows, and gives up all versions.
+      !> withdraw(): for the sender: no more fields follow, and all versions are given up.
       procedure :: withdraw => withdraw_field
-      !> bytes(array): of an array, from 1, on this rank, halo and all.
+      !> bytes(array): the bytes of an array, from 1, on this rank, with the halo.
       procedure :: bytes => field_bytes
-      !> extents(): of an array on this rank, halo and all; an error where arrays are flat: where the rank has several boxes, or
-      !> indices of more than one dimension.
+      !> extents(): the extents of an array on this rank, with the halo. An error where arrays are flat, since the rank has
+      !> several boxes, or indices of more than one dimension.
       procedure :: extents => field_extents
-      !> owned(dim): which indices of the whole this rank owns along a dimension, both from 1: element (i, j) of what it owns, its
-      !> halo not counted, is the one at owned(1) (i) and owned(2) (j) of the whole. An error as with extents.
+      !> owned(dim): the indices of the whole array that this rank owns along a dimension, both from 1: element (i, j) of the
+      !> rank's part, without the halo, is the element at owned(1) (i) and owned(2) (j) of the whole. An error as with extents.
       procedure :: owned => field_owned
       procedure, private :: copy_field
       generic :: assignment(=) => copy_field
@@ -96,8 +97,8 @@ module titin_fields
    !> The sixth layer of an instance; the last is titin_instance itself.
    type, extends(receiving_layer) :: fields_layer
    contains
-      !> field(port, decomposition, field, dtype): declares that a port carries arrays that are spread like this: one of
-      !> titin_f64 or another type of element, or several, [titin_f64, titin_f32], that travel together.
+      !> field(port, decomposition, field, dtype): declares that a port carries a field, spread by the decomposition: an array of
+      !> titin_f64 or another type of element, or several arrays, [titin_f64, titin_f32], that travel together.
       procedure, private :: field_of_one, field_of_several
       generic :: field => field_of_one, field_of_several
    end type
@@ -179,7 +180,7 @@ contains
       call finish(titin_field_withdraw(self%raw), ierr, self%instance)
    end subroutine
 
-   ! Takes the next array of a call, if there is one: its address, and how it lies. What is wrong with it is in `wrong`.
+   ! Takes the next array of a call, if there is one: its address and layout. `wrong` has the error text for an unfit array.
    subroutine hold(self, array, pointers, count, wrong)
       class(titin_field), intent(in) :: self
       class(*), intent(in), target, optional :: array(..)
@@ -242,7 +243,7 @@ contains
       wrong = "field on port '"//self%port//"': array "//trim(number)//" "//wrong
    end subroutine
 
-   ! Extents as an array of Fortran has them: [8, 6].
+   ! Extents as Fortran writes an array: [8, 6].
    function shown(extents) result(words)
       integer(c_int64_t), intent(in) :: extents(:)
       character(len=:), allocatable :: words

@@ -1,4 +1,4 @@
-! Several instances in one process, each in a thread of its own, or many light ones on a few threads.
+! Several instances in one process, each in a thread of its own, or many light instances on a few threads.
 module titin_hosting
    use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_funloc, c_funptr, c_int, c_loc, c_null_ptr, c_ptr
    use titin_c
@@ -10,15 +10,15 @@ module titin_hosting
    public :: titin_guest, titin_entry, titin_host_guests, titin_step, titin_run_steps
 
    abstract interface
-      !> What an instance does that shares a process with others.
+      !> The function of an instance that shares a process with others.
       subroutine titin_entry(instance)
          import :: titin_instance
          type(titin_instance), intent(inout) :: instance
       end subroutine
 
-      !> What a light instance does from one time that it can go on to the next; `number` is its place among the names. It
-      !> ends with ierr = titin_pending where a call of it does, which comes first the next time, with the same data; with
-      !> titin_ok when all is done; with another error to fail the run.
+      !> The step of a light instance, called when the instance can go on; `number` is the index of its name. Where a call of
+      !> the step gives titin_pending, the step returns ierr = titin_pending, and makes that call first the next time, with the
+      !> same data. It returns titin_ok when all is done, and another error to fail the run.
       subroutine titin_step(instance, number, ierr)
          import :: titin_instance
          type(titin_instance), intent(inout) :: instance
@@ -27,14 +27,14 @@ module titin_hosting
       end subroutine
    end interface
 
-   !> One of several instances in a process: its name, its ports as text ("o_i: out; s: in", or "" for those of the
-   !> description), and what it does.
+   !> An instance of a process with several: its name, its ports as text ("o_i: out; s: in", or "" for those of the
+   !> description), and its function.
    type :: titin_guest
       character(len=:), allocatable :: name, ports
       procedure(titin_entry), pointer, nopass :: entry => null()
    end type
 
-   ! Which step is whose.
+   ! The step and the number of an instance.
    type :: share
       procedure(titin_step), pointer, nopass :: step => null()
       integer :: number = 0
@@ -42,9 +42,9 @@ module titin_hosting
 
 contains
 
-   !> Runs many light instances on a few threads, this one among them: step is called for each when it can go on, always on
-   !> the same thread. What an instance has done must stand in a place of its own, found by its number. `ports` ("o_i: out;
-   !> s: in", or "" for those of the description) are those of all. Compile with -frecursive if there are several threads.
+   !> Runs many light instances on a few threads, the calling thread among them. step is called for an instance when it can go
+   !> on, always on the same thread. The program keeps how far each instance has come, by its number. `ports` ("o_i: out; s: in",
+   !> or "" for those of the description) are those of all instances. Compile with -frecursive for several threads.
    subroutine titin_run_steps(names, step, threads, ports, ierr)
       character(len=*), intent(in) :: names(:)
       procedure(titin_step) :: step
@@ -95,8 +95,8 @@ contains
       status = int(ierr, c_int)
    end function
 
-   !> Opens each instance in a thread of its own, calls its entry, closes it, and waits for all. The first one runs in the
-   !> calling thread. Compile programs that do this with -frecursive, so that threads do not share local arrays.
+   !> Opens each instance in a thread of its own, calls its entry, closes the instance, and waits for all. The first instance
+   !> runs in the calling thread. Compile such programs with -frecursive, so that threads do not share local arrays.
    subroutine titin_host_guests(guests, ierr)
       type(titin_guest), intent(in), target :: guests(:)
       integer, intent(out), optional :: ierr
@@ -127,7 +127,7 @@ contains
       call finish(status, ierr)
    end subroutine
 
-   ! Length of the longest text, since those of an array are all of one length.
+   ! Length of the longest text: the elements of an array of text have one length.
    pure function longest(guests) result(length)
       type(titin_guest), intent(in) :: guests(:)
       integer :: length, i

@@ -1,4 +1,4 @@
-! How an instance begins and ends, what it tells the run, and when it is interrupted.
+! Instances: opening and closing one, its messages to the run, and interruptions.
 module titin_instances
    use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_funloc, c_int, c_loc, c_null_ptr, c_ptr
    use titin_c
@@ -10,31 +10,32 @@ module titin_instances
    public :: titin_instance, titin_region, titin_interrupted
 
    abstract interface
-      !> Whether a call that waits is to return, because a signal came that the program wants to deal with.
+      !> Whether a waiting call returns, since the program wants to deal with a signal.
       function titin_interrupted() result(yes)
          logical :: yes
       end function
    end interface
 
-   ! What on_interrupt was given.
+   ! The function that on_interrupt was given.
    type :: question
       procedure(titin_interrupted), pointer, nopass :: ask => null()
    end type
 
-   !> One running copy of a program, as it takes part in a run. Let go without close, it fails the run.
-   !> What it knows, its ports, sending and receiving are in its layers.
+   !> One running copy of a program, as it takes part in a run. Without close the end of its scope fails the run. Properties,
+   !> ports, sending and receiving are in the layers below.
    type, extends(fields_layer) :: titin_instance
       logical, private :: borrowed = .false.
       type(question), pointer, private :: question => null()
    contains
       !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ranks): joins the run. Ports are lists of
-      !> names, `name[]` for a vector port, or text as in C; without any they are those of the description. `interrupted` is as
-      !> for on_interrupt, and already asked while this waits. `ranks` are those of a parallel program, which open it
-      !> together; for MPI the modules titin_mpi and titin_mpi_f08 have titin_mpi_ranks(comm).
+      !> names, `name[]` for a vector port, or text as in C; without them the ports are those of the description.
+      !> `interrupted` is as for on_interrupt, and is also called while open waits. `ranks` is the communicator of a parallel
+      !> program, whose ranks open the instance together; for MPI the modules titin_mpi and titin_mpi_f08 have
+      !> titin_mpi_ranks(comm).
       procedure :: open => open_instance
-      !> Uses an instance that somebody else closes, such as titin_host of the module titin_c.
+      !> Uses an instance that other code closes, such as titin_host of the module titin_c.
       procedure :: borrow
-      !> Ends the instance's part in the run; waits until the receivers hold or have dropped all that was sent.
+      !> Ends the instance's part in the run; waits until the receivers hold or have dropped every message sent.
       procedure :: close => close_instance
       !> Fails the run, with this instance as the culprit and this text as the reason.
       procedure :: fail
@@ -44,17 +45,17 @@ module titin_instances
       procedure :: log => log_text
       !> Switches the check of the order of calls off from here on.
       procedure :: skip_checks
-      !> on_interrupt(interrupted): while a call waits, the function is asked whenever a signal came, and ten times a second;
-      !> once it is true the call ends with titin_error_interrupted. It is given once.
+      !> on_interrupt(interrupted): sets a function that is called after each signal while a call waits, and ten times a second.
+      !> Once it is true, the call ends with titin_error_interrupted. Can be set once.
       procedure :: on_interrupt
-      !> A stretch of the program's own in the profile: begin_region(name, region), end_region(region).
+      !> A region of the program in the profile: begin_region(name, region), end_region(region).
       procedure :: begin_region, end_region
       procedure, private :: copy
       generic :: assignment(=) => copy
       final :: finalize
    end type
 
-   !> A region that was begun.
+   !> A region that has begun.
    type :: titin_region
       type(c_ptr), private :: raw = c_null_ptr
    end type
@@ -133,7 +134,7 @@ contains
       if (status /= titin_error_interrupted) then
          if (.not. self%borrowed) call ended(self%raw)
          self%raw = c_null_ptr
-         ! Whoever closes a borrowed instance may still ask.
+         ! The function may still be called while other code closes a borrowed instance.
          if (associated(self%question) .and. .not. self%borrowed) deallocate (self%question)
       end if
       call finish(status, ierr)
@@ -150,7 +151,7 @@ contains
       if (associated(self%question)) deallocate (self%question)
    end subroutine
 
-   ! Two that end the same instance would use what is gone.
+   ! Two objects that close the same instance would use freed memory.
    subroutine copy(self, other)
       class(titin_instance), intent(inout) :: self
       class(titin_instance), intent(in) :: other

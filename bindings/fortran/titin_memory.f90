@@ -1,4 +1,4 @@
-! How an array of the program lies in memory, whatever its kind and rank.
+! The layout in memory of an array of the program, of any kind and rank.
 module titin_memory
    use, intrinsic :: iso_c_binding, only: c_bool, c_int, c_int64_t, c_intptr_t, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
@@ -13,20 +13,20 @@ module titin_memory
 
    !> An array in memory.
    type :: memory
-      !> 0 for what titin has no number for, and for an array of no elements, whose memory is not looked at.
+      !> 0 for a type without a number, and for an array without elements, whose memory is not read.
       integer(c_int) :: dtype = 0
       integer :: rank = 0
-      !> Of its first element.
+      !> The address of the first element.
       type(c_ptr) :: address = c_null_ptr
       integer(c_int64_t) :: extents(most) = 0
-      !> In bytes.
+      !> Strides in bytes.
       integer(c_int64_t) :: strides(most) = 0
       logical :: empty = .true.
    end type
 
 contains
 
-   !> Looks at an array of up to 7 dimensions; of others it sees the rank alone.
+   !> The layout of an array of up to 7 dimensions; for others the rank alone.
    subroutine look(array, seen)
       class(*), intent(in), target :: array(..)
       type(memory), intent(out) :: seen
@@ -46,7 +46,7 @@ contains
       end select
    end subroutine
 
-   ! Lower bounds are 1 in these, whatever they are in the program. The second element of a dimension tells its stride.
+   ! Lower bounds are 1 here, whatever they are in the program. The address of the second element of a dimension gives its stride.
 
    subroutine look_1(a, seen)
       class(*), intent(in), target :: a(:)

@@ -5,7 +5,7 @@
 !>    use titin_mpi
 !>    call instance%open(f_init=["initial"], o_f=["final"], ranks=titin_mpi_ranks(MPI_COMM_WORLD))
 !>
-!> Compiled with the program's own MPI; libtitin itself knows of none. With mpi_f08, use titin_mpi_f08 in its place.
+!> Compiled with the program's own MPI, which libtitin does not know. Programs with mpi_f08 use titin_mpi_f08 instead.
 module titin_mpi
    use, intrinsic :: iso_c_binding, only: c_f_pointer, c_funloc, c_int, c_int64_t, c_int8_t, c_intptr_t, c_null_ptr, c_ptr, &
       c_size_t, c_sizeof
@@ -18,7 +18,7 @@ module titin_mpi
 
 contains
 
-   !> The ranks of this communicator, which is used while the instance is opened and never again.
+   !> The ranks of this communicator. It is used while the instance is opened, and not afterwards.
    function titin_mpi_ranks(comm) result(ranks)
       integer, intent(in) :: comm
       type(titin_communicator) :: ranks

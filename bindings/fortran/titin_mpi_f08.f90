@@ -1,4 +1,4 @@
-!> titin with MPI for programs that use mpi_f08: as titin_mpi, of which it has everything.
+!> titin with MPI for programs that use mpi_f08: all of titin_mpi, for the types of mpi_f08.
 module titin_mpi_f08
    use mpi_f08, only: MPI_Comm
    use titin_c, only: titin_communicator

@@ -1,18 +1,18 @@
-! The ports of an instance: what is known of them, and the number of their slots.
+! The ports of an instance, and the numbers of their slots.
 module titin_ports
    use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_ptr
    use titin_c
    use titin_common, only: c, finish, text
-   use titin_knowing, only: knowing_layer
+   use titin_properties, only: properties_layer
    implicit none
    private
 
    public :: ports_layer
 
    !> The second layer of an instance; titin_sending has the next.
-   type, extends(knowing_layer) :: ports_layer
+   type, extends(properties_layer) :: ports_layer
    contains
-      !> Ports: whether anything is connected, number of slots, and the rest that is known.
+      !> Facts about a port: whether anything is connected, the number of slots, and others.
       procedure :: is_connected
       procedure :: is_vector
       procedure :: is_resizable
@@ -25,7 +25,7 @@ module titin_ports
 
 contains
 
-   ! The handle of a port; an error if there is none.
+   ! The handle of a port; an error without such a port.
    function find(self, port, ierr) result(raw)
       class(ports_layer), intent(in) :: self
       character(len=*), intent(in) :: port

@@ -1,16 +1,16 @@
-! Reading values: what they are, their entries, numbers, text, and views of arrays.
+! Reading values: their kinds, entries, numbers and text, and views of arrays.
 module titin_reading
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_f_pointer, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, finish, fits_int32, in_fortran, misfit_int32, misfit_real32, rounded_real32, same_bits, &
+   use titin_common, only: c, finish, fits_int32, misfit_int32, misfit_real32, rounded_real32, same_bits, &
       text, told
    implicit none
    private
 
    public :: reading_layer, at
 
-   !> The inner layer of a value, which only looks; titin_value has the other.
+   !> The inner layer of a value, for reading; titin_value has the other.
    type, abstract :: reading_layer
       !> For the module titin_c.
       type(c_ptr) :: raw = c_null_ptr
@@ -24,19 +24,19 @@ module titin_reading
       !> read(x, name, index): a number, logical, text or bytes (an allocatable array of int8), here or in an entry.
       procedure, private :: read_int32, read_int64, read_real32, read_real64, read_logical, read_text, read_bytes
       generic :: read => read_int32, read_int64, read_real32, read_real64, read_logical, read_text, read_bytes
-      !> read_unsigned(x, name, index): the bits of a number without a sign, which integer(int64) has not all of.
+      !> read_unsigned(x, name, index): the bits of a number without a sign, which may be too large for integer(int64).
       procedure :: read_unsigned
-      !> view(a, name, index, reversed): points `a`, of the array's kind and rank, at an array, here or in an entry. The
-      !> array must not be changed, and lives as long as this. An array of rank 2 and more that was sent in C order lies
-      !> the other way round: give reversed=.true. and mind that its indices are reversed, or receive it into an array of
-      !> your own, which copies it to the right places. With as=titin_u8 to titin_u64, titin_f16 or titin_bf16 an integer pointer is for
-      !> elements of the same size, whose bits it has.
+      !> view(a, name, index, reversed): associates `a`, of the array's kind and rank, with an array, here or in an entry. The
+      !> array must not be changed, and lives as long as the value. An array of rank 2 or more that was sent in C order has its
+      !> indices reversed in memory: give reversed=.true. and use reversed indices, or receive the message into an array of the
+      !> program, which copies each element to its index. With as=titin_u8 to titin_u64, titin_f16 or titin_bf16 an integer
+      !> pointer gets the bits of elements of the same size.
       procedure, private :: view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, view_complex32, &
          view_complex64, view_bool
       generic :: view => view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, view_complex32, &
          view_complex64, view_bool
-      !> Of an array: titin_f64 and so on (0 if it is none), extents, number of elements, titin_order_c or _fortran,
-      !> name of an index.
+      !> Facts about an array: element type (titin_f64 and so on, 0 for other values), extents, number of elements,
+      !> titin_order_c or _fortran, name of an index.
       procedure :: dtype => value_dtype
       procedure :: extents
       procedure :: elements
@@ -46,7 +46,7 @@ module titin_reading
    end type
 
    abstract interface
-      ! Where it came from, to begin an error with: a message knows.
+      ! The origin of the value's message, as the beginning of an error text; "" without a message.
       function origin_of(self) result(words)
          import :: reading_layer
          class(reading_layer), intent(in) :: self
@@ -86,7 +86,7 @@ contains
       has = c_associated(titin_value_find(self%raw, c(name)))
    end function
 
-   ! The value itself, or an entry of it; NULL with an error.
+   ! The value itself, or one of its entries; NULL with an error.
    function at(self, name, index, ierr) result(found)
       class(reading_layer), intent(in) :: self
       character(len=*), intent(in), optional :: name
@@ -271,7 +271,7 @@ contains
       name = text(titin_value_index_name(self%raw, int(dimension - 1, c_int)))
    end function
 
-   ! Where an array of this type and rank lies, and its extents as Fortran counts them; NULL with an error.
+   ! The address of an array of this type and rank, and its extents in the order of Fortran; NULL with an error.
    subroutine look(self, dtype, rank, memory, extents, name, index, reversed, as, ierr)
       class(reading_layer), intent(in) :: self
       integer(c_int), intent(in) :: dtype
@@ -304,7 +304,7 @@ contains
       memory = titin_value_array(found, used, n, extents, merge(titin_any, titin_order_fortran, turned))
       if (.not. c_associated(memory)) then
          n = titin_error_kind()
-         wrong = in_fortran(text(titin_error()))//hint(found, used, rank)
+         wrong = text(titin_error_in(c("Fortran")))//hint(found, used, rank)
          call finish(n, ierr, found=self%origin()//wrong)
          return
       end if
@@ -312,7 +312,7 @@ contains
       call finish(titin_ok, ierr)
    end subroutine
 
-   ! What else Fortran can do about an array that is not what was expected.
+   ! Further advice for Fortran about an array that is not as expected.
    function hint(value, dtype, rank) result(words)
       type(c_ptr), intent(in) :: value
       integer(c_int), intent(in) :: dtype
@@ -328,7 +328,7 @@ contains
       end if
    end function
 
-   ! The constant of a type of elements that Fortran has no kind for.
+   ! The constant of a type of elements without a kind in Fortran.
    function unusual(dtype) result(name)
       integer(c_int), intent(in) :: dtype
       character(len=:), allocatable :: name

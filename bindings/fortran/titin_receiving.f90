@@ -1,4 +1,4 @@
-! Receiving, messages and into arrays of each kind of element and any rank.
+! Receiving messages, and into arrays of each kind of element and any rank.
 module titin_receiving
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, &
       c_null_ptr, c_ptr
@@ -6,31 +6,31 @@ module titin_receiving
    use titin_c
    use titin_common, only: c, extents_of, finish, is_there, slot_number, told
    use titin_data, only: titin_message
-   use titin_lending, only: lending_layer
+   use titin_loans, only: loans_layer
    implicit none
    private
 
    public :: receiving_layer
 
    !> The fifth layer of an instance; titin_fields has the next.
-   type, extends(lending_layer) :: receiving_layer
+   type, extends(loans_layer) :: receiving_layer
    contains
       !> receive(port, message, slot, timeout, default), or receive(port, data, slot, timeout, timestamp, message) into an
-      !> array of one's own, whose kind and shape must be those of the message; with as=titin_u8 to titin_u64, titin_f16 or titin_bf16 the
-      !> bits of such elements, into integers of the same size. `timeout` in seconds; without it, for ever.
-      !> `default` is what a port gives that nothing is connected to; arrays of one's own can hold theirs beforehand, and
-      !> be received if is_connected(port).
+      !> array of the program, whose kind and shape must be those of the message; with as=titin_u8 to titin_u64, titin_f16 or
+      !> titin_bf16 the bits of such elements, into integers of the same size. `timeout` is in seconds; without it the call waits for ever.
+      !> `default` is the message of a port without a conduit. An array of the program can hold its default beforehand, and be
+      !> received only if is_connected(port).
       procedure, private :: receive_message, receive_int8, receive_int16, receive_int32, receive_int64, receive_real32, &
          receive_real64, receive_complex32, receive_complex64, receive_bool, receive_logical
       generic :: receive => receive_message, receive_int8, receive_int16, receive_int32, receive_int64, receive_real32, &
          receive_real64, receive_complex32, receive_complex64, receive_bool, receive_logical
       !> try_receive(port, message, found, slot): does not wait.
       procedure :: try_receive
-      !> receive_any(ports, which, message, slot, timeout): the next message of any of these ports; which is the place in
-      !> ports, slot 0 for a port without slots.
+      !> receive_any(ports, which, message, slot, timeout): the next message of any of these ports. `which` is the index in
+      !> `ports`, `slot` is 0 for a port without slots.
       procedure :: receive_any
-      !> cancel(port, slot): of a light instance, gives up calls that are pending, in place of making them again. Those on a
-      !> port (of receive_any the first one), or on a slot of it; or all. Where a send is given up nothing else can be sent.
+      !> cancel(port, slot): for a light instance, gives up pending calls, in place of making them again. Those on a port (for
+      !> receive_any its first port), those on a slot of it, or all. After a send was given up nothing else can be sent there.
       procedure :: cancel
    end type
 
@@ -216,7 +216,7 @@ contains
       include "titin_receive.inc"
    end subroutine
 
-   ! As for sending, by way of logical(c_bool).
+   ! Logicals of the default kind are received as logical(c_bool).
    subroutine receive_logical(self, port, data, slot, timeout, timestamp, message, ierr)
       class(receiving_layer), intent(in) :: self
       character(len=*), intent(in) :: port

@@ -12,23 +12,23 @@ module titin_sending
 
    public :: given, sending_layer
 
-   !> The third layer of an instance; titin_lending has the next.
+   !> The third layer of an instance; titin_loans has the next.
    type, extends(ports_layer) :: sending_layer
    contains
       !> send(port, data, timestamp, next_timestamp, slot, settings, names): any kind and rank, text, a value. Returns when
-      !> the data may be changed. `settings` is the overlay to go with it, `names` are index names; with as=titin_u8 to titin_u64
-      !> titin_f16 or titin_bf16 integers of the same size go as the elements whose bits they hold.
+      !> the data may be changed. `settings` is the overlay that goes with the message, `names` are index names. With
+      !> as=titin_u8 to titin_u64, titin_f16 or titin_bf16 integers of the same size go as the elements whose bits they hold.
       procedure, private :: send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &
          send_complex64, send_bool, send_logical, send_text, send_value
       generic :: send => send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &
          send_complex64, send_bool, send_logical, send_text, send_value
-      !> A message without data.
+      !> send_nil: sends a message without data.
       procedure :: send_nil
    end type
 
 contains
 
-   ! The settings overlay to go with a message, for C.
+   ! The settings overlay of a message, for C.
    function given(settings) result(raw)
       type(titin_value), intent(in), optional :: settings
       type(c_ptr) :: raw
@@ -147,7 +147,7 @@ contains
       include "titin_send.inc"
    end subroutine
 
-   ! Logicals of the usual kind are no bytes: they are sent as logical(c_bool).
+   ! Logicals of the default kind are no bytes: they are sent as logical(c_bool).
    subroutine send_logical(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
       class(sending_layer), intent(in) :: self
       character(len=*), intent(in) :: port

@@ -1,5 +1,5 @@
-/* One piece of a ring that conducts heat, in steps: the function is called when the instance can go on, goes as far as it
- * can, and returns TITIN_PENDING where a call of its does. What it has done so far stands in a struct. */
+/* A cell of a ring that conducts heat, in steps. The function is called when the instance can go on, goes as far as possible,
+ * and returns TITIN_PENDING where a call of the cell does. A struct keeps how far the cell has come. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""One piece of a ring that conducts heat, as a coroutine: where it waits, the other cells have their turn."""
+"""A cell of a ring that conducts heat, as a coroutine: while it waits, other cells run."""
 
 
 async def cell(instance):

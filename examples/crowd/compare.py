@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what the cells have printed with the exact solution: python compare.py RUN_DIR"""
+"""Compares the numbers that the cells have printed with the exact solution: python compare.py RUN_DIR"""
 
 import math
 import sys
@@ -13,7 +13,7 @@ TOLERANCE = 1e-12
 def main():
     lines = Path(sys.argv[1], "instances", "crowd", "stdout.txt").read_text().splitlines()
     u = {name: float(value) for name, value in (line.split() for line in lines)}
-    # A wave around the ring keeps its shape; each step takes the same part of its height.
+    # A wave around the ring keeps its shape; each step reduces its height by the same factor.
     height = (1.0 - 2.0 * A * (1.0 - math.cos(2.0 * math.pi * WAVES / CELLS))) ** STEPS
     error = max(abs(u[f"cell_{i}"] - start(i) * height) for i in range(CELLS))
     print(f"{len(u)} cells after {STEPS} steps: within {error:.1e} of the exact solution (allowed: {TOLERANCE})")

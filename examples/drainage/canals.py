@@ -17,7 +17,7 @@ NETWORK = Path(__file__).with_name("canals.inp")
 
 
 def write_part(part, node):
-    """Puts the network, or the part of it wanted, into the work directory."""
+    """Puts the network, or one part, into the work directory."""
     text = NETWORK.read_text()
     parts = {"whole": text} | dict(zip(("above", "below"), cut(text, node)))
     Path("part.inp").write_text(parts[part])

@@ -7,14 +7,14 @@ it is, and into it the part above will pour. Everything else goes to the one par
 import sys
 from pathlib import Path
 
-# Which column of a section names the thing that decides where a row goes.
+# The column of each section that names the node or link by which a row is sorted.
 NODES = ("JUNCTIONS", "STORAGE", "OUTFALLS")
 LINKS = ("CONDUITS", "XSECTIONS", "LOSSES")
 LAND = ("SUBCATCHMENTS", "SUBAREAS", "INFILTRATION")
 
 
 def sections(text):
-    """The file as {section: [its lines]}, in order."""
+    """The sections of the file, in order, each with its lines."""
     parts, rows = {}, None
     for line in text.splitlines():
         if line.startswith("["):
@@ -25,12 +25,12 @@ def sections(text):
 
 
 def records(lines):
-    """The rows that are neither blank nor a comment, as lists of words."""
+    """The rows except blank lines and comments, as lists of words."""
     return [line.split() for line in lines if line.strip() and not line.startswith(";")]
 
 
 def cut(text, node):
-    """Two SWMM input files, above and below `node`, from the text of one."""
+    """The texts of two SWMM input files, above and below `node`, from the text of the whole."""
     network = sections(text)
     nodes = {row[0]: row for section in ("JUNCTIONS", "STORAGE") for row in records(network[section])}
     if node not in nodes:

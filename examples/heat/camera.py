@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes pictures of the plate: a serial program, which has the whole field whoever else has pieces of it."""
+"""Takes pictures of the plate: a serial program, which receives the whole field from all ranks."""
 
 import numpy as np
 import titin

@@ -40,20 +40,20 @@ def direct():
 
 
 def exact(step):
-    """The state as a sum of sines, of which each step takes the same part away."""
+    """The state as a sum of sines; each step reduces a sine by its own factor."""
     (sy, by), (sx, bx) = (sines(n) for n in (NY, NX))
     left = 1.0 - DT * (D * (by[:, None] + bx) + K)
     return sy @ (left**step * (sy @ start() @ sx)) @ sx * 4.0 / ((NY + 1) * (NX + 1))
 
 
 def sines(n):
-    """The sines that fit between two cold ends, and how fast each is spread."""
+    """The sines that fit between two cold ends, and their rates of decay."""
     waves = np.pi * np.arange(1, n + 1) / (n + 1)
     return np.sin(np.outer(waves, np.arange(1, n + 1))), 4.0 * np.sin(waves / 2.0) ** 2
 
 
 def coupled(run):
-    """What the camera and the thermometer have kept."""
+    """The output of the camera and the thermometer."""
     work = Path(run) / "instances"
     return np.load(work / "camera/workdir/pictures.npy"), np.load(work / "thermometer/workdir/history.npy")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Follows one row of the plate: a serial program, which gets no more than that."""
+"""Follows one row of the plate: a serial program, which receives only that row."""
 
 import numpy as np
 import titin

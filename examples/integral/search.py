@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Searches for the limit up to which an integral comes to a half: a serial program, which asks for it in each step."""
+"""Searches for the limit up to which an integral is a half: a serial program, which asks for one in each step."""
 
 import math
 
@@ -16,7 +16,7 @@ with titin.Instance(o_i=["limit"], s=["integral"]) as instance:
             # O_I
             instance.send("limit", x, timestamp=float(step))
 
-            # S: Newton's method; what is integrated is its own derivative.
+            # S: Newton's method; the integrand is the derivative of the integral.
             integral = instance.receive("integral").data
             print(f"{step:4}  {x:.10f}   {integral:.12f}")
             off = integral - goal

@@ -1,4 +1,4 @@
-/* The velocity arrives in a global array, distributed as Global Arrays thought best. */
+/* The velocity arrives in a global array, with the distribution that Global Arrays has chosen. */
 
 #include <math.h>
 #include <titin_ga.h>
@@ -21,12 +21,12 @@ int main(int argc, char **argv) {
     int again, coupled = 0, right = 0;
     while (titin_reuse(instance, &again) == 0 && again) {
         for (int64_t step = 1; step <= steps; ++step) {
-            /* S: where the description couples nothing at this step, there is no time. */
+            /* S: if the description couples nothing at this step, the time is NaN. */
             if (titin_ga_receive(field, velocity, TITIN_WAIT, &t, NULL)) break;
             if (isnan(t)) continue;
             ++coupled;
 
-            /* Anything that Global Arrays can do: each process gets all rows. What was not coupled is zero. */
+            /* Any call of Global Arrays: here each process gets all rows. Elements that are not coupled are zero. */
             right = 0;
             for (int x = 1; x <= nx; ++x) {
                 NGA_Get(velocity, (int[]){x - 1, 0}, (int[]){x - 1, (int)ny - 1}, row, (int[]){(int)ny});

@@ -26,12 +26,12 @@ program images
    times = 0
    do while (instance%reuse())
       do step = 1, steps
-         ! S: if the description couples this step.
+         ! S, if the description couples this step.
          call field%receive(temperature(:, :mine), timestamp=t, coupled=coupled)
          if (.not. coupled) cycle
          sync all
 
-         ! The first element of the next image follows upon the last one of this.
+         ! The first element of the next image follows the last element of this image.
          do y = lower(2), upper(2)
             do x = 1, nx
                if (abs(temperature(x, y - lower(2) + 1) - (t + x*y)) > 0) call instance%fail("the temperature is wrong")

@@ -1,5 +1,5 @@
-! Two fields in coarrays, temperature and velocity, each image with a block of them. They are sent in each step, as they lie in
-! the coarrays; at which steps that couples them with others is not known here.
+! Two fields in coarrays, temperature and velocity, with a block of each on every image. They are sent in each step, straight from
+! the coarrays. The description alone says at which steps other programs receive them.
 program producer
    use, intrinsic :: iso_fortran_env, only: real64
    use titin
@@ -18,8 +18,8 @@ program producer
    call instance%setting("ny", ny)
    call instance%setting("steps", steps)
 
-   ! A grid of images, 2 by half of them. A coarray is as large on every image; what lies behind the end of the whole, on the
-   ! last ones, is not used.
+   ! A grid of images, 2 by half their number. A coarray has the same size on every image; on the last images the part beyond the
+   ! end of the whole is not used.
    p = 2
    q = num_images()/p
    call titin_coarray_blocks(blocks, [nx, ny], [p, q], lower, upper)

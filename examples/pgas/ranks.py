@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Both fields arrive in the ranks of an MPI program, each of which has some rows."""
+"""Both fields arrive in an MPI program, where each rank has some rows."""
 
 import numpy as np
 import titin
@@ -23,7 +23,7 @@ with titin.Instance(s=["temperature", "velocity"], comm=comm) as instance:
                 if stamps is None:
                     continue
                 coupled[name] += 1
-                # What was not coupled is zero.
+                # Elements that are not coupled are zero.
                 if not np.isin(arrays[name] - right[name](stamps.timestamp) * (arrays[name] != 0), 0).all():
                     raise ValueError(f"a number of rank {comm.rank} is wrong")
 

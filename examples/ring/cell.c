@@ -1,4 +1,4 @@
-/* One piece of a ring that conducts heat: it knows its own temperature and those of its two neighbours. */
+/* A cell of a ring that conducts heat, with its own temperature and those of its two neighbours. */
 
 #include <stdio.h>
 #include <titin.h>

@@ -19,7 +19,7 @@ TOLERANCE = 1e-12
 
 
 def final(run):
-    """What each cell printed at its end."""
+    """The numbers that each cell printed at its end."""
     outputs = [Path(run) / "instances" / f"cell_{i}" / "stdout.txt" for i in range(CELLS)]
     return np.array([float(output.read_text()) for output in outputs])
 
@@ -30,7 +30,7 @@ def main():
     parser.add_argument("-o", "--out", default="ring.svg")
     args = parser.parse_args()
 
-    # A wave around the ring keeps its shape; each step takes the same part of its height.
+    # A wave around the ring keeps its shape; each step reduces its height by the same factor.
     begin = np.array([start(i) for i in range(CELLS)])
     exact = begin * (1.0 - 2.0 * A * (1.0 - np.cos(2.0 * np.pi * WAVES / CELLS))) ** STEPS
     u = final(args.run)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Look at what river and radar have said of each run, and draw which version everybody had when, in the last one.
+"""Check the output of river and radar in each run, and draw the versions of each program over time in the last run.
 
 python plot.py RUN_DIR... -o weather.svg
 """
@@ -29,7 +29,7 @@ def rain(t):
 
 
 def river():
-    """What the river has to say in every run: when it asked, of when that version was, and its level."""
+    """The expected output of the river: time asked for, time of the version, and level."""
     said, level = [], 0.0
     for step in range(RIVER_STEPS):
         asked = step * RIVER_DT
@@ -40,7 +40,7 @@ def river():
 
 
 def shown(t):
-    """What the radar has to say of a version, if all of it is of the same one."""
+    """The expected output of the radar for a version, if all its parts are of that version."""
     u = rain(t)
     return t, u.sum(), (u @ np.arange(NX)).sum() / u.sum()
 
@@ -51,7 +51,7 @@ def said(run, name):
 
 
 def wrong(run):
-    """What is wrong with a run, or None; and which versions the radar has shown."""
+    """The mistake of a run, or None; and the versions that the radar has shown."""
     seen = [line[0] for line in said(run, "radar")]
     if said(run, "river") != river():
         return "the river is WRONG", seen
@@ -63,7 +63,7 @@ def wrong(run):
 
 
 def trace(run):
-    """When each had which version, in seconds from the first: of a run with --trace.
+    """The times at which each program had each version, in seconds from the first, of a run with --trace.
 
     The weather works once it has sent a version.
     """

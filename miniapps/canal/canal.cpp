@@ -1,5 +1,5 @@
-// A canal section, whole or a part of it: one program for any of them, on any number of ranks. An end with conduits is a
-// seam to the next section, an end without is a wall.
+// A canal section, on any number of ranks: the whole canal or a part. An end with conduits is a seam to the next section, an end
+// without is a wall.
 
 #include "lattice.hpp"
 #include "ranks.hpp"
@@ -21,8 +21,8 @@ namespace {
 
 struct Section {
     Block block;    // of this rank
-    int begin;      // where the section begins, along the canal
-    int ny, nz, nx; // points of all its ranks: across, upwards and along
+    int begin;      // first point of the section, along the canal
+    int ny, nz, nx; // points of all ranks: across, upwards and along
 };
 
 Section section(titin::Instance &instance, const Ranks &ranks) {
@@ -43,7 +43,7 @@ Section section(titin::Instance &instance, const Ranks &ranks) {
     return {block, first, ny, nz, last - first};
 }
 
-// Where the time went, the extents of the section and the fingerprint of its state. For rank 0.
+// Times, the extents of the section and the fingerprint of its state. For rank 0.
 titin::Value report(const Watch &watch, const Ranks &ranks, const Lattice &lattice, const Section &here) {
     titin::Value report = watch.report(ranks.comm());
     const std::uint64_t part = lattice.fingerprint();

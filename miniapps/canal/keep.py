@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Receives the flow of a section, from all its ranks, and keeps it in flow.npy, with what it reports in report.json."""
+"""Receives the flow of a section from all ranks, and writes flow.npy, and the section's report to report.json."""
 
 import json
 

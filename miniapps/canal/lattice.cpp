@@ -17,7 +17,7 @@ constexpr int back(int i) { return i == 0 ? 0 : i % 2 ? i + 1 : i - 1; }
 Lattice::Lattice(const Block &block)
     : block_(block), nx_(block.x1 - block.x0), ny_(block.y1 - block.y0), nz_(block.nz), pitch_(nx_ + 2),
       omega_(1.0 / (3.0 * block.viscosity + 0.5)) {
-    // An odd number of cache lines: so the 38 streams of a step do not meet in the same few places of the cache.
+    // An odd number of cache lines, so that the 38 streams of a step do not use the same few sets of the cache.
     const std::ptrdiff_t line = 64 / sizeof(double), points = std::ptrdiff_t(ny_ + 2) * run();
     size_ = ((points + line - 1) / line | 1) * line;
     memory_.resize(std::size_t(2 * 19 * size_));
@@ -60,8 +60,8 @@ void Lattice::step() {
     now_ = 19 - now_;
 }
 
-// Half-way bounce-back at an end of the section, written into the halo: where a point of the last plane looks for a population
-// that comes from beyond the wall, it finds its own that went there.
+// Half-way bounce-back at an end of the section, written into the halo: there a point of the last plane finds its own outgoing
+// population in place of one from beyond the wall.
 void Lattice::end_wall(int x, int way) {
     for (int i = 1; i < 19; ++i) {
         if (cx[i] != -way) continue;
@@ -71,8 +71,8 @@ void Lattice::end_wall(int x, int way) {
     }
 }
 
-// Pull and collide in one sweep. At the bottom, the lid and the two banks a whole row bounces back at once: it pulls from
-// itself, the other way round. The lid also pushes; 6 * weight * velocity along the population's way.
+// Pull and collide in one sweep. At the bottom, the lid and the two banks a whole row bounces back at once: the row pulls its own
+// opposite populations. The lid also pushes; 6 * weight * velocity along the population's way.
 void Lattice::row(int y, int z) {
     const double *from[19];
     double *to[19];
@@ -155,7 +155,7 @@ std::uint64_t Lattice::fingerprint() const {
                 for (int x = 0; x < nx_; ++x) {
                     std::uint64_t bits, place = row * block_.nx + block_.x0 + x;
                     std::memcpy(&bits, now(i) + at(x, y, z), sizeof bits);
-                    // The place first, so that equal numbers in other places differ; then SplitMix64's mixing.
+                    // The position first, so that equal numbers at different positions differ; then the mixing of SplitMix64.
                     bits ^= place * 0x9e3779b97f4a7c15;
                     bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
                     bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;

@@ -6,7 +6,7 @@
 // outermost points.
 //
 // Why a divided section equals the whole one to the bit: a step computes each point from nineteen numbers, by the same
-// expressions whichever block holds the point, and what crosses a cut is copied, never recomputed. Compile without -ffast-math
+// expressions in every block, and populations that cross a cut are copied, never recomputed. Compile without -ffast-math
 // and with -ffp-contract=off, so that the compiler keeps to those expressions.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 struct Block {
     int nx, ny, nz;     // points of the whole section
-    int x0, x1, y0, y1; // those of this block
+    int x0, x1, y0, y1; // points of this block
     double lid_x, lid_y; // velocity of the lid, in points per step
     double viscosity;    // in points squared per step
 };
@@ -29,13 +29,13 @@ class Lattice {
 public:
     explicit Lattice(const Block &block);
 
-    // A step: every point collides what has come to it (pulled from its neighbours). The halo beyond cuts must hold what the
-    // neighbours have; walls need nothing from outside.
+    // A step: every point pulls populations from its neighbours, and collides them. The halo beyond cuts must hold the points of
+    // the neighbouring blocks; walls need nothing from outside.
     void step();
 
-    // The five populations that cross a side: where they lie at its outermost points, and in the halo of the block beyond.
-    // West and east, each is (ny, nz) numbers with these strides, from the first point on. South and north, each is a run of
-    // so many numbers, with the halo at both ends: what has come from west and east goes on to the blocks across corners.
+    // The addresses of the five populations that cross a side, at its outermost points and in the halo of the block beyond.
+    // West and east each has (ny, nz) numbers with these strides, from the first point on. South and north each is a run of
+    // numbers, with the halo at both ends: populations from west and east go on to the blocks across corners.
     using Populations = std::array<double *, 5>;
     Populations leaving(Side side);
     Populations arriving(Side side);
@@ -45,7 +45,7 @@ public:
 
     // Density and the three velocities (in units of the lid's speed, if it moves), each (ny, nz, nx).
     std::array<std::vector<double>, 4> flow() const;
-    // A number that depends on every bit and place of the state; those of the blocks of a section add up to its own.
+    // A number that depends on every bit and position of the state. The numbers of all blocks add up to that of the section.
     std::uint64_t fingerprint() const;
 
     int nx() const { return nx_; }
@@ -66,6 +66,6 @@ private:
     int pitch_;           // from row to row: nx, and the halo
     std::ptrdiff_t size_; // from population to population
     double omega_;
-    int now_ = 0; // 0 or 19: which half of the memory has the state
+    int now_ = 0; // 0 or 19: the half of the memory with the state
     std::vector<double> memory_;
 };

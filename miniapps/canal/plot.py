@@ -30,7 +30,7 @@ PARTS = {  # after Okabe and Ito (2008)
 
 
 def sections(run):
-    """The sections of a run, from left to right: what each reports, and its flow."""
+    """The sections of a run, from left to right: the report and the flow of each."""
     found = []
     for file in Path(run).glob("instances/*/workdir/flow.npy"):
         found.append((json.loads(file.with_name("report.json").read_text()), np.load(file)))
@@ -116,8 +116,10 @@ def compare(runs, out):
 
 
 def times(results, out):
-    """Bars for the parts of a step, by size and way, in units of what the whole canal takes: as high as the ratio of
-    the steps, which is that of rounds, so that a machine that changes its speed from round to round does not matter."""
+    """Bars for the parts of a step, by size and kind of exchange, in units of a step of the whole canal.
+
+    Each ratio is taken within a round, so that changes of the machine's speed from round to round do not matter.
+    """
     records = json.loads(Path(results).read_text())["records"]
     whole, ways, ratios = records[0]["rival_name"], {}, {}
     for record in records:

@@ -46,7 +46,7 @@ void Ranks::exchange_along(Lattice &lattice) {
         if (there[side]) unpack(lattice, lattice.arriving(sides[side]), got_[side].data());
 }
 
-// What crosses a south or north side lies in one piece for each population, so MPI takes it from there.
+// The numbers that cross a south or north side are contiguous for each population, so MPI sends them without packing.
 void Ranks::exchange_across(Lattice &lattice) {
     if (across_ == 1) return;
     MPI_Request requests[20];

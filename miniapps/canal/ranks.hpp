@@ -1,4 +1,4 @@
-// The ranks of one program: a grid of processes along and across the canal, and what they exchange by MPI.
+// The ranks of one program: a grid of processes along and across the canal, and their exchange by MPI.
 #pragma once
 
 #include "lattice.hpp"
@@ -6,13 +6,13 @@
 #include <mpi.h>
 #include <vector>
 
-// Where part p of n things begins, spread evenly over so many parts.
+// The beginning of part p of n things that are spread evenly.
 inline int begin(int p, int parts, int n) { return p * (n / parts) + (p < n % parts ? p : n % parts); }
 
 // Ranks count across the canal first: rank = along * (ranks across) + across.
 class Ranks {
 public:
-    // So many ranks across the canal, and as many along it as that leaves.
+    // The ranks across the canal, and along it all that remain.
     Ranks(MPI_Comm comm, int across);
 
     MPI_Comm comm() const { return comm_; }
@@ -23,8 +23,8 @@ public:
     int place_along() const { return rank_ / across_; }
     int place_across() const { return rank_ % across_; }
 
-    // What crosses the cuts between ranks along the canal, then what crosses those across it. The second also takes on to
-    // the ranks over the corners what the first, and a seam to another section, has brought.
+    // Exchanges populations over the cuts along the canal, then over those across it. The second exchange also passes on to the
+    // ranks over the corners what the first, and a seam to another section, have brought.
     void exchange_along(Lattice &lattice);
     void exchange_across(Lattice &lattice);
 

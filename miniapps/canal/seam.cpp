@@ -9,11 +9,10 @@ namespace {
 
 std::string port(const char *way, Side end) { return std::string(way) + (end == west ? "left" : "right"); }
 
-// Whether a rank is at that end of the section, and so has a part of the seam.
+// Whether a rank is at this end of the section, with a part of the seam.
 bool is_at(Side end, const Ranks &ranks) { return ranks.place_along() == (end == west ? 0 : ranks.along() - 1); }
 
-// Fields: each rank at the end sends its part from where it lies, and receives into its halo. So there is nothing to gather
-// and nothing to update.
+// Fields: each rank at the end sends its part without a copy, and receives into its halo. So nothing is gathered or updated.
 class Fields : public Seam {
 public:
     Fields(titin::Instance &instance, Side end, const Ranks &ranks, const Lattice &lattice, int ny)
@@ -36,7 +35,7 @@ private:
         : end_(end), out_(instance.field<double, double, double, double, double>(port("to_", end), spread)),
           in_(instance.field<double, double, double, double, double>(port("from_", end), spread)) {}
 
-    // A plane across the canal: along it one point, which the ranks at the end have and the others have none of.
+    // A plane across the canal, one point long. Only the ranks at the end own parts of it.
     static titin::Decomposition spread(Side end, const Ranks &ranks, const Lattice &lattice, int ny) {
         std::vector<std::int64_t> along(std::size_t(ranks.along() + 1), end == west);
         along.front() = 0;
@@ -48,8 +47,8 @@ private:
     titin::Field out_, in_;
 };
 
-// Ordinary messages, as in the paper: MPI gathers the plane at rank 0, which sends it. What rank 0 receives titin shows to
-// all ranks, and each takes its part.
+// Ordinary messages, as in the paper: MPI gathers the plane at rank 0, which sends it. All ranks get the message that
+// rank 0 receives, and each takes its part.
 class Gathered : public Seam {
 public:
     Gathered(titin::Instance &instance, Side end, const Ranks &ranks, const Lattice &lattice, int ny)

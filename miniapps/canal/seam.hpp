@@ -1,5 +1,5 @@
-// The seam between two sections of a canal: what crosses it goes by titin, in both directions in every step. Neither section
-// knows how many ranks the other has.
+// The seam between two sections of a canal. Populations cross the seam by titin, in both directions in every step. Neither section
+// knows the number of ranks of the other.
 #pragma once
 
 #include "lattice.hpp"
@@ -19,6 +19,6 @@ public:
     virtual void update(Lattice &lattice) = 0;
 };
 
-// At the west or the east end of a section. `exchange` is "fields" or "gathered".
+// The seam at the west or the east end of a section. `exchange` is "fields" or "gathered".
 std::unique_ptr<Seam> seam(titin::Instance &instance, Side end, const std::string &exchange, const Ranks &ranks,
                            const Lattice &lattice, int ny);

@@ -1,4 +1,4 @@
-// Where the time of a step goes: the parts of figure 8 of the MUSCLE 2 paper, and what MPI does within a program.
+// The times of the parts of a step, as in figure 8 of the MUSCLE 2 paper, and of MPI within a program.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class Watch {
 public:
     enum Part { collide, halo, gather, exchange, update };
 
-    // What has passed since the last lap was spent on this.
+    // Adds the time since the last lap to this part.
     void lap(Part part) {
         const Clock::time_point now = Clock::now();
         step_[part] += std::chrono::duration<double>(now - last_).count();
@@ -31,8 +31,8 @@ public:
         step_ = {};
     }
 
-    // For rank 0, in seconds: each step there; the parts of a step, on average over steps and ranks; and what each step took
-    // outside of `collide` on the rank that was there for the shortest time, since that one waited least for the others.
+    // For rank 0, in seconds: each step there; the parts of a step, averaged over steps and ranks; and the time of each step
+    // outside of `collide` on the rank with the shortest such time, which waited least for the others.
     titin::Value report(MPI_Comm comm) const {
         int ranks;
         MPI_Comm_size(comm, &ranks);

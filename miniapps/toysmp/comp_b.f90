@@ -1,4 +1,4 @@
-! compB, the land between: waits for the ten fields of compA and of compC, and answers each with what it makes of both.
+! compB, the land between: waits for the ten fields of compA and of compC, and answers each with fields computed from both.
 program comp_b
    use, intrinsic :: iso_fortran_env, only: real64
    use mpi

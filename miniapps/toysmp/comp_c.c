@@ -1,5 +1,5 @@
 /* compC, the water below: as compA in C. It sends its ten fields to compB, takes the answers as its new state, and moves it to the
- * east by a cell. What is in toysmp.f90 for the other two is here once more; there it is explained. */
+ * east by a cell. This file repeats toysmp.f90, which explains the parts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,13 +38,13 @@ static void open_slab(void) {
     width = nx / ranks + (rank < more);
 }
 
-/* What compA, or compC, begins with. */
+/* The initial state of compA, or compC. */
 static double number(int of_a, int field, int64_t i, int64_t j) {
     const int64_t cells = nx * ny, place = 1 + (i + nx) % nx + j * nx;
     return (double)(of_a ? 2 * field * cells + place : -(2 * field + 1) * cells - place);
 }
 
-/* A field has a column's cells apart, and a row's together, as in Fortran. */
+/* The cells of a row are neighbours in memory, as in Fortran; those of a column are not. */
 static double *make_field(int field) {
     double *u = malloc((size_t)(width * ny) * sizeof *u);
     if (!u) give_up("there is no memory for a field");
@@ -73,9 +73,9 @@ static void check(double *const *u, int64_t step) {
     }
 }
 
-/* Ten fields that go one way: each by a port of its own, or all together by one. */
+/* Ten fields in one direction: each by a port of its own, or all by one port. */
 struct bundle {
-    int count; /* of titin's fields: ten with an array each, or one with ten */
+    int count; /* number of titin's fields: ten with an array each, or one with ten arrays */
     titin_field *fields[FIELDS];
 };
 
@@ -131,7 +131,7 @@ static void move_east(double *const *u) {
     }
 }
 
-/* When each step of this rank had come how far, by the clock of the host. */
+/* The times of each step's marks on this rank, by the clock of the host. */
 static double *marks;
 
 static void mark(int64_t step, int which) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tell and draw what the steps of runs of ToySMP took.
+"""Print and draw the times of the steps of ToySMP runs.
 
 python plot.py RUN_DIR... -o toysmp.svg
 """
@@ -17,7 +17,7 @@ COLOURS = ("#1f5f8b", "#bbbbbb", "#6aa7cf", "#dddddd")
 
 
 class Run:
-    """What a run was, and what its steps took."""
+    """The settings of a run, and the times of its steps."""
 
     def __init__(self, folder):
         said = (Path(folder) / "configuration.ymmsl").read_text()
@@ -32,15 +32,15 @@ class Run:
         return f"{count}, {'aggregated' if self.aggregated else 'separate'}"
 
     def of(self, part):
-        """What this took in each step, in milliseconds."""
+        """The time of this part in each step, in milliseconds."""
         return [1000 * step[part] for step in self.steps]
 
 
 def steps(*paths):
-    """How long the parts of each step took but the first, in seconds, by the files of compA, compB and compC."""
+    """The times of the parts of each step but the first, in seconds, from the files of compA, compB and compC."""
     found = []
     for a, b, c in zip(*map(marks, paths), strict=True):
-        # By the clock that all share on one host. What has gone before both have begun to send costs the step no time.
+        # By the clock of the host. The time before both components have begun to send does not count.
         there = b["received"] - max(a["begin"], c["begin"])
         back = max(a["received"], c["received"]) - b["computed"]
         found.append(
@@ -59,7 +59,7 @@ def steps(*paths):
 
 
 def marks(path):
-    """When a component had come how far, a dictionary for each step."""
+    """The times of a component's marks, a dictionary for each step."""
     if not path.exists():
         sys.exit(f"{path} is not there; did the run succeed? Its log says.")
     with path.open() as lines:
@@ -71,7 +71,7 @@ def spread(times):
 
 
 def tell(runs):
-    """A line for each run: mean, least and most of what the steps took, in milliseconds."""
+    """A line for each run: mean, least and greatest time of a step, in milliseconds."""
     heads = ("a step", "exchanges, both ways", "there", "back")
     print(f"{'ranks each':22}" + "".join(f"{head:^30}" for head in heads) + "   GB/s")
     for run in runs:

@@ -1,4 +1,4 @@
-! What compA and compB share: their part of the grid, ten fields on their way, what every number is to be, and the clock.
+! Modules of compA and compB: the part of the grid, ten fields that travel, the expected numbers, and the clock.
 module toysmp
    use, intrinsic :: iso_fortran_env, only: int64, real64
    use mpi
@@ -9,13 +9,13 @@ module toysmp
    public :: bundle, fields, slab, stopwatch, of_a, of_c
 
    integer, parameter :: fields = 10
-   !> Whose state a field is of.
+   !> The component whose state a field is.
    integer, parameter :: of_a = 1, of_c = 2
 
-   !> The settings, and this rank's part of the grid: some columns, from west to east, whole from south to north.
+   !> The settings, and this rank's part of the grid: some columns from west to east, each from south to north.
    type :: slab
       integer :: nx, ny, steps
-      !> Whether the fields go together, and whether every number is checked in every step, and not only the last ones.
+      !> Whether the fields travel together, and whether all numbers are checked in every step and not only in the last.
       logical :: aggregated, checks
       !> Columns first + 1 to first + width of the grid.
       integer :: first, width
@@ -25,7 +25,7 @@ module toysmp
       procedure :: check
    end type
 
-   !> Ten fields that go one way between two components: each by a port of its own, or all together by one.
+   !> Ten fields in one direction between two components: each by a port of its own, or all by one port.
    type :: bundle
       logical, private :: aggregated
       type(titin_field), private :: together, each(fields)
@@ -35,13 +35,13 @@ module toysmp
       procedure :: receive
    end type
 
-   !> When each step of this rank had come how far: at the first mark it begins.
+   !> The times of each step's marks on this rank; the first mark is the beginning.
    type :: stopwatch
       real(real64), allocatable, private :: marks(:, :)
       integer, private :: step = 0, next
    contains
       procedure :: open => open_stopwatch
-      !> Begins a step, once all ranks have come.
+      !> Begins a step, once all ranks are there.
       procedure :: begin
       procedure :: mark
       procedure :: write => write_times
@@ -65,7 +65,7 @@ contains
       self%width = self%nx/ranks + merge(1, 0, rank < mod(self%nx, ranks))
    end subroutine
 
-   !> The fields that a component begins with.
+   !> The initial fields of a component.
    function initial(self, component) result(u)
       class(slab), intent(in) :: self
       integer, intent(in) :: component
@@ -80,7 +80,7 @@ contains
       end do
    end function
 
-   ! Whole numbers, another one in every place of every field: exact in all that is done with them here.
+   ! Whole numbers, a different one for each element of each field. All arithmetic with them here is exact.
    pure function number(self, component, field, i, j)
       class(slab), intent(in) :: self
       integer, intent(in) :: component, field, i, j
@@ -91,9 +91,9 @@ contains
       number = real(merge(2*(field - 1)*cells + place, -(2*field - 1)*cells - place, component == of_a), real64)
    end function
 
-   !> Looks whether these are a component's fields before this step, from 0, every number of them.
+   !> Checks every number of a component's fields before this step; steps count from 0.
    !>
-   !> A step makes 2a - 3c of a and a - c of c, and moves both to the east by a cell. Three such steps change the sign of both.
+   !> A step replaces a by 2a - 3c and c by a - c, and moves both to the east by a cell. Three steps change the sign of both.
    subroutine check(self, instance, u, component, step)
       class(slab), intent(in) :: self
       type(titin_instance), intent(in) :: instance
@@ -126,7 +126,7 @@ contains
       error stop 1
    end subroutine
 
-   !> The fields go by the port of this name, or by ten numbered ones, which the description has accordingly.
+   !> The fields go by the port of this name, or by ten numbered ports; the description has the same ports.
    subroutine open_bundle(self, instance, port, mine)
       class(bundle), intent(inout) :: self
       type(titin_instance), intent(in) :: instance
@@ -199,7 +199,7 @@ contains
       self%next = self%next + 1
    end subroutine
 
-   !> Writes times.csv: when, by the clock of the host, the last rank had come to each mark of each step.
+   !> Writes times.csv: the time, by the clock of the host, at which the last rank reached each mark of each step.
    subroutine write_times(self, marks)
       class(stopwatch), intent(in) :: self
       character(len=*), intent(in) :: marks

@@ -11,6 +11,7 @@ static titin_message *next(double timestamp) {
     titin_message *message;
     CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == TITIN_OK);
     CHECK(titin_message_timestamp(message) == timestamp && !strcmp(titin_message_port(message), "in"));
+    CHECK(strstr(titin_message_origin(message), "port 'in', message from ") == titin_message_origin(message));
     return message;
 }
 

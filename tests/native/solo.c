@@ -59,6 +59,7 @@ static void settings(void) {
     titin_value_free(value);
     CHECK(titin_settings(instance, &value) == 0 && titin_value_find(value, "solo.width"));
     CHECK(titin_value_kind(value) == TITIN_KIND_MAP && titin_value_name(value, 0));
+    CHECK(!strncmp(titin_value_summary(value), "a map of ", 9));
     titin_value_free(value);
     CHECK(titin_overlay(instance, &value) == 0 && titin_value_size(value) == 0);
     titin_value_free(value);
@@ -116,6 +117,7 @@ static void values(void) {
     CHECK(titin_value_i64(titin_value_item(all, 1), &length) == TITIN_ERROR_TYPE_MISMATCH && length == 0);
     CHECK(strstr(titin_error(), "a whole number of type int64 (-9223372036854775808 to 9223372036854775807)"));
     CHECK(strstr(titin_error(), "the value is the whole number 18446744073709551615"));
+    CHECK(!strcmp(titin_error_in("C++"), titin_error()));
     CHECK(!memcmp(titin_value_bytes(titin_value_item(all, 2), &length), bytes, 3) && length == 3);
     CHECK(titin_value_dtype(array) == TITIN_I32 && titin_value_rank(array) == 2);
     CHECK(titin_value_extent(array, 0) == 3 && titin_value_extent(array, 1) == 2);

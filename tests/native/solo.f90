@@ -267,6 +267,7 @@ contains
       call map%view(view, name="five", ierr=ierr)
       call check(ierr == titin_error_type_mismatch .and. &
          index(titin_error_text(), "expected an array of float64 of rank 1, found the whole number 5") == 1, "what is found here")
+      call check(text(titin_value_summary(map%raw)) == "a map of 1", "a summary")
       call map%item(map, name="five", ierr=ierr)
       call check(ierr == titin_error_usage .and. index(titin_error_text(), "another value") > 0, "its own entry")
       call map%read(number, name="five")

@@ -36,6 +36,8 @@ LEFT_TO_C = {
     # the array of a message of any shape is that of its value
     "titin_message_dtype", "titin_message_extent", "titin_message_index_name",
     "titin_message_order", "titin_message_rank", "titin_message_raw_data",
+    # errors say where a message came from
+    "titin_message_origin",
     # an array is asked for by its type
     "titin_value_dtype", "titin_value_raw_data",
     # a Field knows its types

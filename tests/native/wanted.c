@@ -102,8 +102,10 @@ static void others(void) {
         titin_message *message = next();
         refuse(message, TITIN_F64, 1, &any, TITIN_ORDER_C, "float64 of rank 1, found ", i == 1 ? "the real number 1.5" : found[i]);
         CHECK(!titin_message_array(message, TITIN_F64, 0, NULL, TITIN_ORDER_C) && strstr(titin_error(), found[i]));
+        CHECK(i != 1 || strstr(titin_error_in("C++"), "the real number 1.5: read it with value().as<double>()"));
         const titin_value *value = titin_message_value(message);
         CHECK(!titin_value_array(value, TITIN_F64, 0, NULL, TITIN_ORDER_C) && strstr(titin_error(), found[i]));
+        CHECK(i != 1 || strstr(titin_error_in("Fortran"), "the real number 1.5: read it with read(x)"));
         CHECK(titin_recover(instance) == 0);
         titin_message_free(message);
     }

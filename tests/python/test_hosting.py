@@ -309,7 +309,7 @@ def test_many_that_do_not_end_are_waited_for_at_once(monkeypatch):
             clock += patience
 
     monkeypatch.setattr(hosting.time, "monotonic", lambda: clock)
-    hosting._Troupe({}, threads=[Stuck() for _ in range(100)])._wait(2.0)
+    hosting._HostedFunctions({}, threads=[Stuck() for _ in range(100)])._wait(2.0)
     assert clock == 2.0
 
 

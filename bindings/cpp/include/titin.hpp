@@ -10,12 +10,12 @@
 //         instance.send("final_state", u, t);
 //     }
 //
-// Every call that fails throws titin::Error or a class below it. Which calls wait, and which threads may call, is as in
-// titin.h: any thread may, but only one at a time on one port or in reuse. Names of ports and settings are text that ends with a NUL
-// (string literals, std::string).
+// Every call that fails throws titin::Error or a derived class. titin.h says which calls wait, and which threads may call: any
+// thread, but one at a time on a port or in reuse. Names of ports and settings are text that ends with a NUL (string literals,
+// std::string).
 //
-// This includes all of it; the stories are in titin/: error, array, value, message, port, loan, field, options, instance, submodel, host,
-// filter.
+// This header includes the others, which are in titin/: error, array, value, message, port, loan, field, options, instance,
+// submodel, host, filter.
 #ifndef TITIN_HPP
 #define TITIN_HPP
 

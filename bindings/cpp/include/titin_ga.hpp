@@ -4,8 +4,8 @@
 //     titin::ga::Field velocity(instance.port("velocity"), g_a);
 //     const titin::Stamps stamps = velocity.receive();
 //
-// Compiled with the program's own Global Arrays; libtitin itself knows of none. titin_ga.h says which arrays will do. It is not
-// included by titin.hpp.
+// Compiled with the program's own Global Arrays; libtitin does not know the library. titin_ga.h says which arrays can be
+// coupled. titin.hpp does not include this header.
 #ifndef TITIN_GA_HPP
 #define TITIN_GA_HPP
 
@@ -24,8 +24,8 @@ inline Options ranks(Options options = Options()) {
     return mpi::ranks(GA_MPI_Comm_pgroup_default(), std::move(options));
 }
 
-/// A global array that a port carries whole, each process what it owns. All processes make these calls together; sending and
-/// receiving begin and end with GA_Sync.
+/// A global array that a port carries as a whole; each process sends or receives the part that it owns. All processes make these
+/// calls together. Sending and receiving begin and end with GA_Sync.
 class Field {
 public:
     Field(const Port &port, int g_a) : array_(g_a), raw_(nullptr, titin_field_free) {
@@ -37,22 +37,22 @@ public:
     void send(double timestamp, double next_timestamp = TITIN_NO_NEXT) {
         detail::check(titin_ga_send(raw_.get(), array_, timestamp, next_timestamp));
     }
-    /// Of one that is pulled, the latest version.
+    /// Receives; of a field that is pulled the latest version.
     Stamps receive() { return receive_within(std::nullopt, TITIN_WAIT); }
-    /// The same, at most so long; then throws Timeout.
+    /// The same; throws Timeout after the time given.
     template <class Rep, class Period>
     Stamps receive(std::chrono::duration<Rep, Period> timeout) {
         return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count());
     }
-    /// Of one that is pulled, the version at or before a simulated time. Throws Evicted if that is not kept,
-    /// and PortClosed if none at that time will come.
+    /// Receives the version at or before a simulated time of a field that is pulled. Throws Evicted if that version is not kept,
+    /// and PortClosed if none of that time will come.
     Stamps receive_at(double at) { return receive_within(at, TITIN_WAIT); }
-    /// The same, at most so long; then throws Timeout.
+    /// The same; throws Timeout after the time given.
     template <class Rep, class Period>
     Stamps receive_at(double at, std::chrono::duration<Rep, Period> timeout) {
         return receive_within(at, std::chrono::duration<double>(timeout).count());
     }
-    /// The sender says that no more follows, and gives up all versions.
+    /// For the sender: no more fields follow, and all versions are given up.
     void withdraw() { detail::check(titin_field_withdraw(raw_.get())); }
 
     titin_field *raw() const { return raw_.get(); }

@@ -1,4 +1,4 @@
-//! Arguments as libtitin takes them; what cannot be one is an error of titin's, not one of the conversion.
+//! Arguments as libtitin takes them. An unfit argument is an error of titin, not of the conversion.
 
 use std::ffi::{CString, c_int};
 
@@ -6,7 +6,7 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::error;
+use crate::{error, sys};
 
 /// Text that names something: Unicode without a NUL.
 pub struct Text(CString);
@@ -44,7 +44,7 @@ impl<'py> FromPyObject<'_, 'py> for Text {
     }
 }
 
-/// Text for people: what is not Unicode in it is replaced, so that all the rest is read.
+/// Text for people. Characters that are not Unicode are replaced, so that the rest can be read.
 pub struct Words(pub CString);
 
 impl<'py> FromPyObject<'_, 'py> for Words {
@@ -61,7 +61,7 @@ impl Words {
     }
 }
 
-/// The number of a slot, or how many there are.
+/// The number of a slot, or a number of slots.
 pub struct Slot(pub c_int);
 
 impl<'py> FromPyObject<'_, 'py> for Slot {
@@ -86,7 +86,7 @@ impl<'py> FromPyObject<'_, 'py> for Slot {
     }
 }
 
-/// A text of Python's as Rust has it. Python's may have halves of surrogate pairs, which are no characters.
+/// A Python text as Rust has it. Python's may have halves of surrogate pairs, which are no characters.
 pub fn unicode<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     let refused = |_| {
         let shown = text
@@ -100,4 +100,38 @@ pub fn unicode<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
         error::usage(text.py(), why)
     };
     text.to_str().map_err(refused)
+}
+
+/// An argument that may be missing. `None` is an argument like any other.
+pub enum Fallback<'py> {
+    Missing,
+    Given(Bound<'py, PyAny>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Fallback<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Fallback::Given(object.to_owned()))
+    }
+}
+
+/// The extents of a shape: one number, or several.
+pub fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    match shape.extract::<i64>() {
+        Ok(extent) => Ok(vec![extent]),
+        Err(_) => shape.try_iter()?.map(|extent| extent?.extract()).collect(),
+    }
+}
+
+/// The number of an order given as "C" or "F". `subject` is what has the order, for the error.
+pub fn order_number(py: Python<'_>, order: &str, subject: &str) -> PyResult<c_int> {
+    match order {
+        "C" => Ok(sys::ORDER_C),
+        "F" => Ok(sys::ORDER_FORTRAN),
+        other => {
+            let text = format!("{subject} of order {other:?}: there are C and F");
+            Err(error::usage(py, text))
+        }
+    }
 }

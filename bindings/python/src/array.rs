@@ -1,4 +1,4 @@
-//! Arrays that come from Python: what lies where, by the buffer protocol.
+//! Arrays from Python, by the buffer protocol.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -10,9 +10,9 @@ use pyo3::{ffi, intern};
 use crate::argument::Text;
 use crate::{error, sys};
 
-/// An array whose memory is held, as libtitin wants it described.
+/// An array in the description that libtitin takes. The memory is held.
 pub struct Array {
-    /// Boxed: some exporters point from the view into itself.
+    /// Boxed, since some exporters keep pointers into the view.
     view: Box<ffi::Py_buffer>,
     /// Number of the element type.
     pub dtype: c_int,
@@ -21,8 +21,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array that is to be sent. What has no buffer but DLPack or the array interface is asked by these; foreign byte
-    /// order is swapped in a copy.
+    /// An array to be sent: by its buffer, else by DLPack or the array interface. Foreign byte order is swapped in a copy.
     pub fn to_send(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         // SAFETY: any object may be asked.
         let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1;
@@ -34,7 +33,7 @@ impl Array {
         Self::native(&as_numpy(object)?)
     }
 
-    /// Memory that is to be read from where it lies.
+    /// Memory to be read without a copy.
     pub fn to_read(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (view, element) = view(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
         match element {
@@ -48,7 +47,7 @@ impl Array {
         }
     }
 
-    /// Memory that is to be written to.
+    /// Memory to be written to.
     pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
         let (view, element) = view(object, ffi::PyBUF_RECORDS).map_err(|error| {
@@ -63,7 +62,7 @@ impl Array {
         })?;
         match element {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
-            // A copy of it would be filled in its place.
+            // A swapped copy would be filled, and not the array.
             Element::Swapped => Err(swapped(
                 "receive into",
                 object,
@@ -136,7 +135,7 @@ impl Array {
         self.view.ndim
     }
 
-    /// Valid, like all that follows, as long as this lives.
+    /// The extents. This pointer and those below are valid as long as the array lives.
     pub fn extents(&self) -> *const i64 {
         self.view.shape.cast()
     }
@@ -145,7 +144,7 @@ impl Array {
         self.view.strides.cast()
     }
 
-    /// Bytes of all its elements.
+    /// Bytes of all elements.
     pub fn bytes(&self) -> usize {
         self.view.len as usize
     }
@@ -154,7 +153,7 @@ impl Array {
         self.view.buf
     }
 
-    /// NULL if there are none.
+    /// The index names; NULL without any.
     pub fn names(&self) -> *const *const c_char {
         if self.pointers.is_empty() {
             std::ptr::null()
@@ -163,7 +162,7 @@ impl Array {
         }
     }
 
-    /// Whether the elements lie in Fortran order and not in C order.
+    /// The order of the elements: Fortran if they lie in that and not in C order, else C.
     pub fn order(&self) -> c_int {
         if !self.is_contiguous(b'C') && self.is_contiguous(b'F') {
             sys::ORDER_FORTRAN
@@ -174,21 +173,21 @@ impl Array {
 
     /// Whether the elements lie one after the other in this order, C or F.
     pub fn is_contiguous(&self, order: u8) -> bool {
-        // SAFETY: the view is one that Python has filled.
+        // SAFETY: Python has filled the view.
         unsafe { ffi::PyBuffer_IsContiguous(&*self.view, order as c_char) == 1 }
     }
 
     /// Copies the elements, in the order that [`Array::order`] gives.
     ///
     /// # Safety
-    /// There is room for them at `target`.
+    /// `target` has room for the elements.
     pub unsafe fn copy_to(&self, py: Python<'_>, target: *mut std::ffi::c_void) -> PyResult<()> {
         let order = if self.order() == sys::ORDER_FORTRAN {
             b'F'
         } else {
             b'C'
         };
-        // SAFETY: the view is one that Python has filled; the room is as the caller promises.
+        // SAFETY: Python has filled the view; the room is as the caller promises.
         match unsafe {
             ffi::PyBuffer_ToContiguous(target, &*self.view, self.view.len, order as c_char)
         } {
@@ -279,9 +278,9 @@ fn custom<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>
 }
 
 enum Element {
-    /// One that libtitin knows, by number.
+    /// An element type of libtitin, by number.
     Native(c_int),
-    /// One that it would know in the other byte order.
+    /// An element type of libtitin in the other byte order.
     Swapped,
     Other,
 }
@@ -322,7 +321,7 @@ fn dtype(view: &ffi::Py_buffer) -> Element {
     Element::Native(sys::element_type(name).expect("libtitin knows the names above"))
 }
 
-/// A NumPy array of what offers its memory in another way than by a buffer.
+/// A NumPy array over an object without a buffer.
 fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     /// Device types of DLPack whose memory the host can read: CPU, CUDA's pinned and managed, ROCm's pinned.
     const HOST: [i64; 4] = [1, 3, 11, 13];
@@ -356,7 +355,7 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Err(error::mismatch(py, text))
 }
 
-/// A masked array's buffer has the values under the mask too: not what its owner means.
+/// Refuses masked arrays: their buffer has the values under the mask too.
 fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     if is_ndarray(object) {
@@ -372,7 +371,7 @@ fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// A single time of NumPy's gives its bytes as a buffer, which arrays of times do not.
+/// Refuses a single time of NumPy, which gives its bytes as a buffer. Arrays of times do not.
 fn refuse_time(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_ndarray(object) {
         return Ok(());
@@ -394,7 +393,7 @@ fn kind(object: &Bound<'_, PyAny>) -> Option<String> {
         .ok()
 }
 
-/// An array that is used in place is as this machine has it.
+/// The error for an array in foreign byte order where no copy can be used.
 fn swapped(call: &str, object: &Bound<'_, PyAny>, hint: &str) -> PyErr {
     let text = format!(
         "cannot {call} {}: its bytes are in the order of other machines; {hint}",
@@ -403,7 +402,7 @@ fn swapped(call: &str, object: &Bound<'_, PyAny>, hint: &str) -> PyErr {
     error::mismatch(object.py(), text)
 }
 
-/// Why an array cannot be sent, and what to send in its place.
+/// The error for an array that cannot be sent, with what to send instead.
 fn refused(object: &Bound<'_, PyAny>) -> PyErr {
     let py = object.py();
     let hint = match kind(object).as_deref() {
@@ -424,7 +423,7 @@ fn refused(object: &Bound<'_, PyAny>) -> PyErr {
     error::mismatch(py, format!("cannot send {}: {hint}", describe(object)))
 }
 
-/// An object as it is named in messages: its type, and for arrays the dtype.
+/// An object as errors name it: its type, and for arrays the dtype.
 fn describe(object: &Bound<'_, PyAny>) -> String {
     let name = object.get_type().fully_qualified_name();
     let name = name.map_or_else(|_| "this object".to_owned(), |name| name.to_string());
@@ -439,25 +438,25 @@ fn describe(object: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// `numpy.ndarray`, if NumPy is loaded; else no object is one.
+/// `numpy.ndarray`, if NumPy is loaded. Without NumPy no object is an array of it.
 pub fn ndarray(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if_loaded(&NDARRAY, intern!(py, "numpy"), intern!(py, "ndarray"))
 }
 
-/// Whether an object is an array of NumPy's, and of no class derived from that: all is known of it.
+/// Whether an object is of class `numpy.ndarray` itself, and not of a derived class with methods of its own.
 pub fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
     ndarray(object.py()).is_some_and(|ndarray| object.get_type().is(ndarray))
 }
 
-/// `titin.Array`, if anybody has used it.
+/// `titin.Array`, if its module is loaded.
 fn named(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NAMED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if_loaded(&NAMED, intern!(py, "titin.data"), intern!(py, "Array"))
 }
 
-/// A class of a module that need not be imported only to find that an object is not of that class. Every send asks, so
-/// that the module is not there yet is found out without an exception.
+/// A class of a module, if the module is loaded: without the module no object can be of the class. Every send asks, so a
+/// missing module is found without an exception.
 fn if_loaded<'py>(
     cell: &'static PyOnceLock<Py<PyType>>,
     module: &Bound<'py, PyString>,
@@ -465,7 +464,7 @@ fn if_loaded<'py>(
 ) -> Option<&'py Bound<'py, PyType>> {
     let py = module.py();
     if cell.get(py).is_none() {
-        // SAFETY: any object may be asked for; what comes is ours, or NULL: of nothing, where that is not there.
+        // SAFETY: any name may be asked for; the result is ours, or NULL if there is no such module.
         let loaded =
             unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyImport_GetModule(module.as_ptr())) };
         let Some(loaded) = loaded else {

@@ -1,4 +1,4 @@
-//! From the error numbers of the C ABI to the exceptions of `titin.errors`.
+//! The exceptions of `titin.errors` for the error numbers of libtitin.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -27,12 +27,12 @@ pub fn error(py: Python<'_>, kind: c_int, text: impl Into<String>) -> PyErr {
     }
 }
 
-/// The call itself is wrong.
+/// The exception of a wrong call.
 pub fn usage(py: Python<'_>, text: impl Into<String>) -> PyErr {
     error(py, sys::USAGE, text)
 }
 
-/// The data are not of a type that can be sent, or that was asked for.
+/// The exception for data of a type that cannot be sent, or was not asked for.
 pub fn mismatch(py: Python<'_>, text: impl Into<String>) -> PyErr {
     error(py, sys::TYPE_MISMATCH, text)
 }
@@ -45,7 +45,7 @@ pub fn last(py: Python<'_>) -> PyErr {
     })
 }
 
-/// Nothing, or the error that a call has returned.
+/// Raises the error of a call that has failed.
 pub fn check(py: Python<'_>, code: c_int) -> PyResult<()> {
     match code {
         sys::OK => Ok(()),
@@ -55,12 +55,12 @@ pub fn check(py: Python<'_>, code: c_int) -> PyResult<()> {
     }
 }
 
-/// Whether an exception is one of titin's, and not one that a signal's handler has raised.
+/// Whether an exception is an error of titin. One of a signal handler is not.
 pub fn is_of_titin(py: Python<'_>, raised: &PyErr) -> PyResult<bool> {
     Ok(raised.is_instance(py, &classes(py)?.get_item(0)?))
 }
 
-/// A text of libtitin's as one of ours.
+/// A text of libtitin as a `String`.
 ///
 /// # Safety
 /// `pointer` is NULL or points to text that ends with a NUL.
@@ -74,7 +74,7 @@ pub unsafe fn text(pointer: *const c_char) -> String {
         .into_owned()
 }
 
-/// `titin.errors.BY_NUMBER`: the classes, at the place of their number; the first is the common one.
+/// `titin.errors.BY_NUMBER`: the exception classes by number. The first is the base of all.
 fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
     let classes = CLASSES.get_or_try_init(py, || -> PyResult<_> {
         Ok(py

@@ -9,7 +9,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::argument::{extents, order_number};
 use crate::array::Array;
+use crate::decomposition::{Bounds, Decomposition};
 use crate::loan::number;
 use crate::session::Session;
 use crate::{error, sys};
@@ -22,18 +24,19 @@ pub struct Field {
     port: String,
     dims: c_int,
     dtypes: Vec<c_int>,
-    /// Whether a local array has as many dimensions as the whole.
+    /// Whether the local arrays have as many dimensions as the whole array.
     whole: bool,
-    /// Taken by a call, which says how its arrays lie before it sends or receives them.
+    /// Set by a call, which tells libtitin the layout of its arrays before it sends or receives them.
     busy: AtomicBool,
-    /// The arrays of calls that were interrupted, and may have some of what is to be received: so no others are at their places.
-    halfway: Mutex<Vec<Py<PyTuple>>>,
+    /// The arrays of interrupted calls, which may have a part of the next field. They are kept, so that no other array gets
+    /// their memory and is taken for them.
+    interrupted: Mutex<Vec<Py<PyTuple>>>,
 }
 
-/// A call on a field, of which there is one at a time.
-struct Busy<'a>(&'a AtomicBool);
+/// A call on a field. One call at a time is allowed.
+struct FieldCall<'a>(&'a AtomicBool);
 
-impl Drop for Busy<'_> {
+impl Drop for FieldCall<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
@@ -46,24 +49,12 @@ unsafe impl Sync for Field {}
 
 impl Drop for Field {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and no call goes on.
+        // SAFETY: the field is ours, and no call on it goes on.
         unsafe { sys::titin_field_free(self.handle.as_ptr()) }
     }
 }
 
-/// A decomposition of libtitin.
-struct Decomposition(NonNull<sys::titin_decomposition>);
-
-impl Drop for Decomposition {
-    fn drop(&mut self) {
-        // SAFETY: it is ours.
-        unsafe { sys::titin_decomposition_free(self.0.as_ptr()) }
-    }
-}
-
-type Bounds = (Vec<i64>, Vec<i64>);
-
-/// What a field is declared with, as `titin.Instance.field` takes it.
+/// The arguments of `titin.Instance.field`.
 pub struct Declaration<'a, 'py> {
     pub shape: &'a Bound<'py, PyAny>,
     pub dtype: &'a Bound<'py, PyAny>,
@@ -77,7 +68,7 @@ impl Declaration<'_, '_> {
     /// Declares the field on a port.
     ///
     /// # Safety
-    /// `port` is one of this session's instance, which is open, as `instance` is.
+    /// `instance` is that of the session, and open; `port` is one of its ports.
     pub unsafe fn declare(
         self,
         session: &Arc<Session>,
@@ -85,152 +76,44 @@ impl Declaration<'_, '_> {
         port: *mut sys::titin_port,
     ) -> PyResult<Field> {
         let py = self.shape.py();
-        let shape = match self.shape.extract::<i64>() {
-            Ok(extent) => vec![extent],
-            Err(_) => self
-                .shape
-                .try_iter()?
-                .map(|extent| extent?.extract())
-                .collect::<PyResult<Vec<i64>>>()?,
-        };
+        let shape = extents(self.shape)?;
         let dtypes = dtypes(self.dtype)?;
-        let order = match self.order {
-            "C" => sys::ORDER_C,
-            "F" => sys::ORDER_FORTRAN,
-            other => {
-                return Err(error::usage(
-                    py,
-                    format!("a field of order {other:?}: there are C and F"),
-                ));
-            }
-        };
-        let dims = shape.len() as c_int;
-        // SAFETY: the shape has so many entries; what is made is freed by its owner here.
-        let made = unsafe { sys::titin_decomposition_new(dims, shape.as_ptr()) };
-        let made = Decomposition(NonNull::new(made).ok_or_else(|| error::last(py))?);
-        let spec = made.0.as_ptr();
+        let order = order_number(py, self.order, "a field")?;
+        let decomposition = Decomposition::new(py, &shape)?;
         // SAFETY: the instance is open.
-        let (rank, count) = unsafe { (sys::titin_rank(instance), sys::titin_ranks(instance)) };
+        let (rank, ranks) = unsafe { (sys::titin_rank(instance), sys::titin_ranks(instance)) };
         let fields = py.import(intern!(py, "titin.fields"))?;
-        let (below, above): Bounds = fields.call_method1("halo", (&self.halo, dims))?.extract()?;
-        let region: Option<Bounds> = fields
-            .call_method1("region", (self.region, &shape))?
-            .extract()?;
-        let parts =
-            fields.call_method1("describe", (self.owned, &shape, self.order, rank, count))?;
-        let (kind, what, spreads, ranks) =
-            parts.extract::<(String, Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
-        let whole;
-        // SAFETY: the decomposition lives, and each list has an entry for each dimension: Python has seen to it, and the
-        // lengths are compared where it has not.
-        unsafe {
-            error::check(py, sys::titin_decomposition_order(spec, order))?;
-            error::check(
-                py,
-                sys::titin_decomposition_halo(spec, below.as_ptr(), above.as_ptr()),
-            )?;
-            if let Some((lower, upper)) = &region {
-                same(py, &[lower.len(), upper.len()], shape.len())?;
-                error::check(
-                    py,
-                    sys::titin_decomposition_region(spec, lower.as_ptr(), upper.as_ptr()),
-                )?;
-            }
-            match kind.as_str() {
-                "grid" => {
-                    let processes: Vec<c_int> = what.extract()?;
-                    error::check(py, sys::titin_decomposition_grid(spec, processes.as_ptr()))?;
-                    for (dim, spread) in spreads.try_iter()?.enumerate() {
-                        let (spread, dim) = (spread?, dim as c_int);
-                        error::check(
-                            py,
-                            match spread.extract::<(c_int, i64)>() {
-                                Ok((kind, block)) if spread.is_instance_of::<PyTuple>() => {
-                                    sys::titin_decomposition_spread(spec, dim, kind, block)
-                                }
-                                _ => {
-                                    let bounds: Vec<i64> = spread.extract()?;
-                                    let count = bounds.len() as c_int;
-                                    sys::titin_decomposition_bounds(
-                                        spec,
-                                        dim,
-                                        count,
-                                        bounds.as_ptr(),
-                                    )
-                                }
-                            },
-                        )?;
-                    }
-                    if ranks.extract::<String>()? == "F" {
-                        error::check(py, sys::titin_decomposition_ranks(spec, sys::ORDER_FORTRAN))?;
-                    }
-                    whole = true;
-                }
-                "boxes" => {
-                    let boxes: Vec<Bounds> = what.extract()?;
-                    whole = boxes.len() == 1;
-                    for (lower, upper) in &boxes {
-                        same(py, &[lower.len(), upper.len()], shape.len())?;
-                        error::check(
-                            py,
-                            sys::titin_decomposition_box(spec, lower.as_ptr(), upper.as_ptr()),
-                        )?;
-                    }
-                }
-                _ => {
-                    let numbers = Array::to_send(&what)?;
-                    let count = if numbers.rank() == 1 {
-                        *numbers.extents()
-                    } else {
-                        0
-                    };
-                    let given =
-                        sys::titin_decomposition_indices(spec, count, numbers.data().cast());
-                    error::check(py, given)?;
-                    whole = false;
-                }
-            }
-            let mut field = std::ptr::null_mut();
-            let call = session.enter(py)?;
-            call.wait(py, || {
-                sys::titin_field_new(
-                    port,
-                    spec,
-                    dtypes.len() as c_int,
-                    dtypes.as_ptr(),
-                    &mut field,
-                )
-            })?;
-            let handle = NonNull::new(field).ok_or_else(|| error::last(py))?;
-            let port = error::text(sys::titin_port_name(port));
-            let (session, busy, halfway) =
-                (session.clone(), AtomicBool::new(false), Mutex::default());
-            Ok(Field {
-                handle,
-                session,
-                port,
-                dims,
-                dtypes,
-                whole,
-                busy,
-                halfway,
-            })
+        let halo = fields.call_method1("halo", (&self.halo, shape.len()))?;
+        let region = fields.call_method1("region", (self.region, &shape))?;
+        let owned =
+            fields.call_method1("describe", (self.owned, &shape, self.order, rank, ranks))?;
+        decomposition.set_order(py, order)?;
+        decomposition.set_halo(py, &halo.extract::<Bounds>()?)?;
+        if let Some(region) = region.extract::<Option<Bounds>>()? {
+            decomposition.set_region(py, &region)?;
         }
+        let whole = decomposition.set_owned(&owned)?;
+        let mut field = std::ptr::null_mut();
+        let (count, spec) = (dtypes.len() as c_int, decomposition.as_ptr());
+        // SAFETY: the instance is open, and the decomposition lives.
+        session.enter(py)?.wait(py, || unsafe {
+            sys::titin_field_new(port, spec, count, dtypes.as_ptr(), &mut field)
+        })?;
+        Ok(Field {
+            handle: NonNull::new(field).ok_or_else(|| error::last(py))?,
+            session: session.clone(),
+            // SAFETY: the port lives as long as the instance, which is open.
+            port: unsafe { error::text(sys::titin_port_name(port)) },
+            dims: shape.len() as c_int,
+            dtypes,
+            whole,
+            busy: AtomicBool::new(false),
+            interrupted: Mutex::default(),
+        })
     }
 }
 
-/// Fails unless there are as many bounds as dimensions.
-fn same(py: Python<'_>, lengths: &[usize], dims: usize) -> PyResult<()> {
-    match lengths.iter().find(|length| **length != dims) {
-        None => Ok(()),
-        Some(odd) => Err(error::usage(
-            py,
-            format!("a box with {odd} bounds in an array of {dims} dimensions"),
-        )),
-    }
-}
-
-/// One element type or a list of them.
+/// Numbers of the element types: one, or those of a list.
 fn dtypes(given: &Bound<'_, PyAny>) -> PyResult<Vec<c_int>> {
     let py = given.py();
     let numpy = py.import(intern!(py, "numpy"))?;
@@ -290,31 +173,12 @@ impl Field {
                 }
             }
         });
-        let mut halfway = self
-            .halfway
-            .lock()
-            .expect("nothing panics while it is locked");
-        match &received {
-            Ok(()) => {
-                let before = std::mem::take(&mut *halfway);
-                drop(halfway);
-                // Arrays that nobody else has any more go now, which may run the program's code.
-                drop(before);
-            }
-            Err(raised) if !error::is_of_titin(py, raised)? => {
-                halfway.push(arrays.clone().unbind())
-            }
-            Err(_) => {}
-        }
+        self.note_interrupted(py, arrays, &received)?;
         received?;
-        if timestamp.is_nan() {
-            return Ok(None);
+        match timestamp.is_nan() {
+            true => Ok(None),
+            false => stamps(py, timestamp, next).map(Some),
         }
-        let next = (next != sys::NO_NEXT).then_some(next);
-        let stamps = py
-            .import(intern!(py, "titin.fields"))?
-            .getattr(intern!(py, "Stamps"))?;
-        Ok(Some(stamps.call1((timestamp, next))?.unbind()))
     }
 
     #[doc = doc!("Field.extents")]
@@ -339,9 +203,9 @@ impl Field {
             let indices =
                 numpy.call_method1(intern!(py, "empty"), (count, intern!(py, "int64")))?;
             if count > 0 {
-                let place = Array::to_fill(&indices)?.data();
-                // SAFETY: there is room for as many as it has said; the array lives, and nobody else has it.
-                unsafe { sys::titin_field_owned(field, dim, place.cast()) };
+                let room = Array::to_fill(&indices)?.data();
+                // SAFETY: there is room for as many as the call has said; the array lives, and nothing else uses it.
+                unsafe { sys::titin_field_owned(field, dim, room.cast()) };
             }
             Ok(indices)
         };
@@ -357,9 +221,9 @@ impl Field {
 }
 
 impl Field {
-    fn take(&self, py: Python<'_>) -> PyResult<Busy<'_>> {
+    fn take(&self, py: Python<'_>) -> PyResult<FieldCall<'_>> {
         match self.busy.swap(true, Ordering::Acquire) {
-            false => Ok(Busy(&self.busy)),
+            false => Ok(FieldCall(&self.busy)),
             true => Err(error::usage(
                 py,
                 "two calls at once on a field: each thread needs one of its own",
@@ -367,7 +231,7 @@ impl Field {
         }
     }
 
-    /// The arrays of a call, each of its element type; libtitin learns how they lie.
+    /// The arrays of a call, each of its element type. libtitin learns the layout of each.
     fn hold(
         &self,
         arrays: &Bound<'_, PyTuple>,
@@ -385,51 +249,102 @@ impl Field {
         let mut held = Vec::new();
         for (number, (object, dtype)) in arrays.iter().zip(&self.dtypes).enumerate() {
             let array = look(&object)?;
-            if array.dtype != *dtype {
-                let [given, wanted] = [array.dtype, *dtype].map(sys::element_name);
-                let (port, place) = (&self.port, number + 1);
-                let text = format!(
-                    "field on port '{port}': argument {place} is of {given}, where the field was declared with {wanted}"
-                );
-                return Err(error::mismatch(py, text));
-            }
+            self.check_dtype(py, number, &array, *dtype)?;
             if self.whole && array.rank() == self.dims {
-                // SAFETY: the array's extents and strides have as many entries as the field has dimensions.
-                let told = unsafe {
-                    let field = self.handle.as_ptr();
-                    sys::titin_field_layout(
-                        field,
-                        number as c_int,
-                        array.extents(),
-                        array.strides(),
-                    )
-                };
-                error::check(py, told)?;
+                self.set_layout(py, number, array.extents(), array.strides())?;
             } else {
-                // SAFETY: the field lives; NULL is one element after the other, whatever the last call had.
-                let told = unsafe {
-                    let (field, none) = (self.handle.as_ptr(), std::ptr::null());
-                    sys::titin_field_layout(field, number as c_int, none, none)
-                };
-                error::check(py, told)?;
-                // SAFETY: the field lives.
-                let wanted =
-                    unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
-                if array.rank() != 1 || !array.is_contiguous(b'C') || array.bytes() as i64 != wanted
-                {
-                    let text = format!(
-                        "field on port '{}': argument {} has to be flat and contiguous here, one part after the other, of \
-                         {wanted} bytes; it has rank {} and {} bytes",
-                        self.port,
-                        number + 1,
-                        array.rank(),
-                        array.bytes()
-                    );
-                    return Err(error::mismatch(py, text));
-                }
+                // NULL is the default layout, one element after the other, whatever the last call had.
+                self.set_layout(py, number, std::ptr::null(), std::ptr::null())?;
+                self.check_flat(py, number, &array)?;
             }
             held.push(array);
         }
         Ok(held)
     }
+
+    fn check_dtype(
+        &self,
+        py: Python<'_>,
+        number: usize,
+        array: &Array,
+        dtype: c_int,
+    ) -> PyResult<()> {
+        if array.dtype == dtype {
+            return Ok(());
+        }
+        let [given, wanted] = [array.dtype, dtype].map(sys::element_name);
+        let (port, place) = (&self.port, number + 1);
+        let text = format!(
+            "field on port '{port}': argument {place} is of {given}, where the field was declared with {wanted}"
+        );
+        Err(error::mismatch(py, text))
+    }
+
+    /// Gives libtitin the layout of an array: extents and strides for each dimension of the field, or NULL for both.
+    fn set_layout(
+        &self,
+        py: Python<'_>,
+        number: usize,
+        extents: *const i64,
+        strides: *const i64,
+    ) -> PyResult<()> {
+        let (field, number) = (self.handle.as_ptr(), number as c_int);
+        // SAFETY: the field lives; the lists are NULL or have an entry for each dimension.
+        error::check(py, unsafe {
+            sys::titin_field_layout(field, number, extents, strides)
+        })
+    }
+
+    /// Fails unless an array is flat, with as many bytes as this rank owns.
+    fn check_flat(&self, py: Python<'_>, number: usize, array: &Array) -> PyResult<()> {
+        // SAFETY: the field lives.
+        let wanted = unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
+        if array.rank() == 1 && array.is_contiguous(b'C') && array.bytes() as i64 == wanted {
+            return Ok(());
+        }
+        let text = format!(
+            "field on port '{}': argument {} has to be flat and contiguous here, one part after the other, of \
+             {wanted} bytes; it has rank {} and {} bytes",
+            self.port,
+            number + 1,
+            array.rank(),
+            array.bytes()
+        );
+        Err(error::mismatch(py, text))
+    }
+
+    /// Keeps the arrays of a call that a signal has interrupted; lets all go once a call has received.
+    fn note_interrupted(
+        &self,
+        py: Python<'_>,
+        arrays: &Bound<'_, PyTuple>,
+        received: &PyResult<()>,
+    ) -> PyResult<()> {
+        let mut interrupted = self
+            .interrupted
+            .lock()
+            .expect("nothing panics while it is locked");
+        match received {
+            Ok(()) => {
+                let before = std::mem::take(&mut *interrupted);
+                drop(interrupted);
+                // Freeing an array may run the program's code, which must not find the lock held.
+                drop(before);
+            }
+            Err(raised) if !error::is_of_titin(py, raised)? => {
+                interrupted.push(arrays.clone().unbind());
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// A `titin.Stamps`.
+fn stamps(py: Python<'_>, timestamp: f64, next: f64) -> PyResult<Py<PyAny>> {
+    let next = (next != sys::NO_NEXT).then_some(next);
+    let stamps = py
+        .import(intern!(py, "titin.fields"))?
+        .getattr(intern!(py, "Stamps"))?;
+    Ok(stamps.call1((timestamp, next))?.unbind())
 }

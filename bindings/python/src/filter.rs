@@ -1,4 +1,4 @@
-//! Filters of the user's that are Python functions: found when an instance is opened, called by libtitin.
+//! Filters that are Python functions: found when an instance is opened, called by libtitin.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -6,16 +6,18 @@ use std::ptr::NonNull;
 use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
 
-use crate::message::{Message, Payload};
-use crate::{error, sys, value};
+use crate::message::Message;
+use crate::payload::Payload;
+use crate::value::{Data, Value};
+use crate::{error, sys};
 
-/// What stands in a program without Python any more; a filter that is called then has failed.
+/// The status of a filter that has failed.
 const FAILED: c_int = 1;
 
-/// A function, and whether it wants the message beside its data.
+/// A function, and whether it takes the message beside the data.
 struct Filter {
     function: Py<PyAny>,
-    whole: bool,
+    takes_message: bool,
 }
 
 /// Lets an instance that is opened with these options call filters that are named `module:function`.
@@ -38,9 +40,9 @@ extern "C" fn find(_data: *mut c_void, name: *const c_char, filter: *mut *mut c_
             .extract::<usize>()?;
         let found = Box::new(Filter {
             function,
-            whole: wanted > 1,
+            takes_message: wanted > 1,
         });
-        // SAFETY: libtitin has room for it; it comes back to `call` and once to `dispose`.
+        // SAFETY: libtitin has room for the pointer, and gives it to `call` and once to `dispose`.
         unsafe { *filter = Box::into_raw(found).cast() };
         Ok(())
     })
@@ -52,12 +54,12 @@ extern "C" fn call(
     out: *mut sys::titin_output,
 ) -> c_int {
     attached(|py| {
-        // SAFETY: it is what `find` gave, and not yet disposed of.
+        // SAFETY: `find` has given the filter, which is not disposed of yet.
         let filter = unsafe { &*filter.cast::<Filter>() };
         let Some(input) = NonNull::new(input.cast_mut()) else {
             return Ok(());
         };
-        // SAFETY: the function may keep its data, so we become one more owner of the message.
+        // SAFETY: the function may keep the data, so the payload is one more owner of the message.
         let payload = unsafe {
             sys::titin_message_retain(input.as_ptr());
             Payload::new(input)
@@ -65,22 +67,78 @@ extern "C" fn call(
         let message = Message::received(payload);
         let data = message.data(py)?;
         let function = filter.function.bind(py);
-        let result = match filter.whole {
+        let result = match filter.takes_message {
             true => function.call1((data, Py::new(py, message)?))?,
             false => function.call1((data,))?,
         };
         // SAFETY: libtitin gives `out` for this call.
-        unsafe { value::put(&result, out) }
+        unsafe { write_output(&result, out) }
     })
 }
 
 extern "C" fn dispose(filter: *mut c_void) {
     let free = |_: Python<'_>| {
-        // SAFETY: it is what `find` gave; libtitin lets it go once.
+        // SAFETY: `find` has given the filter; libtitin disposes of it once.
         drop(unsafe { Box::from_raw(filter.cast::<Filter>()) });
     };
-    // Without an interpreter there is nobody to give the function back to.
+    // Without an interpreter the function cannot be freed.
     let _ = Python::try_attach(free);
+}
+
+/// Writes the result of a filter to its output: data, or a message with timestamps too.
+///
+/// # Safety
+/// `out` is the output that libtitin gave to the filter.
+unsafe fn write_output(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> PyResult<()> {
+    let py = object.py();
+    if let Ok(message) = object.cast::<Message>() {
+        let message = message.get();
+        if message.settings(py)?.bind(py).len()? != 0 {
+            return Err(error::usage(
+                py,
+                "a filter cannot give a message settings: they are the sender's",
+            ));
+        }
+        let (timestamp, next) = message.timestamps();
+        // SAFETY: as the caller promises.
+        error::check(py, unsafe {
+            sys::titin_output_timestamp(out, timestamp, next)
+        })?;
+        // SAFETY: as above.
+        return unsafe { write_data(message.data(py)?.bind(py), out) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { write_data(object, out) }
+}
+
+/// # Safety
+/// `out` is the output that libtitin gave to the filter.
+unsafe fn write_data(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> PyResult<()> {
+    let py = object.py();
+    match Data::new(object)? {
+        Data::Array(array) if array.names().is_null() => {
+            // SAFETY: `out` is valid; the result has room for the array.
+            let target = unsafe {
+                sys::titin_output_array(
+                    out,
+                    array.dtype,
+                    array.rank(),
+                    array.extents(),
+                    array.order(),
+                )
+            };
+            if target.is_null() {
+                return Err(error::last(py));
+            }
+            // SAFETY: as above.
+            unsafe { array.copy_to(py, target) }
+        }
+        _ => {
+            let value = Value::new(object)?;
+            // SAFETY: `out` is valid; the value is copied.
+            error::check(py, unsafe { sys::titin_output_value(out, value.as_ptr()) })
+        }
+    }
 }
 
 /// The function that `module:function` names.
@@ -104,17 +162,17 @@ fn import(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Has an exception about a module that is not there say where it was looked for.
+/// Adds to an exception about a missing module where Python looked for it.
 fn say_where(py: Python<'_>, raised: &PyErr) {
     let text = "It was looked for as by import in this program: in the folder of its main file, in PYTHONPATH, and \
                 among what is installed.";
     if raised.is_instance_of::<PyModuleNotFoundError>(py) {
-        // Without the note it is still said what is not there.
+        // Without the note the exception still names the module.
         let _ = raised.value(py).call_method1("add_note", (text,));
     }
 }
 
-/// Runs something with Python; an exception becomes the text of libtitin's error.
+/// Runs a body with Python. An exception becomes the text of libtitin's error.
 fn attached(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
     let outcome = Python::try_attach(|py| run(py).map_err(|raised| explain(py, raised)));
     let text = match outcome {
@@ -128,9 +186,9 @@ fn attached(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
     FAILED
 }
 
-/// An exception with the place in the user's code that it came from.
+/// The text of an exception, with the frames of the user's code.
 fn explain(py: Python<'_>, raised: PyErr) -> String {
-    // An exception itself does not know where it came from before it is given out.
+    // The exception has its traceback only once it is a value.
     let raised = raised.into_value(py);
     let last = || -> PyResult<String> {
         py.import("titin.errors")?

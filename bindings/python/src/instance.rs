@@ -9,12 +9,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
-use crate::argument::{Slot, Text, Words, unicode};
+use crate::argument::{Fallback, Slot, Text, Words, unicode};
 use crate::array::Array;
 use crate::field::{Declaration, Field};
 use crate::loan::Loan;
-use crate::message::{Message, Payload};
-use crate::options::{Options, port_names, reason_of};
+use crate::message::Message;
+use crate::options::{Options, reason_of};
+use crate::payload::Payload;
 use crate::port::Port;
 use crate::ranks::Ranks;
 use crate::region::Region;
@@ -24,26 +25,26 @@ use crate::value::{self, Data, Value};
 use crate::{error, filter, sys};
 
 thread_local! {
-    /// Which instance of which run the functions of this thread are: set by `titin.run`.
-    static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
+    /// The instance that the function of this thread is, and its run: set by `titin.run`.
+    static ASSIGNMENT: RefCell<Option<Assignment>> = const { RefCell::new(None) };
 }
 
-struct Place {
+struct Assignment {
     name: String,
     manager: String,
     opened: Option<Weak<Session>>,
 }
 
-/// What this thread has opened, unless it is closed.
+/// The instance that this thread has opened, unless it is closed.
 fn unclosed_session() -> Option<Arc<Session>> {
-    let opened = PLACE.with_borrow(|place| place.as_ref()?.opened.as_ref()?.upgrade());
+    let opened = ASSIGNMENT.with_borrow(|assigned| assigned.as_ref()?.opened.as_ref()?.upgrade());
     opened.filter(|session| !session.is_closed())
 }
 
 #[doc = doc!("place")]
 #[pyfunction]
 pub fn place(name: String, manager: String) {
-    PLACE.set(Some(Place {
+    ASSIGNMENT.set(Some(Assignment {
         name,
         manager,
         opened: None,
@@ -53,7 +54,7 @@ pub fn place(name: String, manager: String) {
 #[doc = doc!("opened")]
 #[pyfunction]
 pub fn opened() -> bool {
-    PLACE.with_borrow(|place| place.as_ref().is_some_and(|place| place.opened.is_some()))
+    ASSIGNMENT.with_borrow(|assigned| assigned.as_ref().is_some_and(|own| own.opened.is_some()))
 }
 
 #[doc = doc!("unclosed")]
@@ -83,22 +84,8 @@ pub struct Instance {
     workdir: String,
 }
 
-/// What a port is named by: its name, or itself.
+/// An argument that means a port: its name, or the port itself.
 type PortArgument<'a, 'py> = &'a Bound<'py, PyAny>;
-
-/// An argument whose default is none at all, so that None can be given.
-pub enum Fallback<'py> {
-    Missing,
-    Given(Bound<'py, PyAny>),
-}
-
-impl<'py> FromPyObject<'_, 'py> for Fallback<'py> {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Fallback::Given(object.to_owned()))
-    }
-}
 
 #[pymethods]
 impl Instance {
@@ -122,12 +109,12 @@ impl Instance {
             .iter()
             .try_for_each(|ranks| ranks.offer(py, options.as_ptr()))?;
         let session = Session::open(py, &options, ranks.as_deref())?;
-        // Not before: whoever could not open must be refused, or the run waits for it.
+        // Only now: where opening fails, `titin.run` fails the run in place of the instance.
         let opened = Arc::downgrade(&session);
-        PLACE.with_borrow_mut(|place| {
-            place
-                .iter_mut()
-                .for_each(|place| place.opened = Some(opened.clone()))
+        ASSIGNMENT.with_borrow_mut(|assigned| {
+            if let Some(assigned) = assigned {
+                assigned.opened = Some(opened);
+            }
         });
         forget_secret(py);
         Self::with(py, session)
@@ -166,14 +153,14 @@ impl Instance {
             .transpose()?;
         let settings = value::pointer(settings.as_ref());
         let mut data = data.map_or(Ok(Data::Nil), |data| Data::new(&data))?;
-        // SAFETY: the port lives as long as the call; the data and settings live, held by this function, until it returns.
+        // SAFETY: the port lives as long as the call; this function holds the data and settings until it returns.
         unsafe {
             match &mut data {
                 Data::Nil => call.wait(py, || {
                     sys::titin_send_nil(port, slot, timestamp, next, settings)
                 }),
                 Data::Loan(loan) => {
-                    let loan = loan.place();
+                    let loan = loan.handle_address();
                     call.wait(py, || {
                         sys::titin_send_loan(port, slot, loan, timestamp, next, settings)
                     })
@@ -289,7 +276,7 @@ impl Instance {
         let (pointer, count) = (handles.as_ptr(), handles.len() as c_int);
         let timeout = timeout.unwrap_or(sys::WAIT);
         let (mut index, mut slot, mut message) = (0, sys::NO_SLOT, std::ptr::null_mut());
-        // SAFETY: the ports live as long as the call, the list of them as long as this function.
+        // SAFETY: the ports live as long as the call, and the list as long as this function.
         call.wait(py, || unsafe {
             sys::titin_receive_any(pointer, count, timeout, &mut index, &mut slot, &mut message)
         })?;
@@ -362,7 +349,7 @@ impl Instance {
             region,
             order,
         };
-        // SAFETY: the instance is open while the call lives, and the port is one of its own.
+        // SAFETY: the instance is open while the call lives, and the port is one of its ports.
         unsafe { declaration.declare(&self.session, call.instance(), port.get().as_ptr()) }
     }
 
@@ -542,7 +529,7 @@ impl Instance {
             None => match self.session.close(py, false) {
                 Ok(()) => return Ok(()),
                 Err(error) if self.session.is_closed() => return Err(error),
-                // Interrupted, or another thread is in a call: the run cannot end well.
+                // A signal came, or another thread is in a call: the run fails.
                 Err(error) => {
                     self.session.abandon(py, &error)?;
                     return Err(error);
@@ -565,7 +552,7 @@ impl Instance {
     }
 }
 
-/// How an instance is opened, from what Python gives; a thread of `titin.run` knows its name and its run.
+/// The options of an instance. On a thread of `titin.run` name and run are those of the thread, unless they are given.
 pub fn options(
     py: Python<'_>,
     ports: [Option<Bound<'_, PyAny>>; 4],
@@ -574,54 +561,29 @@ pub fn options(
     unchecked: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Options> {
     let reason = unchecked.map(|reason| reason_of(&reason)).transpose()?;
-    let place = PLACE.with_borrow(|place| {
-        place
-            .as_ref()
-            .map(|place| (place.name.clone(), place.manager.clone()))
+    let assigned = ASSIGNMENT.with_borrow(|assigned| {
+        let own = assigned.as_ref()?;
+        Some((own.name.clone(), own.manager.clone()))
     });
-    let (name, manager) = match place {
-        Some((here, run)) => (
-            Some(name.map_or_else(|| Text::new(py, &here), Ok)?),
-            Some(manager.map_or_else(|| Text::new(py, &run), Ok)?),
+    let (name, manager) = match assigned {
+        Some((own_name, own_run)) => (
+            Some(name.map_or_else(|| Text::new(py, &own_name), Ok)?),
+            Some(manager.map_or_else(|| Text::new(py, &own_run), Ok)?),
         ),
         None => (name, manager),
     };
-    let wanted = Options::new(py)?;
-    // SAFETY: the options live until the end of this function; texts are copied.
-    unsafe {
-        let options = wanted.as_ptr();
-        error::check(py, sys::titin_options_language(options, c"Python".as_ptr()))?;
-        error::check(py, sys::titin_options_exceptions(options))?;
-        error::check(py, filter::offer(options))?;
-        if let Some(name) = name {
-            error::check(
-                py,
-                sys::titin_options_instance(options, name.as_c().as_ptr()),
-            )?;
-        }
-        if let Some(manager) = manager {
-            error::check(
-                py,
-                sys::titin_options_manager(options, manager.as_c().as_ptr()),
-            )?;
-        }
-        if let Some(reason) = reason {
-            error::check(py, sys::titin_options_unchecked(options, reason.0.as_ptr()))?;
-        }
-        for (operator, names) in (1..).zip(ports) {
-            for name in names
-                .map(|names| port_names(&names))
-                .transpose()?
-                .unwrap_or_default()
-            {
-                error::check(
-                    py,
-                    sys::titin_options_port(options, name.as_c().as_ptr(), operator),
-                )?;
-            }
+    let options = Options::new(py)?;
+    // SAFETY: the options live until the end of this function.
+    error::check(py, unsafe { filter::offer(options.as_ptr()) })?;
+    name.map_or(Ok(()), |name| options.set_instance(py, &name))?;
+    manager.map_or(Ok(()), |manager| options.set_manager(py, &manager))?;
+    reason.map_or(Ok(()), |reason| options.set_unchecked(py, &reason))?;
+    for (operator, names) in (1..).zip(ports) {
+        if let Some(names) = names {
+            options.add_ports(operator, &names)?;
         }
     }
-    Ok(wanted)
+    Ok(options)
 }
 
 impl Instance {
@@ -711,7 +673,7 @@ impl Drop for Instance {
             return;
         }
         Python::attach(|py| {
-            // The exception that has let go of it, if one has, is not to be lost.
+            // An exception may be on its way that has dropped the instance. It is kept.
             let raised = PyErr::take(py);
             let _ = self.session.fail(
                 py,
@@ -723,7 +685,7 @@ impl Drop for Instance {
     }
 }
 
-/// A handle that libtitin gave, or why it gave none.
+/// A handle from libtitin, or the error without one.
 fn handle_of<T>(py: Python<'_>, handle: *mut T) -> PyResult<NonNull<T>> {
     NonNull::new(handle).ok_or_else(|| error::last(py))
 }
@@ -738,12 +700,13 @@ unsafe fn taken(py: Python<'_>, message: *mut sys::titin_message) -> PyResult<Py
     Py::new(py, Message::received(unsafe { Payload::new(message) }))
 }
 
-/// Libtitin has taken the secret out of the environment; `os.environ` is a copy of it, and what children get.
+/// Deletes the secret in `os.environ`, from which child processes get their environment. libtitin has deleted it in the
+/// process's own.
 fn forget_secret(py: Python<'_>) {
     let environment = py
         .import(intern!(py, "os"))
         .and_then(|os| os.getattr(intern!(py, "environ")));
-    // Another thread that opens an instance may have been faster.
+    // Another thread may have opened an instance, and deleted the variable already.
     let _ = environment.and_then(|environment| environment.del_item("TITIN_SECRET"));
 }
 

@@ -1,8 +1,8 @@
 //! The Python extension: `titin._core`, over libtitin's C interface.
 //!
-//! It turns Python's arrays and structures into what `titin.h` describes, gives the GIL back around every call that
-//! waits or copies, and raises errors as exceptions. What a call means is written in `titin.h`; what a Python program
-//! sees of it in `titin/_core.pyi`.
+//! The extension describes Python's arrays and structures as `titin.h` asks, gives the GIL back around every call that
+//! waits or copies, and raises errors as exceptions. `titin.h` says what a call does, `titin/_core.pyi` how a Python
+//! program sees the call.
 
 /// The docstring in `titin/_core.pyi` of a class, or of one of its methods: `Instance.send`.
 macro_rules! doc {
@@ -13,6 +13,7 @@ macro_rules! doc {
 
 mod argument;
 mod array;
+mod decomposition;
 mod error;
 mod field;
 mod filter;
@@ -21,6 +22,7 @@ mod light;
 mod loan;
 mod message;
 mod options;
+mod payload;
 mod port;
 mod ranks;
 mod region;

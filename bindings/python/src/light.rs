@@ -1,4 +1,4 @@
-//! What `titin.aio` stands on: instances that do not wait, and the list of those that can go on.
+//! Light instances, for `titin.aio`: they do not wait, and a list has those that can go on.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -15,7 +15,7 @@ use crate::{error, sys};
 #[pyclass(frozen, module = "titin._core")]
 pub struct Ready(NonNull<sys::titin_ready>);
 
-// SAFETY: any thread may put instances on the list; only the event loop's own takes them off.
+// SAFETY: any thread may put instances on the list; only the thread of the event loop takes them off.
 unsafe impl Send for Ready {}
 // SAFETY: as above.
 unsafe impl Sync for Ready {}
@@ -52,7 +52,7 @@ impl Ready {
 
 impl Drop for Ready {
     fn drop(&mut self) {
-        // SAFETY: it is ours; instances on it have a share of what it holds.
+        // SAFETY: the list is ours; instances on it share its contents.
         unsafe { sys::titin_ready_free(self.0.as_ptr()) }
     }
 }
@@ -60,7 +60,7 @@ impl Drop for Ready {
 #[doc = doc!("Opening")]
 #[pyclass(frozen, module = "titin._core")]
 pub struct Opening {
-    /// Nothing once it is open, could not be opened, or was given up.
+    /// `None` once the instance is open, could not be opened, or was given up.
     opening: Mutex<Option<NonNull<sys::titin_opening>>>,
     _ready: Py<Ready>,
 }
@@ -124,7 +124,7 @@ impl Opening {
         }
         error::check(py, code)?;
         let instance = NonNull::new(instance).ok_or_else(|| error::last(py))?;
-        // SAFETY: it is open, and ours.
+        // SAFETY: the instance is open, and ours.
         Instance::with(py, unsafe { Session::light(instance) })
     }
 

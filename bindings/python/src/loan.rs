@@ -1,4 +1,4 @@
-//! Memory of titin's for arrays that are sent from where they lie.
+//! Loans: memory of titin for arrays that are sent without a copy.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
 
+use crate::argument::{extents, order_number};
 use crate::array::{Array, is_ndarray};
 use crate::{error, sys};
 
-/// One loan, for NumPy to look at: every array over it keeps it, and so its memory.
+/// A loan as a buffer for NumPy. Arrays over the buffer keep the loan, and so its memory.
 #[pyclass(frozen, module = "titin._core")]
 pub struct Loan {
     handle: NonNull<sys::titin_loan>,
@@ -21,7 +22,7 @@ pub struct Loan {
     dtype: c_int,
     shape: Vec<i64>,
     order: c_int,
-    /// From then on the memory does not change any more.
+    /// Whether the loan was sent; from then on the memory does not change any more.
     sent: AtomicBool,
 }
 
@@ -31,13 +32,13 @@ unsafe impl Send for Loan {}
 unsafe impl Sync for Loan {}
 
 /// One more owner of a loan, to be sent.
-pub struct Share(*mut sys::titin_loan);
+pub struct LoanOwner(*mut sys::titin_loan);
 
 impl Loan {
-    /// An array over memory that is lent for it.
+    /// An array over a new loan.
     ///
     /// # Safety
-    /// `port` is one of an instance that is open.
+    /// `port` is a port of an open instance.
     pub unsafe fn lend<'py>(
         port: *mut sys::titin_port,
         slot: c_int,
@@ -49,23 +50,8 @@ impl Loan {
         let numpy = py.import(intern!(py, "numpy"))?;
         let dtype = numpy.call_method1(intern!(py, "dtype"), (dtype,))?;
         let number = number(&dtype)?;
-        let extents = match shape.extract::<i64>() {
-            Ok(extent) => vec![extent],
-            Err(_) => shape
-                .try_iter()?
-                .map(|extent| extent?.extract())
-                .collect::<PyResult<Vec<i64>>>()?,
-        };
-        let order_number = match order {
-            "C" => sys::ORDER_C,
-            "F" => sys::ORDER_FORTRAN,
-            other => {
-                return Err(error::usage(
-                    py,
-                    format!("an array of order {other:?}: there are C and F"),
-                ));
-            }
-        };
+        let extents = extents(shape)?;
+        let order_number = order_number(py, order, "an array")?;
         let mut loan = std::ptr::null_mut();
         // SAFETY: as the caller promises; the extents live until the call returns.
         let status = unsafe {
@@ -95,16 +81,17 @@ impl Loan {
             order: order_number,
             sent: AtomicBool::new(false),
         };
-        let given = PyDict::new(py);
-        given.set_item("shape", PyTuple::new(py, extents)?)?;
-        given.set_item("dtype", dtype)?;
-        given.set_item("buffer", Bound::new(py, loan)?)?;
-        given.set_item("order", order)?;
-        numpy.call_method(intern!(py, "ndarray"), (), Some(&given))
+        let arguments = PyDict::new(py);
+        arguments.set_item("shape", PyTuple::new(py, extents)?)?;
+        arguments.set_item("dtype", dtype)?;
+        arguments.set_item("buffer", Bound::new(py, loan)?)?;
+        arguments.set_item("order", order)?;
+        numpy.call_method(intern!(py, "ndarray"), (), Some(&arguments))
     }
 
-    /// One more owner of the loan that this array is all of, which is read-only from here on; `None` for others.
-    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Share>> {
+    /// One more owner of the loan whose memory an array has as a whole. The array is read-only from here on. `None` for other
+    /// objects.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<LoanOwner>> {
         let py = object.py();
         if !is_ndarray(object) {
             return Ok(None);
@@ -122,7 +109,7 @@ impl Loan {
             .setattr(intern!(py, "writeable"), false)?;
         loan.sent.store(true, Ordering::Relaxed);
         // SAFETY: the loan lives as long as its object.
-        Ok(Some(Share(unsafe {
+        Ok(Some(LoanOwner(unsafe {
             sys::titin_loan_retain(loan.handle.as_ptr())
         })))
     }
@@ -130,7 +117,7 @@ impl Loan {
     fn is_all_of(&self, array: &Array) -> bool {
         let shape: &[i64] = match array.rank() {
             0 => &[],
-            // SAFETY: so many extents are there as long as the array is.
+            // SAFETY: an array has as many extents as its rank.
             rank => unsafe { std::slice::from_raw_parts(array.extents(), rank as usize) },
         };
         let same = array.data() == self.data && array.dtype == self.dtype && shape == self.shape;
@@ -179,26 +166,26 @@ impl Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        // SAFETY: this was one owner.
+        // SAFETY: this object was one owner.
         unsafe { sys::titin_loan_free(self.handle.as_ptr()) }
     }
 }
 
-impl Share {
-    /// Where libtitin takes the loan from, once it is sent.
-    pub fn place(&mut self) -> *mut *mut sys::titin_loan {
+impl LoanOwner {
+    /// The address of the handle, which libtitin sets to NULL once the loan is sent.
+    pub fn handle_address(&mut self) -> *mut *mut sys::titin_loan {
         &mut self.0
     }
 }
 
-impl Drop for Share {
+impl Drop for LoanOwner {
     fn drop(&mut self) {
-        // SAFETY: NULL, or an owner that was not sent.
+        // SAFETY: the handle is NULL, or that of an owner that was not sent.
         unsafe { sys::titin_loan_free(self.0) }
     }
 }
 
-/// The number of a type of NumPy's.
+/// The number of an element type of NumPy.
 pub fn number(dtype: &Bound<'_, PyAny>) -> PyResult<c_int> {
     let py = dtype.py();
     let name = dtype.getattr(intern!(py, "name"))?.extract::<String>()?;

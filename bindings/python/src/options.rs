@@ -1,5 +1,6 @@
-//! How an instance is opened.
+//! The options with which an instance is opened.
 
+use std::ffi::c_int;
 use std::ptr::NonNull;
 
 use pyo3::prelude::*;
@@ -12,12 +13,51 @@ use crate::{error, sys};
 pub struct Options(NonNull<sys::titin_options>);
 
 impl Options {
-    /// All as by default.
+    /// The options of a program in Python, whose errors are exceptions.
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         // SAFETY: nothing goes in.
-        NonNull::new(unsafe { sys::titin_options_new() })
+        let options = NonNull::new(unsafe { sys::titin_options_new() })
             .map(Options)
-            .ok_or_else(|| error::last(py))
+            .ok_or_else(|| error::last(py))?;
+        // SAFETY: the options live; the text is copied.
+        unsafe {
+            let own = options.as_ptr();
+            error::check(py, sys::titin_options_language(own, c"Python".as_ptr()))?;
+            error::check(py, sys::titin_options_exceptions(own))?;
+        }
+        Ok(options)
+    }
+
+    pub fn set_instance(&self, py: Python<'_>, name: &Text) -> PyResult<()> {
+        // SAFETY: the options live; the text is copied.
+        error::check(py, unsafe {
+            sys::titin_options_instance(self.as_ptr(), name.as_c().as_ptr())
+        })
+    }
+
+    pub fn set_manager(&self, py: Python<'_>, manager: &Text) -> PyResult<()> {
+        // SAFETY: the options live; the text is copied.
+        error::check(py, unsafe {
+            sys::titin_options_manager(self.as_ptr(), manager.as_c().as_ptr())
+        })
+    }
+
+    pub fn set_unchecked(&self, py: Python<'_>, reason: &Words) -> PyResult<()> {
+        // SAFETY: the options live; the text is copied.
+        error::check(py, unsafe {
+            sys::titin_options_unchecked(self.as_ptr(), reason.0.as_ptr())
+        })
+    }
+
+    /// Declares the ports of an operator, by its number in the header.
+    pub fn add_ports(&self, operator: c_int, names: &Bound<'_, PyAny>) -> PyResult<()> {
+        for name in port_names(names)? {
+            // SAFETY: the options live; the text is copied.
+            error::check(names.py(), unsafe {
+                sys::titin_options_port(self.as_ptr(), name.as_c().as_ptr(), operator)
+            })?;
+        }
+        Ok(())
     }
 
     pub fn as_ptr(&self) -> *mut sys::titin_options {
@@ -27,13 +67,13 @@ impl Options {
 
 impl Drop for Options {
     fn drop(&mut self) {
-        // SAFETY: they are ours, and opening has ended.
+        // SAFETY: the options are ours, and opening has ended.
         unsafe { sys::titin_options_free(self.0.as_ptr()) }
     }
 }
 
 /// Names of ports: a list of them, or one text with spaces or commas between them.
-pub fn port_names(names: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
+fn port_names(names: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
     let py = names.py();
     if let Ok(text) = names.cast::<PyString>() {
         let names = unicode(text)?
@@ -47,7 +87,7 @@ pub fn port_names(names: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
         .collect()
 }
 
-/// Why the order of calls is not to be checked.
+/// The reason for not checking the order of calls.
 pub fn reason_of(reason: &Bound<'_, PyAny>) -> PyResult<Words> {
     if !reason.is_instance_of::<PyString>() {
         let text = "unchecked takes a reason, not a flag: unchecked=\"the solver probes ahead\"; the log shows it";

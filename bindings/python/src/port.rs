@@ -66,7 +66,7 @@ impl Port {
         Arc::ptr_eq(&self.session, session)
     }
 
-    /// Whether anything is connected to it.
+    /// Whether anything is connected to the port.
     pub fn is_connected(&self, py: Python<'_>) -> PyResult<bool> {
         let _call = self.session.enter(py)?;
         // SAFETY: the instance is open while the call lives.

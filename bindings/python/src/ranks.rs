@@ -1,4 +1,4 @@
-//! The communicator of a parallel program: one of mpi4py, or whatever has the same four methods.
+//! The communicator of a parallel program: one of mpi4py, or an object with the same four methods.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
@@ -9,17 +9,17 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::{error, sys};
 
-/// What libtitin calls while an instance is opened.
+/// The communicator, which libtitin calls while an instance is opened.
 pub struct Ranks {
     comm: Py<PyAny>,
     rank: c_int,
     ranks: c_int,
-    /// What the communicator has raised.
+    /// The exception of the communicator.
     raised: Mutex<Option<PyErr>>,
 }
 
 impl Ranks {
-    /// The ranks of a communicator; in a box, since libtitin points to it.
+    /// The ranks of a communicator; in a box, since libtitin keeps the address.
     pub fn new(comm: &Bound<'_, PyAny>) -> PyResult<Box<Self>> {
         let py = comm.py();
         let ask = |method| -> PyResult<c_int> { comm.call_method0(method)?.extract() };
@@ -39,7 +39,7 @@ impl Ranks {
         }))
     }
 
-    /// Gives them to options, which must be used no longer than this lives.
+    /// Gives the communicator to options, which must be used no longer than the communicator lives.
     pub fn offer(&self, py: Python<'_>, options: *mut sys::titin_options) -> PyResult<()> {
         let communicator = sys::titin_communicator {
             size: size_of::<sys::titin_communicator>(),
@@ -55,7 +55,7 @@ impl Ranks {
         })
     }
 
-    /// What the communicator has raised, if it has.
+    /// Takes the exception of the communicator, if there is one.
     pub fn raised(&self) -> Option<PyErr> {
         self.raised
             .lock()
@@ -75,7 +75,7 @@ impl Ranks {
 }
 
 /// # Safety
-/// `context` is a `Ranks`; `bytes` has so many bytes, which may be written.
+/// `context` is a `Ranks`; `bytes` has `count` bytes, which may be written.
 unsafe extern "C" fn broadcast(context: *mut c_void, bytes: *mut c_void, count: i64) -> c_int {
     // SAFETY: as the caller promises.
     let (ranks, bytes) = unsafe {
@@ -97,8 +97,7 @@ unsafe extern "C" fn broadcast(context: *mut c_void, bytes: *mut c_void, count: 
 }
 
 /// # Safety
-/// `context` is a `Ranks`; `mine` has so many bytes, and at rank 0 `all` as many times as many as there are ranks, which may
-/// be written.
+/// `context` is a `Ranks`; `mine` has `count` bytes, and at rank 0 `all` has `count` for each rank, which may be written.
 unsafe extern "C" fn gather(
     context: *mut c_void,
     mine: *const c_void,

@@ -15,16 +15,16 @@ use crate::{error, sys};
 pub struct Region {
     session: Arc<Session>,
     name: CString,
-    handle: Mutex<Option<Begun>>,
+    handle: Mutex<Option<Handle>>,
 }
 
-struct Begun(NonNull<sys::titin_region>);
+struct Handle(NonNull<sys::titin_region>);
 
 // SAFETY: any thread may call libtitin (titin.h, "Threads").
-unsafe impl Send for Begun {}
+unsafe impl Send for Handle {}
 
 impl Region {
-    /// One that has not begun.
+    /// A region that has not begun.
     pub fn new(session: Arc<Session>, name: CString) -> Self {
         Region {
             session,
@@ -49,7 +49,7 @@ impl Region {
         }
         // SAFETY: the instance is open while the call lives; the name is copied.
         let begun = unsafe { sys::titin_region_begin(call.instance(), this.name.as_ptr()) };
-        *handle = Some(Begun(NonNull::new(begun).ok_or_else(|| error::last(py))?));
+        *handle = Some(Handle(NonNull::new(begun).ok_or_else(|| error::last(py))?));
         drop((call, handle));
         Ok(slf)
     }

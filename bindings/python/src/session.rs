@@ -1,4 +1,4 @@
-//! An open instance, as its `Instance`, its ports and its regions share it.
+//! An open instance, which the `Instance`, its ports and its regions share.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -16,21 +16,21 @@ use crate::{error, sys};
 /// Marks, beside the number of calls, that the instance is closed.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// An instance of libtitin and what must not happen to it: a call after, or during, its end.
+/// An instance of libtitin. No call is made while the instance closes, or afterwards.
 pub struct Session {
     instance: NonNull<sys::titin_instance>,
     /// Calls that are going on in any thread.
     calls: AtomicUsize,
-    /// What a signal handler has raised while a call waited. Libtitin points to it.
+    /// The exception of a signal handler while a call waited. libtitin keeps the address.
     raised: Box<Mutex<Option<PyErr>>>,
 }
 
 // SAFETY: any thread may call libtitin (titin.h, "Threads"); `calls` keeps the end apart from other calls.
 unsafe impl Send for Session {}
-// SAFETY: as above; what else is in it is shared safely by itself.
+// SAFETY: as above; the other fields are safe to share.
 unsafe impl Sync for Session {}
 
-/// A call that goes on: while this lives the instance is open.
+/// A call in progress. The instance is open while the call lives.
 pub struct Call<'a>(&'a Session);
 
 impl Drop for Call<'_> {
@@ -45,7 +45,7 @@ impl Call<'_> {
         self.0.instance.as_ptr()
     }
 
-    /// Runs a call of libtitin without the GIL; its error, or what a signal handler raised meanwhile.
+    /// Runs a call of libtitin without the GIL. Fails with its error, or with the exception of a signal handler meanwhile.
     pub fn wait(&self, py: Python<'_>, call: impl FnOnce() -> c_int) -> PyResult<()> {
         let call = Unattached(call);
         let code = py.detach(move || call.run());
@@ -54,8 +54,7 @@ impl Call<'_> {
 }
 
 impl Session {
-    /// Opens an instance. This and its other calls answer Ctrl-C.
-    /// `ranks` is the communicator that they have, if they have one.
+    /// Opens an instance. This call and later ones answer Ctrl-C. `ranks` is the communicator of a parallel program.
     pub fn open(py: Python<'_>, options: &Options, ranks: Option<&Ranks>) -> PyResult<Arc<Self>> {
         let raised = Box::new(Mutex::new(None));
         let mut instance = std::ptr::null_mut();
@@ -82,10 +81,10 @@ impl Session {
         }))
     }
 
-    /// An instance that does not wait, once it is open.
+    /// The session of a light instance.
     ///
     /// # Safety
-    /// It is open, and nobody else closes it.
+    /// The instance is open, and nothing else closes it.
     pub unsafe fn light(instance: NonNull<sys::titin_instance>) -> Arc<Self> {
         Arc::new(Session {
             instance,
@@ -116,7 +115,7 @@ impl Session {
         })
     }
 
-    /// Ends an instance that an exception has left: the run fails with it, unless it has failed before.
+    /// Ends an instance after an exception. The run fails with the exception, unless the run has failed before.
     pub fn abandon(&self, py: Python<'_>, raised: &PyErr) -> PyResult<()> {
         let errors = py.import(intern!(py, "titin.errors"))?;
         if !errors
@@ -125,10 +124,10 @@ impl Session {
         {
             errors.call_method1(intern!(py, "add_hint"), (raised.value(py),))?;
             let text = errors.call_method1(intern!(py, "last_lines"), (raised.value(py),))?;
-            // In a forked child there is nothing to fail.
+            // This fails in a forked child, whose instance is dead.
             let _ = self.fail(py, &text.extract::<Words>()?);
         }
-        // The exception says it all.
+        // The caller raises the exception; an error of closing would hide it.
         let _ = self.close(py, true);
         Ok(())
     }
@@ -138,8 +137,8 @@ impl Session {
         self.calls.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// Closes the instance; nothing if it is closed. With `patient` other threads' calls, which the failed run ends,
-    /// are waited for; else they are an error.
+    /// Closes the instance, unless it is closed. With `patient` this waits for calls of other threads, which a failed run
+    /// ends; otherwise such a call is an error.
     pub fn close(&self, py: Python<'_>, patient: bool) -> PyResult<()> {
         while let Err(calls) =
             self.calls
@@ -160,14 +159,14 @@ impl Session {
         });
         let code = py.detach(move || close.run());
         if code == sys::INTERRUPTED || code == sys::PENDING {
-            // After these the instance is still there.
+            // The instance is still open.
             self.calls.store(0, Ordering::Release);
         }
         outcome(py, code, &self.raised)
     }
 }
 
-/// What a call has ended with: its error, or what a signal handler raised meanwhile.
+/// The outcome of a call: success, its error, or the exception of a signal handler meanwhile.
 fn outcome(py: Python<'_>, code: c_int, raised: &Mutex<Option<PyErr>>) -> PyResult<()> {
     if code == sys::INTERRUPTED
         && let Some(raised) = raised
@@ -180,10 +179,10 @@ fn outcome(py: Python<'_>, code: c_int, raised: &Mutex<Option<PyErr>>) -> PyResu
     error::check(py, code)
 }
 
-/// A call that is made in this thread while it is not attached to Python.
+/// A call made on this thread without the GIL.
 ///
-/// pyo3 asks that what runs without the GIL could be sent to another thread, so that nobody takes Python objects there.
-/// Raw pointers cannot, though they are fine here.
+/// pyo3 wants a closure that runs without the GIL to be `Send`, which keeps Python objects out. Raw pointers are not `Send`,
+/// though they are fine here.
 struct Unattached<F>(F);
 
 // SAFETY: `Python::detach` runs the closure in the same thread, and the closures of this crate touch no Python object:
@@ -196,11 +195,11 @@ impl<F: FnOnce() -> c_int> Unattached<F> {
     }
 }
 
-/// What libtitin asks while a call waits: whether a signal handler has raised.
+/// Called by libtitin while a call waits. 1 if a signal handler has raised an exception.
 extern "C" fn interrupted(data: *mut c_void) -> c_int {
     let raised = Python::try_attach(|py| py.check_signals().err()).flatten();
     let Some(raised) = raised else { return 0 };
-    // SAFETY: `Session::open` gave it, and only calls of its instance come here.
+    // SAFETY: `Session::open` gave the pointer, and only calls of its instance come here.
     let place = unsafe { &*data.cast::<Mutex<Option<PyErr>>>() };
     *place.lock().expect("nothing panics while it is locked") = Some(raised);
     1

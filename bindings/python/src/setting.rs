@@ -1,4 +1,4 @@
-//! Settings, as the type or unit that is asked for.
+//! Settings, read as a type or in a unit.
 
 use std::ffi::{c_char, c_int};
 
@@ -6,12 +6,11 @@ use pyo3::BoundObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
 
-use crate::argument::{Text, unicode};
-use crate::instance::Fallback;
+use crate::argument::{Fallback, Text, unicode};
 use crate::session::Call;
 use crate::{error, sys, value};
 
-/// The value of a setting: as it stands, or as a type, or in a unit.
+/// The value of a setting: as in the description, as a type, or in a unit.
 pub fn read(
     py: Python<'_>,
     call: &Call<'_>,
@@ -30,30 +29,41 @@ pub fn read(
         return Setting::Any.read(py, call, c_name);
     };
     if let Ok(unit) = kind.cast::<PyString>() {
-        let unit = Text::new(py, unicode(unit)?)?;
-        let mut real = 0.0;
-        // SAFETY: as above.
-        error::check(py, unsafe {
-            sys::titin_setting_quantity(instance, c_name, unit.as_c().as_ptr(), &mut real)
-        })?;
-        return Ok(PyFloat::new(py, real).into_any().unbind());
+        return quantity(call, name, unit);
     }
-    if let Ok(class) = kind.cast::<PyType>()
-        && class.is(py.get_type::<PyString>())
-    {
-        return match found {
-            sys::TYPE_NONE | sys::TYPE_TEXT => Setting::Any.read(py, call, c_name),
-            _ => {
-                let value = Setting::Any.read(py, call, c_name)?;
-                let text = format!(
-                    "setting '{}' is not text: it is {value}; correct it in the description, or quote it there",
-                    name.as_str()
-                );
-                Err(error::error(py, sys::SETTING, text))
+    match kind.cast::<PyType>() {
+        Ok(class) if class.is(py.get_type::<PyString>()) => {
+            let value = Setting::Any.read(py, call, c_name)?;
+            match found {
+                sys::TYPE_NONE | sys::TYPE_TEXT => Ok(value),
+                _ => {
+                    let text = format!(
+                        "setting '{}' is not text: it is {value}; correct it in the description, or quote it there",
+                        name.as_str()
+                    );
+                    Err(error::error(py, sys::SETTING, text))
+                }
             }
-        };
+        }
+        _ => Setting::new(kind)?.read(py, call, c_name),
     }
-    Setting::new(kind)?.read(py, call, c_name)
+}
+
+/// A setting in a unit.
+fn quantity(call: &Call<'_>, name: &Text, unit: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
+    let py = unit.py();
+    let unit = Text::new(py, unicode(unit)?)?;
+    let mut real = 0.0;
+    // SAFETY: the instance is open while the call lives; the texts live as long as this function.
+    error::check(py, unsafe {
+        sys::titin_setting_quantity(
+            call.instance(),
+            name.as_c().as_ptr(),
+            unit.as_c().as_ptr(),
+            &mut real,
+        )
+    })?;
+    Ok(PyFloat::new(py, real).into_any().unbind())
 }
 
 /// All settings known for the instance, by full name.
@@ -76,7 +86,7 @@ unsafe fn given(py: Python<'_>, call: &Call<'_>, give: Give) -> PyResult<Py<PyAn
     let mut settings = std::ptr::null_mut();
     // SAFETY: the instance is open while the call lives.
     error::check(py, unsafe { give(call.instance(), &mut settings) })?;
-    // SAFETY: the map is ours, and freed once it was read.
+    // SAFETY: the map is ours, and freed once read.
     unsafe {
         let found = value::settings_to_python(py, settings);
         sys::titin_value_free(settings);
@@ -123,7 +133,6 @@ impl Setting {
 
     fn read(self, py: Python<'_>, call: &Call<'_>, name: *const c_char) -> PyResult<Py<PyAny>> {
         let instance = call.instance();
-        let (mut real, mut whole, mut flag, mut count, mut columns) = (0.0, 0, 0, 0, 0);
         // SAFETY: the instance is open while the call lives; lists get as much room as they say they need.
         unsafe {
             match self {
@@ -135,42 +144,49 @@ impl Setting {
                     found
                 }
                 Setting::Real => {
+                    let mut real = 0.0;
                     error::check(py, sys::titin_setting_f64(instance, name, &mut real))?;
                     object(py, real)
                 }
                 Setting::Whole => {
+                    let mut whole = 0;
                     error::check(py, sys::titin_setting_i64(instance, name, &mut whole))?;
                     object(py, whole)
                 }
                 Setting::Flag => {
+                    let mut flag = 0;
                     error::check(py, sys::titin_setting_bool(instance, name, &mut flag))?;
                     object(py, flag != 0)
                 }
                 Setting::Reals => object(py, list(py, instance, name, sys::titin_setting_f64s)?),
                 Setting::Wholes => object(py, list(py, instance, name, sys::titin_setting_i64s)?),
-                Setting::Table => {
-                    let none = std::ptr::null_mut();
-                    let read = sys::titin_setting_table;
-                    error::check(py, read(instance, name, none, 0, &mut count, &mut columns))?;
-                    let size = count * columns;
-                    let mut table = vec![0.0; size as usize];
-                    error::check(
-                        py,
-                        read(
-                            instance,
-                            name,
-                            table.as_mut_ptr(),
-                            size,
-                            &mut count,
-                            &mut columns,
-                        ),
-                    )?;
-                    let rows = table.chunks(columns.max(1) as usize).map(<[f64]>::to_vec);
-                    object(py, rows.collect::<Vec<_>>())
-                }
+                Setting::Table => object(py, table(py, instance, name)?),
             }
         }
     }
+}
+
+/// # Safety
+/// The instance is open, and `name` ends with a NUL.
+unsafe fn table(
+    py: Python<'_>,
+    instance: *mut sys::titin_instance,
+    name: *const c_char,
+) -> PyResult<Vec<Vec<f64>>> {
+    let (mut rows, mut columns) = (0, 0);
+    let mut read = |numbers: *mut f64, room| {
+        // SAFETY: as the caller promises; there is as much room as said.
+        let status = unsafe {
+            sys::titin_setting_table(instance, name, numbers, room, &mut rows, &mut columns)
+        };
+        error::check(py, status).map(|()| (rows, columns))
+    };
+    // A call without room gives the numbers of rows and columns.
+    let (rows, columns) = read(std::ptr::null_mut(), 0)?;
+    let mut table = vec![0.0; (rows * columns) as usize];
+    read(table.as_mut_ptr(), rows * columns)?;
+    let rows = table.chunks(columns.max(1) as usize).map(<[f64]>::to_vec);
+    Ok(rows.collect())
 }
 
 type ReadList<T> =

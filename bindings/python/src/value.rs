@@ -1,4 +1,4 @@
-//! Structures: trees of dicts, lists, text, bytes, numbers, arrays and None, both ways.
+//! Structures: trees of dicts, lists, text, bytes, numbers, arrays and None, to libtitin and back.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -14,30 +14,30 @@ use pyo3::{ffi, intern};
 
 use crate::argument::{Text, unicode};
 use crate::array::{Array, is_ndarray, ndarray};
-use crate::loan::{Loan, Share};
-use crate::message::{Message, Payload, View};
+use crate::loan::{Loan, LoanOwner};
+use crate::payload::{Payload, View};
 use crate::{error, sys};
 
 /// Deepest nesting, as on the wire.
 const MAX_DEPTH: usize = 100;
 
-/// A value of libtitin that is ours to free, and the Python memory that it points to.
+/// A value of libtitin that is ours to free, and the Python objects whose memory the value points to.
 pub struct Value {
     root: Owned,
     _arrays: Vec<Array>,
     _bytes: Vec<Py<PyAny>>,
 }
 
-/// What can be sent, sorted by how it is.
+/// Data to be sent, sorted by the call that sends them.
 pub enum Data {
     Nil,
     Array(Array),
-    Loan(Share),
+    Loan(LoanOwner),
     Value(Value),
 }
 
 impl Data {
-    /// Looks at what is to be sent. Arrays and bytes are not copied.
+    /// The data of an object. Arrays and bytes are not copied.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if object.is_none() {
             return Ok(Data::Nil);
@@ -60,7 +60,7 @@ impl Data {
 }
 
 impl Value {
-    /// A tree of what Python has.
+    /// The tree of a Python object.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut builder = Builder::default();
         let root = builder.build(object, 0)?;
@@ -71,7 +71,7 @@ impl Value {
         })
     }
 
-    /// A settings overlay, of any mapping.
+    /// The settings overlay of a mapping.
     pub fn settings(settings: &Bound<'_, PyAny>) -> PyResult<Self> {
         Self::new(dict(settings)?.as_any())
     }
@@ -81,7 +81,7 @@ impl Value {
     }
 }
 
-/// A value that is freed unless it is given away.
+/// A value that is freed on drop, unless it was given away.
 struct Owned(NonNull<sys::titin_value>);
 
 impl Owned {
@@ -100,7 +100,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: it is ours and was given to nobody.
+        // SAFETY: the value is ours, and was not given away.
         unsafe { sys::titin_value_free(self.0.as_ptr()) }
     }
 }
@@ -120,7 +120,7 @@ impl Builder {
             );
             return Err(error::mismatch(py, text));
         }
-        // SAFETY: what the calls point to is held by the object or by the builder; see at each.
+        // SAFETY: the object or the builder holds the memory that the calls point to; see at each.
         let value = unsafe {
             if object.is_none() {
                 sys::titin_new_nil()
@@ -273,7 +273,7 @@ fn is_plain(object: &Bound<'_, PyAny>) -> bool {
         || object.is_instance_of::<PyComplex>()
 }
 
-/// Whether an object is one of NumPy's scalars, which are numbers; complex ones have no other form than an array.
+/// Whether an object is a scalar of NumPy, which is sent as a number. Complex numbers are sent as arrays.
 fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
     let py = object.py();
     if array.rank() != 0 || sys::element_name(array.dtype).starts_with("complex") {
@@ -288,7 +288,7 @@ fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
 /// A value as Python has it. Arrays are read-only views; `payload` is the message that holds their memory.
 ///
 /// # Safety
-/// `value` is what a call of libtitin has given: NULL after an error, or a part of the message of `payload`.
+/// `value` comes from a call of libtitin: NULL after an error, or a part of the message of `payload`.
 pub unsafe fn to_python(
     py: Python<'_>,
     value: *const sys::titin_value,
@@ -301,7 +301,7 @@ pub unsafe fn to_python(
 /// A value without arrays, such as settings.
 ///
 /// # Safety
-/// `value` is what a call of libtitin has given: NULL after an error, or one that lives while this runs.
+/// `value` comes from a call of libtitin: NULL after an error, or a value that lives while this runs.
 pub unsafe fn settings_to_python(
     py: Python<'_>,
     value: *const sys::titin_value,
@@ -317,78 +317,86 @@ unsafe fn read(
     value: *const sys::titin_value,
     payload: Option<&Payload>,
 ) -> PyResult<Py<PyAny>> {
-    let (mut flag, mut whole, mut large, mut real, mut length) = (0, 0_i64, 0_u64, 0.0_f64, 0_i64);
     if value.is_null() {
         return Err(error::last(py));
     }
     // SAFETY: the value lives, what it points to lives as long, and each call fits the value's kind.
     unsafe {
-        Ok(match sys::titin_value_kind(value) {
-            sys::NIL => py.None(),
-            sys::BOOL => {
-                error::check(py, sys::titin_value_bool(value, &mut flag))?;
-                PyBool::new(py, flag != 0).to_owned().into_any().unbind()
-            }
-            sys::INT => {
-                error::check(py, sys::titin_value_i64(value, &mut whole))?;
-                whole.into_pyobject(py)?.into_any().unbind()
-            }
-            sys::UINT => {
-                error::check(py, sys::titin_value_u64(value, &mut large))?;
-                large.into_pyobject(py)?.into_any().unbind()
-            }
-            sys::FLOAT => {
-                error::check(py, sys::titin_value_f64(value, &mut real))?;
-                PyFloat::new(py, real).into_any().unbind()
-            }
+        match sys::titin_value_kind(value) {
+            sys::NIL => Ok(py.None()),
+            sys::BOOL | sys::INT | sys::UINT | sys::FLOAT => number(py, value),
             sys::TEXT => {
+                let mut length = 0;
                 let text = sys::titin_value_text(value, &mut length);
-                copied(
-                    py,
-                    ffi::PyUnicode_FromStringAndSize(text, length as isize),
-                    length,
-                )?
+                let object = ffi::PyUnicode_FromStringAndSize(text, length as isize);
+                copied(py, object, length)
             }
             sys::BYTES => {
+                let mut length = 0;
                 let bytes = sys::titin_value_bytes(value, &mut length).cast::<c_char>();
-                copied(
-                    py,
-                    ffi::PyBytes_FromStringAndSize(bytes, length as isize),
-                    length,
-                )?
+                let object = ffi::PyBytes_FromStringAndSize(bytes, length as isize);
+                copied(py, object, length)
             }
-            sys::ARRAY => array(py, value, payload)?,
+            sys::ARRAY => array(py, value, payload),
             sys::LIST => {
                 let list = PyList::empty(py);
                 for index in 0..sys::titin_value_size(value) {
                     list.append(read(py, sys::titin_value_item(value, index), payload)?)?;
                 }
-                list.into_any().unbind()
+                Ok(list.into_any().unbind())
             }
             sys::MAP => {
                 let map = PyDict::new(py);
                 for index in 0..sys::titin_value_size(value) {
                     let name = error::text(sys::titin_value_name(value, index));
-                    map.set_item(
-                        name,
-                        read(py, sys::titin_value_item(value, index), payload)?,
-                    )?;
+                    let item = read(py, sys::titin_value_item(value, index), payload)?;
+                    map.set_item(name, item)?;
                 }
-                map.into_any().unbind()
+                Ok(map.into_any().unbind())
             }
-            kind => {
-                return Err(PyRuntimeError::new_err(format!(
-                    "libtitin gave a value of kind {kind}"
-                )));
-            }
-        })
+            kind => Err(PyRuntimeError::new_err(format!(
+                "libtitin gave a value of kind {kind}"
+            ))),
+        }
     }
 }
 
-/// A copy that Python has made of so many bytes.
+/// A number or flag.
 ///
 /// # Safety
-/// `object` is what a call of Python has just given: NULL after an error, else ours.
+/// `value` lives while this runs, and is a number or flag.
+unsafe fn number(py: Python<'_>, value: *const sys::titin_value) -> PyResult<Py<PyAny>> {
+    // SAFETY: as the caller promises; each call fits the value's kind.
+    unsafe {
+        match sys::titin_value_kind(value) {
+            sys::BOOL => {
+                let mut flag = 0;
+                error::check(py, sys::titin_value_bool(value, &mut flag))?;
+                Ok(PyBool::new(py, flag != 0).to_owned().into_any().unbind())
+            }
+            sys::INT => {
+                let mut whole = 0_i64;
+                error::check(py, sys::titin_value_i64(value, &mut whole))?;
+                Ok(whole.into_pyobject(py)?.into_any().unbind())
+            }
+            sys::UINT => {
+                let mut large = 0_u64;
+                error::check(py, sys::titin_value_u64(value, &mut large))?;
+                Ok(large.into_pyobject(py)?.into_any().unbind())
+            }
+            _ => {
+                let mut real = 0.0_f64;
+                error::check(py, sys::titin_value_f64(value, &mut real))?;
+                Ok(PyFloat::new(py, real).into_any().unbind())
+            }
+        }
+    }
+}
+
+/// The object that a call of Python has made, with a copy of `length` bytes.
+///
+/// # Safety
+/// `object` comes from a call of Python: NULL after an error, else ours.
 unsafe fn copied(py: Python<'_>, object: *mut ffi::PyObject, length: i64) -> PyResult<Py<PyAny>> {
     // SAFETY: as the caller promises.
     unsafe { Bound::from_owned_ptr_or_err(py, object) }
@@ -479,62 +487,6 @@ unsafe fn array(
         .import("titin.data")?
         .call_method1("Array", (array, names))?
         .unbind())
-}
-
-/// Fills what a filter of the user's makes of a message: data, or a message of its own with timestamps too.
-///
-/// # Safety
-/// `out` is what libtitin gave to the filter.
-pub unsafe fn put(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> PyResult<()> {
-    let py = object.py();
-    if let Ok(message) = object.cast::<Message>() {
-        let message = message.get();
-        if message.settings(py)?.bind(py).len()? != 0 {
-            return Err(error::usage(
-                py,
-                "a filter cannot give a message settings: they are the sender's",
-            ));
-        }
-        let (timestamp, next) = message.timestamps();
-        // SAFETY: `out` is what libtitin gave to the filter.
-        error::check(py, unsafe {
-            sys::titin_output_timestamp(out, timestamp, next)
-        })?;
-        // SAFETY: as above.
-        return unsafe { put_data(message.data(py)?.bind(py), out) };
-    }
-    // SAFETY: as the caller promises.
-    unsafe { put_data(object, out) }
-}
-
-/// # Safety
-/// `out` is what libtitin gave to the filter.
-unsafe fn put_data(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> PyResult<()> {
-    let py = object.py();
-    match Data::new(object)? {
-        Data::Array(array) if array.names().is_null() => {
-            // SAFETY: `out` is valid; what comes back has room for the array.
-            let target = unsafe {
-                sys::titin_output_array(
-                    out,
-                    array.dtype,
-                    array.rank(),
-                    array.extents(),
-                    array.order(),
-                )
-            };
-            if target.is_null() {
-                return Err(error::last(py));
-            }
-            // SAFETY: as above.
-            unsafe { array.copy_to(py, target) }
-        }
-        _ => {
-            let value = Value::new(object)?;
-            // SAFETY: `out` is valid; the value is copied.
-            error::check(py, unsafe { sys::titin_output_value(out, value.as_ptr()) })
-        }
-    }
 }
 
 /// A pointer that may be NULL, for the settings overlay of a send.

@@ -82,7 +82,7 @@ __all__ = [
     "run",
 ]
 
-# What is imported at first use, so that `import titin` does not load NumPy or what else a program may never need.
+# Modules that are imported at first use: `import titin` loads neither NumPy nor others that a program may never need.
 _LATER = {
     "Array": "data",
     "Boxes": "fields",

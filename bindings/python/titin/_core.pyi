@@ -18,68 +18,68 @@ class Field:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """The shape of an array on this rank, halo and all.
+        """The shape of an array on this rank, with the halo.
 
-        Raises :class:`titin.UsageError` where arrays are flat: where the rank has several boxes, or indices of more
+        Raises :class:`titin.UsageError` where arrays are flat, since the rank has several boxes, or indices of more
         than one dimension.
         """
 
     @property
     def owned(self) -> tuple[NDArray[np.int64], ...]:
-        """Which indices of the whole this rank owns along each dimension: ``whole[np.ix_(*field.owned)]`` is its part.
+        """The indices of the whole array that this rank owns along each dimension, without the halo.
 
-        Its halo does not count. Raises as :attr:`extents`.
+        ``whole[np.ix_(*field.owned)]`` is the part of the rank. Raises as :attr:`extents`.
         """
 
     def send(self, *arrays: Any, timestamp: float, next_timestamp: float | None = None) -> None:
-        """Sends what this rank owns of each array to the ranks that want it, if the description couples this step.
+        """Sends this rank's part of each array to the receivers that the description couples at this step.
 
-        Called by all ranks together. Returns when the arrays may be changed; waits until the other end has declared its
+        All ranks call this together. Returns when the arrays may be changed; waits until the other end has declared the
         field, and while a buffer is full. For a receiver that pulls a version is kept. Raises as
         :meth:`Instance.send`, and :class:`titin.TypeMismatch` if the two ends do not fit each other.
         """
 
     def receive(self, *arrays: Any, at: float | None = None, timeout: float | None = None) -> Stamps | None:
-        """Receives what this rank owns into each array; nothing else in it is written, its halo neither.
+        """Receives this rank's part into each array, and writes no other element, the halo neither.
 
-        A field that is pulled (``titin: fields`` in the description) is the version at or before the simulated time
-        ``at``, which is known once the sender has passed that time, or else the latest one. None, and nothing is
-        written, if the description couples nothing at this step.
+        A field that is pulled (``titin: fields`` in the description) comes in the version at or before the simulated
+        time ``at``, which is known once the sender has passed that time; without ``at`` in the latest version. If the
+        description couples nothing at this step, the call writes nothing and returns None.
 
-        Called by all ranks together. Raises as :meth:`Instance.receive`, :class:`titin.Evicted` for a version that its
-        sender does not keep, and :class:`titin.PortClosed` if none at that time will come.
+        All ranks call this together. Raises as :meth:`Instance.receive`, :class:`titin.Evicted` for a version that the
+        sender does not keep, and :class:`titin.PortClosed` if no version of that time will come.
 
-        Once ``timeout`` is over, some of it may have come: make the call again with the same arrays, which goes on.
-        Where the instance has several ranks the timeout is for the announcement by rank 0 of the sender, so that all of
-        them get the same.
+        Once ``timeout`` is over, a part of the field may have come: make the call again with the same arrays. In an
+        instance of several ranks the timeout is for the announcement by rank 0 of the sender, so that all ranks get the
+        same result.
         """
 
     def withdraw(self) -> None:
-        """The sender says that no more follows, and gives up all versions; for receivers the port is closed.
+        """For the sender: no more fields follow, and all versions are given up. For receivers the port is closed.
 
-        Called by all ranks together. Raises as :meth:`Instance.send`.
+        All ranks call this together. Raises as :meth:`Instance.send`.
         """
 
 class Instance:
     """One running copy of a program, as it takes part in a run.
 
     Opening joins the run that the environment names (``titin run`` sets it) and waits for the manager's answer. Ports
-    are named by operator; ``name[]`` is a vector port. Without any, the ports are those of the description. Where
-    operators are declared the order of calls is checked against the submodel execution loop; ``unchecked="why"``
-    switches that off, and the reason goes to the run's log. ``name`` and ``manager`` stand in for the environment's
-    ``TITIN_INSTANCE`` and ``TITIN_MANAGER``.
+    are named by operator; ``name[]`` is a vector port. Without names the ports are those of the description. The order
+    of calls is checked against the submodel execution loop where operators are declared; ``unchecked="why"`` switches
+    the check off, and the reason goes to the run's log. ``name`` and ``manager`` take the place of ``TITIN_INSTANCE``
+    and ``TITIN_MANAGER`` in the environment.
 
-    A parallel program gives its communicator as ``comm`` (of mpi4py, as it is). All its ranks open the instance, and
-    make its calls together and in the same order: rank 0 sends and receives, and all ranks get what it gets. The
-    communicator is used while the instance is opened and never again, and ranks that wait use no core.
+    A parallel program gives its communicator as ``comm``, that of mpi4py for instance. All ranks open the instance, and
+    make its calls together and in the same order: rank 0 sends and receives, and passes the results on to all ranks.
+    The communicator is used only while the instance is opened. Waiting ranks use no core.
 
-    Use it in a ``with`` block: leaving it closes the instance; leaving it by an exception fails the run, and the report
-    shows the exception with its last lines. An instance that is let go without closing fails the run too.
+    Use it in a ``with`` block: its end closes the instance. An exception that leaves the block fails the run, and the
+    report shows the exception with its last lines. An instance that is freed without closing fails the run too.
 
-    Calls that wait (opening, ``reuse``, ``send``, the receiving ones, ``close``) do so without the GIL and answer
-    Ctrl-C in the main thread. Calls on different ports may run in different threads at once; two at once on one port,
-    or two of ``reuse``, are an error that is detected. Every call raises :class:`titin.Error` or a class below it, and
-    returns with :class:`titin.PeerLost` or :class:`titin.Deadlock` as soon as the run fails.
+    Calls that wait (opening, ``reuse``, ``send``, receiving, ``close``) do so without the GIL, and answer Ctrl-C in the
+    main thread. Calls on different ports may run in different threads at once; two calls at once on one port, or two of
+    ``reuse``, are an error that is detected. Every call raises :class:`titin.Error` or a derived class, and raises
+    :class:`titin.PeerLost` or :class:`titin.Deadlock` as soon as the run fails.
     """
 
     def __new__(
@@ -97,8 +97,8 @@ class Instance:
     def reuse(self) -> bool:
         """Begins the next use of the submodel; False when there is none.
 
-        Without connected F_INIT ports there is one use; else this waits for the F_INIT messages, and returns False once
-        their senders have finished. Settings change here. Raises :class:`titin.CallOrderError` if a message of
+        Without connected F_INIT ports there is one use. With them the call waits for their messages, and returns False
+        once their senders have finished. Settings change here. Raises :class:`titin.CallOrderError` if a message of
         the last use was not taken, or if only some of the senders have finished.
         """
 
@@ -112,18 +112,18 @@ class Instance:
         slot: int | None = None,
         settings: Mapping[str, _Value] | None = None,
     ) -> None:
-        """Sends a message; does nothing on a port that nothing is connected to.
+        """Sends a message; does nothing on a port without a conduit.
 
-        ``data``: an array of bool, integers, float16 to float64, bfloat16 (of ``ml_dtypes``), or complex, of any rank,
-        in C or Fortran order (kept as sent; others are packed in C order), big-endian ones swapped; anything with a
-        buffer, DLPack in host memory, or the array interface; numbers, str, bytes, bool, None, and dicts (with str
-        keys), lists and tuples of all these. Other dtypes are refused with a hint (:class:`titin.TypeMismatch`).
+        ``data``: an array of bool, integers, float16 to float64, bfloat16 (of ``ml_dtypes``), or complex, of any rank.
+        An array in C or Fortran order keeps it, others are packed in C order; bytes in foreign order are swapped. Also any object with a buffer,
+        DLPack in host memory, or the array interface; numbers, str, bytes, bool, None, and dicts (with str keys), lists
+        and tuples of all these. Other dtypes are refused with a hint (:class:`titin.TypeMismatch`).
 
         ``timestamp``: simulated time of the data; ``next_timestamp``: that of the next message on this port, if known.
         ``settings``: an overlay for the receiver's settings, in place of the one in force.
 
-        Once it has returned the memory may be changed. It waits only while the conduit's buffer is full, or until the
-        receiver has come. Raises :class:`titin.PortClosed` if the receiver has finished, and
+        The memory may be changed once the call has returned. The call waits only while the conduit's buffer is full, or
+        until the receiver has joined. Raises :class:`titin.PortClosed` if the receiver has finished, and
         :class:`titin.CallOrderError` out of the loop.
         """
 
@@ -136,41 +136,41 @@ class Instance:
         slot: int | None = None,
         order: Literal["C", "F"] = "C",
     ) -> NDArray[Any]:
-        """Memory for an array that is to be sent: fill it, ``send`` this very array, and nothing is copied.
+        """Memory for an array to be sent: fill it, ``send`` this very array, and nothing is copied.
 
-        Receivers on this host read it where it lies, so it is read-only from then on, and may be sent again as it is;
-        an older view of it must not be written to either. Its memory is not used again while the array or a view of
-        it lives. What the elements are at first is not said. A part of it, or a view, is copied like any array.
+        Receivers on this host read the memory itself. So the array is read-only once it was sent, and may be sent again
+        unchanged; older views of it must not be written to either. The memory is not used again while the array or a
+        view of it lives. The elements have any values at first. A part or a view of the array is copied like any array.
         """
 
     def receive(
         self, port: str | Port, *, slot: int | None = None, timeout: float | None = None, default: Any = ...
     ) -> Message:
-        """Receives a message; waits until one is there, at most ``timeout`` seconds.
+        """Receives a message; waits at most ``timeout`` seconds for one.
 
-        ``default``: what to return if nothing is connected to the port: a :class:`titin.Message`, or data for one at
+        ``default``: the result if nothing is connected to the port: a :class:`titin.Message`, or data for one at
         time 0. Raises :class:`titin.Timeout`, or :class:`titin.PortClosed` once the sender has finished.
         """
 
     def try_receive(self, port: str | Port, *, slot: int | None = None) -> Message | None:
-        """Receives a message if one is there, else None; never waits."""
+        """Receives a message that is there already, else None; never waits."""
 
     def receive_any(
         self, *ports: str | Port | list[str] | list[Port] | tuple[str | Port, ...], timeout: float | None = None
     ) -> tuple[str, int | None, Message]:
         """Receives the next message of any of these ports: the port's name, the slot, the message.
 
-        The ports are given one by one, or in a list or tuple. All slots of vector ports count. Ports take turns; closed
-        ones are passed over, and it is :class:`titin.PortClosed` when all are.
+        The ports are given one by one, or in a list or tuple, with all slots of vector ports. Ports take turns. Closed
+        ports are passed over; :class:`titin.PortClosed` when all are closed.
         """
 
     def receive_into(
         self, port: str | Port, buffer: Any, *, slot: int | None = None, timeout: float | None = None
     ) -> Message:
-        """Receives an array into memory of the program's own, such as a NumPy array (strided ones too).
+        """Receives an array into memory of the program, such as a NumPy array, also a strided one.
 
-        Dtype and shape must be those of the message (:class:`titin.TypeMismatch`; then the next call gets it). The
-        element at an index stays at that index, whatever the order in memory.
+        Dtype and shape must be those of the message, else :class:`titin.TypeMismatch`; the next call gets the message
+        then. Each element keeps its index, whatever the order in memory.
         """
 
     @property
@@ -178,7 +178,7 @@ class Instance:
         """The rank of this process among those of the instance; 0 for a serial program."""
     @property
     def ranks(self) -> int:
-        """How many ranks the instance has; 1 for a serial program."""
+        """The number of ranks of the instance; 1 for a serial program."""
     def field(
         self,
         port: str | Port,
@@ -192,12 +192,12 @@ class Instance:
     ) -> Field:
         """Declares that a port carries a field: an array of this shape that is spread over the ranks of the instance.
 
-        ``owned`` says how: :class:`titin.Grid`, ``Boxes``, ``Indices`` or ``Owner``; without it all is rank 0's, as in
-        a serial program. A list for ``dtype`` stands for several arrays that are spread alike and travel together. The
-        arrays of the calls are those of this rank, with a ``halo`` around what it owns (a width, one per dimension, or
-        pairs of below and above). Only ``region``, a pair of lower and upper indices or a tuple of slices, is coupled;
-        the other end's has the same extents, and may lie elsewhere. ``order`` is that of flat arrays in memory.
-        Called by all ranks together. It does not wait for the other end.
+        ``owned`` is the part of this rank: a :class:`titin.Grid`, ``Boxes``, ``Indices`` or ``Owner``; by default rank
+        0 owns the whole, as in a serial program. A list for ``dtype`` declares several arrays that are spread alike and
+        travel together. The calls take the arrays of this rank, with a ``halo`` around the rank's part (a width, one
+        per dimension, or pairs of below and above). Only ``region``, a pair of lower and upper indices or a tuple of
+        slices, is coupled; the region of the other end has the same extents, and may lie elsewhere. ``order`` is the
+        order of flat arrays in memory. All ranks call this together. Does not wait for the other end.
         """
 
     def port(self, name: str | Port) -> Port:
@@ -223,9 +223,9 @@ class Instance:
 
         ``kind``: a type (``str``, ``int``, ``float``, ``bool``, ``list[int]``, ``list[float]``,
         ``list[list[float]]``), or a unit: with ``"s"`` both ``"10 ms"`` and ``0.01`` are 0.01. Whole numbers serve as
-        ``float`` too; a quantity like ``"10 ms"`` has to be asked for in a unit. Without a kind: the value as it is.
-        ``default``: for a setting that is not set, given back as it is. Else it is :class:`titin.SettingError`.
-        A unit that titin does not know is :class:`titin.UsageError`.
+        ``float`` too; a quantity like ``"10 ms"`` has to be asked for in a unit. Without a kind: the value unchanged.
+        ``default``: the result for a setting that is not set, which without a default raises
+        :class:`titin.SettingError`. An unknown unit raises :class:`titin.UsageError`.
         """
 
     @property
@@ -234,24 +234,24 @@ class Instance:
 
     @property
     def overlay(self) -> dict[str, _Value]:
-        """The settings overlay in force alone, as ``reuse`` has fixed it: what came with the messages of this use."""
+        """The settings overlay in force, which came with the messages of this use; ``reuse`` has fixed it."""
 
     def will_stop(self, timestamp: float) -> bool:
         """Whether the step that begins at this time would pass the end of the use: ``while not will_stop(t): ...``.
 
         The use begins at the latest timestamp of its F_INIT messages, or at 0 without any. It lasts for the setting
         ``t_max``, else for the scale ``total``; a step takes the setting ``dt``, else the scale ``dt``, and no time if
-        there is neither. A step may pass the end by a millionth of itself, and by what sums of timesteps are
-        rounded by, which is more at late times.
+        there is neither. A step may pass the end by a millionth of its length, and by the rounding error of a sum of
+        timesteps, which is larger at late times.
         Quantities with a unit, and scales, are converted to the unit of the timestamps (``titin: {time_unit: ...}``,
-        seconds unless told); a number alone is in that unit. Raises :class:`titin.SettingError` if the description does
-        not say how long a use is, or ``t_max`` or ``dt`` is negative or NaN; :class:`titin.UsageError` if a step is too
+        seconds unless told); a number alone is in that unit. Raises :class:`titin.SettingError` if the description has
+        no length of a use, or ``t_max`` or ``dt`` is negative or NaN; :class:`titin.UsageError` if a step is too
         short to change the time; :class:`titin.CallOrderError` before the F_INIT messages were received.
         """
 
     @property
     def scale(self) -> Scale:
-        """The scales that the description gives for this component."""
+        """The scales of this component in the description."""
 
     @property
     def name(self) -> str:
@@ -271,18 +271,18 @@ class Instance:
         """Fails the run, with this instance as the culprit and ``text`` as the reason. Close it afterwards."""
 
     def _cancel(self, port: str | Port | None = None, slot: int | None = None) -> None:
-        """Gives up calls that are pending, and will not be made again: those on a port or a slot of it, or all."""
+        """Gives up pending calls, which will not be made again: those on a port or a slot of it, or all."""
 
     def _skip_deadlocks(self) -> None:
-        """Leaves the instance out of the search for deadlocks, as several tasks act on it by themselves."""
+        """Leaves the instance out of the search for deadlocks, since several tasks act on it independently."""
 
     def region(self, name: str) -> Region:
-        """A stretch of the program's own in the profile: ``with instance.region("solve"): ...``."""
+        """A region of the program in the profile: ``with instance.region("solve"): ...``."""
 
     def close(self) -> None:
-        """Ends the instance's part in the run; waits until the receivers hold or have dropped all that was sent.
+        """Ends the instance's part in the run; waits until the receivers hold or have dropped every message sent.
 
-        Messages and views of their data live on. Raises what went wrong at the end, such as messages never taken.
+        Messages and views of their data live on. Raises an error of the end, such as messages that were never taken.
         Closing again does nothing.
         """
 
@@ -299,10 +299,10 @@ class Instance:
     ) -> None: ...
 
 class Message:
-    """A message: what a port has received, or a default of the program's own.
+    """A message that a port has received, or a default that the program has made.
 
-    The data of a received message are viewed, not copied: an array is a read-only NumPy view, which lives as long as
-    any view of it, past ``close()`` and the sender's end. Work on ``message.data.copy()``.
+    The data of a received message are not copied: an array is a read-only NumPy view. The data live as long as any view
+    of them, past ``close()`` and the sender's end. Work on ``message.data.copy()``.
     """
 
     def __new__(
@@ -314,7 +314,7 @@ class Message:
     ) -> Self: ...
     @property
     def port(self) -> str | None:
-        """Name of the port that it came by; None for one of the program's own."""
+        """Name of the port that received the message; None for one that the program has made."""
 
     @property
     def timestamp(self) -> float:
@@ -330,22 +330,22 @@ class Message:
 
     @property
     def settings(self) -> dict[str, _Value]:
-        """The settings overlay that came with the message; empty if none did."""
+        """The settings overlay that came with the message; empty without one."""
 
 class Port:
     """A port of an instance, from :meth:`Instance.port`."""
 
     @property
     def name(self) -> str:
-        """Its name, without ``[]``."""
+        """The name, without ``[]``."""
 
     @property
     def operator(self) -> Literal["f_init", "o_i", "s", "o_f"]:
-        """Where in the submodel execution loop it is used."""
+        """The operator of the submodel execution loop in which the port is used."""
 
     @property
     def vector(self) -> bool:
-        """Whether it has slots."""
+        """Whether the port has slots."""
 
     @property
     def resizable(self) -> bool:
@@ -353,7 +353,7 @@ class Port:
 
     @property
     def connected(self) -> bool:
-        """Whether anything is connected to it."""
+        """Whether anything is connected to the port."""
 
     @property
     def slots(self) -> int:
@@ -363,7 +363,7 @@ class Port:
     def slots(self, slots: int) -> None: ...
 
 class Region:
-    """A stretch of the program's own in the profile, from :meth:`Instance.region`."""
+    """A region of the program in the profile, from :meth:`Instance.region`."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -380,10 +380,10 @@ class Ready:
     """The instances of an event loop that can go on, by their numbers."""
 
     def fileno(self) -> int:
-        """A descriptor that is readable while there is one."""
+        """A descriptor that is readable while an instance can go on."""
 
     def next(self) -> int | None:
-        """The number of the next one."""
+        """The number of the next instance that can go on; None without one."""
 
 class Opening:
     """An instance that has asked to join the run."""
@@ -404,16 +404,16 @@ class Opening:
     def end(self) -> Instance:
         """The instance; raises :class:`Pending` until the manager has answered."""
     def cancel(self) -> None:
-        """Gives it up, which fails the run, unless it has come to something."""
+        """Gives the opening up, which fails the run. Does nothing once the instance is open, or could not be opened."""
 
 def place(name: str, manager: str) -> None:
-    """Tells the calling thread which instance of which run it is."""
+    """Assigns an instance of a run to the calling thread."""
 
 def opened() -> bool:
-    """Whether the calling thread has opened the instance that it was told to be."""
+    """Whether the calling thread has opened the instance that was assigned to it."""
 
 def unclosed() -> bool:
-    """Whether the calling thread has opened that instance, and it is still open."""
+    """Whether the instance of the calling thread is open."""
 
 def abandon(raised: BaseException) -> None:
-    """Ends that instance, if it is still open, as ``with`` does where an exception leaves it."""
+    """Ends the instance of the calling thread, if it is still open, as ``with`` does after an exception."""

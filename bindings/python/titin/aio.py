@@ -1,6 +1,6 @@
 """Instances for asyncio: thousands of them on the one thread of an event loop.
 
-The calls that wait are awaited, and mean what those of :class:`titin.Instance` do::
+The calls that wait are awaited; otherwise they are the calls of :class:`titin.Instance`::
 
     import titin.aio
 
@@ -10,8 +10,8 @@ The calls that wait are awaited, and mean what those of :class:`titin.Instance` 
                 message = await instance.receive("initial")
                 await instance.send("final", message.data * 2, timestamp=message.timestamp)
 
-No thread waits for an instance. Where a call cannot go on, its task gives way until something comes for its instance:
-all instances of an event loop share one descriptor that the loop polls.
+No thread waits for an instance. Where a call cannot go on, its task gives way until something comes for the instance.
+All instances of an event loop share one descriptor, which the loop polls.
 """
 
 from __future__ import annotations
@@ -35,66 +35,66 @@ from titin.errors import Error, UsageError
 __all__ = ["Instance"]
 
 _T = TypeVar("_T")
-#: A default that was not given.
+#: In place of a default that the caller has not given.
 _MISSING = object()
 
 
 @dataclass
-class _Place:
-    """The instance that a task is, and its run, where a host has started it."""
+class _Assignment:
+    """The instance that a host has started a task for, and the run of that instance."""
 
     name: str
     manager: str
     opened: ref[Instance] | None = None
-    """What has joined the run."""
+    """The instance, once it has joined the run."""
     task: asyncio.Task[Any] | None = None
-    """The one that the host has made for it."""
+    """The task that the host has made for the instance."""
 
     def unclosed(self) -> Instance | None:
-        """What has joined the run, and has not left it."""
+        """The instance, if it has joined the run and has not left."""
         instance = None if self.opened is None else self.opened()
         return None if instance is None or instance.closed else instance
 
 
-_place: ContextVar[_Place | None] = ContextVar("titin.aio.place", default=None)
-#: Tasks that a host has made, each for one instance alone or for none.
+_assignment: ContextVar[_Assignment | None] = ContextVar("titin.aio.assignment", default=None)
+#: Tasks that a host has made. A task of a host belongs to one instance alone, or to none.
 _hosts: WeakSet[asyncio.Task[Any]] = WeakSet()
 
-#: A call that has waited for less is of no deadlock: these seconds, or as many for each instance that is open. The core
-#: reports calls no earlier.
+#: Seconds for which a call waits before the search for deadlocks looks at the call: the larger of the first and, for
+#: each open instance, the second. The core reports a call that has waited for 0.1 s.
 _PATIENCE = 0.1
 _PATIENCE_EACH = 0.001
 
 
-#: In place of a port, the call that begins a use.
+#: The key of the call that begins a use, among the names of ports.
 _REUSE = "reuse()"
 
 
 def _name(port: str | _core.Port) -> str:
-    """The name of a port; nothing for what is none, which the call itself refuses."""
+    """The name of a port; "" for an argument that is no port, which the call itself refuses."""
     return (port if isinstance(port, str) else getattr(port, "name", "")).removesuffix("[]")
 
 
-class _Turns:
-    """Who waits on an event loop, and for which instance."""
+class _LoopWaiters:
+    """The calls that wait on an event loop, by the numbers of their instances."""
 
-    _known: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns]] = WeakKeyDictionary()
+    _known: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopWaiters]] = WeakKeyDictionary()
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.ready = _core.Ready()
-        # Nothing here keeps the loop: it keeps this, and takes it along.
+        # The loop owns this object by its reader. A reference to the loop from here would keep both for ever.
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
         self._numbers = 0
         self.instances: WeakSet[Instance] = WeakSet()
-        """Those that are open."""
+        """The open instances of the loop."""
         self.callers: set[asyncio.Task[Any] | None] = set()
         """Tasks whose calls are pending."""
         self._free: bool | None = None
         loop.add_reader(self.ready.fileno(), self._wake)
 
     @classmethod
-    def here(cls) -> _Turns:
-        """Those of the loop that runs."""
+    def here(cls) -> _LoopWaiters:
+        """The waiters of the running loop."""
         loop = asyncio.get_running_loop()
         known = cls._known.get(loop)
         if known is None:
@@ -102,27 +102,28 @@ class _Turns:
         return known
 
     def number(self) -> int:
-        """A number for one more instance."""
+        """The number of a new instance."""
         self._numbers += 1
         return self._numbers
 
     def next(self, number: int) -> asyncio.Future[None]:
-        """Done when the instance of this number can go on."""
+        """A future that is done when the instance of this number can go on."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(number, []).append(future)
         return future
 
     def patience(self) -> float:
-        """For how long a call that waits is of no interest to the search for deadlocks."""
+        """Seconds for which a call waits before the search for deadlocks looks at the call."""
         return max(_PATIENCE, _PATIENCE_EACH * len(self.instances))
 
-    def may_act(self, place: _Place | None) -> bool:
-        """Whether a task may act on the instance of this place by itself, as it waits for no instance."""
-        host = place.task if place is not None else None
+    def may_act(self, assignment: _Assignment | None) -> bool:
+        """Whether some task waits for no instance, and so may still act on this one."""
+        host = assignment.task if assignment is not None else None
         if host is not None and host not in self.callers and not host.done():
             return True
         if self._free is None:
-            # Thousands may ask in one turn of the loop, and each answer takes a look at thousands.
+            # Thousands of calls may ask in one turn of the loop, and an answer looks at thousands of tasks: keep it for
+            # the turn.
             loop = asyncio.get_running_loop()
             self._free = any(task not in _hosts for task in asyncio.all_tasks(loop) - self.callers)
             loop.call_soon(self._forget)
@@ -141,11 +142,11 @@ class _Turns:
 class Instance:
     """One running copy of a program, as it takes part in a run; for use in ``async with``, on one event loop.
 
-    The arguments, what the calls do and what they raise are as for :class:`titin.Instance`. Several tasks may call at
-    once, on different ports or slots; two at once on one are a mistake (:class:`titin.UsageError`), and so are two of
-    ``reuse``, or one beside a call on an F_INIT port. A call that is cancelled has not happened, but for ``send``: its
-    message may have gone to some of its receivers already, so the port cannot be used any more. To cancel ``open``
-    fails the run, if its manager has heard of the instance.
+    Arguments, calls and errors are those of :class:`titin.Instance`. Several tasks may call at once, on different ports
+    or slots. Two calls at once on one port or slot are a mistake (:class:`titin.UsageError`), and so are two calls of
+    ``reuse``, or ``reuse`` beside a call on an F_INIT port. A call that is cancelled has not happened, except ``send``:
+    the message may have gone to some receivers already, so the port cannot be used any more. Cancelling ``open`` fails
+    the run, if the manager has heard of the instance.
     """
 
     def __init__(
@@ -159,35 +160,35 @@ class Instance:
         manager: str | None = None,
         unchecked: str | None = None,
     ) -> None:
-        here = self._place = _place.get()
+        given = self._assignment = _assignment.get()
         self._given: dict[str, Any] = {
             "f_init": f_init,
             "o_i": o_i,
             "s": s,
             "o_f": o_f,
-            "name": name or (here and here.name),
-            "manager": manager or (here and here.manager),
+            "name": name or (given and given.name),
+            "manager": manager or (given and given.manager),
             "unchecked": unchecked,
         }
         self._opened: _core.Instance | None = None
-        self._turns: _Turns | None = None
+        self._waiters: _LoopWaiters | None = None
         self._number = 0
         self._watched = True
         self._cut: set[str] = set()
         self._initial: list[str] | None = None
-        """The F_INIT ports, once they were asked for."""
+        """Names of the F_INIT ports, from the first ``reuse`` on."""
         self._busy: dict[str, set[int | None]] = {}
-        """Slots (None: all of them) that calls are pending on, by port."""
+        """Slots with a pending call, by port; None is the whole port."""
 
     async def open(self) -> Self:
         """Joins the run. ``async with`` does so."""
-        self._turns = _Turns.here()
-        self._number = self._turns.number()
-        opening = _core.Opening(self._turns.ready, self._number, **self._given)
+        self._waiters = _LoopWaiters.here()
+        self._number = self._waiters.number()
+        opening = _core.Opening(self._waiters.ready, self._number, **self._given)
         self._opened = await self._made(opening.end, opening.cancel)
-        self._turns.instances.add(self)
-        if self._place is not None:
-            self._place.opened = ref(self)
+        self._waiters.instances.add(self)
+        if self._assignment is not None:
+            self._assignment.opened = ref(self)
         return self
 
     async def __aenter__(self) -> Self:
@@ -224,7 +225,7 @@ class Instance:
         slot: int | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Sends a message. The data may be changed once it has been awaited."""
+        """Sends a message. The data may be changed once the call has been awaited."""
         name = _name(port)
         if name in self._cut:
             raise UsageError(f"an earlier send on port '{name}' was cancelled halfway, so it cannot be used any more")
@@ -250,7 +251,7 @@ class Instance:
         slot: int | None = None,
         order: Literal["C", "F"] = "C",
     ) -> NDArray[Any]:
-        """Memory for an array that is to be sent from where it lies."""
+        """Memory for an array that is sent without a copy."""
         return self._light.loan(port, shape, dtype, slot=slot, order=order)
 
     async def receive(
@@ -293,12 +294,12 @@ class Instance:
         )
 
     def try_receive(self, port: str | _core.Port, *, slot: int | None = None) -> _core.Message | None:
-        """Receives a message if one is there, else None."""
+        """Receives a message that is there already; None without one."""
         self._free(_name(port), slot)
         return self._light.try_receive(port, slot=slot)
 
     async def close(self) -> None:
-        """Ends the instance's part in the run, once the receivers hold or have dropped all that was sent."""
+        """Ends the instance's part in the run, once the receivers hold or have dropped every message sent."""
         self._leave()
         await self._made(self._light.close, self._light._cancel)
 
@@ -312,7 +313,7 @@ class Instance:
         return self._light.ports
 
     def setting(self, name: str, kind: Any = None, default: Any = _MISSING) -> Any:
-        """The value of a setting, as :meth:`titin.Instance.setting` has it."""
+        """The value of a setting, as :meth:`titin.Instance.setting` gives it."""
         given = {} if default is _MISSING else {"default": default}
         return self._light.setting(name, kind, **given)
 
@@ -378,9 +379,9 @@ class Instance:
     async def _made(
         self, call: Callable[[], _T], give_up: Callable[[], None], *ports: str, slot: int | None = None
     ) -> _T:
-        """What a call comes to, which is made again each time that the instance can go on; if not, it is given up.
+        """Makes a call, and again each time that the instance can go on, until it has a result; else gives it up.
 
-        It is about these ports, or this slot of them, and no other call may be meanwhile.
+        The call uses these ports, or this slot of them. Until it ends no other task may use them.
         """
         for port in ports:
             self._free(port, slot)
@@ -399,21 +400,21 @@ class Instance:
                     del self._busy[port]
 
     def _free(self, port: str, slot: int | None) -> None:
-        """Refuses a call on a port, or a slot of it, that another task's is pending on."""
+        """Refuses a call on a port or slot on which another task's call is pending."""
         busy = self._busy.get(port)
         if busy and (slot is None or slot in busy or None in busy):
             text = "calls may be made in several tasks, but each on a port, or a slot, of its own"
             raise UsageError(f"two calls at once on port '{port}': {text}")
 
     async def _later(self, call: Callable[[], _T], give_up: Callable[[], None]) -> _T:
-        """What a pending call comes to."""
-        assert self._turns is not None
+        """Makes a pending call again and again, until it has a result."""
+        assert self._waiters is not None
         since = time.monotonic()
         while True:
             caller = asyncio.current_task()
-            self._turns.callers.add(caller)
+            self._waiters.callers.add(caller)
             try:
-                await self._turns.next(self._number)
+                await self._waiters.next(self._number)
                 self._watch(since)
             except BaseException:
                 # The instance may be closed by now.
@@ -421,21 +422,21 @@ class Instance:
                     give_up()
                 raise
             finally:
-                self._turns.callers.discard(caller)
+                self._waiters.callers.discard(caller)
             try:
                 return call()
             except _core.Pending:
                 continue
 
     def _leave(self) -> None:
-        if self._turns is not None:
-            self._turns.instances.discard(self)
+        if self._waiters is not None:
+            self._waiters.instances.discard(self)
 
     def _watch(self, since: float) -> None:
-        """Sees to it that a call that has waited since then is not taken for all that the program does."""
-        if not self._watched or self._opened is None or self._turns is None:
+        """Takes the instance out of the search for deadlocks if another task may still act on it."""
+        if not self._watched or self._opened is None or self._waiters is None:
             return
-        if time.monotonic() - since >= self._turns.patience() and self._turns.may_act(self._place):
+        if time.monotonic() - since >= self._waiters.patience() and self._waiters.may_act(self._assignment):
             self._watched = False
             # The instance may be closed by now.
             with suppress(Error):

@@ -1,4 +1,4 @@
-"""What a function of the user's wants to be called with."""
+"""The arguments that a user's function asks for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def needed(function: Callable[..., Any]) -> int:
-    """How many arguments a function must be given by position; 1 for one of foreign code that does not say."""
+    """How many arguments a function must be given by position; 1 for foreign code, which does not say."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

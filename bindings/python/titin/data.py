@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Array(np.ndarray[Any, Any]):
-    """An array with a name for each index, which go with it in a message.
+    """An array with a name for each index. The names go with the array in a message.
 
-    ``Array(data, names=("x", "y"))`` is a view of ``data`` (an array of rank 2 here) and can be used like it. The names
-    belong to this very object: slices, copies and results of arithmetic have none (``names`` is None). A message's
-    ``data`` is an ``Array`` if its sender gave names, else a plain ``numpy.ndarray``.
+    ``Array(data, names=("x", "y"))`` is a view of ``data``, here an array of rank 2, and can be used like an array. The
+    names belong to this very object: slices, copies and results of arithmetic have none (``names`` is None). The
+    ``data`` of a message is an ``Array`` if the sender gave names, else a plain ``numpy.ndarray``.
     """
 
     names: tuple[str, ...] | None
@@ -35,7 +35,7 @@ class Array(np.ndarray[Any, Any]):
 
 @dataclass(frozen=True)
 class Scale:
-    """The scales of a component, as the description gives them; None or empty where it does not."""
+    """The scales of a component in the description; None or empty where the description has none."""
 
     dt: float | None = None
     """Timestep, in seconds."""
@@ -48,7 +48,7 @@ class Scale:
 
 
 def scale(known: Mapping[str, Any]) -> Scale:
-    """The scales that the library knows."""
+    """The scales as the library gives them, as a :class:`Scale`."""
     return Scale(
         dt=known.get("dt"),
         total=known.get("total"),

@@ -1,20 +1,20 @@
-"""What can go wrong, by what the caller can do about it.
+"""The errors of titin, a class for each thing that a caller can do about them.
 
-The classes stand for the error numbers of the C interface, so every language has the same ones; ``docs/errors.md`` has
-the table.
+A class stands for an error number of the C interface, so every language has the same errors; ``docs/errors.md`` has the
+table.
 """
 
 import os
 import traceback
 
-# Lines of a traceback that go into the run's report.
+# Most lines of a traceback in the run's report.
 LAST_LINES = 12
-# Our own frames, and those of Python's own import, say nothing to the user.
+# Frames that say nothing to the user: those of this package, and of Python's import.
 _NOT_THEIRS = (os.path.join(os.path.dirname(__file__), ""), "<frozen ")
 
 
 class Error(Exception):
-    """Everything that titin raises. The text says what failed, why, and what to do."""
+    """The base of all errors of titin. The text says what failed, why, and what to do."""
 
 
 class UsageError(Error, ValueError):
@@ -34,11 +34,11 @@ class TypeMismatch(Error, TypeError):
 
 
 class Timeout(Error, TimeoutError):
-    """The time given to the call is over. The instance can go on."""
+    """The time given to the call is over. The instance can still be used."""
 
 
 class PortClosed(Error):
-    """No more will come: the port's sender has finished, for instance. The instance can go on."""
+    """No more messages will come, as the port's sender has finished. The instance can still be used."""
 
 
 class PeerLost(Error):
@@ -50,7 +50,7 @@ class Deadlock(Error):
 
 
 class ConnectionFailed(Error, ConnectionError):
-    """The run cannot be joined, its manager is gone, or a link brings what cannot be understood."""
+    """The run cannot be joined, the manager is gone, or a link brings bytes that cannot be understood."""
 
 
 class OutOfMemory(Error, MemoryError):
@@ -58,7 +58,7 @@ class OutOfMemory(Error, MemoryError):
 
 
 class Forked(Error):
-    """The instance belongs to the process that this one was forked from."""
+    """The instance belongs to the parent process, from which this process was forked."""
 
 
 class InternalError(Error):
@@ -74,7 +74,7 @@ class Closed(Error):
 
 
 class Evicted(Error):
-    """The sender of a field does not keep the version that was asked for. The instance can go on."""
+    """The sender of a field does not keep the version asked for. The instance can still be used."""
 
 
 BY_NUMBER = (
@@ -105,13 +105,13 @@ def is_echo(raised: BaseException) -> bool:
 
 
 def rank(raised: BaseException) -> tuple[bool, bool, bool]:
-    """How likely an exception is only the consequence of another, as ``first_error`` of capi/host.rs has it."""
-    # A latecomer to a run that has failed finds its manager gone, which says least of all.
+    """How likely an exception is only the consequence of another: the order of ``first_error`` in capi/host.rs."""
+    # An instance that comes late to a failed run finds the manager gone. That error says least.
     return (isinstance(raised, ConnectionFailed), is_echo(raised), isinstance(raised, PortClosed))
 
 
 def add_hint(raised: BaseException) -> None:
-    """Adds a note on what to do to an exception of NumPy's that says that an array may not be written."""
+    """Adds advice to an exception of NumPy about an array that may not be written."""
     if isinstance(raised, ValueError) and not isinstance(raised, Error) and "read-only" in str(raised):
         raised.add_note(
             "titin: received arrays are read-only, and loans once they were sent; to change one, take a copy: "
@@ -120,16 +120,16 @@ def add_hint(raised: BaseException) -> None:
 
 
 def exits(raised: SystemExit) -> str:
-    """The call that has raised this."""
+    """The call of ``sys.exit`` that has raised the exception, as the user wrote it."""
     return f"sys.exit({'' if raised.code is None else repr(raised.code)})"
 
 
 def last_lines(
     raised: BaseException, exited: str = "it called {} with its instance open: leave the with block, or close it, first"
 ) -> str:
-    """An exception as the run's report shows it: what, and then where, innermost last.
+    """An exception as the run's report shows it: its text, then the frames, innermost last.
 
-    ``exited`` is what there is to say of a SystemExit.
+    ``exited`` is the text for a SystemExit.
     """
     what = "".join(traceback.format_exception_only(raised)).strip()
     if isinstance(raised, SystemExit):

@@ -37,9 +37,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class Boxes:
-    """Boxes of this rank, each a pair of lower and upper indices, or a tuple of slices. Upper indices do not belong.
+    """Boxes of this rank: pairs of lower and upper indices, or tuples of slices. Upper indices are exclusive.
 
-    With one box the local array has its shape; with several it is flat, one box after the other.
+    With one box the local array has the shape of the box; with several it is flat, one box after the other.
     """
 
     boxes: Iterable[Any]
@@ -47,9 +47,10 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Indices:
-    """The numbers of the elements of this rank, in the order in which its flat array has them.
+    """The numbers of this rank's elements, in the order of its flat local array.
 
-    They count through the whole as its memory does: the last dimension fastest, or the first with ``order="F"``.
+    Numbers count through the whole array as its memory does: the last dimension fastest, or with ``order="F"`` the
+    first.
     """
 
     numbers: ArrayLike
@@ -57,7 +58,7 @@ class Indices:
 
 @dataclass(frozen=True)
 class Owner:
-    """A function that says which rank owns an element: every rank calls it with the indices of each element.
+    """A function that gives the owner of an element. Every rank calls the function with the indices of each element.
 
     The local array is flat, with the elements of this rank in the order of memory: the last dimension fastest, or the
     first with ``order="F"``.
@@ -67,7 +68,7 @@ class Owner:
 
 
 class Communicator(Protocol):
-    """What :class:`titin.Instance` takes as ``comm``: the ranks of a parallel program, as mpi4py has them."""
+    """The ranks of a parallel program, as mpi4py has them: the ``comm`` of :class:`titin.Instance`."""
 
     def Get_rank(self) -> int: ...
     def Get_size(self) -> int: ...
@@ -76,7 +77,7 @@ class Communicator(Protocol):
 
 
 class Stamps(NamedTuple):
-    """When a field was valid, in simulated time."""
+    """The simulated time of a field, and of the next one."""
 
     timestamp: float
     next_timestamp: float | None
@@ -87,7 +88,7 @@ Parts = tuple[str, Any, Any, Any]
 
 
 def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int, ranks: int) -> Parts:
-    """What the extension hands to the library: a kind, and what goes with it."""
+    """A decomposition as the extension takes it: a kind, and three values that depend on the kind."""
     dims = len(shape)
     if owned is None:
         owned = Grid([1] * dims)
@@ -99,7 +100,7 @@ def describe(owned: Owned | None, shape: Sequence[int], order: str, rank: int, r
             raise UsageError(f'ranks={owned.ranks!r}: ranks count through the grid as "C" or as "F"')
         return "grid", processes, _spreads(owned.spread, dims), owned.ranks
     if isinstance(owned, Boxes):
-        # Who has none says so by an empty one.
+        # A rank without boxes gives an empty box.
         boxes = [_bounds(box, shape) for box in owned.boxes] or [([0] * dims, [0] * dims)]
         return "boxes", boxes, None, None
     if isinstance(owned, Indices):
@@ -123,7 +124,7 @@ def _spreads(spread: Any, dims: int) -> list[Any]:
 
 
 def _spread(one: Any) -> Any:
-    """Kind and block size, or bounds."""
+    """The spread of one dimension: number of the kind and block size, or bounds."""
     if isinstance(one, str):
         if one not in _KINDS:
             raise UsageError(f'{one!r} is no way to spread a dimension: "even", "block", ("cyclic", b), or bounds')
@@ -134,7 +135,7 @@ def _spread(one: Any) -> Any:
 
 
 def _is_cyclic(spread: Any) -> bool:
-    """Whether this is ("cyclic", b). Bounds may be an array, which compares with a word element by element."""
+    """Whether a spread is ("cyclic", b). Bounds may be an array, whose ``==`` compares element by element."""
     return len(spread) == 2 and isinstance(spread[0], str) and spread[0] == "cyclic"
 
 

@@ -1,4 +1,4 @@
-"""The process of hosted instances whose functions are Python's: ``titin run`` starts it as ``python -m titin.host``."""
+"""The process of hosted instances in Python, which ``titin run`` starts as ``python -m titin.host``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 from titin import _core
 from titin.errors import last_lines
-from titin.hosting import _refuse, _runs_when_called, _Troupe
+from titin.hosting import _HostedFunctions, _refuse, _runs_when_called
 
 
 def main(file: str) -> int:
-    """Runs the functions that a file names; the exit code."""
+    """Runs the functions that a file names, and gives the exit code."""
     known = json.loads(Path(file).read_text())
     sys.path[:0] = known["folders"]
     functions: dict[str, Callable[..., Any]] = {}
@@ -29,18 +29,18 @@ def main(file: str) -> int:
                 found[written] = _found(written)
                 _runs_when_called(name, found[written])
             except Exception as error:
-                # The run fails with the reason. Where it happened says something only if it is in code of the user's.
-                told = last_lines(error)
-                print(told, file=sys.stderr)
+                # The run fails with the reason, and with the frames that are in the user's code.
+                text = last_lines(error)
+                print(text, file=sys.stderr)
                 _core.place(name, os.environ["TITIN_MANAGER"])
-                _refuse(f"its function {written} cannot be run: {told}")
+                _refuse(f"its function {written} cannot be run: {text}")
                 return 1
         functions[name] = found[written]
-    troupe = _Troupe(functions)
+    hosted = _HostedFunctions(functions)
     instances = [{"name": name, "component": name} for name in functions]
-    troupe.enter(json.dumps({"instances": instances, "manager": os.environ["TITIN_MANAGER"]}))
-    troupe.stay()
-    for raised in troupe.raised.values():
+    hosted.begin(json.dumps({"instances": instances, "manager": os.environ["TITIN_MANAGER"]}))
+    hosted.join()
+    for raised in hosted.raised.values():
         traceback.print_exception(raised)
         return 1
     return 0

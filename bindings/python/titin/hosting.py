@@ -26,17 +26,17 @@ from titin import _core
 from titin.calls import needed
 from titin.errors import Deadlock, Error, PeerLost, UsageError, exits, is_echo, last_lines, rank
 
-# How long functions may take to come out of their own code once the run has failed, and then to end, in seconds. Both
-# together are less than what the manager grants by default before it ends this process (`titin: grace`).
+# Once the run has failed: how many seconds functions have to leave their own code, and then to end. The sum is less
+# than the time after which the manager ends this process by default (`titin: grace`).
 _PATIENCE = 2.0
 _LAST_CHANCE = 1.0
 
 
 class Description(Protocol):
-    """What can be written as yMMSL, such as :class:`titin.model.Model`."""
+    """An object with a description in yMMSL, such as :class:`titin.model.Model`."""
 
     def text(self) -> str:
-        """The description as yMMSL. Relative paths in it begin in the current directory."""
+        """The description as yMMSL. Relative paths begin in the current directory."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Run:
     """A run that has ended well."""
 
     directory: Path
-    """Where its files are."""
+    """The run directory."""
     seconds: float
-    """How long it took."""
+    """The duration of the run."""
     returned: dict[str, Any]
-    """What the functions returned, by instance."""
+    """The values that the functions returned, by instance."""
 
 
 def run(
@@ -61,21 +61,23 @@ def run(
 ) -> Run:
     """Runs a model with Python functions as some of its instances, or all.
 
-    ``model``: a yMMSL file, several (merged from left to right), or a :class:`titin.model.Model`. ``functions``: what
-    runs each component named; a component with several instances runs its function once for each. The other
-    components are programs, started as by ``titin run``, whose output this has. A function that takes an argument gets
-    an open :class:`titin.Instance` with the ports of the description, and it is closed for it; one that takes none
-    opens its own by ``titin.Instance(...)``. Functions made by ``async def`` have a :class:`titin.aio.Instance`
-    instead, and run on one event loop, thousands of them if need be.
+    ``model``: a yMMSL file, several (merged from left to right), or a :class:`titin.model.Model`. ``functions``: a
+    function for each component named; a component with several instances runs its function once for each. The other
+    components are programs, started as by ``titin run``, and write to this process's output. A function that takes an
+    argument gets an open :class:`titin.Instance` with the ports of the description, which is closed when the function
+    returns. A function without arguments opens its own by ``titin.Instance(...)``. Functions made by ``async def`` have
+    a :class:`titin.aio.Instance` instead, and run on one event loop, thousands of them if need be.
 
-    Each function runs on a thread of its own, so in pure Python one at a time; NumPy and waits let others go on. This
-    waits until all have ended. Ctrl-C ends the run, and is raised. Raises what a function raised if the run failed by
-    that (of ``sys.exit()`` :class:`titin.Error`), :class:`titin.Deadlock` if instances waited for each other, else
-    :class:`titin.Error` with the reason; :class:`titin.UsageError` if it could not begin.
+    Each function runs on a thread of its own. In pure Python one of them runs at a time; NumPy and waiting calls let
+    others go on. The call returns when all functions have ended. Ctrl-C ends the run, and is raised.
 
-    Once a run has failed, calls of the other functions raise :class:`titin.PeerLost`; in one that makes none for two
-    seconds it is raised where it is. A function that does not end at all, in a long call of foreign code, costs the
-    process after the grace period (``titin: grace``): the manager ends it.
+    Raises the exception of a function if the run failed by that (for ``sys.exit()`` :class:`titin.Error`),
+    :class:`titin.Deadlock` if instances waited for each other, :class:`titin.UsageError` if the run could not begin,
+    else :class:`titin.Error` with the reason.
+
+    Once a run has failed, calls of the other functions raise :class:`titin.PeerLost`. A function that makes no call for
+    two seconds gets the exception in its own code. A function that does not end at all, in a long call of foreign code,
+    costs the process: the manager ends it after the grace period (``titin: grace``).
     """
     functions = dict(functions or {})
     for name, function in functions.items():
@@ -89,42 +91,42 @@ def run(
     command += ["--verbose"] * verbose + ["--trace"] * trace
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
-        troupe = _Troupe(functions)
+        hosted = _HostedFunctions(functions)
         try:
-            # It may have refused its arguments already, and says so.
+            # The command may have refused its arguments already; its output says so.
             with suppress(BrokenPipeError), process.stdin as stdin:
                 stdin.write(text)
             begin = process.stdout.readline() if functions else ""
-            troupe.enter(begin)
+            hosted.begin(begin)
             end = _read(process.stdout.read() or begin)
             process.wait()
         except BaseException:
-            # Ctrl-C most likely; the command ends what it has started, and tells our instances.
+            # Ctrl-C most likely. The command ends the programs, and tells the instances here.
             while process.poll() is None:
-                # Who asks once more does not want to wait, and the command is told so.
+                # A second Ctrl-C goes to the command too, which then does not wait for the programs.
                 with suppress(KeyboardInterrupt):
                     process.send_signal(signal.SIGINT)
-                    troupe.leave()
+                    hosted.stop()
                     process.wait()
-            troupe.leave()
+            hosted.stop()
             raise
     if process.returncode == 0:
-        troupe.stay()
+        hosted.join()
     else:
-        troupe.leave()
+        hosted.stop()
         culprit = str((end.get("story") or {}).get("culprit", ""))
-        if culprit in troupe.raised:
-            raise _not_the_end(troupe.raised[culprit], culprit)
+        if culprit in hosted.raised:
+            raise _without_exit(hosted.raised[culprit], culprit)
         raise _failure(end, process.returncode, text)
-    if troupe.raised:
-        name = min(troupe.raised, key=lambda name: rank(troupe.raised[name]))
-        raise _not_the_end(troupe.raised[name], name)
-    return Run(Path(end["directory"]), end["seconds"], troupe.returned)
+    if hosted.raised:
+        name = min(hosted.raised, key=lambda name: rank(hosted.raised[name]))
+        raise _without_exit(hosted.raised[name], name)
+    return Run(Path(end["directory"]), end["seconds"], hosted.returned)
 
 
 @dataclass
-class _Troupe:
-    """The functions and their threads."""
+class _HostedFunctions:
+    """The functions of a run, and their threads."""
 
     functions: Mapping[str, Callable[..., Any]]
     threads: list[threading.Thread] = field(default_factory=list)
@@ -134,14 +136,14 @@ class _Troupe:
     """Set once all threads have started."""
     alarm: threading.Lock = field(default_factory=threading.Lock)
     """Taken by the first function that fails."""
-    herald: threading.Thread | None = None
-    """What that one has started, to call the others out."""
-    called: set[threading.Thread] = field(default_factory=set)
-    """Threads that were called out; changed under ``calling``."""
-    calling: threading.Lock = field(default_factory=threading.Lock)
+    interrupter: threading.Thread | None = None
+    """The thread that the first failed function has started, to interrupt the others."""
+    interrupted: set[threading.Thread] = field(default_factory=set)
+    """Threads that were interrupted; changed under ``interrupting``."""
+    interrupting: threading.Lock = field(default_factory=threading.Lock)
 
-    def enter(self, line: str) -> None:
-        """Starts a thread for each instance that the command names; none if it could not begin."""
+    def begin(self, line: str) -> None:
+        """Starts a thread for each instance that the command names; none if the run could not begin."""
         if not line.startswith("{"):
             return
         known = json.loads(line)
@@ -157,9 +159,9 @@ class _Troupe:
             if inspect.iscoroutinefunction(function):
                 light.append(arguments)
             else:
-                self._start(self._play, arguments, name)
+                self._start(self._run, arguments, name)
         if light:
-            self._start(self._play_light, (light,), "titin.aio")
+            self._start(self._run_coroutines, (light,), "titin.aio")
         self.complete.set()
 
     def _start(self, target: Callable[..., None], arguments: tuple[Any, ...], name: str) -> None:
@@ -167,29 +169,29 @@ class _Troupe:
         thread.start()
         self.threads.append(thread)
 
-    def stay(self) -> None:
+    def join(self) -> None:
         """Waits until all functions have returned."""
         for thread in self.threads:
             thread.join()
 
-    def leave(self) -> None:
-        """Waits until all have come to an end, as the run has failed; calls them out of code of their own."""
+    def stop(self) -> None:
+        """Waits until all functions have ended, as the run has failed; interrupts those in code of their own."""
         self.complete.set()
-        self._call_out()
-        if self.herald is not None:
-            self.herald.join(_LAST_CHANCE)
+        self._interrupt()
+        if self.interrupter is not None:
+            self.interrupter.join(_LAST_CHANCE)
 
-    def _clear(self) -> None:
+    def _interrupt_once_complete(self) -> None:
         self.complete.wait()
-        self._call_out()
+        self._interrupt()
 
-    def _call_out(self) -> None:
+    def _interrupt(self) -> None:
         self._wait(_PATIENCE)
-        with self.calling:
-            # Once: a second time might come in the middle of how they end.
-            for thread in set(filter(threading.Thread.is_alive, self.threads)) - self.called:
-                self.called.add(thread)
-                # What a call of titin would have raised by now.
+        with self.interrupting:
+            # Once a thread: a second exception might come while the function handles the first.
+            for thread in set(filter(threading.Thread.is_alive, self.threads)) - self.interrupted:
+                self.interrupted.add(thread)
+                # The exception that a call of titin would have raised by now.
                 number, kind = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(PeerLost)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(number, kind)
         self._wait(_LAST_CHANCE)
@@ -199,7 +201,7 @@ class _Troupe:
         for thread in self.threads:
             thread.join(max(0.0, end - time.monotonic()))
 
-    def _play(self, name: str, manager: str, function: Callable[..., Any]) -> None:
+    def _run(self, name: str, manager: str, function: Callable[..., Any]) -> None:
         _core.place(name, manager)
         try:
             if needed(function):
@@ -215,21 +217,21 @@ class _Troupe:
             self._note(name, raised)
             if not _core.opened():
                 _refuse(last_lines(raised, _BEFORE))
-            # An instance that only the function's variables hold is let go, and fails the run.
+            # Frees an instance that only the function's variables hold, which fails the run.
             traceback.clear_frames(raised.__traceback__)
-            # One that is held elsewhere would keep the others waiting.
+            # An instance that something else holds would keep the others waiting.
             _core.abandon(raised)
 
     def _note(self, name: str, raised: BaseException) -> None:
-        # The others are told by their calls; those that make none are called out.
+        # The calls of the other functions raise. Functions that make no calls are interrupted.
         if self.alarm.acquire(blocking=False):
-            herald = threading.Thread(target=self._clear, daemon=True)
-            herald.start()
-            self.herald = herald
+            interrupter = threading.Thread(target=self._interrupt_once_complete, daemon=True)
+            interrupter.start()
+            self.interrupter = interrupter
         if not is_echo(raised):
             self.raised[name] = raised
 
-    def _play_light(self, functions: Sequence[tuple[str, str, Callable[..., Any]]]) -> None:
+    def _run_coroutines(self, functions: Sequence[tuple[str, str, Callable[..., Any]]]) -> None:
         import asyncio
 
         from titin import aio
@@ -240,9 +242,9 @@ class _Troupe:
                 aio._hosts.add(task)
             return task
 
-        async def play(name: str, manager: str, function: Callable[..., Any]) -> None:
-            place = aio._Place(name, manager, task=hosted())
-            aio._place.set(place)
+        async def run_one(name: str, manager: str, function: Callable[..., Any]) -> None:
+            assignment = aio._Assignment(name, manager, task=hosted())
+            aio._assignment.set(assignment)
 
             async def refuse(text: str) -> None:
                 with suppress(Error):
@@ -255,21 +257,21 @@ class _Troupe:
                         self.returned[name] = await function(instance)
                 else:
                     self.returned[name] = await function()
-                    if place.opened is None:
+                    if assignment.opened is None:
                         await refuse(_unopened(name))
-                    elif place.unclosed() is not None:
+                    elif assignment.unclosed() is not None:
                         raise UsageError(_unclosed(name))
             except BaseException as raised:
                 self._note(name, raised)
-                if place.opened is None:
+                if assignment.opened is None:
                     await refuse(last_lines(raised, _BEFORE))
-                elif (left := place.unclosed()) is not None:
-                    # The others would wait for it, whatever holds it.
+                elif (left := assignment.unclosed()) is not None:
+                    # The others would wait for an instance that something else still holds.
                     await left.__aexit__(type(raised), raised, raised.__traceback__)
 
         async def all_of_them() -> None:
             hosted()
-            await asyncio.gather(*(play(*one) for one in functions))
+            await asyncio.gather(*(run_one(*function) for function in functions))
 
         try:
             asyncio.run(all_of_them())
@@ -278,21 +280,21 @@ class _Troupe:
 
 
 def _import_all(*, light: bool) -> None:
-    """Imports what calls of titin import when they need it, NumPy above all; for one thread, before there are others.
+    """Imports on one thread, before the others start, the modules that calls of titin import: NumPy above all.
 
     Two threads that import different modules of NumPy at once may wait for each other. Python ends that by giving one
-    of them a module that is not complete, and its import fails. Not all programs have coroutines (``light``).
+    thread an incomplete module, and the import fails. ``light``: for coroutines, too.
     """
     for name in ("calls", "data", "fields", *["aio"] * light):
         import_module(f"titin.{name}")
 
 
-#: Of a function that ends so before it has an instance.
+#: The text for a SystemExit before the function has opened its instance.
 _BEFORE = "it called {} before it opened its instance: return in its place, once the instance was opened and closed"
 
 
-def _not_the_end(raised: BaseException, name: str) -> BaseException:
-    """What a function has raised, if that does not end the caller in silence, perhaps with an exit code of 0."""
+def _without_exit(raised: BaseException, name: str) -> BaseException:
+    """The exception of a function; a SystemExit as an error, since it would end the caller in silence."""
     if not isinstance(raised, SystemExit):
         return raised
     error = Error(f"the function of {name} called {exits(raised)}, which ends no function: return from it")
@@ -315,7 +317,7 @@ def _refuse(text: str) -> None:
 
 
 def _runs_when_called(name: str, function: Callable[..., Any]) -> None:
-    """Refuses what a call only makes ready to run: nobody would run it."""
+    """Refuses a function whose call only makes something to be run later, such as a generator."""
     if not callable(function):
         raise UsageError(f"what runs {name} is a function; found {function!r}")
     for code in (function, type(function).__call__):
@@ -339,7 +341,7 @@ def _command() -> str:
 
 
 def _files(model: str | os.PathLike[str] | Description | Sequence[str | os.PathLike[str]]) -> tuple[list[str], str]:
-    """The files of a model, and what goes to standard input: the text of one that was built in Python."""
+    """The files of a model, and the text for standard input: that of a model built in Python."""
     if isinstance(model, str | os.PathLike):
         return [os.fspath(model)], ""
     if isinstance(model, Sequence):
@@ -357,7 +359,7 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _failure(end: Mapping[str, Any], code: int, text: str) -> Error:
-    """What there is to say about a run that failed, or did not begin."""
+    """The error for a run that failed, or did not begin."""
     if "outcome" not in end and code < 0:
         return Error(f"the titin command was ended by {signal.Signals(-code).name}, and the run with it")
     if "problems" in end:
@@ -372,7 +374,7 @@ def _failure(end: Mapping[str, Any], code: int, text: str) -> Error:
 
 
 def _problem(problem: Mapping[str, Any], text: str) -> str:
-    """A problem of a description, with its place; where that was built in Python it has keys, and no lines."""
+    """A problem of a description, with its place: lines of a file, or the keys of a model built in Python."""
     place = ""
     if file := problem.get("file"):
         line, column = problem.get("line"), problem.get("column")
@@ -387,7 +389,7 @@ def _problem(problem: Mapping[str, Any], text: str) -> str:
 
 
 def _keys(text: str, number: int) -> str:
-    """The keys that lead to a line of YAML, which are those above it that stand further left."""
+    """The keys that lead to a line of YAML: those above the line that stand further left."""
     keys: list[str] = []
     indent = sys.maxsize
     for line in reversed(text.splitlines()[:number]):

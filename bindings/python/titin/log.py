@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class LogHandler(logging.Handler):
-    """Sends log records to the run's log, where they stand with the instance's name and simulated time.
+    """Sends log records to the run's log, with the instance's name and simulated time.
 
-    ``logging.getLogger().addHandler(titin.LogHandler(instance))`` does it for all loggers. Once the instance is closed
-    records are dropped; so they are in a forked child (``multiprocessing``), which has no part in the run, with one
-    warning: there, use ``logging.handlers.QueueHandler`` to hand records to the parent.
+    ``logging.getLogger().addHandler(titin.LogHandler(instance))`` serves all loggers. Once the instance is closed
+    records are dropped. A forked child (``multiprocessing``) has no part in the run: the handler drops its records too,
+    and warns once. A child hands its records to the parent by ``logging.handlers.QueueHandler``.
     """
 
     def __init__(self, instance: Instance, level: int | str = logging.NOTSET) -> None:

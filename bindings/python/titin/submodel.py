@@ -1,4 +1,4 @@
-"""A frame for submodels: the submodel execution loop, in which the program is four methods."""
+"""A frame for submodels: the submodel execution loop over four methods of the program."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from titin.errors import UsageError
 
 
 class Submodel:
-    """A submodel whose operators are methods; :meth:`run` calls them in the order of the submodel execution loop.
+    """A submodel with a method for each operator; :meth:`run` calls them in the order of the submodel execution loop.
 
-    A class derived from this one names its ports, and has the methods that it needs::
+    A derived class names its ports, and defines the methods that the submodel needs::
 
         class Reaction(titin.Submodel):
             f_init = "initial"
@@ -32,7 +32,7 @@ class Submodel:
 
         Reaction().run()
 
-    It is no more than this loop over :class:`titin.Instance`::
+    The class is no more than this loop over :class:`titin.Instance`::
 
         while instance.reuse():
             init()
@@ -54,7 +54,7 @@ class Submodel:
     """Simulated time of the state: 0 where a use begins, unless ``init`` sets it; ``solve`` moves it on."""
 
     def init(self) -> None:
-        """F_INIT: receives what a use begins with, and sets ``time``."""
+        """F_INIT: receives the initial state of a use, and sets ``time``."""
 
     def observe(self) -> None:
         """O_I: sends an intermediate observation, at the beginning of each step."""
@@ -71,9 +71,9 @@ class Submodel:
         return self.instance.will_stop(self.time)
 
     def run(self, **options: Any) -> None:
-        """Opens the instance, runs all uses, and closes it. It can be a function of :func:`titin.run`.
+        """Opens the instance, runs all uses, closes the instance. Can be a function of :func:`titin.run`.
 
-        ``options`` are those of :class:`titin.Instance` but for the ports: ``comm`` for a parallel program,
+        ``options``: the arguments of :class:`titin.Instance` but for the ports: ``comm`` for a parallel program,
         ``unchecked``, ``name``, ``manager``.
         """
         self._stops_by_time = False

@@ -1,5 +1,5 @@
-/* titin with Global Arrays, for C and C++: couples a global array to a field port. Only inline functions, which are compiled
- * with the program's own Global Arrays and MPI; libtitin itself knows of neither.
+/* titin with Global Arrays, for C and C++: couples a global array to a field port. All functions are inline, and are
+ * compiled with the program's own Global Arrays and MPI, which libtitin does not know.
  *
  *     MPI_Init(&argc, &argv);
  *     GA_Initialize();
@@ -11,13 +11,14 @@
  *     ...
  *     titin_ga_receive(field, g_a, TITIN_WAIT, &t, NULL);
  *
- * Each process declares what NGA_Distribution says that it owns, and its piece is sent from, and received into, where it lies.
- * All processes make these calls together. As GA's own collective calls do, those that send and receive begin and end with
- * GA_Sync: what others put before is sent, and what is received can be got from anywhere.
+ * Each process declares the part that it owns by NGA_Distribution. The part is sent from, and received into, its own memory.
+ * All processes make these calls together. Calls that send or receive begin and end with GA_Sync, as GA's own collective calls:
+ * elements that others put before are sent, and received elements can be got from any process.
  *
- * Any global array of up to 7 dimensions will do, with blocks of its own (NGA_Create_irreg), with ghosts (which are neither
- * sent nor written), restricted to some processes, or block-cyclic (GA_Set_block_cyclic); but none with a grid of
- * processes of its own (GA_Set_block_cyclic_proc_grid and the tiled ones), and none of another process group than the default.
+ * Any global array of up to 7 dimensions can be coupled: with irregular blocks (NGA_Create_irreg), with ghosts (which are
+ * neither sent nor written), restricted to some processes, or block-cyclic (GA_Set_block_cyclic). Arrays with a grid of
+ * processes given by the program (GA_Set_block_cyclic_proc_grid, and tiled ones) and arrays of another process group than the
+ * default cannot.
  */
 #ifndef TITIN_GA_H
 #define TITIN_GA_H
@@ -41,7 +42,7 @@ static inline int titin_ga_open(const char *ports, titin_options *options, titin
     return titin_mpi_open(ports, options, GA_MPI_Comm_pgroup_default(), instance);
 }
 
-/* Says what is wrong with a global array. */
+/* Sets the error about a global array. */
 static inline int titin_ga_refuse(int g_a, const char *why) {
     char text[512];
     snprintf(text, sizeof text, "global array '%s': %s", GA_Inquire_name(g_a), why);
@@ -49,7 +50,7 @@ static inline int titin_ga_refuse(int g_a, const char *why) {
     return TITIN_ERROR_USAGE;
 }
 
-/* The element type of a global array: TITIN_F64 of C_DBL and so on. 0, and an error, if titin has no such type. */
+/* The element type of a global array: TITIN_F64 for C_DBL and so on. 0 and an error if titin has no such type. */
 static inline int titin_ga_dtype(int g_a) {
     char why[128];
     int type, dims;
@@ -70,17 +71,18 @@ static inline int titin_ga_dtype(int g_a) {
     return 0;
 }
 
-/* Dimension i of titin in a global array, and the other way round: the order of Fortran is the reverse of C's. */
+/* The dimension of a global array for dimension i of titin, and back: the order of Fortran is the reverse of C's. */
 static inline int titin_ga_dim(int i, int dims, int order) { return order == TITIN_ORDER_C ? i : dims - 1 - i; }
 
-/* Whether a process owns anything of it, and what: first <= index <= last. */
+/* Whether a process owns a part of a global array, and its indices: first <= index <= last. */
 static inline int titin_ga_owned(int g_a, int process, int64_t *first, int64_t *last) {
     NGA_Distribution64(g_a, process, first, last);
     return first[0] >= 0 && first[0] <= last[0];
 }
 
-/* Where the blocks of a grid of processes begin, one dimension of GA after the other, each with its end; 0 if this array is not
- * cut so, but restricted to some processes. Processes count through a grid with the last dimension fastest. */
+/* The beginnings of the blocks of a grid of processes, one dimension of GA after the other, each followed by the end. 0 if the
+ * array has no such grid, since it is restricted to some processes. Processes count through a grid with the last dimension
+ * fastest. */
 static inline int titin_ga_bounds(int g_a, int dims, const int64_t *shape, const int *grid, int64_t *bounds) {
     int64_t first[GA_MAX_DIM], last[GA_MAX_DIM], *from = bounds;
     int processes = 1;
@@ -107,7 +109,8 @@ static inline int titin_ga_bounds(int g_a, int dims, const int64_t *shape, const
     return 1;
 }
 
-/* Most global arrays are cut by a grid of processes. Then all know what each owns, and nobody has to ask. 0 if this is not one. */
+/* Most global arrays are cut by a grid of processes. Then each process knows the parts of all, without questions between
+ * processes. 0 for other arrays. */
 static inline int titin_ga_by_grid(titin_decomposition *spread, int g_a, int dims, const int64_t *shape, int order,
                                    int *failed) {
     int grid[GA_MAX_DIM], processes[GA_MAX_DIM], length = 0;
@@ -128,7 +131,7 @@ static inline int titin_ga_by_grid(titin_decomposition *spread, int g_a, int dim
     return regular;
 }
 
-/* One block of each process; or blocks dealt out in turn, which lie one after the other in memory. */
+/* One block for each process; or blocks dealt out in turn, which lie one after the other in memory. */
 static inline int titin_ga_by_boxes(titin_decomposition *spread, int g_a, int dims, int blocks, int order) {
     int64_t first[GA_MAX_DIM], last[GA_MAX_DIM], lower[GA_MAX_DIM] = {0}, upper[GA_MAX_DIM] = {0};
     int failed = 0, boxes = 0;
@@ -141,13 +144,13 @@ static inline int titin_ga_by_boxes(titin_decomposition *spread, int g_a, int di
         failed = titin_decomposition_box(spread, lower, upper);
         ++boxes;
     }
-    /* Who owns nothing says so by an empty one. */
+    /* A process that owns nothing gives an empty box. */
     return failed || boxes ? failed : titin_decomposition_box(spread, lower, upper);
 }
 
-/* Who owns what of a global array. NULL, and an error, if titin cannot say it. Give it a region to couple only a part,
- * and hand it to titin_field_new. Free with titin_decomposition_free. With TITIN_ORDER_FORTRAN dimensions come as in
- * Fortran, the fastest one first. */
+/* The decomposition of a global array. NULL and an error for an array that cannot be coupled. Give it a region to couple only
+ * a part, and hand it to titin_field_new. Free with titin_decomposition_free. With TITIN_ORDER_FORTRAN dimensions are in the
+ * order of Fortran, the fastest first. */
 static inline titin_decomposition *titin_ga_decomposition(int g_a, int order) {
     int type, dims, failed = 0;
     int64_t shape[GA_MAX_DIM], turned[GA_MAX_DIM];
@@ -181,14 +184,14 @@ static inline int titin_ga_declare(titin_port *port, int g_a, int order, titin_f
     return failed;
 }
 
-/* Declares that a port carries this global array, or others that are distributed alike, whole. */
+/* Declares that a port carries this global array as a whole, or others with the same distribution. */
 static inline int titin_ga_field(titin_port *port, int g_a, titin_field **field) {
     return titin_ga_declare(port, g_a, TITIN_ORDER_C, field);
 }
 
-/* What a process owns of a global array, from titin_ga_begin to titin_ga_end. */
+/* The part of a global array that a process owns, from titin_ga_begin to titin_ga_end. */
 typedef struct titin_ga_piece {
-    void *data; /* NULL if it owns nothing */
+    void *data; /* NULL without a part */
     int64_t first[GA_MAX_DIM], last[GA_MAX_DIM];
 } titin_ga_piece;
 
@@ -224,7 +227,7 @@ static inline int titin_ga_hold(titin_field *field, int g_a, int order, titin_ga
     return titin_field_layout(field, 0, extents, strides);
 }
 
-/* By all processes: if one cannot, none goes on, since the others would wait for it. */
+/* Called by all processes. If one of them fails, none goes on, since the others would wait for that one. */
 static inline int titin_ga_begin(titin_field *field, int g_a, int order, titin_ga_piece *piece) {
     const int failed = titin_ga_hold(field, g_a, order, piece);
     int failures = failed != 0;
@@ -241,7 +244,7 @@ static inline void titin_ga_end(int g_a, titin_ga_piece *piece, int written) {
     else NGA_Release64(g_a, piece->first, piece->last);
 }
 
-/* As titin_field_send, of a global array that is distributed as the one that the field was declared with. */
+/* As titin_field_send, for a global array with the distribution of the one that the field was declared with. */
 static inline int titin_ga_send_in(titin_field *field, int g_a, int order, double timestamp, double next_timestamp) {
     titin_ga_piece piece;
     GA_Sync();
@@ -257,7 +260,7 @@ static inline int titin_ga_send(titin_field *field, int g_a, double timestamp, d
     return titin_ga_send_in(field, g_a, TITIN_ORDER_C, timestamp, next_timestamp);
 }
 
-/* As titin_field_receive, or with a time titin_field_receive_at, into a global array that is distributed so. */
+/* As titin_field_receive, or with a time titin_field_receive_at, into a global array of that distribution. */
 static inline int titin_ga_receive_in(titin_field *field, int g_a, int order, const double *at, double timeout,
                                       double *timestamp, double *next_timestamp) {
     titin_ga_piece piece;
@@ -276,7 +279,7 @@ static inline int titin_ga_receive(titin_field *field, int g_a, double timeout, 
     return titin_ga_receive_in(field, g_a, TITIN_ORDER_C, NULL, timeout, timestamp, next_timestamp);
 }
 
-/* Of one that is pulled, the version at or before the simulated time `at`. */
+/* Receives the version at or before the simulated time `at` of a field that is pulled. */
 static inline int titin_ga_receive_at(titin_field *field, int g_a, double at, double timeout, double *timestamp,
                                       double *next_timestamp) {
     return titin_ga_receive_in(field, g_a, TITIN_ORDER_C, &at, timeout, timestamp, next_timestamp);

@@ -1,12 +1,12 @@
-/* titin with MPI, for C and C++: opens an instance that is a program of many ranks. Only inline functions, which are
- * compiled with the program's own MPI; libtitin itself knows of none.
+/* titin with MPI, for C and C++: opens an instance that is a program of many ranks. All functions are inline, and
+ * are compiled with the program's own MPI, which libtitin does not know.
  *
  *     MPI_Init(&argc, &argv);
  *     titin_instance *instance;
  *     if (titin_mpi_open("f_init: initial_state; o_f: final_state", NULL, MPI_COMM_WORLD, &instance)) ...
  *
  * titin.h says what ranks do together. The communicator is used while the instance is opened (MPI_Bcast and MPI_Gather,
- * on the thread that calls) and never again; no attribute or error handler of it is changed.
+ * on the thread that calls), and not afterwards. Its attributes and error handlers are not changed.
  */
 #ifndef TITIN_MPI_H
 #define TITIN_MPI_H
@@ -31,7 +31,7 @@ static inline int titin_mpi_gather(void *context, const void *mine, void *all, i
     return MPI_Gather((void *)mine, (int)count, MPI_BYTE, all, (int)count, MPI_BYTE, 0, *(MPI_Comm *)context);
 }
 
-/* The ranks of an MPI communicator, which must be there until the instance is open. */
+/* The ranks of an MPI communicator, which must exist until the instance is open. */
 static inline int titin_mpi_communicator(MPI_Comm *comm, titin_communicator *communicator) {
     communicator->size = sizeof *communicator;
     communicator->context = comm;
@@ -51,7 +51,7 @@ static inline int titin_mpi_options(titin_options *options, MPI_Comm *comm) {
     return failed ? failed : titin_options_communicator(options, &communicator);
 }
 
-/* As titin_open, by all ranks of a communicator together. `options` may be NULL; they are given the communicator. */
+/* As titin_open, by all ranks of a communicator together. `options` may be NULL; the call sets their communicator. */
 static inline int titin_mpi_open(const char *ports, titin_options *options, MPI_Comm comm, titin_instance **instance) {
     titin_options *used = options ? options : titin_options_new();
     int failed = titin_mpi_options(used, &comm);

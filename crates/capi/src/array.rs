@@ -2,39 +2,41 @@
 
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_void};
-use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use titin_runtime::{
-    Buffer, Content, Dtype, Error, Filling, Kind, Layout, LayoutRef, Message, Result, StorageOrder,
+    Content, Dtype, ElementValue, Error, Filling, Kind, Layout, LayoutRef, Message, Result,
+    StorageOrder,
 };
 
-use crate::error::usage;
+use crate::elements::{Elements, shown};
+use crate::error::{Mismatch, usage};
+use crate::language::Getter;
+use crate::number::{element, range, rounded};
 use crate::strided::Strides;
 use crate::value::Value;
-use crate::value::number::{element, range, rounded};
 use crate::{input, strided};
 
 /// Most dimensions; the header has the same number.
 const MAX_RANK: c_int = titin_runtime::MAX_RANK as c_int;
 
 /// An array in the caller's memory.
-pub(crate) struct Described<'a> {
+pub(crate) struct CallerArray<'a> {
     dtype: Dtype,
-    /// The order that is wanted.
+    /// The order asked for.
     order: StorageOrder,
     shape: &'a [u64],
     names: Vec<String>,
-    /// Where its elements do not simply follow each other in that order.
+    /// `None` where the elements follow each other in that order.
     strides: Option<Strides>,
     pub(crate) data: *mut u8,
     pub(crate) bytes: usize,
 }
 
-/// An array as C hands it in.
+/// The arguments by which C describes an array.
 #[derive(Clone, Copy)]
-pub(crate) struct Arguments {
+pub(crate) struct ArrayArguments {
     pub(crate) dtype: c_int,
     pub(crate) rank: c_int,
     pub(crate) extents: *const i64,
@@ -44,11 +46,11 @@ pub(crate) struct Arguments {
     pub(crate) data: *const c_void,
 }
 
-/// What a caller takes an array to be.
+/// An array as a caller expects it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Expected<'a> {
+pub(crate) struct ExpectedArray<'a> {
     pub(crate) dtype: Dtype,
-    /// What is wanted in each dimension, [`ANY`] for whatever it is; None for any rank.
+    /// The extent in each dimension, or [`ANY`]; None for any rank.
     pub(crate) extents: Option<&'a [i64]>,
     /// None for either order.
     pub(crate) order: Option<StorageOrder>,
@@ -57,22 +59,8 @@ pub(crate) struct Expected<'a> {
 /// Stands for any extent, rank or order; the header has the same number.
 const ANY: i64 = -1;
 
-/// What to do about data of another type or shape.
-pub(crate) const OTHERWISE: &str = "let its sender send what is expected, or ask for what it sends";
-
-/// Elements, and what keeps them.
-#[derive(Debug, Clone)]
-pub(crate) enum Data {
-    /// A part of a payload.
-    Shared(Arc<Buffer>, Range<usize>),
-    /// Memory of the caller's, which stays as it is for as long as this lives.
-    Borrowed(*const u8, usize),
-}
-
-// SAFETY: the memory behind is only read, and the lender promises that it does not change.
-unsafe impl Send for Data {}
-// SAFETY: as above.
-unsafe impl Sync for Data {}
+/// Advice for data of another type or shape.
+const OTHERWISE: &str = "let its sender send what is expected, or ask for what it sends";
 
 /// Type, order and shape.
 ///
@@ -125,14 +113,14 @@ pub(crate) unsafe fn names(names: *const *const c_char, rank: c_int) -> Result<V
         .collect()
 }
 
-impl Arguments {
+impl ArrayArguments {
     /// Makes the description safe, but for the memory that it points to.
     ///
     /// # Safety
     /// `extents` and `strides` are NULL or point to `rank` numbers, of which the former do not change while the result
     /// lives; `names` is NULL or points to `rank` texts that end with a NUL.
     #[inline(always)]
-    pub(crate) unsafe fn read<'a>(self) -> Result<Described<'a>> {
+    pub(crate) unsafe fn read<'a>(self) -> Result<CallerArray<'a>> {
         // SAFETY: as the caller promises.
         let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
         let LayoutRef {
@@ -165,7 +153,7 @@ impl Arguments {
         };
         // SAFETY: as the caller promises.
         let names = unsafe { names(self.names, self.rank) }?;
-        Ok(Described {
+        Ok(CallerArray {
             dtype,
             order,
             shape,
@@ -177,7 +165,7 @@ impl Arguments {
     }
 }
 
-impl Described<'_> {
+impl CallerArray<'_> {
     /// Type, order, shape and index names.
     pub(crate) fn form(&self) -> LayoutRef<'_> {
         LayoutRef {
@@ -192,16 +180,16 @@ impl Described<'_> {
         self.dtype.size()
     }
 
-    /// The order in which the elements follow each other, if they do.
+    /// The order in which the elements follow each other; `None` where they do not.
     #[inline(always)]
-    fn found(&self) -> Option<StorageOrder> {
+    fn contiguous_order(&self) -> Option<StorageOrder> {
         let strides = self.strides.as_ref();
         strides.map_or(Some(self.order), |strides| {
             strided::order_of(self.shape, strides, self.size(), self.order)
         })
     }
 
-    /// How far apart they are.
+    /// The strides of the elements, in bytes.
     fn strides(&self) -> Cow<'_, [isize]> {
         match &self.strides {
             Some(strides) => Cow::Borrowed(strides),
@@ -209,40 +197,40 @@ impl Described<'_> {
         }
     }
 
-    /// The elements as one piece: where they lie, or packed. The order becomes that of the piece.
+    /// The elements without gaps: where they lie, or a packed copy. The order becomes that of the elements.
     ///
     /// # Safety
     /// All elements may be read, and do not change while the result lives.
-    pub(crate) unsafe fn elements(&mut self) -> Result<Data> {
-        match self.found() {
-            // SAFETY: they follow each other, and may be read, as the caller promises.
+    pub(crate) unsafe fn elements(&mut self) -> Result<Elements> {
+        match self.contiguous_order() {
+            // SAFETY: the elements follow each other, and may be read, as the caller promises.
             Some(order) if unsafe { self.is_sound() } => {
                 self.order = order;
-                Ok(Data::Borrowed(self.data, self.bytes))
+                Ok(Elements::Borrowed(self.data, self.bytes))
             }
             // SAFETY: as the caller promises.
             _ => unsafe { self.copied() },
         }
     }
 
-    /// Whether elements that follow each other are what their type has: of bytes that are bool only 0 and 1 are.
+    /// Whether the elements have values that their type has: bools are the bytes 0 and 1.
     ///
     /// # Safety
     /// All elements may be read, and follow each other.
     unsafe fn is_sound(&self) -> bool {
-        // SAFETY: as the caller promises; one without bytes may be NULL.
+        // SAFETY: as the caller promises; an array without bytes may be NULL.
         self.dtype != Dtype::Bool
             || self.bytes == 0
             || !has_other_bytes(unsafe { std::slice::from_raw_parts(self.data, self.bytes) })
     }
 
-    /// A copy of the elements in one piece.
+    /// A copy of the elements without gaps.
     ///
     /// # Safety
     /// All elements may be read.
-    pub(crate) unsafe fn copied(&mut self) -> Result<Data> {
+    pub(crate) unsafe fn copied(&mut self) -> Result<Elements> {
         let from = self.strides().into_owned();
-        self.order = self.found().unwrap_or(self.order);
+        self.order = self.contiguous_order().unwrap_or(self.order);
         let mut filling = filling(self.bytes as u64)?;
         let to = (
             filling.rest().as_mut_ptr(),
@@ -251,11 +239,11 @@ impl Described<'_> {
         // SAFETY: the elements may be read, as the caller promises; the fresh buffer has room for all.
         unsafe { strided::copy(self.shape, self.size(), (self.data, &from), to) };
         if self.dtype == Dtype::Bool && self.bytes > 0 {
-            // SAFETY: they were written just now.
+            // SAFETY: the bytes were written just now.
             make_bools(unsafe { std::slice::from_raw_parts_mut(to.0.cast(), self.bytes) });
         }
         filling.advance(self.bytes);
-        Ok(Data::Shared(Arc::new(filling.finish()), 0..self.bytes))
+        Ok(Elements::Shared(Arc::new(filling.finish()), 0..self.bytes))
     }
 
     /// The error for a message that is no array of this type and shape.
@@ -264,14 +252,14 @@ impl Described<'_> {
         let extents: SmallVec<[i64; 4]> = self.shape.iter().map(|extent| *extent as i64).collect();
         let found = match message.content() {
             Content::Array(layout) => shown(layout.dtype, &layout.shape),
-            _ => Value::received(message.structure(), &message.buffer()).what(),
+            _ => Value::received(message.structure(), &message.buffer()).summary(),
         };
-        Expected {
+        ExpectedArray {
             dtype: self.dtype,
             extents: Some(&extents),
             order: None,
         }
-        .mismatch(&found, OTHERWISE)
+        .otherwise(&found, OTHERWISE)
     }
 
     /// Writes a message's array here; a single value may also come as a number.
@@ -280,18 +268,7 @@ impl Described<'_> {
     /// All elements may be written, and nobody else uses them meanwhile.
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
-            let value = Value::received(message.structure(), &message.buffer());
-            if let Some(why) = value
-                .number()
-                .and_then(|number| rounded(number, self.dtype))
-            {
-                return Err(Error::new(Kind::TypeMismatch, why));
-            }
-            let element = value
-                .number()
-                .and_then(|number| element(number, self.dtype));
-            let element = element
-                .ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))?;
+            let element = self.single(&Value::received(message.structure(), &message.buffer()))?;
             // SAFETY: the one element may be written, as the caller promises.
             unsafe {
                 self.data
@@ -299,14 +276,13 @@ impl Described<'_> {
             };
             return Ok(());
         }
-        let (layout, elements) = match message.content() {
-            Content::Array(layout)
-                if layout.dtype == self.dtype && layout.shape.iter().eq(self.shape) =>
-            {
-                (layout, message.bytes())
-            }
-            _ => return Err(self.misfit(message)),
+        let Content::Array(layout) = message.content() else {
+            return Err(self.misfit(message));
         };
+        if layout.dtype != self.dtype || !layout.shape.iter().eq(self.shape) {
+            return Err(self.misfit(message));
+        }
+        let elements = message.bytes();
         let alike = layout.order == self.order || layout.shape.len() < 2;
         if self.strides.is_none() && alike {
             if !elements.is_empty() {
@@ -330,10 +306,21 @@ impl Described<'_> {
         }
         Ok(())
     }
+
+    /// The bytes of the single element that a number becomes.
+    fn single(&self, value: &Value) -> Result<Vec<u8>> {
+        let number = value.number();
+        if let Some(why) = number.and_then(|number| rounded(number, self.dtype)) {
+            return Err(Error::new(Kind::TypeMismatch, why));
+        }
+        number
+            .and_then(|number| element(number, self.dtype))
+            .ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))
+    }
 }
 
-impl Expected<'_> {
-    /// That an array is this.
+impl ExpectedArray<'_> {
+    /// Fails unless an array is as expected.
     pub(crate) fn check(&self, found: &Layout) -> Result<()> {
         let fits = |(wanted, extent): (&i64, &u64)| {
             *wanted == ANY || u64::try_from(*wanted) == Ok(*extent)
@@ -357,11 +344,32 @@ impl Expected<'_> {
                 "let its sender send that order, or receive it into memory of your own, where each element finds its place"
             }
         };
-        Err(self.mismatch(&found, otherwise))
+        Err(self.otherwise(&found, otherwise))
+    }
+
+    /// The error of a value that is not this array, with the call that reads the value.
+    pub(crate) fn mismatch(
+        &self,
+        found: &Value,
+        getter: impl FnOnce(ElementValue) -> Getter,
+    ) -> Mismatch {
+        match found.number() {
+            None => self.otherwise(&found.summary(), OTHERWISE).into(),
+            Some(number) => {
+                let text = self.instead(&found.summary());
+                Mismatch::readable(Error::new(Kind::TypeMismatch, text), getter(number))
+            }
+        }
     }
 
     /// The error where something else was found, and what to do then.
-    pub(crate) fn mismatch(&self, found: &str, otherwise: &str) -> Error {
+    fn otherwise(&self, found: &str, otherwise: &str) -> Error {
+        let text = format!("{}: {otherwise}", self.instead(found));
+        Error::new(Kind::TypeMismatch, text)
+    }
+
+    /// The array expected, and the data found instead, in words.
+    fn instead(&self, found: &str) -> String {
         let dtype = self.dtype.name();
         let shape = match self.extents {
             None => String::new(),
@@ -387,21 +395,19 @@ impl Expected<'_> {
             .order
             .filter(|_| self.extents.is_none_or(|extents| extents.len() > 1))
             .map_or("", in_order);
-        let text =
-            format!("expected an array of {dtype}{shape}{order}, found {found}: {otherwise}");
-        Error::new(Kind::TypeMismatch, text)
+        format!("expected an array of {dtype}{shape}{order}, found {found}")
     }
 }
 
-/// Whether there is another byte than 0 and 1.
+/// Whether a byte is neither 0 nor 1.
 fn has_other_bytes(flags: &[u8]) -> bool {
-    // All of a piece at once; the compiler does many of them by one instruction.
+    // Without an exit inside a chunk, which the compiler makes vector instructions of.
     flags
         .chunks(4096)
-        .any(|piece| piece.iter().fold(0, |all, flag| all | flag) > 1)
+        .any(|chunk| chunk.iter().fold(0, |all, flag| all | flag) > 1)
 }
 
-/// Makes bytes other than 0 those of bool: a program in C++ or Fortran that reads any other one is wrong in ways that nobody sees.
+/// Makes each byte other than 0 a 1. Programs in C++ and Fortran that read another byte as bool go wrong without a word.
 pub(crate) fn make_bools(flags: &mut [u8]) {
     if has_other_bytes(flags) {
         flags
@@ -410,7 +416,8 @@ pub(crate) fn make_bools(flags: &mut [u8]) {
     }
 }
 
-/// Whether the elements of an array follow each other in this order: where no two dimensions have a next element they do in both.
+/// Whether the elements of an array follow each other in this order. With fewer than two dimensions of more than one element
+/// they do so in both orders.
 fn lies_in(order: StorageOrder, layout: &Layout) -> bool {
     layout.order == order
         || layout.shape.contains(&0)
@@ -424,19 +431,20 @@ fn in_order(order: StorageOrder) -> &'static str {
     }
 }
 
-/// Where the elements of an array lie that `find` finds to be what C expects. Extents of any size become what they are; on an
+/// The elements of an array that `find` finds to be as C expects. Each extent that was [`ANY`] becomes that of the array, on an
 /// error 0.
 ///
 /// # Safety
 /// `extents` is NULL or points to `rank` numbers that may be written; it is not used for any rank.
-pub(crate) unsafe fn look<'a>(
+pub(crate) unsafe fn elements_of<'a>(
     (dtype, rank, extents, order): (c_int, c_int, *mut i64, c_int),
-    find: impl FnOnce(&Expected<'_>) -> Result<(&'a Layout, *const c_void)>,
-) -> Result<*const c_void> {
+    find: impl FnOnce(&ExpectedArray<'_>) -> std::result::Result<(&'a Layout, *const c_void), Mismatch>,
+) -> std::result::Result<*const c_void, Mismatch> {
     let any_rank = i64::from(rank) == ANY;
     // SAFETY: as the caller promises.
     let extents = unsafe { input::list_mut(extents, if any_rank { 0 } else { rank }, "extents") }?;
     let found = expected(dtype, (!any_rank).then_some(&*extents), order)
+        .map_err(Mismatch::from)
         .and_then(|expected| find(&expected));
     if let Ok((layout, data)) = found {
         extents
@@ -452,7 +460,7 @@ pub(crate) unsafe fn look<'a>(
     found.map(|(_, data)| data)
 }
 
-fn expected(dtype: c_int, extents: Option<&[i64]>, order: c_int) -> Result<Expected<'_>> {
+fn expected(dtype: c_int, extents: Option<&[i64]>, order: c_int) -> Result<ExpectedArray<'_>> {
     if let Some(extent) = extents.into_iter().flatten().find(|extent| **extent < ANY) {
         return Err(usage(format!(
             "an array with an extent of {extent} is wanted: give one from 0 on, or TITIN_ANY"
@@ -463,30 +471,11 @@ fn expected(dtype: c_int, extents: Option<&[i64]>, order: c_int) -> Result<Expec
     } else {
         Some(input::order(order)?)
     };
-    Ok(Expected {
+    Ok(ExpectedArray {
         dtype: input::dtype(dtype)?,
         extents,
         order,
     })
-}
-
-impl AsRef<[u8]> for Data {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Data::Shared(buffer, range) => &buffer[range.clone()],
-            Data::Borrowed(_, 0) => &[],
-            // SAFETY: the code that made this promised that the memory is there and does not change.
-            Data::Borrowed(data, length) => unsafe { std::slice::from_raw_parts(*data, *length) },
-        }
-    }
-}
-
-/// Type and shape, for people.
-pub(crate) fn shown(dtype: Dtype, shape: &[u64]) -> String {
-    match shape {
-        [] => format!("{}, a single value", dtype.name()),
-        shape => format!("{} of shape {shape:?}", dtype.name()),
-    }
 }
 
 /// Stride in bytes of a dimension of a contiguous array; 0 if there is no such dimension.
@@ -523,7 +512,7 @@ mod tests {
     fn bytes_other_than_0_are_true() {
         let flags = [0u8, 1, 2, 255, 0, 7];
         let elements = |count: i64, stride: Option<i64>| {
-            let arguments = Arguments {
+            let arguments = ArrayArguments {
                 dtype: 1,
                 rank: 1,
                 extents: &raw const count,

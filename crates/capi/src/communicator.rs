@@ -4,13 +4,12 @@ use std::ffi::{c_int, c_void};
 
 use titin_runtime::{Error, Kind, Result};
 
-use crate::error::{null, usage};
-use crate::instance::Pointer;
-use crate::options::{Options, change};
+use crate::error::usage;
+use crate::pointer::Pointer;
 
-/// What `titin_communicator` is in C.
+/// The `titin_communicator` of the header.
 #[repr(C)]
-pub struct Given {
+pub struct RawCommunicator {
     size: usize,
     rank: c_int,
     ranks: c_int,
@@ -22,7 +21,7 @@ pub struct Given {
 type Broadcast = unsafe extern "C" fn(*mut c_void, *mut c_void, i64) -> c_int;
 type Gather = unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void, i64) -> c_int;
 
-/// The same, checked.
+/// A communicator that has been checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Communicator {
     rank: u32,
@@ -33,12 +32,12 @@ pub(crate) struct Communicator {
 }
 
 impl Communicator {
-    fn new(given: &Given) -> Result<Self> {
-        if given.size != size_of::<Given>() {
+    pub(crate) fn new(given: &RawCommunicator) -> Result<Self> {
+        if given.size != size_of::<RawCommunicator>() {
             let text = format!(
                 "titin_communicator: size is {}, expected {}: set it to sizeof(titin_communicator)",
                 given.size,
-                size_of::<Given>()
+                size_of::<RawCommunicator>()
             );
             return Err(usage(text));
         }
@@ -76,7 +75,7 @@ impl titin_runtime::Communicator for Communicator {
     }
 
     fn broadcast(&self, bytes: &mut [u8]) -> Result<()> {
-        // SAFETY: the caller has promised that it may be called while the instance is opened; the bytes may be written.
+        // SAFETY: the function may be called while the instance is opened, as the caller promises; the bytes may be written.
         let status = unsafe {
             (self.broadcast)(
                 self.context.raw(),
@@ -106,24 +105,4 @@ fn outcome(call: &str, status: c_int) -> Result<()> {
     }
     let text = format!("{call} of the program's communicator has failed with {status}");
     Err(Error::new(Kind::Connection, text))
-}
-
-/// # Safety
-/// `options` is NULL or options; `communicator` is NULL or one, whose functions may be called with its context until an
-/// instance is open, or is not, with these options.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn titin_options_communicator(
-    options: *mut Options,
-    communicator: *const Given,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe {
-        change(options, |options| {
-            let given = communicator
-                .as_ref()
-                .ok_or_else(|| null("communicator", "the caller"))?;
-            options.communicator = Some(Communicator::new(given)?);
-            Ok(())
-        })
-    }
 }

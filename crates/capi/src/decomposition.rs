@@ -1,4 +1,4 @@
-//! How an array is spread over the ranks of an instance, as a program describes it call by call.
+//! Decompositions: how an array is spread over the ranks of an instance. A program describes one call by call.
 
 use std::ffi::c_int;
 
@@ -10,37 +10,37 @@ use titin_runtime::{Error, Result, StorageOrder};
 use crate::error::{null, status, usage, value};
 use crate::input;
 
-/// What `titin_decomposition` points to.
+/// The `titin_decomposition` of the header.
 #[derive(Clone)]
-pub struct Spec {
+pub struct DecompositionSpec {
     shape: Vec<u64>,
-    /// Processes and a rule for each dimension.
+    /// For each dimension the number of processes, and the rule by which the dimension is spread.
     grid: Vec<(u32, Spread)>,
     boxes: Vec<Region>,
     indices: Option<Vec<u64>>,
     region: Option<Region>,
     halo: Vec<(u64, u64)>,
     order: array::Order,
-    /// In which order ranks count through the grid.
+    /// The order in which ranks count through the grid.
     ranks: array::Order,
-    /// The first error of a call on it, after which it may not say what the program means.
+    /// The first error of a call on the decomposition, which then may not be what the program means.
     failed: Option<Error>,
 }
 
-/// What a rank owns that has the dimensions of the whole array.
-enum Shaped<'a> {
+/// The part of a rank, where that has the dimensions of the whole array.
+enum OwnedShape<'a> {
     Rule,
     Box(&'a Region),
     Indices(&'a [u64]),
 }
 
-impl Spec {
+impl DecompositionSpec {
     fn new(shape: Vec<u64>) -> Self {
         let dims = shape.len();
         let grid = vec![(1, Spread::Even); dims];
         let halo = vec![(0, 0); dims];
         let (boxes, order) = (Vec::new(), array::Order::C);
-        Spec {
+        DecompositionSpec {
             shape,
             grid,
             boxes,
@@ -67,7 +67,7 @@ impl Spec {
         })
     }
 
-    /// Fails if a call on it has failed, which the program may not have looked at.
+    /// Fails if a call on the decomposition has failed. The program may not have looked at that call.
     pub(crate) fn whole(&self) -> Result<()> {
         let Some(first) = &self.failed else {
             return Ok(());
@@ -78,7 +78,7 @@ impl Spec {
         )))
     }
 
-    /// The description for the other end.
+    /// This side of an exchange, as the other end is told it.
     pub(crate) fn side(&self, ranks: u32) -> Result<Side> {
         let decomposition = match (&self.indices, &self.boxes[..]) {
             (Some(_), []) => Decomposition::indices(&self.shape, ranks),
@@ -100,7 +100,7 @@ impl Spec {
         })
     }
 
-    /// What the calling rank owns.
+    /// The parts of the calling rank.
     pub(crate) fn parts(&self) -> Ownership {
         match (&self.indices, &self.boxes[..]) {
             (Some(indices), _) => Ownership::indices(indices.iter().copied()),
@@ -109,26 +109,26 @@ impl Spec {
         }
     }
 
-    /// What the calling rank owns, if its arrays have the dimensions of the whole; they are flat if not.
-    fn shaped(&self) -> Option<Shaped<'_>> {
+    /// The part of the calling rank, if that has the dimensions of the whole. `None` where its arrays are flat.
+    fn shaped(&self) -> Option<OwnedShape<'_>> {
         match (&self.indices, &self.boxes[..]) {
-            (Some(indices), _) => (self.dims() == 1).then_some(Shaped::Indices(indices)),
-            (None, []) => Some(Shaped::Rule),
-            (None, [one]) => Some(Shaped::Box(one)),
+            (Some(indices), _) => (self.dims() == 1).then_some(OwnedShape::Indices(indices)),
+            (None, []) => Some(OwnedShape::Rule),
+            (None, [one]) => Some(OwnedShape::Box(one)),
             (None, _) => None,
         }
     }
 
-    /// How much it owns in each dimension; `None` if its arrays are flat.
+    /// The extents of the rank's part; `None` where its arrays are flat.
     pub(crate) fn owned(&self, side: &Side, rank: u32) -> Option<Dims> {
         match self.shaped()? {
-            Shaped::Rule => side.decomposition.extents(rank),
-            Shaped::Box(one) => Some(one.extents()),
-            Shaped::Indices(_) => self.parts().elements().map(|count| Dims::all(1, count)),
+            OwnedShape::Rule => side.decomposition.extents(rank),
+            OwnedShape::Box(one) => Some(one.extents()),
+            OwnedShape::Indices(_) => self.parts().elements().map(|count| Dims::all(1, count)),
         }
     }
 
-    /// Which indices it has along a dimension; `None` if its arrays are flat.
+    /// The rank's indices along a dimension; `None` where its arrays are flat.
     pub(crate) fn owned_along(
         &self,
         side: &Side,
@@ -137,16 +137,16 @@ impl Spec {
     ) -> Result<Option<Vec<u64>>> {
         let dim = self.dim(dim)?;
         Ok(self.shaped().and_then(|shaped| match shaped {
-            Shaped::Rule => side
+            OwnedShape::Rule => side
                 .decomposition
                 .indices_along(rank, dim)
                 .map(Iterator::collect),
-            Shaped::Box(one) => Some((one.lower()[dim]..one.upper()[dim]).collect()),
-            Shaped::Indices(indices) => Some(indices.to_vec()),
+            OwnedShape::Box(one) => Some((one.lower()[dim]..one.upper()[dim]).collect()),
+            OwnedShape::Indices(indices) => Some(indices.to_vec()),
         }))
     }
 
-    /// Where its elements lie if nothing else is said: one after the other, halo and all.
+    /// The layout of the rank's elements by default: one after the other, with the halo.
     pub(crate) fn local(&self, side: &Side, rank: u32) -> Result<LocalLayout> {
         let halo = self.halo();
         let halo = halo
@@ -161,7 +161,7 @@ impl Spec {
     }
 }
 
-/// What is wrong with a decomposition, as an error of a call.
+/// An error of the array crate, as an error of a call.
 pub(crate) fn wrong(error: impl Into<array::Error>) -> titin_runtime::Error {
     usage(error.into().to_string())
 }
@@ -184,7 +184,10 @@ unsafe fn numbers(items: *const i64, count: c_int, what: &str) -> Result<Vec<u64
 
 /// # Safety
 /// `spec` is NULL or a decomposition that nobody else uses meanwhile.
-unsafe fn change(spec: *mut Spec, body: impl FnOnce(&mut Spec) -> Result<()>) -> c_int {
+unsafe fn change(
+    spec: *mut DecompositionSpec,
+    body: impl FnOnce(&mut DecompositionSpec) -> Result<()>,
+) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
         let spec = unsafe { spec.as_mut() }
@@ -195,7 +198,7 @@ unsafe fn change(spec: *mut Spec, body: impl FnOnce(&mut Spec) -> Result<()>) ->
 
 /// # Safety
 /// As [`numbers`], for the bounds of a box.
-unsafe fn region(spec: &Spec, lower: *const i64, upper: *const i64) -> Result<Region> {
+unsafe fn region(spec: &DecompositionSpec, lower: *const i64, upper: *const i64) -> Result<Region> {
     let count = spec.dims() as c_int;
     // SAFETY: as the caller promises.
     let (lower, upper) = unsafe {
@@ -210,7 +213,10 @@ unsafe fn region(spec: &Spec, lower: *const i64, upper: *const i64) -> Result<Re
 /// # Safety
 /// `shape` is NULL or has `dims` entries.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_decomposition_new(dims: c_int, shape: *const i64) -> *mut Spec {
+unsafe extern "C" fn titin_decomposition_new(
+    dims: c_int,
+    shape: *const i64,
+) -> *mut DecompositionSpec {
     value(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
         let shape = unsafe { numbers(shape, dims, "extents") }?;
@@ -219,16 +225,16 @@ unsafe extern "C" fn titin_decomposition_new(dims: c_int, shape: *const i64) -> 
                 "an array of a field has 1 to 7 dimensions, and not 0",
             ));
         }
-        // Refuses what no array can have.
+        // Refuses a shape that no array can have.
         Decomposition::serial(&shape).map_err(wrong)?;
-        Ok(Box::into_raw(Box::new(Spec::new(shape))))
+        Ok(Box::into_raw(Box::new(DecompositionSpec::new(shape))))
     })
 }
 
 /// # Safety
 /// `spec` is NULL or a decomposition that nobody uses any more.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_decomposition_free(spec: *mut Spec) {
+unsafe extern "C" fn titin_decomposition_free(spec: *mut DecompositionSpec) {
     if !spec.is_null() {
         // SAFETY: made by `titin_decomposition_new`.
         drop(unsafe { Box::from_raw(spec) });
@@ -238,7 +244,10 @@ unsafe extern "C" fn titin_decomposition_free(spec: *mut Spec) {
 /// # Safety
 /// `spec` is NULL or a decomposition; `grid` is NULL or has an entry for each dimension.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_decomposition_grid(spec: *mut Spec, grid: *const c_int) -> c_int {
+unsafe extern "C" fn titin_decomposition_grid(
+    spec: *mut DecompositionSpec,
+    grid: *const c_int,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         change(spec, |spec| {
@@ -256,7 +265,7 @@ unsafe extern "C" fn titin_decomposition_grid(spec: *mut Spec, grid: *const c_in
 /// `spec` is NULL or a decomposition.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_decomposition_spread(
-    spec: *mut Spec,
+    spec: *mut DecompositionSpec,
     dim: c_int,
     spread: c_int,
     block: i64,
@@ -290,7 +299,7 @@ unsafe extern "C" fn titin_decomposition_spread(
 /// `spec` is NULL or a decomposition; `bounds` is NULL or has `count` entries.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_decomposition_bounds(
-    spec: *mut Spec,
+    spec: *mut DecompositionSpec,
     dim: c_int,
     count: c_int,
     bounds: *const i64,
@@ -309,7 +318,7 @@ unsafe extern "C" fn titin_decomposition_bounds(
 /// `spec` is NULL or a decomposition; the bounds are NULL or have an entry for each dimension.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_decomposition_box(
-    spec: *mut Spec,
+    spec: *mut DecompositionSpec,
     lower: *const i64,
     upper: *const i64,
 ) -> c_int {
@@ -327,7 +336,7 @@ unsafe extern "C" fn titin_decomposition_box(
 /// `spec` is NULL or a decomposition; `indices` is NULL or has `count` entries.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_decomposition_indices(
-    spec: *mut Spec,
+    spec: *mut DecompositionSpec,
     count: i64,
     indices: *const i64,
 ) -> c_int {
@@ -359,7 +368,7 @@ unsafe extern "C" fn titin_decomposition_indices(
 /// `spec` is NULL or a decomposition; the bounds are NULL or have an entry for each dimension.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_decomposition_region(
-    spec: *mut Spec,
+    spec: *mut DecompositionSpec,
     lower: *const i64,
     upper: *const i64,
 ) -> c_int {
@@ -376,7 +385,7 @@ unsafe extern "C" fn titin_decomposition_region(
 /// `spec` is NULL or a decomposition; the widths are NULL or have an entry for each dimension.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_decomposition_halo(
-    spec: *mut Spec,
+    spec: *mut DecompositionSpec,
     below: *const i64,
     above: *const i64,
 ) -> c_int {
@@ -395,7 +404,10 @@ unsafe extern "C" fn titin_decomposition_halo(
 /// # Safety
 /// `spec` is NULL or a decomposition.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_decomposition_order(spec: *mut Spec, order: c_int) -> c_int {
+unsafe extern "C" fn titin_decomposition_order(
+    spec: *mut DecompositionSpec,
+    order: c_int,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         change(spec, |spec| {
@@ -408,7 +420,10 @@ unsafe extern "C" fn titin_decomposition_order(spec: *mut Spec, order: c_int) ->
 /// # Safety
 /// `spec` is NULL or a decomposition.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_decomposition_ranks(spec: *mut Spec, order: c_int) -> c_int {
+unsafe extern "C" fn titin_decomposition_ranks(
+    spec: *mut DecompositionSpec,
+    order: c_int,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         change(spec, |spec| {

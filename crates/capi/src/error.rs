@@ -1,12 +1,14 @@
-//! Errors at the border: a number, a text per thread, and no panic across it.
+//! Errors at the C interface: a number, and a text for each thread. No panic unwinds into C.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use titin_runtime::{Error, Kind, Result};
 
-/// What a call returns if all is well.
+use crate::language::{Getter, Language};
+
+/// The status of a call without an error.
 pub(crate) const OK: c_int = 0;
 
 /// Names of the errors, by their numbers.
@@ -32,23 +34,95 @@ const NAMES: [&CStr; 18] = [
 ];
 
 thread_local! {
-    /// The last error of this thread, and its text as C reads it.
-    static LAST: RefCell<Option<(Error, CString)>> = const { RefCell::new(None) };
-    /// Whether the program has said that it has dealt with it.
+    /// The last error of this thread.
+    static LAST: RefCell<Option<LastError>> = const { RefCell::new(None) };
+    /// Whether the program has said that it has dealt with the last error.
     static DEALT_WITH: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps an error as this thread's last one; its number.
+/// An error with its texts as C reads them.
+struct LastError {
+    error: Error,
+    text: CString,
+    /// Present where another call can read the data.
+    mismatch: Option<Mismatch>,
+    /// The text with the names of another language, as `titin_error_in` has given it last.
+    translated: CString,
+}
+
+/// Data that are not what a program asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Mismatch {
+    /// The error without the advice on the getter.
+    error: Error,
+    /// The call that reads the data, where there is one.
+    getter: Option<Getter>,
+}
+
+impl From<Error> for Mismatch {
+    fn from(error: Error) -> Self {
+        Mismatch {
+            error,
+            getter: None,
+        }
+    }
+}
+
+impl Mismatch {
+    pub(crate) fn readable(error: Error, getter: Getter) -> Self {
+        Mismatch {
+            error,
+            getter: Some(getter),
+        }
+    }
+
+    /// The error, with the names that calls have in a language.
+    pub(crate) fn in_language(&self, language: Language) -> Error {
+        let Error { kind, text } = &self.error;
+        match self.getter {
+            Some(getter) => Error::new(
+                *kind,
+                format!("{text}: read it with {}", getter.name(language)),
+            ),
+            None => self.error.clone(),
+        }
+    }
+
+    /// The same, its text changed.
+    pub(crate) fn map(self, change: impl FnOnce(Error) -> Error) -> Self {
+        Mismatch {
+            error: change(self.error),
+            getter: self.getter,
+        }
+    }
+}
+
+/// Makes an error the last one of this thread, and gives its number.
 pub(crate) fn keep(error: Error) -> c_int {
     let kind = error.kind as c_int;
-    // No error, and thousands of them may come in a second.
+    // A pending call is no error, and a thread may have thousands of them in a second.
     if error.is_pending() {
         return kind;
     }
-    let text = c_text(&error.text);
-    LAST.with_borrow_mut(|last| *last = Some((error, text)));
-    DEALT_WITH.set(false);
+    set_last(error, None);
     kind
+}
+
+/// Makes a mismatch the last error of this thread.
+pub(crate) fn keep_mismatch(mismatch: Mismatch) {
+    set_last(mismatch.in_language(Language::C), Some(mismatch));
+}
+
+fn set_last(error: Error, mismatch: Option<Mismatch>) {
+    let (text, translated) = (c_text(&error.text), CString::default());
+    let last = LastError {
+        error,
+        text,
+        mismatch,
+        translated,
+    };
+    LAST.with_borrow_mut(|place| *place = Some(last));
+    DEALT_WITH.set(false);
 }
 
 /// Notes that the program has dealt with this thread's last error: nothing later follows from it.
@@ -56,16 +130,16 @@ pub(crate) fn dealt_with() {
     DEALT_WITH.set(true);
 }
 
-/// What this thread's last error was while something of the user's runs; it comes back when this is dropped, its text
-/// at the same place.
-pub(crate) struct Aside(Option<(Error, CString)>);
+/// This thread's last error while code of the user runs. Dropping this restores the error, with its text at the same
+/// address.
+pub(crate) struct SavedError(Option<LastError>);
 
-/// Sets the last error aside, so that the next one is known to be new.
-pub(crate) fn set_aside() -> Aside {
-    Aside(LAST.take())
+/// Takes the last error away for a while, so that an error of the user's code can be told from it.
+pub(crate) fn set_aside() -> SavedError {
+    SavedError(LAST.take())
 }
 
-impl Drop for Aside {
+impl Drop for SavedError {
     fn drop(&mut self) {
         LAST.set(self.0.take());
     }
@@ -73,10 +147,10 @@ impl Drop for Aside {
 
 /// The last error of this thread.
 pub(crate) fn last() -> Option<Error> {
-    LAST.with_borrow(|last| last.as_ref().map(|(error, _)| error.clone()))
+    LAST.with_borrow(|last| last.as_ref().map(|last| last.error.clone()))
 }
 
-/// Runs a call's body. A panic becomes an error, whose text says where it was.
+/// Runs the body of a call. A panic becomes an error with the panic's text.
 pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let why = panic
@@ -96,7 +170,7 @@ pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {
     caught(body).map_or_else(keep, |()| OK)
 }
 
-/// A call that returns something, with this if it fails.
+/// A call that returns a value, or the fallback with an error.
 pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
     caught(body).unwrap_or_else(|error| {
         keep(error);
@@ -104,11 +178,24 @@ pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
     })
 }
 
-/// The error for a handle that is NULL: most often the consequence of an error that this thread did not look at.
+/// A call that returns the elements of an array, or NULL with an error.
+pub(crate) fn elements(
+    body: impl FnOnce() -> std::result::Result<*const c_void, Mismatch>,
+) -> *const c_void {
+    let outcome = caught(|| Ok(body()));
+    outcome
+        .unwrap_or_else(|panic| Err(panic.into()))
+        .unwrap_or_else(|mismatch| {
+            keep_mismatch(mismatch);
+            std::ptr::null()
+        })
+}
+
+/// The error for a handle that is NULL. Most often an earlier error is the reason, which the program did not look at.
 pub(crate) fn null(what: &str, maker: &str) -> Error {
     const BEFORE: &str = "; the last error before was: ";
-    // What programs reckon with leaves no other handle NULL than that of the message which did not come.
-    let reckoned = |error: &Error| {
+    // Programs expect these errors. The only handle that such an error leaves NULL is that of the message.
+    let expected = |error: &Error| {
         let kinds = [
             Kind::Timeout,
             Kind::PortClosed,
@@ -117,10 +204,10 @@ pub(crate) fn null(what: &str, maker: &str) -> Error {
         ];
         DEALT_WITH.get() || what != "message" && kinds.contains(&error.kind)
     };
-    // Of many that follow from each other the first one is told.
+    // Of errors that follow from each other the text names the first.
     let before =
         last()
-            .filter(|error| !reckoned(error))
+            .filter(|error| !expected(error))
             .map(|error| match error.text.split_once(BEFORE) {
                 Some((_, first)) => format!("{BEFORE}{first}"),
                 None => format!("{BEFORE}{error}"),
@@ -135,14 +222,14 @@ pub(crate) fn usage(text: impl Into<String>) -> Error {
     Error::new(Kind::Usage, text)
 }
 
-/// Text as C reads it; a NUL in it would end it early, so it is shown.
+/// Text as C reads it. A NUL inside would end the text early, and is written as `\0`.
 pub(crate) fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).expect("no NUL is left")
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn titin_error() -> *const c_char {
-    let text = LAST.try_with(|last| last.borrow().as_ref().map(|(_, text)| text.as_ptr()));
+    let text = LAST.try_with(|last| last.borrow().as_ref().map(|last| last.text.as_ptr()));
     text.ok().flatten().unwrap_or(c"".as_ptr())
 }
 
@@ -151,9 +238,29 @@ extern "C" fn titin_error_kind() -> c_int {
     LAST.try_with(|last| {
         last.borrow()
             .as_ref()
-            .map_or(OK, |(error, _)| error.kind as c_int)
+            .map_or(OK, |last| last.error.kind as c_int)
     })
     .unwrap_or(OK)
+}
+
+/// # Safety
+/// `language` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_error_in(language: *const c_char) -> *const c_char {
+    let language = if language.is_null() {
+        Language::C
+    } else {
+        // SAFETY: the name ends with a NUL, as the caller promises.
+        Language::named(&unsafe { CStr::from_ptr(language) }.to_string_lossy())
+    };
+    let translated = LAST.try_with(|last| {
+        let mut last = last.borrow_mut();
+        let last = last.as_mut()?;
+        let mismatch = last.mismatch.as_ref()?;
+        last.translated = c_text(&mismatch.in_language(language).text);
+        Some(last.translated.as_ptr())
+    });
+    translated.ok().flatten().unwrap_or_else(|| titin_error())
 }
 
 #[unsafe(no_mangle)]
@@ -184,7 +291,7 @@ unsafe extern "C" fn titin_set_error(text: *const c_char) {
     let text = if text.is_null() {
         String::new()
     } else {
-        // SAFETY: it ends with a NUL, as the caller promises.
+        // SAFETY: the text ends with a NUL, as the caller promises.
         unsafe { CStr::from_ptr(text) }
             .to_string_lossy()
             .into_owned()
@@ -200,6 +307,7 @@ extern "C" fn titin_version() -> *const c_char {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use titin_runtime::ElementValue;
 
     #[test]
     fn a_panic_is_an_error_with_its_text() {
@@ -207,6 +315,35 @@ mod tests {
         assert_eq!(kind, Kind::Internal as c_int);
         assert!(last().unwrap().text.contains("seven is not eight"));
         assert_eq!(titin_error_kind(), kind);
+    }
+
+    #[test]
+    fn an_error_names_the_call_that_reads_the_data_in_each_language() {
+        let text = |language: &CStr| {
+            // SAFETY: the language is a constant, and the text lives until the next call.
+            let text = unsafe { CStr::from_ptr(titin_error_in(language.as_ptr())) };
+            text.to_str().unwrap().to_owned()
+        };
+        let found = Error::new(Kind::TypeMismatch, "found 1");
+        keep_mismatch(Mismatch::readable(
+            found.clone(),
+            Getter::of_value(ElementValue::Whole(1)),
+        ));
+        assert_eq!(text(c"C"), "found 1: read it with titin_value_i64");
+        assert_eq!(text(c"C++"), "found 1: read it with as<std::int64_t>()");
+        assert_eq!(text(c"Fortran"), "found 1: read it with read(x)");
+        assert_eq!(last().unwrap().text, text(c"Python"));
+        let getter = Getter::of_message(ElementValue::Whole(1));
+        keep_mismatch(
+            Mismatch::readable(found, getter)
+                .map(|error| Error::new(error.kind, format!("port 'in': {}", error.text))),
+        );
+        assert_eq!(
+            text(c"C++"),
+            "port 'in': found 1: read it with value().as<std::int64_t>()"
+        );
+        keep(usage("no port 'x'"));
+        assert_eq!(text(c"C++"), "no port 'x'");
     }
 
     #[test]

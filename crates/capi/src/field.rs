@@ -6,38 +6,64 @@ use std::sync::{Arc, Mutex, PoisonError};
 use titin_runtime::array::{Dims, Halo, LocalLayout, SourceArray, TargetArray};
 use titin_runtime::{Dtype, FieldId, Result};
 
-use crate::decomposition::{Spec, wrong};
+use crate::decomposition::{DecompositionSpec, wrong};
 use crate::error::{keep, null, status, usage, value};
-use crate::handle::{Port, Shared, on_port};
+use crate::handle::{Port, StickyInstance, on_port};
 use crate::input;
 use crate::text::Text;
 
-/// What `titin_field` points to.
+/// The `titin_field` of the header.
 pub struct Field {
-    shared: Arc<Shared>,
+    shared: Arc<StickyInstance>,
     port: Arc<Text>,
     id: FieldId,
-    spec: Spec,
+    spec: DecompositionSpec,
     dtypes: Vec<Dtype>,
     /// How much this rank owns in each dimension; `None` where its arrays are flat.
     owned: Option<Dims>,
-    /// How an array lies where nothing else is said: one element after the other.
-    dense: Layout,
+    /// The layout of an array for which the program gives none: one element after the other.
+    dense: ArrayLayout,
     /// Where the elements of each array lie.
-    layouts: Mutex<Arc<Vec<Layout>>>,
+    layouts: Mutex<Arc<Vec<ArrayLayout>>>,
 }
 
-/// Where the elements of an array lie, seen from the pointer that the program gives.
+/// The layout of an array's elements, seen from the pointer that the program gives.
 #[derive(Clone)]
-struct Layout {
+struct ArrayLayout {
     local: LocalLayout,
-    /// How many bytes before the pointer the memory begins.
+    /// Bytes from the beginning of the memory to the pointer.
     before: usize,
-    /// The extents and strides that the program gave, if it gave any: Fortran gives them with each call.
-    given: Option<(Dims<i64>, Dims<i64>)>,
+    /// The layout that the program gave, if any. Fortran gives the same one with each call.
+    given: Option<GivenLayout>,
 }
 
-impl Layout {
+/// Extents, and strides in bytes, as a program gives them.
+#[derive(Clone, PartialEq)]
+struct GivenLayout {
+    extents: Dims<i64>,
+    strides: Dims<i64>,
+}
+
+impl GivenLayout {
+    /// Bytes from the beginning of the memory to the element at all zeros: along a dimension with a negative stride that is
+    /// the last element in memory.
+    fn before(&self) -> usize {
+        let below = self
+            .extents
+            .iter()
+            .zip(self.strides.iter())
+            .map(|(extent, stride)| {
+                let steps = extent.unsigned_abs().saturating_sub(1);
+                match *stride {
+                    stride if stride < 0 => steps.saturating_mul(stride.unsigned_abs()),
+                    _ => 0,
+                }
+            });
+        below.fold(0u64, u64::saturating_add) as usize
+    }
+}
+
+impl ArrayLayout {
     /// Bytes from the beginning to the end of the last element.
     fn length(&self, dtype: Dtype) -> usize {
         self.local.length() as usize * dtype.size()
@@ -45,7 +71,33 @@ impl Layout {
 }
 
 impl Field {
-    /// The place of an array among those of the field.
+    fn new(port: &Port, spec: &DecompositionSpec, dtypes: Vec<Dtype>) -> Result<Self> {
+        spec.whole().map_err(|error| {
+            let port = port.name().as_str();
+            usage(format!("field on port '{port}': {}", error.text))
+        })?;
+        let instance = &port.shared.instance;
+        let side = spec.side(instance.ranks())?;
+        let dense = ArrayLayout {
+            local: spec.local(&side, instance.rank())?,
+            before: 0,
+            given: None,
+        };
+        let owned = spec.owned(&side, instance.rank());
+        let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
+        Ok(Field {
+            shared: port.shared.clone(),
+            port: port.name().clone(),
+            id,
+            spec: spec.clone(),
+            owned,
+            layouts: Mutex::new(Arc::new(vec![dense.clone(); dtypes.len()])),
+            dense,
+            dtypes,
+        })
+    }
+
+    /// The index of an array among those of the field.
     fn number(&self, array: c_int) -> Result<usize> {
         let count = self.dtypes.len();
         let number = usize::try_from(array).ok().filter(|number| *number < count);
@@ -57,7 +109,7 @@ impl Field {
         })
     }
 
-    /// One of its arrays, for people.
+    /// An array of the field in words, for errors.
     fn name(&self, array: usize) -> String {
         let port = self.port.as_str();
         match self.dtypes.len() {
@@ -85,7 +137,8 @@ impl Field {
             .unwrap_or_else(|| Dims::all(self.spec.dims(), (0, 0)))
     }
 
-    /// Fails unless an array has the extents that this rank owns, and the halo. If it owns nothing it may have any.
+    /// Fails unless an array has the extents that this rank owns, and the halo. The array of a rank that owns nothing may
+    /// have any extents.
     fn check_extents(&self, array: usize, extents: &[u64]) -> Result<()> {
         let Some(wanted) = self.extents() else {
             let text = format!(
@@ -105,14 +158,14 @@ impl Field {
         )))
     }
 
-    /// What `make` makes of each array's memory, layout and element size.
+    /// Calls `make` with the memory, layout and element size of each array, and gives the results.
     ///
     /// # Safety
     /// `arrays` is NULL or points to a pointer for each array.
     unsafe fn arrays<'a, T>(
         &self,
         arrays: *const *mut c_void,
-        layouts: &'a [Layout],
+        layouts: &'a [ArrayLayout],
         make: impl Fn((*mut u8, usize), &'a LocalLayout, usize) -> T,
     ) -> Result<Vec<T>> {
         // SAFETY: as the caller promises.
@@ -127,11 +180,15 @@ impl Field {
         .collect()
     }
 
-    /// Fails if two of the arrays begin at the same place: what is received into one would overwrite the other.
+    /// Fails if two arrays begin at the same address: elements received into one would overwrite those of the other.
     ///
     /// # Safety
     /// As of [`Field::arrays`].
-    unsafe fn check_distinct(&self, arrays: *const *mut c_void, layouts: &[Layout]) -> Result<()> {
+    unsafe fn check_distinct(
+        &self,
+        arrays: *const *mut c_void,
+        layouts: &[ArrayLayout],
+    ) -> Result<()> {
         // SAFETY: as the caller promises.
         let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
         // A rank that owns nothing may give the end of its memory for each array.
@@ -156,7 +213,7 @@ impl Field {
         Ok(())
     }
 
-    /// Who asks for what its arrays do not have.
+    /// The error of a program that asks for dimensions of flat arrays.
     fn is_flat(&self) -> titin_runtime::Error {
         let port = self.port.as_str();
         usage(format!(
@@ -164,14 +221,42 @@ impl Field {
         ))
     }
 
-    fn layouts(&self) -> Arc<Vec<Layout>> {
+    /// The layout of an array with these extents and strides, if the field can have it.
+    fn layout(&self, array: usize, given: GivenLayout) -> Result<ArrayLayout> {
+        let size = self.dtypes[array].size() as i64;
+        if let Some(odd) = given.strides.iter().find(|stride| **stride % size != 0) {
+            let name = self.name(array);
+            let text = format!(
+                "{name} was given a stride of {odd} bytes, where an element has {size}: give a multiple of that"
+            );
+            return Err(usage(text));
+        }
+        let extent = |extent: &i64| {
+            u64::try_from(*extent).map_err(|_| {
+                let name = self.name(array);
+                usage(format!(
+                    "{name} was given an extent of {extent}: give one from 0 on"
+                ))
+            })
+        };
+        let extents: Vec<u64> = given.extents.iter().map(extent).collect::<Result<_>>()?;
+        let steps: Vec<i64> = given.strides.iter().map(|stride| stride / size).collect();
+        self.check_extents(array, &extents)?;
+        Ok(ArrayLayout {
+            local: LocalLayout::array(&extents, &steps, &self.halo()).map_err(wrong)?,
+            before: given.before(),
+            given: Some(given),
+        })
+    }
+
+    fn layouts(&self) -> Arc<Vec<ArrayLayout>> {
         self.layouts
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    fn set_layout(&self, array: usize, layout: Layout) {
+    fn set_layout(&self, array: usize, layout: ArrayLayout) {
         let mut layouts = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::make_mut(&mut layouts)[array] = layout;
     }
@@ -180,7 +265,7 @@ impl Field {
 /// A call on a field.
 ///
 /// # Safety
-/// `handle` is NULL or a field that is not freed while this goes on.
+/// `handle` is NULL or a field that is not freed during the call.
 unsafe fn on_field(handle: *const Field, body: impl FnOnce(&Field) -> Result<()>) -> c_int {
     // SAFETY: as the caller promises.
     match unsafe { handle.as_ref() } {
@@ -189,8 +274,8 @@ unsafe fn on_field(handle: *const Field, body: impl FnOnce(&Field) -> Result<()>
     }
 }
 
-/// The memory of an array: where it begins, and how many bytes it has. `None` if it has some, and the pointer is NULL.
-fn memory(pointer: *mut c_void, layout: &Layout, dtype: Dtype) -> Option<(*mut u8, usize)> {
+/// The memory of an array: its beginning, and its number of bytes. `None` if the pointer is NULL, unless for no bytes.
+fn memory(pointer: *mut c_void, layout: &ArrayLayout, dtype: Dtype) -> Option<(*mut u8, usize)> {
     match layout.length(dtype) {
         0 if pointer.is_null() => Some((std::ptr::NonNull::dangling().as_ptr(), 0)),
         _ if pointer.is_null() => None,
@@ -204,7 +289,7 @@ fn memory(pointer: *mut c_void, layout: &Layout, dtype: Dtype) -> Option<(*mut u
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_new(
     port: *mut Port,
-    spec: *const Spec,
+    spec: *const DecompositionSpec,
     count: c_int,
     dtypes: *const c_int,
     field: *mut *mut Field,
@@ -220,40 +305,9 @@ unsafe extern "C" fn titin_field_new(
             let spec = spec
                 .as_ref()
                 .ok_or_else(|| null("decomposition", "titin_decomposition_new"))?;
-            spec.whole().map_err(|error| {
-                usage(format!(
-                    "field on port '{}': {}",
-                    port.name().as_str(),
-                    error.text
-                ))
-            })?;
             let dtypes = input::list(dtypes, count, "element types")?;
-            let dtypes: Vec<Dtype> = dtypes
-                .iter()
-                .map(|dtype| input::dtype(*dtype))
-                .collect::<Result<_>>()?;
-            let instance = &port.shared.instance;
-            let side = spec.side(instance.ranks())?;
-            let local = spec.local(&side, instance.rank())?;
-            let owned = spec.owned(&side, instance.rank());
-            let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
-            let dense = Layout {
-                local,
-                before: 0,
-                given: None,
-            };
-            let layouts = Mutex::new(Arc::new(vec![dense.clone(); dtypes.len()]));
-            let (shared, port, spec) = (port.shared.clone(), port.name().clone(), spec.clone());
-            let made = Field {
-                shared,
-                port,
-                id,
-                spec,
-                dtypes,
-                owned,
-                dense,
-                layouts,
-            };
+            let dtypes = dtypes.iter().map(|dtype| input::dtype(*dtype));
+            let made = Field::new(port, spec, dtypes.collect::<Result<_>>()?)?;
             field.write(Box::into_raw(Box::new(made)));
             Ok(())
         })
@@ -333,14 +387,14 @@ unsafe extern "C" fn titin_field_owned(field: *const Field, dim: c_int, indices:
     })
 }
 
-/// Writes numbers to where the program wants them.
+/// Writes numbers to memory of the program.
 ///
 /// # Safety
 /// `place` has room for all.
 unsafe fn fill(place: *mut i64, numbers: &[u64]) {
-    for (turn, number) in numbers.iter().enumerate() {
+    for (index, number) in numbers.iter().enumerate() {
         // SAFETY: as the caller promises.
-        unsafe { place.add(turn).write(*number as i64) };
+        unsafe { place.add(index).write(*number as i64) };
     }
 }
 
@@ -353,71 +407,25 @@ unsafe extern "C" fn titin_field_layout(
     extents: *const i64,
     strides: *const i64,
 ) -> c_int {
-    let lay = |field: &Field| {
-        let number = field.number(array)?;
-        if extents.is_null() && strides.is_null() {
-            field.set_layout(number, field.dense.clone());
-            return Ok(());
-        }
-        let size = field.dtypes[number].size() as i64;
-        let dims = field.spec.dims() as c_int;
-        // SAFETY: as the caller promises.
-        let (extents, strides) = unsafe {
-            (
-                input::list(extents, dims, "extents")?,
-                input::list(strides, dims, "strides")?,
-            )
-        };
-        let given = Some((
-            Dims::new(extents).map_err(wrong)?,
-            Dims::new(strides).map_err(wrong)?,
-        ));
-        if field.layouts()[number].given == given {
-            return Ok(());
-        }
-        if let Some(odd) = strides.iter().find(|stride| **stride % size != 0) {
-            let name = field.name(number);
-            let text = format!(
-                "{name} was given a stride of {odd} bytes, where an element has {size}: give a multiple of that"
-            );
-            return Err(usage(text));
-        }
-        let extents: Vec<u64> = extents
-            .iter()
-            .map(|extent| {
-                u64::try_from(*extent).map_err(|_| {
-                    usage(format!(
-                        "{} was given an extent of {extent}: give one from 0 on",
-                        field.name(number)
-                    ))
-                })
-            })
-            .collect::<Result<_>>()?;
-        let steps: Vec<i64> = strides.iter().map(|stride| stride / size).collect();
-        field.check_extents(number, &extents)?;
-        let local = LocalLayout::array(&extents, &steps, &field.halo()).map_err(wrong)?;
-        let below = extents
-            .iter()
-            .zip(strides)
-            .map(|(extent, stride)| match *stride {
-                stride if stride < 0 => extent
-                    .saturating_sub(1)
-                    .saturating_mul(stride.unsigned_abs()),
-                _ => 0,
-            });
-        let before = below.fold(0u64, u64::saturating_add) as usize;
-        field.set_layout(
-            number,
-            Layout {
-                local,
-                before,
-                given,
-            },
-        );
-        Ok(())
-    };
     // SAFETY: as the caller promises.
-    unsafe { on_field(field, lay) }
+    unsafe {
+        on_field(field, |field| {
+            let number = field.number(array)?;
+            if extents.is_null() && strides.is_null() {
+                field.set_layout(number, field.dense.clone());
+                return Ok(());
+            }
+            let dims = field.spec.dims() as c_int;
+            let given = GivenLayout {
+                extents: Dims::new(input::list(extents, dims, "extents")?).map_err(wrong)?,
+                strides: Dims::new(input::list(strides, dims, "strides")?).map_err(wrong)?,
+            };
+            if field.layouts()[number].given.as_ref() != Some(&given) {
+                field.set_layout(number, field.layout(number, given)?);
+            }
+            Ok(())
+        })
+    }
 }
 
 /// # Safety

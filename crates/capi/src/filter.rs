@@ -11,40 +11,74 @@ use titin_runtime::{
 use crate::array::{filling, form, make_bools};
 use crate::error::{last, null, status, usage, value};
 use crate::input;
-use crate::instance::Pointer;
 use crate::message::{Message, Origin, content, titin_message_free};
-use crate::options::{Options, change};
+use crate::pointer::Pointer;
 use crate::value::Value;
 
 /// `titin_filter` of the header.
-type Entry = unsafe extern "C" fn(input: *const Message, output: *mut Output) -> c_int;
-type Find =
+type LibraryFilter = unsafe extern "C" fn(input: *const Message, output: *mut Output) -> c_int;
+pub(crate) type FindFilter =
     unsafe extern "C" fn(data: *mut c_void, name: *const c_char, filter: *mut *mut c_void) -> c_int;
-type Call =
+pub(crate) type CallFilter =
     unsafe extern "C" fn(filter: *mut c_void, input: *const Message, output: *mut Output) -> c_int;
-type Release = unsafe extern "C" fn(filter: *mut c_void);
+pub(crate) type ReleaseFilter = unsafe extern "C" fn(filter: *mut c_void);
 
-/// How the binding's language finds and calls filters.
+/// How a binding finds and calls filters in its language.
 #[derive(Clone, Copy)]
-pub(crate) struct Callbacks {
-    find: Find,
-    call: Call,
-    release: Option<Release>,
-    data: Pointer,
+pub(crate) struct FilterCallbacks {
+    pub(crate) find: FindFilter,
+    pub(crate) call: CallFilter,
+    pub(crate) release: Option<ReleaseFilter>,
+    pub(crate) data: Pointer,
 }
 
-/// What a filter makes of a message: what is not set stays as it was.
+/// A filter's changes of a message; a field that is not set leaves the message as it was.
 #[derive(Default)]
 pub struct Output {
     data: Option<(Content, Replacement)>,
+    /// Timestamp and next timestamp.
     stamps: Option<(f64, Option<f64>)>,
-    /// Index names that an array of the same rank keeps.
+    /// Index names of the message, which an array of the same rank keeps.
     names: Vec<String>,
-    /// The first error of a call on it, which the filter may not have looked at.
+    /// The first error of a call on the output, which the filter may not have looked at.
     failed: Option<Error>,
 }
 
 impl Output {
+    fn for_message(mapped: &Mapped) -> Self {
+        let names = match &mapped.content {
+            Content::Array(layout) => layout.names.clone(),
+            _ => Vec::new(),
+        };
+        Output {
+            names,
+            ..Output::default()
+        }
+    }
+
+    /// The message with these changes; the text of the first error that the filter has not looked at.
+    fn applied_to(self, mapped: &Mapped) -> std::result::Result<Mapped, String> {
+        if let Some(error) = self.failed {
+            return Err(error.text);
+        }
+        let (timestamp, next_timestamp) = self
+            .stamps
+            .unwrap_or((mapped.timestamp, mapped.next_timestamp));
+        let (content, body) = match self.data {
+            None => (mapped.content.clone(), mapped.body.clone()),
+            Some((content, replacement)) => {
+                let body = replacement.finish(&content);
+                (content, body)
+            }
+        };
+        Ok(Mapped {
+            content,
+            body,
+            timestamp,
+            next_timestamp,
+        })
+    }
+
     fn change<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let outcome = body(self);
         if let Err(error) = &outcome {
@@ -54,30 +88,46 @@ impl Output {
     }
 }
 
+/// Data of a filter's output.
 enum Replacement {
     /// Memory that the filter fills.
     Filled(Filling),
     Ready(Arc<titin_runtime::Buffer>),
 }
 
-/// A filter that the binding has found; let go when the instance is.
-struct Found {
-    filter: Pointer,
-    call: Call,
-    release: Option<Release>,
+impl Replacement {
+    /// The payload, with bytes other than 0 and 1 made bools where the content is bool.
+    fn finish(self, content: &Content) -> Arc<titin_runtime::Buffer> {
+        match self {
+            Replacement::Ready(body) => body,
+            Replacement::Filled(mut filling) => {
+                if matches!(content, Content::Array(layout) if layout.dtype == Dtype::Bool) {
+                    make_bools(filling.rest());
+                }
+                Arc::new(filling.finish())
+            }
+        }
+    }
 }
 
-impl Drop for Found {
+/// A filter that a binding has found, released with the instance.
+struct BindingFilter {
+    filter: Pointer,
+    call: CallFilter,
+    release: Option<ReleaseFilter>,
+}
+
+impl Drop for BindingFilter {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: `find` gave the filter, and this is its last use.
+            // SAFETY: `find` gave the filter, which is used for the last time here.
             unsafe { release(self.filter.raw()) };
         }
     }
 }
 
-/// How the runtime comes by the user's filters.
-pub(crate) fn functions(callbacks: Option<Callbacks>) -> Functions {
+/// The runtime's way to the user's filters.
+pub(crate) fn functions(callbacks: Option<FilterCallbacks>) -> Functions {
     Functions::new(move |filter| match (filter, callbacks) {
         (FilterFunction::Library { path, symbol }, _) => from_library(path, symbol),
         (FilterFunction::Python(name), Some(callbacks)) => from_binding(name, callbacks),
@@ -91,11 +141,16 @@ pub(crate) fn functions(callbacks: Option<Callbacks>) -> Functions {
 
 /// Loads a library of the user's.
 pub(crate) fn load(path: &str) -> std::result::Result<Library, String> {
-    // At once, since what is missing would end the process at the first call.
+    // Symbols are resolved at once: a missing one would end the process at the first call.
     let flags = RTLD_NOW | RTLD_LOCAL;
     // SAFETY: loading runs the library's initialisers; the user named it to be run in this process.
-    unsafe { Library::open(Some(path), flags) }
-        .map_err(|error| format!("cannot load {path}: {}{}", said(&error), places(path)))
+    unsafe { Library::open(Some(path), flags) }.map_err(|error| {
+        format!(
+            "cannot load {path}: {}{}",
+            linker_error(&error),
+            searched_folders(path)
+        )
+    })
 }
 
 /// A function of a library of the user's.
@@ -112,7 +167,7 @@ pub(crate) unsafe fn find<T: Copy>(
     entry.map_err(|error| {
         format!(
             "{path} has no function {symbol} with C linkage: {}",
-            said(&error)
+            linker_error(&error)
         )
     })
 }
@@ -120,7 +175,7 @@ pub(crate) unsafe fn find<T: Copy>(
 fn from_library(path: &str, symbol: &str) -> std::result::Result<Function, String> {
     let library = load(path)?;
     // SAFETY: the header says which type the function must have.
-    let entry = unsafe { find::<Entry>(&library, path, symbol) }?;
+    let entry = unsafe { find::<LibraryFilter>(&library, path, symbol) }?;
     Ok(Arc::new(move |mapped| {
         let _loaded = &library;
         // SAFETY: the function is of this type, and its library stays loaded as long as this closure lives.
@@ -128,13 +183,13 @@ fn from_library(path: &str, symbol: &str) -> std::result::Result<Function, Strin
     }))
 }
 
-/// What the dynamic linker says.
-fn said(error: &libloading::Error) -> String {
+/// The error text of the dynamic linker.
+fn linker_error(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Where a library was looked for, if that depends on more than its path.
-fn places(path: &str) -> String {
+/// The folders where a library was looked for, if the path alone does not say so.
+fn searched_folders(path: &str) -> String {
     let then = match std::env::current_dir() {
         _ if path.starts_with('/') => return String::new(),
         Ok(folder) if path.contains('/') => format!("in {}", folder.display()),
@@ -143,7 +198,7 @@ fn places(path: &str) -> String {
     format!(" (looked for beside the files of the description, then {then})")
 }
 
-fn from_binding(name: &str, callbacks: Callbacks) -> std::result::Result<Function, String> {
+fn from_binding(name: &str, callbacks: FilterCallbacks) -> std::result::Result<Function, String> {
     let name = CString::new(name).map_err(|_| "its name has a NUL in it".to_owned())?;
     let mut filter = std::ptr::null_mut();
     // SAFETY: the binding promises that it may be called with its data.
@@ -151,34 +206,27 @@ fn from_binding(name: &str, callbacks: Callbacks) -> std::result::Result<Functio
     if failed != 0 {
         return Err(last().map_or_else(|| format!("error {failed}"), |error| error.text));
     }
-    let found = Found {
+    let filter = BindingFilter {
         filter: Pointer(filter),
         call: callbacks.call,
         release: callbacks.release,
     };
     Ok(Arc::new(move |mapped| {
-        // The whole of it, or only copies of its fields would be kept here and the filter let go at once.
-        let found = &found;
+        // Captures the whole filter: a closure that names fields captures copies of them, and the filter is dropped at once.
+        let filter = &filter;
         // SAFETY: the binding gave the filter to be called like this.
         run(mapped, |input, output| unsafe {
-            (found.call)(found.filter.raw(), input, output)
+            (filter.call)(filter.filter.raw(), input, output)
         })
     }))
 }
 
-/// Calls a filter with a message; what it makes of it.
+/// Calls a filter with a message, and gives the changed message.
 fn run(
     mapped: &Mapped,
     call: impl FnOnce(*const Message, *mut Output) -> c_int,
 ) -> std::result::Result<Mapped, String> {
-    let names = match &mapped.content {
-        Content::Array(layout) => layout.names.clone(),
-        _ => Vec::new(),
-    };
-    let mut output = Output {
-        names,
-        ..Output::default()
-    };
+    let mut output = Output::for_message(mapped);
     let refused = Arc::new(OnceLock::new());
     let input = Message::mapped(mapped, Origin::Filtered(refused.clone()))
         .map_err(|error| error.text)?
@@ -190,28 +238,10 @@ fn run(
     if failed != 0 {
         return Err(last().map_or_else(|| format!("it returned {failed}"), |error| error.text));
     }
-    if let Some(error) = refused.get().cloned().or(output.failed) {
-        return Err(error.text);
+    if let Some(error) = refused.get() {
+        return Err(error.text.clone());
     }
-    let (timestamp, next_timestamp) = output
-        .stamps
-        .unwrap_or((mapped.timestamp, mapped.next_timestamp));
-    let (content, body) = match output.data {
-        None => (mapped.content.clone(), mapped.body.clone()),
-        Some((content, Replacement::Ready(body))) => (content, body),
-        Some((content, Replacement::Filled(mut filling))) => {
-            if matches!(&content, Content::Array(layout) if layout.dtype == Dtype::Bool) {
-                make_bools(filling.rest());
-            }
-            (content, Arc::new(filling.finish()))
-        }
-    };
-    Ok(Mapped {
-        content,
-        body,
-        timestamp,
-        next_timestamp,
-    })
+    output.applied_to(mapped)
 }
 
 /// # Safety
@@ -249,9 +279,9 @@ unsafe extern "C" fn titin_output_array(
                 layout.names.clone_from(&output.names);
             }
             let mut filling = filling(bytes)?;
-            let place = filling.rest().as_mut_ptr().cast();
+            let elements = filling.rest().as_mut_ptr().cast();
             output.data = Some((Content::Array(layout), Replacement::Filled(filling)));
-            Ok(place)
+            Ok(elements)
         })
     })
 }
@@ -285,35 +315,6 @@ unsafe extern "C" fn titin_output_timestamp(
     unsafe {
         on_output(output, |output| {
             output.stamps = Some((timestamp, input::next(next)));
-            Ok(())
-        })
-    }
-}
-
-/// # Safety
-/// `options` is NULL or options; the functions may be called, with `data`, as long as the instance lives.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn titin_options_filters(
-    options: *mut Options,
-    find: Option<Find>,
-    call: Option<Call>,
-    release: Option<Release>,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe {
-        change(options, |options| {
-            let (Some(find), Some(call)) = (find, call) else {
-                return Err(usage(
-                    "NULL was given for the callback that finds or calls filters",
-                ));
-            };
-            options.filters = Some(Callbacks {
-                find,
-                call,
-                release,
-                data: Pointer(data),
-            });
             Ok(())
         })
     }

@@ -8,58 +8,57 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use titin_runtime::{Error, Instance, Kind, PortId, Result};
 
 use crate::error::{OK, c_text, caught, keep, null};
-use crate::message::Origin;
-use crate::ready::Enlisted;
-use crate::receive::Chosen;
+use crate::port_set::PortSet;
+use crate::ready::ReadyEntry;
 use crate::text::Text;
 use crate::value::Value;
 
-/// What `titin_instance` points to.
+/// The `titin_instance` of the header.
 pub struct Handle {
-    pub(crate) shared: Arc<Shared>,
-    /// Never changed, so that pointers to them stay.
+    pub(crate) shared: Arc<StickyInstance>,
+    /// Never changed, since C has pointers to the ports.
     pub(crate) ports: Vec<Port>,
     pub(crate) name: CString,
     pub(crate) workdir: CString,
     pub(crate) scale: Value,
-    /// Whether `titin_host` frees it, and not `titin_close`.
+    /// Whether `titin_host` frees the instance, and not `titin_close`.
     pub(crate) hosted: bool,
     texts: Mutex<HashSet<CString>>,
 }
 
-/// What `titin_port` points to.
+/// The `titin_port` of the header.
 pub struct Port {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<StickyInstance>,
     pub(crate) id: PortId,
-    /// Its place among the ports.
-    pub(crate) place: u32,
+    /// The index among the instance's ports.
+    pub(crate) index: u32,
 }
 
-/// The instance that a message came to, as the message knows it, which may outlive it.
+/// The instance that a message came to. A message may outlive its instance.
 pub(crate) struct Recipient {
-    shared: Weak<Shared>,
-    /// Names of its ports, by their places.
+    shared: Weak<StickyInstance>,
+    /// Names of the ports, by index.
     ports: Vec<Arc<Text>>,
 }
 
-/// An instance, and the first error that a program may not have looked at.
-pub(crate) struct Shared {
+/// An instance with the first error that the program may not have looked at.
+pub(crate) struct StickyInstance {
     pub(crate) instance: Instance,
-    /// The place on a list of an instance that does not wait. After the instance, which may still come there as it ends.
-    pub(crate) enlisted: Option<Enlisted>,
-    /// This, for messages.
+    /// The entry of a light instance on its ready list. Dropped after the instance, which may use the entry while it closes.
+    pub(crate) enlisted: Option<ReadyEntry>,
+    /// This instance as its messages know it.
     pub(crate) recipient: Arc<Recipient>,
-    /// What the last call on several ports was given.
-    chosen: Mutex<Option<Arc<Chosen>>>,
+    /// The ports of the last call on several.
+    last_ports: Mutex<Option<Arc<PortSet>>>,
     sticky: bool,
     stuck: Mutex<Option<Error>>,
-    /// Whether there may be one: calls look at this first.
+    /// Whether `stuck` may hold an error. Calls look at this flag first, without the lock.
     is_stuck: AtomicBool,
 }
 
-impl Shared {
-    fn new(instance: Instance, enlisted: Option<Enlisted>, sticky: bool) -> Arc<Self> {
-        let (chosen, stuck) = (Mutex::default(), Mutex::default());
+impl StickyInstance {
+    fn new(instance: Instance, enlisted: Option<ReadyEntry>, sticky: bool) -> Arc<Self> {
+        let (last_ports, stuck) = (Mutex::default(), Mutex::default());
         let ports = instance
             .port_ids()
             .map(|(_, name)| Text::shared(name))
@@ -69,11 +68,11 @@ impl Shared {
                 shared: shared.clone(),
                 ports,
             });
-            Shared {
+            StickyInstance {
                 instance,
                 enlisted,
                 recipient,
-                chosen,
+                last_ports,
                 sticky,
                 stuck,
                 is_stuck: AtomicBool::new(false),
@@ -81,8 +80,8 @@ impl Shared {
         })
     }
 
-    pub(crate) fn chosen(&self) -> MutexGuard<'_, Option<Arc<Chosen>>> {
-        self.chosen
+    pub(crate) fn last_ports(&self) -> MutexGuard<'_, Option<Arc<PortSet>>> {
+        self.last_ports
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -93,13 +92,13 @@ impl Shared {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Runs a call's body, but in a forked child; its error sticks.
+    /// Runs the body of a call, unless in a forked child. An error sticks.
     pub(crate) fn run(&self, body: impl FnOnce() -> Result<()>) -> c_int {
         let outcome = titin_runtime::not_forked().and_then(|()| caught(body));
         outcome.map_or_else(|error| self.stick(error), |()| OK)
     }
 
-    /// As [`Shared::run`], for calls that are not made any more once an error has stuck.
+    /// As [`StickyInstance::run`], for calls that fail at once after an error has stuck.
     pub(crate) fn run_unless_stuck(&self, body: impl FnOnce() -> Result<()>) -> c_int {
         let stuck = self
             .is_stuck
@@ -120,7 +119,7 @@ impl Shared {
         keep(error)
     }
 
-    /// Keeps an error that the program may not look at, if it is the first one.
+    /// Keeps an error that the program may not look at, if it is the first.
     pub(crate) fn hold(&self, error: &Error) {
         if self.sticky {
             self.stuck().get_or_insert_with(|| error.clone());
@@ -132,47 +131,40 @@ impl Shared {
 impl Port {
     #[inline(always)]
     pub(crate) fn name(&self) -> &Arc<Text> {
-        self.shared.recipient.port(self.place)
-    }
-
-    /// Where a message of this slot is from.
-    #[inline(always)]
-    pub(crate) fn origin(&self, slot: Option<u32>) -> Origin {
-        Origin::Received {
-            recipient: self.shared.recipient.clone(),
-            port: self.place,
-            slot,
-        }
+        self.shared.recipient.port(self.index)
     }
 }
 
 impl Recipient {
-    pub(crate) fn port(&self, place: u32) -> &Arc<Text> {
-        &self.ports[place as usize]
+    pub(crate) fn port(&self, index: u32) -> &Arc<Text> {
+        &self.ports[index as usize]
     }
 
-    /// What is wrong with a message of this port and slot, with where it came by and from.
-    pub(crate) fn located(&self, place: u32, slot: Option<u32>, error: Error) -> Error {
+    /// An error about a message of this port and slot, with the origin of the message.
+    pub(crate) fn located(&self, port: u32, slot: Option<u32>, error: Error) -> Error {
+        let origin = self.origin(port, slot);
+        Error::new(error.kind, format!("{origin}: {}", error.text))
+    }
+
+    /// A port and slot, and the sender whose messages come there: `port 'in[0]', message from micro.out`.
+    pub(crate) fn origin(&self, port: u32, slot: Option<u32>) -> String {
         let sender = self.shared.upgrade().and_then(|shared| {
-            let (id, _) = shared.instance.port_ids().nth(place as usize)?;
+            let (id, _) = shared.instance.port_ids().nth(port as usize)?;
             shared.instance.sender(id, slot)
         });
         let sender = sender
             .map(|sender| format!(", message from {sender}"))
             .unwrap_or_default();
         let (name, slot) = (
-            self.port(place).as_str(),
+            self.port(port).as_str(),
             slot.map(|slot| format!("[{slot}]")).unwrap_or_default(),
         );
-        Error::new(
-            error.kind,
-            format!("port '{name}{slot}'{sender}: {}", error.text),
-        )
+        format!("port '{name}{slot}'{sender}")
     }
 
     /// Keeps an error about a message, which the program may not look at, while the instance is open.
     pub(crate) fn hold(&self, error: &Error) {
-        // In a forked child somebody who does not exist any more may have the lock.
+        // In a forked child a thread of the parent may hold the lock, which has no copy here.
         if let (Some(shared), Ok(())) = (self.shared.upgrade(), titin_runtime::not_forked()) {
             shared.hold(error);
         }
@@ -180,40 +172,26 @@ impl Recipient {
 }
 
 impl Handle {
-    pub(crate) fn new(instance: Instance, enlisted: Option<Enlisted>, sticky: bool) -> Self {
-        let scale = Value::map(instance.scale().into_iter().flat_map(|scale| {
-            let number = |name, value: Option<f64>| {
-                value.map(|value| (name, Value(crate::value::Node::Float(value))))
-            };
-            let list =
-                |name, values: &[f64]| (!values.is_empty()).then(|| (name, Value::floats(values)));
-            let all = [
-                number("dt", scale.dt),
-                number("total", scale.total),
-                list("dx", &scale.dx),
-                list("extent", &scale.extent),
-            ];
-            all.into_iter().flatten()
-        }));
+    pub(crate) fn new(instance: Instance, enlisted: Option<ReadyEntry>, sticky: bool) -> Self {
         let workdir = std::env::current_dir().unwrap_or_default();
-        let shared = Shared::new(instance, enlisted, sticky);
-        let port = |(place, (id, _))| Port {
+        let shared = StickyInstance::new(instance, enlisted, sticky);
+        let port = |(index, (id, _))| Port {
             shared: shared.clone(),
             id,
-            place,
+            index,
         };
         Handle {
             ports: (0..).zip(shared.instance.port_ids()).map(port).collect(),
             name: c_text(shared.instance.name()),
             workdir: c_text(&workdir.to_string_lossy()),
-            scale,
+            scale: scale_of(&shared.instance),
             hosted: false,
             texts: Mutex::default(),
             shared,
         }
     }
 
-    /// The same, to be freed by `titin_host`.
+    /// The instance, to be freed by `titin_host`.
     pub(crate) fn hosted(mut self) -> Self {
         self.hosted = true;
         self
@@ -229,10 +207,25 @@ impl Handle {
         if let Some(known) = texts.get::<CStr>(&text) {
             return known.as_ptr();
         }
-        let place = text.as_ptr();
+        let pointer = text.as_ptr();
         texts.insert(text);
-        place
+        pointer
     }
+}
+
+/// The scales that the description gives for an instance's component, as a map.
+fn scale_of(instance: &Instance) -> Value {
+    let number = |name, value: Option<f64>| value.map(|value| (name, Value::float(value)));
+    let list = |name, values: &[f64]| (!values.is_empty()).then(|| (name, Value::floats(values)));
+    Value::map(instance.scale().into_iter().flat_map(|scale| {
+        let entries = [
+            number("dt", scale.dt),
+            number("total", scale.total),
+            list("dx", &scale.dx),
+            list("extent", &scale.extent),
+        ];
+        entries.into_iter().flatten()
+    }))
 }
 
 /// The instance behind a handle.

@@ -1,4 +1,4 @@
-//! Several instances in one process: each in a thread of its own, or many light ones on a few threads.
+//! Several instances in one process: each on a thread of its own, or many light instances on a few threads.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -13,23 +13,27 @@ use crate::error::{caught, last, set_aside, status, usage};
 use crate::filter::{find, load};
 use crate::handle::Handle;
 use crate::input;
-use crate::instance::{Asked, Pointer, begin, close};
+use crate::instance::{Joining, begin, close};
 use crate::options::Options;
+use crate::pointer::Pointer;
 
-/// What a step returns that is to be called again.
+/// The status of a step that is to be called again.
 const PENDING: c_int = Kind::Pending as c_int;
 
-/// The threads that run steps of a description. What passes between them costs more than a second core gains soon.
+/// Most threads that run the steps of a description. With more threads, handing messages from core to core costs more than
+/// the further cores gain.
 const MOST_THREADS: usize = 2;
 
-/// How much memory a process of steps asks the system for at once: thousands of instances take it in small pieces.
-const PIECE: c_int = 4 << 20;
+/// Bytes that the allocator of a process of steps asks the system for at once: thousands of instances allocate in small
+/// amounts.
+const ALLOCATOR_STEP: c_int = 4 << 20;
 
 /// `titin_entry` of the header.
-type Entry = unsafe extern "C" fn(instance: *mut Handle, data: *mut c_void) -> c_int;
+type EntryFunction = unsafe extern "C" fn(instance: *mut Handle, data: *mut c_void) -> c_int;
 
 thread_local! {
-    /// The instance whose entry this thread calls. It has no destructor, so it is there for what `exit` calls.
+    /// The instance whose entry function this thread calls. Without a destructor, so that functions called by `exit` can
+    /// read the value.
     static AT_WORK: Cell<*const Handle> = const { Cell::new(std::ptr::null()) };
 }
 
@@ -37,20 +41,20 @@ unsafe extern "C" {
     fn atexit(function: extern "C" fn()) -> c_int;
 }
 
-/// Notes whose entry this thread calls from now on; what it called before.
+/// Notes the instance whose entry function this thread calls from now on, and gives the one before.
 fn at_work(handle: &Handle) -> *const Handle {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the function may be called at any time. Without it the instance is not told from others, that is all.
+        // SAFETY: the function may be called at any time. If it cannot be registered, the error names no instance.
         unsafe { atexit(exits) };
     });
     AT_WORK.replace(handle)
 }
 
-/// The process ends. If an entry has called `exit`, or a Fortran `stop`, its instance is told to have failed: from outside nobody
-/// can know which one of the process that was.
+/// Runs when the process ends. If an entry function has called `exit`, or `stop` in Fortran, its instance fails: from outside
+/// the process nothing tells which of the instances ended it.
 extern "C" fn exits() {
-    // SAFETY: the entry has not returned, so its instance is still there.
+    // SAFETY: the entry function has not returned, so the instance is still there.
     let Some(handle) = (unsafe { AT_WORK.replace(std::ptr::null()).as_ref() }) else {
         return;
     };
@@ -66,10 +70,11 @@ extern "C" fn exits() {
     }));
 }
 
-struct Guest<'a> {
+/// An instance of a host: its name, its ports if the program gives them, and its function.
+struct HostedInstance<'a> {
     name: &'a str,
     ports: Option<&'a str>,
-    entry: Entry,
+    entry: EntryFunction,
     data: Pointer,
 }
 
@@ -81,7 +86,7 @@ unsafe extern "C" fn titin_host(
     count: c_int,
     names: *const *const c_char,
     ports: *const *const c_char,
-    entries: *const Option<Entry>,
+    entries: *const Option<EntryFunction>,
     data: *const *mut c_void,
     options: *const Options,
 ) -> c_int {
@@ -101,7 +106,7 @@ unsafe extern "C" fn titin_host_steps(
     count: c_int,
     names: *const *const c_char,
     ports: *const *const c_char,
-    steps: *const Option<Entry>,
+    steps: *const Option<EntryFunction>,
     data: *const *mut c_void,
     threads: c_int,
     options: *const Options,
@@ -122,19 +127,19 @@ unsafe extern "C" fn titin_host_steps(
     })
 }
 
-/// What the manager says of a guest.
+/// An instance in the file that the manager writes for `titin-host`.
 #[derive(Deserialize)]
-struct Described {
+struct FileEntry {
     instance: String,
     library: String,
     function: String,
     steps: bool,
 }
 
-/// What a host runs, as the manager writes it.
+/// The file that the manager writes for `titin-host`.
 #[derive(Deserialize)]
-struct Hosting {
-    guests: Vec<Described>,
+struct HostFile {
+    guests: Vec<FileEntry>,
 }
 
 /// # Safety
@@ -146,37 +151,62 @@ unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
         let path = unsafe { input::text(path, "path of what to host") }?;
         let text =
             std::fs::read(path).map_err(|error| usage(format!("cannot read {path}: {error}")))?;
-        let hosting: Hosting = serde_json::from_slice(&text)
+        let hosting: HostFile = serde_json::from_slice(&text)
             .map_err(|error| usage(format!("{path} does not say what to host: {error}")))?;
-        if hosting.guests.iter().all(|described| described.steps) {
+        if hosting.guests.iter().all(|entry| entry.steps) {
             fit_allocator();
         }
+        // SAFETY: as the caller promises.
+        let hosted = unsafe { HostedFunctions::load(&hosting) }?;
+        let mut program_data = vec![std::ptr::null_mut(); hosting.guests.len()];
+        hosted.run(&mut program_data)
+    })
+}
+
+/// The functions that a file of the manager names, with their libraries.
+struct HostedFunctions<'a> {
+    functions: Vec<(&'a FileEntry, EntryFunction)>,
+    /// Stay loaded until all instances have ended.
+    _libraries: HashMap<&'a str, Library>,
+}
+
+impl<'a> HostedFunctions<'a> {
+    /// # Safety
+    /// The functions that the file names are entry functions.
+    unsafe fn load(file: &'a HostFile) -> Result<Self> {
         let mut libraries: HashMap<&str, Library> = HashMap::new();
-        let mut places: Vec<*mut c_void> = vec![std::ptr::null_mut(); hosting.guests.len()];
-        let (mut stepping, mut entering) = (Vec::new(), Vec::new());
-        for (described, place) in hosting.guests.iter().zip(&mut places) {
-            let (name, path, symbol) = (
-                &*described.instance,
-                &*described.library,
-                &*described.function,
-            );
-            let wrong = |why: String| usage(format!("{name} cannot be run: {why}"));
+        let mut functions = Vec::new();
+        for entry in &file.guests {
+            let (path, symbol) = (&*entry.library, &*entry.function);
+            let wrong = |why: String| usage(format!("{} cannot be run: {why}", entry.instance));
             if !libraries.contains_key(path) {
                 libraries.insert(path, load(path).map_err(wrong)?);
             }
-            // SAFETY: the header says which type the function must have; its library stays loaded until all have ended.
-            let entry = unsafe { find::<Entry>(&libraries[path], path, symbol) }.map_err(wrong)?;
-            let data = Pointer(std::ptr::from_mut(place).cast());
-            let guests = if described.steps {
+            // SAFETY: the header says which type the function must have; the library stays loaded as long as this.
+            let function = unsafe { find::<EntryFunction>(&libraries[path], path, symbol) };
+            functions.push((entry, function.map_err(wrong)?));
+        }
+        Ok(HostedFunctions {
+            functions,
+            _libraries: libraries,
+        })
+    }
+
+    /// Runs all functions: steps on a few threads, others on a thread each. Each function has one of the pointers for data
+    /// of its program.
+    fn run(&self, program_data: &mut [*mut c_void]) -> Result<()> {
+        let (mut stepping, mut entering) = (Vec::new(), Vec::new());
+        for ((described, entry), data) in self.functions.iter().zip(program_data) {
+            let instances = if described.steps {
                 &mut stepping
             } else {
                 &mut entering
             };
-            guests.push(Guest {
-                name,
+            instances.push(HostedInstance {
+                name: &described.instance,
                 ports: None,
-                entry,
-                data,
+                entry: *entry,
+                data: Pointer(std::ptr::from_mut(data).cast()),
             });
         }
         let options = Options::default();
@@ -188,16 +218,16 @@ unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
             vec![steps.join().expect("panics are caught inside"), entered]
         });
         first_error(outcomes)
-    })
+    }
 }
 
-/// Fits the allocator to a process whose instances all take turns on a few threads: an arena for each of these would only
-/// spread what they hand each other. Not where functions run on threads of their own, which would wait for each other at
-/// every allocation of their solvers.
+/// Fits the allocator to a process whose instances take turns on a few threads. These hand each other messages, and with
+/// one arena the memory of a message is reused at once. Where functions run on threads of their own, one arena would make
+/// them wait for each other at every allocation of their solvers.
 fn fit_allocator() {
-    // SAFETY: it only changes what the allocator does from here on; no library of the user's is loaded yet.
+    // SAFETY: only later allocations are affected; no library of the user is loaded yet.
     unsafe {
-        libc::mallopt(libc::M_TOP_PAD, PIECE);
+        libc::mallopt(libc::M_TOP_PAD, ALLOCATOR_STEP);
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
@@ -208,9 +238,9 @@ unsafe fn guests<'a>(
     count: c_int,
     names: *const *const c_char,
     ports: *const *const c_char,
-    entries: *const Option<Entry>,
+    entries: *const Option<EntryFunction>,
     data: *const *mut c_void,
-) -> Result<Vec<Guest<'a>>> {
+) -> Result<Vec<HostedInstance<'a>>> {
     // SAFETY: as the caller promises.
     let (names, entries) = unsafe {
         (
@@ -218,64 +248,57 @@ unsafe fn guests<'a>(
             input::list(entries, count, "entries")?,
         )
     };
-    let guest = |(index, (name, entry)): (usize, (&*const c_char, &Option<Entry>))| {
-        // SAFETY: as the caller promises.
-        let name = unsafe { input::text(*name, "name of an instance") }?;
-        let entry =
-            entry.ok_or_else(|| usage(format!("NULL was given for the entry of {name}")))?;
-        let ports = if ports.is_null() {
-            None
-        } else {
-            // SAFETY: as the caller promises.
-            unsafe { input::optional_text(*ports.add(index), "ports") }?
-        };
-        let data = if data.is_null() {
-            std::ptr::null_mut()
-        } else {
-            // SAFETY: as the caller promises.
-            unsafe { *data.add(index) }
-        };
-        Ok(Guest {
-            name,
-            ports,
-            entry,
-            data: Pointer(data),
-        })
+    // SAFETY: as the caller promises.
+    let (ports, data) = unsafe {
+        (
+            optional_items(ports, names.len()),
+            optional_items(data, names.len()),
+        )
     };
-    names.iter().zip(entries).enumerate().map(guest).collect()
+    names
+        .iter()
+        .zip(entries)
+        .zip(ports.zip(data))
+        .map(|((name, entry), (ports, data))| {
+            // SAFETY: as the caller promises.
+            let (name, ports) = unsafe {
+                (
+                    input::text(*name, "name of an instance")?,
+                    input::optional_text(ports.unwrap_or(std::ptr::null()), "ports")?,
+                )
+            };
+            let entry =
+                entry.ok_or_else(|| usage(format!("NULL was given for the entry of {name}")))?;
+            Ok(HostedInstance {
+                name,
+                ports,
+                entry,
+                data: Pointer(data.unwrap_or(std::ptr::null_mut())),
+            })
+        })
+        .collect()
 }
 
-/// Opens all, then runs them, the first in this thread.
-fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
-    // All ask before the first answer is waited for.
-    let mut asked: VecDeque<Asked> = VecDeque::new();
-    let mut handles: Vec<Box<Handle>> = Vec::new();
-    // The others need not wait for one that cannot be opened until it is late.
-    let give_up = |asked: VecDeque<Asked>, handles: Vec<Box<Handle>>, error: Error| {
-        handles
-            .iter()
-            .for_each(|handle| handle.shared.instance.fail(&error.text));
-        asked.into_iter().for_each(|asked| asked.fail(&error.text));
-        Err(error)
-    };
-    for guest in guests {
-        match begin(guest.ports, options, Some(guest.name)) {
-            Ok(one) => asked.push_back(one),
-            Err(error) => return give_up(asked, handles, error),
-        }
-    }
-    while let Some(mut one) = asked.pop_front() {
-        match one.end() {
-            Ok(handle) => handles.push(Box::new(handle.expect("it was waited for").hosted())),
-            Err(error) => return give_up(asked, handles, error),
-        }
-    }
-    let mut all = guests.iter().zip(handles);
-    let Some((first, handle)) = all.next() else {
+/// The items of a list that may be NULL: so many, or as many times `None`.
+///
+/// # Safety
+/// `items` is NULL or points to `count` items, which do not change while the result is used.
+unsafe fn optional_items<T: Copy>(
+    items: *const T,
+    count: usize,
+) -> impl Iterator<Item = Option<T>> {
+    // SAFETY: as the caller promises.
+    (0..count).map(move |index| (!items.is_null()).then(|| unsafe { *items.add(index) }))
+}
+
+/// Opens all instances, then runs each on a thread, the first on this one.
+fn host(guests: &[HostedInstance<'_>], options: &Options) -> Result<()> {
+    let mut opened = guests.iter().zip(open_all(guests, options)?);
+    let Some((first, handle)) = opened.next() else {
         return Ok(());
     };
     let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = all
+        let threads: Vec<_> = opened
             .map(|(guest, handle)| {
                 std::thread::Builder::new()
                     .name(guest.name.to_owned())
@@ -294,9 +317,38 @@ fn host(guests: &[Guest<'_>], options: &Options) -> Result<()> {
     first_error(outcomes)
 }
 
-/// Deals light instances out to so many threads, this one among them.
-fn host_steps(guests: &[Guest<'_>], threads: usize, options: &Options) -> Result<()> {
-    let mut shares: Vec<Vec<&Guest<'_>>> = vec![Vec::new(); threads.clamp(1, guests.len().max(1))];
+/// Opens all instances. All ask to join before the first answer is waited for.
+fn open_all(guests: &[HostedInstance<'_>], options: &Options) -> Result<Vec<Box<Handle>>> {
+    let mut joining: VecDeque<Joining> = VecDeque::new();
+    let mut handles: Vec<Box<Handle>> = Vec::new();
+    for guest in guests {
+        match begin(guest.ports, options, Some(guest.name)) {
+            Ok(one) => joining.push_back(one),
+            Err(error) => return give_up(joining, &handles, error),
+        }
+    }
+    while let Some(mut one) = joining.pop_front() {
+        match one.end() {
+            Ok(handle) => handles.push(Box::new(handle.expect("it was waited for").hosted())),
+            Err(error) => return give_up(joining, &handles, error),
+        }
+    }
+    Ok(handles)
+}
+
+/// Fails all instances, since one of them cannot be opened: the manager need not wait for that one until it is late.
+fn give_up<T>(joining: VecDeque<Joining>, handles: &[Box<Handle>], error: Error) -> Result<T> {
+    handles
+        .iter()
+        .for_each(|handle| handle.shared.instance.fail(&error.text));
+    joining.into_iter().for_each(|one| one.fail(&error.text));
+    Err(error)
+}
+
+/// Runs light instances on this number of threads, this thread among them, with as many instances on each.
+fn host_steps(guests: &[HostedInstance<'_>], threads: usize, options: &Options) -> Result<()> {
+    let mut shares: Vec<Vec<&HostedInstance<'_>>> =
+        vec![Vec::new(); threads.clamp(1, guests.len().max(1))];
     let count = shares.len();
     guests
         .iter()
@@ -308,11 +360,11 @@ fn host_steps(guests: &[Guest<'_>], threads: usize, options: &Options) -> Result
         let threads: Vec<_> = shares
             .map(|share| {
                 std::thread::Builder::new()
-                    .spawn_scoped(scope, move || Share::of(&share, options).run())
+                    .spawn_scoped(scope, move || LightThread::of(&share, options).run())
                     .map_err(|error| usage(format!("no thread for instances: {error}")))
             })
             .collect();
-        let mut outcomes = vec![Share::of(&first, options).run()];
+        let mut outcomes = vec![LightThread::of(&first, options).run()];
         outcomes.extend(threads.into_iter().map(|thread| match thread {
             Ok(thread) => thread.join().expect("panics are caught inside"),
             Err(error) => vec![Err(error)],
@@ -325,7 +377,7 @@ fn host_steps(guests: &[Guest<'_>], threads: usize, options: &Options) -> Result
 /// The first error that is not the consequence of another.
 fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
     let mut errors: Vec<Error> = outcomes.into_iter().filter_map(Result::err).collect();
-    // Who comes late to a run that has failed finds its manager gone, which says least of all.
+    // An instance that comes late to a failed run finds the manager gone. That error says least.
     let is_closed = |error: &Error| error.kind == Kind::PortClosed;
     errors.sort_by_key(|error| {
         (
@@ -338,120 +390,130 @@ fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
 }
 
 /// The light instances of one thread.
-struct Share<'a> {
+struct LightThread<'a> {
     ready: Arc<ReadyList>,
-    places: Vec<Place<'a>>,
-    /// Those that have given way to others, without a call that is pending.
+    instances: Vec<LightInstance<'a>>,
+    /// Instances that have given way to others, though no call of theirs is pending.
     again: VecDeque<usize>,
 }
 
-struct Place<'a> {
-    guest: &'a Guest<'a>,
-    stage: Stage,
+/// An instance that runs in steps.
+struct LightInstance<'a> {
+    guest: &'a HostedInstance<'a>,
+    stage: LightStage,
 }
 
-/// How far a light instance has come.
-enum Stage {
-    Asked(Box<Asked>),
+/// The stage of a light instance.
+enum LightStage {
+    Joining(Box<Joining>),
     Open(Box<Handle>),
-    /// Its step has come to an end, with this.
+    /// The function has ended with this outcome.
     Closing(Box<Handle>, Result<()>),
     Over(Result<()>),
 }
 
-impl<'a> Share<'a> {
-    fn of(guests: &[&'a Guest<'a>], options: &Options) -> Self {
+impl<'a> LightThread<'a> {
+    fn of(guests: &[&'a HostedInstance<'a>], options: &Options) -> Self {
         let ready = ReadyList::new();
-        let place = |(number, &guest): (usize, &&'a Guest<'a>)| {
+        let light = |(number, &guest): (usize, &&'a HostedInstance<'a>)| {
             let options = Options {
                 ready: Some((ready.clone(), number as u64)),
                 ..options.clone()
             };
             let asked = caught(|| begin(guest.ports, &options, Some(guest.name)));
             ready.push(number as u64);
-            Place {
+            LightInstance {
                 guest,
                 stage: asked.map_or_else(
-                    |error| Stage::Over(Err(error)),
-                    |asked| Stage::Asked(Box::new(asked)),
+                    |error| LightStage::Over(Err(error)),
+                    |asked| LightStage::Joining(Box::new(asked)),
                 ),
             }
         };
-        let places = guests.iter().enumerate().map(place).collect();
-        Share {
+        let instances = guests.iter().enumerate().map(light).collect();
+        LightThread {
             ready,
-            places,
+            instances,
             again: VecDeque::new(),
         }
     }
 
-    /// Calls each whenever it can go on, until all have ended.
+    /// Calls each instance whenever it can go on, until all have ended.
     fn run(mut self) -> Vec<Result<()>> {
         let mut left = self
-            .places
+            .instances
             .iter()
-            .filter(|place| !matches!(place.stage, Stage::Over(_)))
+            .filter(|light| !light.is_over())
             .count();
         while left > 0 {
-            let index = match self.again.pop_front() {
-                Some(index) => index,
-                None => self.ready.next(None).expect("it waits as long as it takes") as usize,
-            };
-            let place = &mut self.places[index];
-            if let Stage::Over(_) = place.stage {
+            let index = self.next();
+            let light = &mut self.instances[index];
+            if light.is_over() {
                 continue;
             }
-            let goes_on = caught(|| Ok(place.go_on())).unwrap_or_else(|error| {
-                place.stage = Stage::Over(Err(error));
+            let goes_on = caught(|| Ok(light.go_on())).unwrap_or_else(|error| {
+                light.stage = LightStage::Over(Err(error));
                 false
             });
-            left -= usize::from(matches!(place.stage, Stage::Over(_)));
+            left -= usize::from(light.is_over());
             if goes_on {
-                // Whoever can go on at once takes turns with those that others have rung for.
+                // An instance that can go on at once takes turns with those that a message has come for.
                 self.again.push_back(index);
                 if let Some(next) = self.ready.next(Some(std::time::Duration::ZERO)) {
                     self.again.push_front(next as usize);
                 }
             }
         }
-        let outcome = |place: Place<'_>| match place.stage {
-            Stage::Over(outcome) => outcome,
+        let outcome = |light: LightInstance<'_>| match light.stage {
+            LightStage::Over(outcome) => outcome,
             _ => Ok(()),
         };
-        self.places.into_iter().map(outcome).collect()
+        self.instances.into_iter().map(outcome).collect()
+    }
+
+    /// The index of the instance to call next; waits until one can go on.
+    fn next(&mut self) -> usize {
+        self.again.pop_front().unwrap_or_else(|| {
+            let ready = self.ready.next(None);
+            ready.expect("it waits as long as it takes") as usize
+        })
     }
 }
 
-impl Place<'_> {
-    /// Goes on as far as it can; true if it could go on now, and has only given way to others.
+impl LightInstance<'_> {
+    fn is_over(&self) -> bool {
+        matches!(self.stage, LightStage::Over(_))
+    }
+
+    /// Goes on as far as possible. True if the instance could go on now, and has only given way to others.
     fn go_on(&mut self) -> bool {
         loop {
-            self.stage = match std::mem::replace(&mut self.stage, Stage::Over(Ok(()))) {
-                Stage::Asked(mut asked) => match asked.end() {
+            self.stage = match std::mem::replace(&mut self.stage, LightStage::Over(Ok(()))) {
+                LightStage::Joining(mut asked) => match asked.end() {
                     Ok(None) => {
-                        self.stage = Stage::Asked(asked);
+                        self.stage = LightStage::Joining(asked);
                         return false;
                     }
-                    Ok(Some(handle)) => Stage::Open(Box::new(handle.hosted())),
-                    Err(error) => Stage::Over(Err(error)),
+                    Ok(Some(handle)) => LightStage::Open(Box::new(handle.hosted())),
+                    Err(error) => LightStage::Over(Err(error)),
                 },
-                Stage::Open(handle) => match self.guest.call(&handle) {
+                LightStage::Open(handle) => match self.guest.call(&handle) {
                     Err(error) if error.is_pending() => {
                         let pending = handle.shared.instance.is_pending();
-                        self.stage = Stage::Open(handle);
+                        self.stage = LightStage::Open(handle);
                         return !pending;
                     }
-                    outcome => Stage::Closing(handle, outcome),
+                    outcome => LightStage::Closing(handle, outcome),
                 },
-                Stage::Closing(handle, outcome) => match close(&handle) {
+                LightStage::Closing(handle, outcome) => match close(&handle) {
                     Err(error) if error.is_pending() => {
-                        self.stage = Stage::Closing(handle, outcome);
+                        self.stage = LightStage::Closing(handle, outcome);
                         return false;
                     }
-                    closed => Stage::Over(outcome.and(closed)),
+                    closed => LightStage::Over(outcome.and(closed)),
                 },
-                Stage::Over(outcome) => {
-                    self.stage = Stage::Over(outcome);
+                LightStage::Over(outcome) => {
+                    self.stage = LightStage::Over(outcome);
                     return false;
                 }
             };
@@ -459,31 +521,31 @@ impl Place<'_> {
     }
 }
 
-impl Guest<'_> {
+impl HostedInstance<'_> {
     fn run(&self, handle: Box<Handle>) -> Result<()> {
         let outcome = self.call(&handle);
         let closed = close(&handle);
         if handle.shared.instance.was_in_use() {
-            // What a call of a thread of the entry's own uses stays for ever.
+            // A call on a thread of the function's own still uses the instance, which therefore stays for ever.
             Box::leak(handle);
         }
         outcome.and(closed)
     }
 
-    /// Calls the entry; what it returned as an error, which the instance has then failed with.
+    /// Calls the entry function. Where that returns an error, the instance has failed with it.
     fn call(&self, handle: &Handle) -> Result<()> {
         let _before = set_aside();
-        let place = std::ptr::from_ref(handle).cast_mut();
+        let pointer = std::ptr::from_ref(handle).cast_mut();
         let outer = at_work(handle);
         // SAFETY: the caller of `titin_host` promises that the entry may be called with its data.
-        let returned = unsafe { (self.entry)(place, self.data.raw()) };
+        let returned = unsafe { (self.entry)(pointer, self.data.raw()) };
         AT_WORK.set(outer);
         match returned {
             0 => return Ok(()),
             PENDING => return Err(Error::pending()),
             _ => {}
         }
-        // What sticks with the instance is the reason; else what the entry said last.
+        // The reason is the error that sticks to the instance; without one, the last error of the function's thread.
         let stuck = handle
             .shared
             .stuck()

@@ -1,4 +1,4 @@
-//! What C hands in, made safe: text, lists, numbers that stand for "none".
+//! Arguments from C made safe: text, lists, numbers that stand for "none".
 
 use std::ffi::{CStr, c_char, c_int};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use titin_runtime::{Dtype, Operator, Patience, Result, StorageOrder};
 use crate::error::usage;
 use crate::text::Text;
 
-/// Text that must be there.
+/// Text; NULL is an error.
 ///
 /// # Safety
 /// `text` is NULL or ends with a NUL, and does not change while the result lives.
@@ -17,7 +17,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str
     unsafe { optional_text(text, what) }?.ok_or_else(|| usage(format!("no {what}: NULL was given")))
 }
 
-/// Text that may be NULL.
+/// Text, or `None` for NULL.
 ///
 /// # Safety
 /// As [`text`].
@@ -25,14 +25,14 @@ pub(crate) unsafe fn optional_text<'a>(text: *const c_char, what: &str) -> Resul
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: it ends with a NUL, as the caller promises.
+    // SAFETY: the text ends with a NUL, as the caller promises.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
         .map(Some)
         .map_err(|_| usage(format!("the {what} is not UTF-8: {text:?}")))
 }
 
-/// Why the order of calls is not to be checked.
+/// The reason of a program for not checking the order of calls, which must say something.
 ///
 /// # Safety
 /// As [`text`].
@@ -47,7 +47,7 @@ pub(crate) unsafe fn reason<'a>(reason: *const c_char) -> Result<&'a str> {
     Ok(reason)
 }
 
-/// A list of so many items.
+/// A list of `count` items.
 ///
 /// # Safety
 /// `items` is NULL or points to `count` items that do not change while the result lives.
@@ -61,7 +61,7 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> R
     }
 }
 
-/// A list of so many items that may be written.
+/// A list of `count` items that may be written.
 ///
 /// # Safety
 /// `items` is NULL or points to `count` items that may be written and are used by nobody else while the result lives.
@@ -79,7 +79,7 @@ pub(crate) unsafe fn list_mut<'a, T>(
     }
 }
 
-/// Writes what stays there if the call fails before it has anything to write.
+/// Writes the value that stays if the call fails before it has another to write.
 ///
 /// # Safety
 /// `out` is NULL or may be written to.
@@ -107,7 +107,7 @@ pub(crate) fn slot(slot: c_int, port: &Text) -> Result<Option<u32>> {
     if slot == NO_SLOT {
         return Ok(None);
     }
-    // Without the number, which is not the caller's where slots count from 1.
+    // The text leaves the number out, since slots count from 1 in Fortran.
     u32::try_from(slot).map(Some).map_err(|_| {
         let port = port.as_str();
         usage(format!(
@@ -122,7 +122,7 @@ pub(crate) fn slot_number(slot: Option<u32>) -> c_int {
 }
 
 pub(crate) fn patience(timeout: f64) -> Result<Patience> {
-    // What a clock of 64 bits cannot count to is for ever.
+    // In seconds, 31 years: from there on a call waits for ever.
     const EVER: f64 = 1e9;
     match timeout {
         time if time.is_nan() || time < 0.0 => Err(usage(format!(

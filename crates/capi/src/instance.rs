@@ -10,54 +10,35 @@ use crate::filter::functions;
 use crate::fork;
 use crate::handle::{Handle, Port, instance, on_instance, port};
 use crate::input;
-use crate::options::{Options, Question};
-use crate::ready::Enlisted;
+use crate::options::{InterruptCallback, Options};
+use crate::ready::ReadyEntry;
 use crate::value::Value;
 
-/// An instance that has asked to join the run: what `titin_opening` points to.
-pub struct Asked {
+/// An instance that joins the run, and is not open yet: the `titin_opening` of the header.
+pub struct Joining {
+    /// `None` once the instance is open, or could not be opened.
     opening: Option<Opening>,
-    /// Where it is light: its place on the list, until the instance has it.
-    light: Option<Enlisted>,
+    /// The entry of a light instance on its ready list, until the instance owns the entry.
+    light: Option<ReadyEntry>,
     unchecked: Option<String>,
     sticky: bool,
 }
 
-/// Asks to join by these options, under this name if one is given.
-pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) -> Result<Asked> {
+/// Begins to join the run with these options, under the name given or else that of the options.
+pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) -> Result<Joining> {
     fork::prepare();
-    let mut wanted = titin_runtime::Options::default()
-        .language(options.language.as_deref().unwrap_or("C"))
-        .functions(functions(options.filters));
-    if let Some(name) = name.or(options.instance.as_deref()) {
-        wanted = wanted.instance(name);
-    }
-    if let Some(manager) = &options.manager {
-        wanted = wanted.manager(manager);
-    }
-    if let Some(interrupted) = options.interrupt {
-        wanted = wanted.on_interrupt(move || interrupted.is_yes());
-    }
     let light = options
         .ready
         .as_ref()
-        .map(|(list, number)| Enlisted(list.listing(*number)));
-    if let Some(Enlisted(listing)) = &light {
-        wanted = wanted.ready(listing.clone());
+        .map(|(list, number)| ReadyEntry(list.listing(*number)));
+    let mut asked = runtime_options(ports, options, name)?;
+    if let Some(ReadyEntry(listing)) = &light {
+        asked = asked.ready(listing.clone());
     }
-    if let Some(communicator) = options.communicator {
-        wanted = wanted.communicator(communicator);
-    }
-    for (name, operator) in &options.ports {
-        wanted = wanted.port(name, *operator)?;
-    }
-    if let Some(ports) = ports {
-        wanted = wanted.ports(ports)?;
-    }
-    let opening = Opening::begin(wanted)?;
-    // Programs that this one starts have no business with it. SAFETY: the name ends with a NUL.
+    let opening = Opening::begin(asked)?;
+    // Programs that this one starts get no secret of the run. SAFETY: the name ends with a NUL.
     unsafe { libc::unsetenv(c"TITIN_SECRET".as_ptr()) };
-    Ok(Asked {
+    Ok(Joining {
         opening: Some(opening),
         light,
         unchecked: options.unchecked.clone(),
@@ -65,8 +46,38 @@ pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) 
     })
 }
 
-impl Asked {
-    /// The instance; waits for it, but where it is light: then `None` until it is there.
+/// The options as the runtime takes them, but for those of light instances.
+fn runtime_options(
+    ports: Option<&str>,
+    options: &Options,
+    name: Option<&str>,
+) -> Result<titin_runtime::Options> {
+    let mut asked = titin_runtime::Options::default()
+        .language(options.language.as_deref().unwrap_or("C"))
+        .functions(functions(options.filters));
+    if let Some(name) = name.or(options.instance.as_deref()) {
+        asked = asked.instance(name);
+    }
+    if let Some(manager) = &options.manager {
+        asked = asked.manager(manager);
+    }
+    if let Some(interrupted) = options.interrupt {
+        asked = asked.on_interrupt(move || interrupted.is_yes());
+    }
+    if let Some(communicator) = options.communicator {
+        asked = asked.communicator(communicator);
+    }
+    for (name, operator) in &options.ports {
+        asked = asked.port(name, *operator)?;
+    }
+    match ports {
+        Some(ports) => asked.ports(ports),
+        None => Ok(asked),
+    }
+}
+
+impl Joining {
+    /// Waits until the instance is open. A light instance does not wait: `None` until it is open.
     pub(crate) fn end(&mut self) -> Result<Option<Handle>> {
         let Some(mut opening) = self.opening.take() else {
             return Err(usage("the instance was opened already"));
@@ -87,7 +98,7 @@ impl Asked {
         Ok(Some(Handle::new(instance, self.light.take(), self.sticky)))
     }
 
-    /// Fails the run, since what the instance belongs to cannot begin.
+    /// Fails the run, since the host of the instance cannot begin.
     pub(crate) fn fail(self, text: &str) {
         if let Some(opening) = self.opening {
             opening.fail(text);
@@ -115,7 +126,7 @@ unsafe extern "C" fn titin_ranks(handle: *const Handle) -> c_int {
     })
 }
 
-/// Closes an instance; the first error that stuck counts.
+/// Closes an instance. The first error that stuck to the instance is the reason that the run hears.
 pub(crate) fn close(handle: &Handle) -> Result<()> {
     let shared = &handle.shared;
     if let Some(error) = shared.stuck().as_ref() {
@@ -158,7 +169,7 @@ unsafe extern "C" fn titin_open(
 unsafe extern "C" fn titin_open_begin(
     ports: *const c_char,
     options: *const Options,
-    opening: *mut *mut Asked,
+    opening: *mut *mut Joining,
 ) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
@@ -173,10 +184,10 @@ unsafe extern "C" fn titin_open_begin(
 }
 
 /// # Safety
-/// `opening` is NULL or one that `titin_open_begin` gave, which is gone afterwards, but if it is pending; `handle` is NULL
+/// `opening` is NULL or comes from `titin_open_begin`, and is not used again unless this call is pending; `handle` is NULL
 /// or may be written.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_open_end(opening: *mut Asked, handle: *mut *mut Handle) -> c_int {
+unsafe extern "C" fn titin_open_end(opening: *mut Joining, handle: *mut *mut Handle) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
         let handle = unsafe { input::out(handle, "the instance") }?;
@@ -188,7 +199,7 @@ unsafe extern "C" fn titin_open_end(opening: *mut Asked, handle: *mut *mut Handl
         if let Ok(None) = outcome {
             return Err(Error::pending());
         }
-        // SAFETY: made by `titin_open_begin`, and this was its last use.
+        // SAFETY: made by `titin_open_begin`, and not used again.
         drop(unsafe { Box::from_raw(opening) });
         *handle = Box::into_raw(Box::new(outcome?.expect("it is there")));
         Ok(())
@@ -196,12 +207,12 @@ unsafe extern "C" fn titin_open_end(opening: *mut Asked, handle: *mut *mut Handl
 }
 
 /// # Safety
-/// `opening` is NULL or one that `titin_open_begin` gave, which is gone afterwards.
+/// `opening` is NULL or comes from `titin_open_begin`, and is not used again.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_open_cancel(opening: *mut Asked) {
+unsafe extern "C" fn titin_open_cancel(opening: *mut Joining) {
     if !opening.is_null() {
         let _ = caught(|| {
-            // SAFETY: made by `titin_open_begin`, and this is its last use.
+            // SAFETY: made by `titin_open_begin`, and not used again.
             drop(unsafe { Box::from_raw(opening) });
             Ok(())
         });
@@ -322,7 +333,7 @@ unsafe extern "C" fn titin_will_stop(
         Ok(stops) => stops,
         Err(error) => return keep(error),
     };
-    // So that a loop ends that does not look at the error.
+    // On an error a loop that does not look at the status ends.
     *stops = 1;
     // SAFETY: as the caller promises.
     unsafe {
@@ -409,22 +420,6 @@ unsafe extern "C" fn titin_skip_checks(handle: *mut Handle, reason: *const c_cha
     }
 }
 
-/// A caller's pointer, which goes wherever it wants.
-#[derive(Clone, Copy)]
-pub(crate) struct Pointer(pub(crate) *mut c_void);
-
-// SAFETY: the library only hands it back to the caller's functions, which may run in any thread that waits.
-unsafe impl Send for Pointer {}
-// SAFETY: as above.
-unsafe impl Sync for Pointer {}
-
-impl Pointer {
-    /// The pointer itself; a closure that calls this captures the whole, which may cross threads.
-    pub(crate) fn raw(self) -> *mut c_void {
-        self.0
-    }
-}
-
 /// # Safety
 /// `handle` is NULL or an instance; `interrupted` may be called with `data` until it is closed.
 #[unsafe(no_mangle)]
@@ -436,7 +431,7 @@ unsafe extern "C" fn titin_on_interrupt(
     // SAFETY: as the caller promises.
     unsafe {
         on_instance(handle, |handle| {
-            let interrupted = Question::new(interrupted, data)?;
+            let interrupted = InterruptCallback::new(interrupted, data)?;
             handle
                 .shared
                 .instance

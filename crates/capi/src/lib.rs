@@ -1,12 +1,13 @@
-//! The C ABI over the runtime: `libtitin`. Every language comes in through it; `include/titin.h` is its contract.
+//! The C ABI over the runtime: `libtitin`. Every language comes in through this crate; `include/titin.h` is the contract.
 //!
-//! Each entry point turns what C hands in into safe types, calls the runtime, and turns the outcome into a status. It
-//! never unwinds: a panic becomes `TITIN_ERROR_INTERNAL` with its text. This is the one crate of the workspace with
-//! `unsafe` at every call; each block says what it relies on, which is what the header asks of the caller.
+//! Each entry point turns the arguments into safe types, calls the runtime, and turns the outcome into a status. No entry
+//! point unwinds: a panic becomes `TITIN_ERROR_INTERNAL` with its text. This is the one crate of the workspace with
+//! `unsafe` at every call. Each block says what it relies on: the header asks that of the caller.
 
 mod array;
 mod communicator;
 mod decomposition;
+mod elements;
 mod error;
 mod field;
 mod filter;
@@ -15,10 +16,14 @@ mod handle;
 mod host;
 mod input;
 mod instance;
+mod language;
 mod loan;
 mod message;
+mod number;
 mod options;
+mod pointer;
 mod port;
+mod port_set;
 mod ready;
 mod receive;
 mod region;

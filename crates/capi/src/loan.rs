@@ -1,4 +1,4 @@
-//! Memory that is lent to be filled and sent from where it lies.
+//! Loans: memory that a program fills, and that is sent without a copy.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -10,82 +10,82 @@ use crate::array;
 use crate::error::{OK, keep, null, status, usage, value};
 use crate::handle::{Port, on_port};
 use crate::input;
-use crate::send::{Stamps, send};
+use crate::send::{SendArguments, send};
 use crate::value::Value;
 
-/// What `titin_loan` points to, for each of its owners.
-pub(crate) struct Lending {
-    state: Mutex<State>,
-    /// Where its data begin.
-    place: usize,
+/// The `titin_loan` of the header, shared by the owners.
+pub(crate) struct LoanHandle {
+    state: Mutex<LoanState>,
+    /// The address of the data.
+    data: usize,
 }
 
-enum State {
-    /// The program writes to it.
+enum LoanState {
+    /// The program writes to the memory.
     Filling(Loan),
-    /// It was handed to a send, and does not change any more.
+    /// The loan was handed to a send, and does not change any more.
     Frozen(Lent),
-    /// On the way from the one to the other.
+    /// Between the two, while `freeze` runs.
     Between,
 }
 
-/// Loans that have an owner and their bytes, by where these begin, for languages whose arrays are no more than their
-/// memory.
+/// The address and number of bytes of each loan that has an owner, by the address of its data. For languages whose arrays
+/// are no more than their memory.
 static LOANS: LazyLock<Mutex<HashMap<usize, (usize, usize)>>> = LazyLock::new(Mutex::default);
 
-impl Lending {
+impl LoanHandle {
     fn new(mut loan: Loan) -> Arc<Self> {
-        let (place, bytes) = (
+        let (data, bytes) = (
             loan.bytes_mut().as_mut_ptr() as usize,
             loan.bytes_mut().len(),
         );
-        let lending = Arc::new(Lending {
-            state: Mutex::new(State::Filling(loan)),
-            place,
+        let handle = Arc::new(LoanHandle {
+            state: Mutex::new(LoanState::Filling(loan)),
+            data,
         });
         let loans = LOANS.lock();
-        let address = Arc::as_ptr(&lending) as usize;
+        let address = Arc::as_ptr(&handle) as usize;
         loans
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(place, (address, bytes));
-        lending
+            .insert(data, (address, bytes));
+        handle
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LoanState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the filling, if that has not ended before.
+    /// Ends the filling of the memory, if the program still fills it.
     fn freeze(&self) -> Lent {
         let mut state = self.state();
-        let lent = match std::mem::replace(&mut *state, State::Between) {
-            State::Filling(mut loan) => {
+        let lent = match std::mem::replace(&mut *state, LoanState::Between) {
+            LoanState::Filling(mut loan) => {
                 if loan.layout().dtype == Dtype::Bool {
                     array::make_bools(loan.bytes_mut());
                 }
                 loan.finish()
             }
-            State::Frozen(lent) => lent,
-            State::Between => unreachable!("nothing fails between"),
+            LoanState::Frozen(lent) => lent,
+            LoanState::Between => unreachable!("nothing fails between"),
         };
-        *state = State::Frozen(lent.clone());
+        *state = LoanState::Frozen(lent.clone());
         lent
     }
 }
 
-impl Drop for Lending {
+impl Drop for LoanHandle {
     fn drop(&mut self) {
-        // In a forked child whoever held the lock may not exist any more.
+        // In a forked child a thread of the parent may hold the lock, which has no copy here.
         if titin_runtime::not_forked().is_err() {
             return;
         }
         let mut loans = LOANS.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of no bytes may lie at one place.
+        // Several loans without bytes may have the same address.
         if loans
-            .get(&self.place)
+            .get(&self.data)
             .is_some_and(|(address, _)| *address == (&raw const *self) as usize)
         {
-            loans.remove(&self.place);
+            loans.remove(&self.data);
         }
     }
 }
@@ -94,7 +94,7 @@ impl Drop for Lending {
 ///
 /// # Safety
 /// `handle` is NULL or a loan that is not freed while the result is used.
-unsafe fn loan<'a>(handle: *const Lending) -> Result<&'a Lending> {
+unsafe fn loan<'a>(handle: *const LoanHandle) -> Result<&'a LoanHandle> {
     // SAFETY: as the caller promises.
     unsafe { handle.as_ref() }.ok_or_else(|| null("loan", "titin_loan_new"))
 }
@@ -110,7 +110,7 @@ unsafe extern "C" fn titin_loan_new(
     extents: *const i64,
     order: c_int,
     names: *const *const c_char,
-    loan: *mut *mut Lending,
+    loan: *mut *mut LoanHandle,
 ) -> c_int {
     if loan.is_null() {
         return keep(usage("NULL was given where the loan was to be written"));
@@ -131,7 +131,7 @@ unsafe extern "C" fn titin_loan_new(
             }
             .to_layout();
             let lent = port.shared.instance.loan(port.id, slot, layout)?;
-            loan.write(Arc::into_raw(Lending::new(lent)).cast_mut());
+            loan.write(Arc::into_raw(LoanHandle::new(lent)).cast_mut());
             Ok(())
         })
     }
@@ -140,11 +140,11 @@ unsafe extern "C" fn titin_loan_new(
 /// # Safety
 /// `handle` is NULL or a loan.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_loan_data(handle: *mut Lending) -> *mut c_void {
+unsafe extern "C" fn titin_loan_data(handle: *mut LoanHandle) -> *mut c_void {
     value(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
         match &mut *unsafe { loan(handle) }?.state() {
-            State::Filling(loan) => Ok(loan.bytes_mut().as_mut_ptr().cast()),
+            LoanState::Filling(loan) => Ok(loan.bytes_mut().as_mut_ptr().cast()),
             _ => Err(usage(
                 "this loan was handed to a send, so its data do not change any more: send it, or ask for another one",
             )),
@@ -155,7 +155,7 @@ unsafe extern "C" fn titin_loan_data(handle: *mut Lending) -> *mut c_void {
 /// # Safety
 /// `data` is any pointer; the loan that it leads to is not freed meanwhile.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_loan_find(data: *const c_void, nbytes: i64) -> *mut Lending {
+unsafe extern "C" fn titin_loan_find(data: *const c_void, nbytes: i64) -> *mut LoanHandle {
     value(std::ptr::null_mut(), || {
         let loans = LOANS.lock().unwrap_or_else(PoisonError::into_inner);
         match loans.get(&(data as usize)) {
@@ -165,7 +165,7 @@ unsafe extern "C" fn titin_loan_find(data: *const c_void, nbytes: i64) -> *mut L
             Some((_, bytes)) if *bytes as i64 != nbytes => Err(usage(format!(
                 "a part of a loan, {nbytes} bytes of {bytes}: loans are sent whole"
             ))),
-            Some((address, _)) => Ok(*address as *mut Lending),
+            Some((address, _)) => Ok(*address as *mut LoanHandle),
         }
     })
 }
@@ -176,14 +176,14 @@ unsafe extern "C" fn titin_loan_find(data: *const c_void, nbytes: i64) -> *mut L
 unsafe extern "C" fn titin_send_loan(
     port: *mut Port,
     slot: c_int,
-    handle: *mut *mut Lending,
+    handle: *mut *mut LoanHandle,
     timestamp: f64,
     next: f64,
     settings: *const Value,
 ) -> c_int {
     // SAFETY: as the caller promises.
     let given = unsafe { handle.as_ref() }.map_or(std::ptr::null_mut(), |given| *given);
-    let stamps = Stamps {
+    let with = SendArguments {
         slot,
         timestamp,
         next,
@@ -193,11 +193,11 @@ unsafe extern "C" fn titin_send_loan(
     let outcome = unsafe {
         on_port(port, |port| {
             let lent = loan(given)?.freeze();
-            send(port, &Payload::lent(&lent), &stamps)
+            send(port, &Payload::lent(&lent), &with)
         })
     };
     if outcome == OK {
-        // SAFETY: it led to a loan, of which this was one owner.
+        // SAFETY: the handle led to a loan, of which the caller was one owner.
         unsafe {
             handle.write(std::ptr::null_mut());
             titin_loan_free(given);
@@ -209,9 +209,9 @@ unsafe extern "C" fn titin_send_loan(
 /// # Safety
 /// `handle` is NULL or a loan.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_loan_retain(handle: *mut Lending) -> *mut Lending {
+unsafe extern "C" fn titin_loan_retain(handle: *mut LoanHandle) -> *mut LoanHandle {
     value(std::ptr::null_mut(), || {
-        // SAFETY: as the caller promises; what is a loan was made of an `Arc`.
+        // SAFETY: as the caller promises; each loan was made of an `Arc`.
         unsafe {
             loan(handle)?;
             Arc::increment_strong_count(handle);
@@ -223,10 +223,10 @@ unsafe extern "C" fn titin_loan_retain(handle: *mut Lending) -> *mut Lending {
 /// # Safety
 /// `handle` is NULL or a loan, of which the caller is one owner.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_loan_free(handle: *mut Lending) {
+unsafe extern "C" fn titin_loan_free(handle: *mut LoanHandle) {
     let _ = status(|| {
         if !handle.is_null() {
-            // SAFETY: it came from `Arc::into_raw`, and the caller gives up its share.
+            // SAFETY: the handle came from `Arc::into_raw`, and the caller gives up its share.
             unsafe { Arc::decrement_strong_count(handle.cast_const()) };
         }
         Ok(())

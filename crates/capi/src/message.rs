@@ -1,4 +1,4 @@
-//! Messages, which any number of owners share.
+//! Messages. Any number of owners share a message.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
@@ -7,40 +7,55 @@ use titin_runtime::{
     Buffer, Content, Error, Kind, Layout, Mapped, MessageParts, Meta, Overlay, Result, structure,
 };
 
-use crate::array::{Expected, OTHERWISE, extent, filling, look, order_number, stride};
-use crate::error::{null, status, value};
-use crate::handle::Recipient;
+use crate::array::{ExpectedArray, elements_of, extent, filling, order_number, stride};
+use crate::error::{Mismatch, elements, null, status, value};
+use crate::handle::{Port, Recipient};
 use crate::input;
+use crate::language::{Getter, Language};
 use crate::text::Text;
-use crate::value::number::getter;
 use crate::value::read::pointer;
 use crate::value::{Node, Value, encode};
 
-/// A message with what C asks of it, made when it asks.
+/// A message. Texts and values for C are made at the first call that asks for them.
 pub struct Message {
     pub(crate) timestamp: f64,
     pub(crate) next: Option<f64>,
-    /// Of which the content is what the data are.
+    /// The content of the metadata says of what kind the data are.
     meta: Arc<Meta>,
     pub(crate) body: Arc<Buffer>,
     origin: Origin,
+    /// The origin in words.
+    origin_text: OnceLock<Text>,
     overlay: Option<Arc<Overlay>>,
     names: OnceLock<Vec<Text>>,
     tree: OnceLock<Value>,
     settings: OnceLock<Value>,
 }
 
-/// Where a message is from, which is where an error goes that the program may not look at.
+/// Where a message is from. An error that the program may not look at goes there.
 pub(crate) enum Origin {
+    /// Made by the program.
     Made,
-    /// Received by the port at this place.
+    /// Received by the port of this index.
     Received {
         recipient: Arc<Recipient>,
         port: u32,
         slot: Option<u32>,
     },
-    /// A filter looks at it, which such an error fails.
+    /// Given to a filter, which fails with the first such error.
     Filtered(Arc<OnceLock<Error>>),
+}
+
+impl Origin {
+    /// Received by a port and slot.
+    #[inline(always)]
+    pub(crate) fn received(port: &Port, slot: Option<u32>) -> Self {
+        Origin::Received {
+            recipient: port.shared.recipient.clone(),
+            port: port.index,
+            slot,
+        }
+    }
 }
 
 impl Message {
@@ -62,6 +77,7 @@ impl Message {
             meta,
             body,
             origin,
+            origin_text: OnceLock::new(),
             overlay,
             names,
             tree,
@@ -75,7 +91,7 @@ impl Message {
         Message::new(timestamp, next, message.into_parts(), origin)
     }
 
-    /// What a filter looks at, or a message of the user's making.
+    /// A message that a filter looks at, or that the program has made.
     pub(crate) fn mapped(mapped: &Mapped, origin: Origin) -> Result<Self> {
         let Mapped {
             content,
@@ -117,34 +133,52 @@ impl Message {
         }
     }
 
-    /// The array, if it is what is expected.
-    fn array(&self, expected: &Expected<'_>) -> Result<(&Layout, *const c_void)> {
-        if let Some(layout) = self.layout() {
-            expected.check(layout)?;
-            return Ok((layout, pointer(&self.body)));
+    /// The array, if it is as expected.
+    fn array(
+        &self,
+        expected: &ExpectedArray<'_>,
+    ) -> std::result::Result<(&Layout, *const c_void), Mismatch> {
+        match self.layout() {
+            Some(layout) => {
+                expected.check(layout)?;
+                Ok((layout, pointer(&self.body)))
+            }
+            None => Err(expected.mismatch(self.tree(), Getter::of_message)),
         }
-        let tree = self.tree();
-        let otherwise = match tree.number() {
-            None => OTHERWISE.to_owned(),
-            Some(number) => format!("read it with {} of titin_message_value", getter(number)),
-        };
-        Err(expected.mismatch(&tree.what(), &otherwise))
     }
 
-    /// The error of a program that takes it for something else, kept where the program need not look at it.
-    fn refused(&self, error: Error) -> Error {
+    /// The error of a program that takes the data for something else; kept at the origin, since the program may not look at it.
+    fn refused(&self, mismatch: Mismatch) -> Mismatch {
         match &self.origin {
-            Origin::Made => error,
+            Origin::Made => mismatch,
             Origin::Received {
                 recipient,
                 port,
                 slot,
             } => {
-                let error = recipient.located(*port, *slot, error);
-                recipient.hold(&error);
-                error
+                let located = mismatch.map(|error| recipient.located(*port, *slot, error));
+                recipient.hold(&located.in_language(Language::C));
+                located
             }
-            Origin::Filtered(failed) => failed.get_or_init(|| error).clone(),
+            Origin::Filtered(failed) => failed
+                .get_or_init(|| mismatch.in_language(Language::C))
+                .clone()
+                .into(),
+        }
+    }
+
+    /// The port that the message came by, and its sender, as errors name them.
+    fn origin(&self) -> Option<&Text> {
+        match &self.origin {
+            Origin::Received {
+                recipient,
+                port,
+                slot,
+            } => {
+                let text = || Text::new(recipient.origin(*port, *slot));
+                Some(self.origin_text.get_or_init(text))
+            }
+            Origin::Made | Origin::Filtered(_) => None,
         }
     }
 
@@ -153,7 +187,7 @@ impl Message {
         self.tree.get_or_init(|| {
             let plain = match self.layout() {
                 Some(layout) => structure::Value::Array(layout.clone(), 0..self.body.len()),
-                // A structure is there from the beginning.
+                // The tree of a structure was made with the message.
                 None => structure::Value::Nil,
             };
             Value::received(plain, &self.body)
@@ -161,7 +195,7 @@ impl Message {
     }
 }
 
-/// What a value becomes as the data of a message: an array goes as such, everything else as a structure.
+/// A value as the data of a message: nil, an array, or a structure for any other value.
 pub(crate) fn content(data: &Value) -> Result<(Content, Arc<Buffer>)> {
     let gather = |parts: &[&[u8]]| {
         let mut filling = filling(parts.iter().map(|part| part.len() as u64).sum())?;
@@ -251,6 +285,17 @@ unsafe extern "C" fn titin_message_port(message: *const Message) -> *const c_cha
         }) => recipient.port(*port).as_ptr(),
         _ => std::ptr::null(),
     }
+}
+
+/// # Safety
+/// `message` is NULL or a message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_message_origin(message: *const Message) -> *const c_char {
+    // SAFETY: as the caller promises.
+    let message = unsafe { message.as_ref() };
+    message
+        .and_then(Message::origin)
+        .map_or(std::ptr::null(), Text::as_ptr)
 }
 
 /// # Safety
@@ -368,18 +413,19 @@ unsafe extern "C" fn titin_message_array(
     extents: *mut i64,
     order: c_int,
 ) -> *const c_void {
-    value(std::ptr::null(), || {
+    elements(|| {
         // SAFETY: as the caller promises.
         let message = unsafe { message.as_ref() };
-        let found = |expected: &Expected<'_>| {
+        let found = |expected: &ExpectedArray<'_>| {
             message
                 .ok_or_else(|| null("message", "titin_receive"))?
                 .array(expected)
         };
         // SAFETY: as the caller promises.
-        let data = unsafe { look((dtype, rank, extents, order), found) };
-        data.map_err(|error| {
-            message.map_or_else(|| error.clone(), |message| message.refused(error.clone()))
+        let data = unsafe { elements_of((dtype, rank, extents, order), found) };
+        data.map_err(|mismatch| match message {
+            Some(message) => message.refused(mismatch),
+            None => mismatch,
         })
     })
 }

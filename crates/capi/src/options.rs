@@ -1,15 +1,16 @@
-//! How a program opens an instance.
+//! The options with which a program opens an instance.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
 use titin_runtime::{Operator, ReadyList, Result};
 
-use crate::communicator::Communicator;
+use crate::communicator::{Communicator, RawCommunicator};
 use crate::error::{null, status, usage, value};
-use crate::filter::Callbacks;
+use crate::filter::{CallFilter, FilterCallbacks, FindFilter, ReleaseFilter};
 use crate::input;
-use crate::instance::Pointer;
+use crate::pointer::Pointer;
+use crate::ready::{ReadyHandle, list};
 
 /// What `titin_options` points to.
 #[derive(Default, Clone)]
@@ -20,45 +21,42 @@ pub struct Options {
     pub(crate) unchecked: Option<String>,
     pub(crate) language: Option<String>,
     pub(crate) exceptions: bool,
-    pub(crate) filters: Option<Callbacks>,
-    pub(crate) interrupt: Option<Question>,
+    pub(crate) filters: Option<FilterCallbacks>,
+    pub(crate) interrupt: Option<InterruptCallback>,
     pub(crate) ready: Option<(Arc<ReadyList>, u64)>,
     pub(crate) communicator: Option<Communicator>,
 }
 
-/// What is asked while a call waits: a function of the caller's, and its data.
+/// A function of the caller that says whether to interrupt a waiting call, with its data.
 #[derive(Clone, Copy)]
-pub(crate) struct Question {
+pub(crate) struct InterruptCallback {
     ask: unsafe extern "C" fn(*mut c_void) -> c_int,
     data: Pointer,
 }
 
-impl Question {
+impl InterruptCallback {
     /// # Safety
-    /// The function may be called with the data, in any thread, as long as the question lives.
+    /// The function may be called with the data, in any thread, as long as the result lives.
     pub(crate) unsafe fn new(
         ask: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
         data: *mut c_void,
     ) -> Result<Self> {
         let ask = ask.ok_or_else(|| usage("NULL was given for the interrupt callback"))?;
-        Ok(Question {
+        Ok(InterruptCallback {
             ask,
             data: Pointer(data),
         })
     }
 
     pub(crate) fn is_yes(self) -> bool {
-        // SAFETY: as whoever made it promised.
+        // SAFETY: as the caller of `new` has promised.
         unsafe { (self.ask)(self.data.raw()) != 0 }
     }
 }
 
 /// # Safety
 /// `options` is NULL or options that nobody else uses meanwhile.
-pub(crate) unsafe fn change(
-    options: *mut Options,
-    body: impl FnOnce(&mut Options) -> Result<()>,
-) -> c_int {
+unsafe fn change(options: *mut Options, body: impl FnOnce(&mut Options) -> Result<()>) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
         body(unsafe { options.as_mut() }.ok_or_else(|| null("options", "titin_options_new"))?)
@@ -121,7 +119,7 @@ unsafe extern "C" fn titin_options_port(
                 input::text(name, "name of the port")?,
                 input::operator(operator)?,
             );
-            // Judged now, where the name stands.
+            // A wrong name is an error of this call, and not of the later one that opens the instance.
             titin_runtime::Options::default().port(name, operator)?;
             options.ports.push((name.to_owned(), operator));
             Ok(())
@@ -186,7 +184,73 @@ unsafe extern "C" fn titin_options_interrupt(
     // SAFETY: as the caller promises.
     unsafe {
         change(options, |options| {
-            options.interrupt = Some(Question::new(interrupted, data)?);
+            options.interrupt = Some(InterruptCallback::new(interrupted, data)?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `communicator` is NULL or a communicator, whose functions may be called with its context
+/// until opening an instance with these options has ended.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_communicator(
+    options: *mut Options,
+    communicator: *const RawCommunicator,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            let given = communicator
+                .as_ref()
+                .ok_or_else(|| null("communicator", "the caller"))?;
+            options.communicator = Some(Communicator::new(given)?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; the functions may be called, with `data`, as long as the instance lives.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_filters(
+    options: *mut Options,
+    find: Option<FindFilter>,
+    call: Option<CallFilter>,
+    release: Option<ReleaseFilter>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            let (Some(find), Some(call)) = (find, call) else {
+                return Err(usage(
+                    "NULL was given for the callback that finds or calls filters",
+                ));
+            };
+            options.filters = Some(FilterCallbacks {
+                find,
+                call,
+                release,
+                data: Pointer(data),
+            });
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options, `list` is NULL or a list.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_ready(
+    options: *mut Options,
+    ready: *mut ReadyHandle,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.ready = Some((list(ready)?.clone(), data as u64));
             Ok(())
         })
     }

@@ -1,4 +1,4 @@
-//! Ports: finding them, and what is known of them.
+//! Ports: finding one, and facts about one.
 
 use std::ffi::{c_char, c_int};
 
@@ -8,7 +8,7 @@ use crate::error::{keep, usage, value};
 use crate::handle::{Handle, Port, instance, on_instance, port};
 use crate::input;
 
-/// A fact about a port; this if there is none.
+/// A fact about a port; the fallback without a port.
 ///
 /// # Safety
 /// As [`port`].

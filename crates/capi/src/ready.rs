@@ -1,4 +1,4 @@
-//! Instances that do not wait, and the list of those that can go on.
+//! Lists of light instances that can go on.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -7,15 +7,14 @@ use titin_runtime::{Error, Kind, Listing, Patience, ReadyList, Result};
 
 use crate::error::{null, status, value};
 use crate::input;
-use crate::options::{Options, change};
 
 /// What `titin_ready` points to.
-pub struct List(Arc<ReadyList>);
+pub struct ReadyHandle(Arc<ReadyList>);
 
-/// A light instance's place on the list, which it leaves for good with this.
-pub(crate) struct Enlisted(pub(crate) Arc<Listing>);
+/// A light instance's entry on a ready list; dropping the entry removes the instance from the list.
+pub(crate) struct ReadyEntry(pub(crate) Arc<Listing>);
 
-impl Drop for Enlisted {
+impl Drop for ReadyEntry {
     fn drop(&mut self) {
         self.0.leave();
     }
@@ -23,7 +22,7 @@ impl Drop for Enlisted {
 
 /// # Safety
 /// `list` is NULL or a list that is not freed while the result is used.
-unsafe fn list<'a>(list: *const List) -> Result<&'a Arc<ReadyList>> {
+pub(crate) unsafe fn list<'a>(list: *const ReadyHandle) -> Result<&'a Arc<ReadyList>> {
     // SAFETY: as the caller promises.
     unsafe { list.as_ref() }
         .map(|list| &list.0)
@@ -31,36 +30,19 @@ unsafe fn list<'a>(list: *const List) -> Result<&'a Arc<ReadyList>> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn titin_ready_new() -> *mut List {
+extern "C" fn titin_ready_new() -> *mut ReadyHandle {
     value(std::ptr::null_mut(), || {
-        Ok(Box::into_raw(Box::new(List(ReadyList::new()))))
+        Ok(Box::into_raw(Box::new(ReadyHandle(ReadyList::new()))))
     })
 }
 
 /// # Safety
 /// `list` is NULL or a list that nobody uses any more.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_ready_free(list: *mut List) {
+unsafe extern "C" fn titin_ready_free(list: *mut ReadyHandle) {
     if !list.is_null() {
-        // SAFETY: made by `titin_ready_new`. Instances on it have a share of what it holds.
+        // SAFETY: made by `titin_ready_new`. Instances on the list share its contents.
         drop(unsafe { Box::from_raw(list) });
-    }
-}
-
-/// # Safety
-/// `options` is NULL or options, `list` is NULL or a list.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn titin_options_ready(
-    options: *mut Options,
-    ready: *mut List,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe {
-        change(options, |options| {
-            options.ready = Some((list(ready)?.clone(), data as u64));
-            Ok(())
-        })
     }
 }
 
@@ -68,7 +50,7 @@ unsafe extern "C" fn titin_options_ready(
 /// `list` is NULL or a list; `data` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_ready_next(
-    ready: *mut List,
+    ready: *mut ReadyHandle,
     timeout: f64,
     data: *mut *mut c_void,
 ) -> c_int {
@@ -89,7 +71,7 @@ unsafe extern "C" fn titin_ready_next(
 /// # Safety
 /// `list` is NULL or a list.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_ready_descriptor(ready: *const List) -> c_int {
+unsafe extern "C" fn titin_ready_descriptor(ready: *const ReadyHandle) -> c_int {
     // SAFETY: as the caller promises.
     value(-1, || unsafe { list(ready) }?.descriptor())
 }

@@ -1,18 +1,18 @@
 //! Receiving.
 
-use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, PortChoice, PortId, Result};
+use titin_runtime::{Error, Result};
 
-use crate::array::Arguments;
+use crate::array::ArrayArguments;
 use crate::error::{keep, usage};
 use crate::handle::{Port, on_port, port};
 use crate::input;
 use crate::message::{Message, Origin};
+use crate::port_set::PortSet;
 
-/// Receives into a place for a message, which is NULL if there is none.
+/// Runs a call that receives, and writes the message; NULL without one.
 ///
 /// # Safety
 /// `handle` is NULL or a port; `out` is NULL or may be written.
@@ -53,7 +53,7 @@ unsafe extern "C" fn titin_receive(
         receive(handle, out, |port| {
             let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
             let message = port.shared.instance.receive(port.id, slot, patience)?;
-            Ok(Some((port.origin(slot), message)))
+            Ok(Some((Origin::received(port, slot), message)))
         })
     }
 }
@@ -71,7 +71,7 @@ unsafe extern "C" fn titin_try_receive(
         receive(handle, out, |port| {
             let slot = input::slot(slot, port.name())?;
             let message = port.shared.instance.try_receive(port.id, slot)?;
-            Ok(message.map(|message| (port.origin(slot), message)))
+            Ok(message.map(|message| (Origin::received(port, slot), message)))
         })
     }
 }
@@ -109,45 +109,29 @@ unsafe extern "C" fn titin_receive_any(
         receive(first.cast_mut(), out, |first| {
             let index = input::out(index, "the port's place")?;
             let slot = input::out(slot, "the slot")?;
-            let chosen = chosen(first, ports)?;
+            let set = port_set(first, ports)?;
             let instance = &first.shared.instance;
             let (id, number, message) =
-                instance.receive_from(&chosen.choice, input::patience(timeout)?)?;
-            let (place, vector) = chosen.places[&id];
-            // The port is one of those that were looked at when they were chosen.
-            let port = port(ports[place])?;
-            *index = place as c_int;
+                instance.receive_from(&set.choice, input::patience(timeout)?)?;
+            let (at, vector) = set.ports[&id];
+            // `port_set` has looked at all these ports.
+            let port = port(ports[at])?;
+            *index = at as c_int;
             let number = vector.then_some(number);
             *slot = input::slot_number(number);
-            Ok(Some((port.origin(number), message)))
+            Ok(Some((Origin::received(port, number), message)))
         })
     }
 }
 
-/// Ports that a program receives from any of, again and again.
-pub(crate) struct Chosen {
-    /// Where the program's list had them.
-    handles: Vec<usize>,
-    choice: Arc<PortChoice>,
-    /// Where in that list a port is, and whether it has slots.
-    places: HashMap<PortId, (usize, bool)>,
-}
-
-/// What stands for these ports: what was made for the last call, if that was given the same.
+/// The set of these ports: that of the last call, if that was given the same ports.
 ///
 /// # Safety
 /// All are NULL or ports.
-unsafe fn chosen(first: &Port, handles: &[*const Port]) -> Result<Arc<Chosen>> {
-    let mut last = first.shared.chosen();
-    let same = |chosen: &&Arc<Chosen>| {
-        // SAFETY: a pointer is as long as its number, and any number may be looked at.
-        chosen.handles
-            == unsafe {
-                std::slice::from_raw_parts(handles.as_ptr().cast::<usize>(), handles.len())
-            }
-    };
-    if let Some(chosen) = last.as_ref().filter(same) {
-        return Ok(chosen.clone());
+unsafe fn port_set(first: &Port, handles: &[*const Port]) -> Result<Arc<PortSet>> {
+    let mut last = first.shared.last_ports();
+    if let Some(known) = last.as_ref().filter(|known| known.is_of(handles)) {
+        return Ok(known.clone());
     }
     // SAFETY: as the caller promises.
     let ports: Vec<&Port> = handles
@@ -161,21 +145,8 @@ unsafe fn chosen(first: &Port, handles: &[*const Port]) -> Result<Arc<Chosen>> {
         return Err(usage("receive_any was given ports of several instances"));
     }
     let ids: Vec<_> = ports.iter().map(|port| port.id).collect();
-    let choice = first.shared.instance.choice(&ids)?;
-    let vector = |id| first.shared.instance.info(id).vector;
-    let places = ids
-        .into_iter()
-        .enumerate()
-        .map(|(place, id)| (id, (place, vector(id))))
-        .collect();
-    let handles = handles.iter().map(|handle| handle.addr()).collect();
-    Ok(last
-        .insert(Arc::new(Chosen {
-            handles,
-            choice,
-            places,
-        }))
-        .clone())
+    let set = PortSet::new(&first.shared.instance, handles, &ids)?;
+    Ok(last.insert(Arc::new(set)).clone())
 }
 
 fn no_port() -> Error {
@@ -198,7 +169,7 @@ unsafe extern "C" fn titin_receive_into(
     data: *mut c_void,
     out: *mut *mut Message,
 ) -> c_int {
-    let arguments = Arguments {
+    let arguments = ArrayArguments {
         dtype,
         rank,
         extents,
@@ -216,7 +187,7 @@ unsafe extern "C" fn titin_receive_into(
             .receive_that(port.id, slot, patience, |message| {
                 // SAFETY: as the caller promises.
                 let filled = unsafe { described.fill(message) };
-                filled.map_err(|error| port.shared.recipient.located(port.place, slot, error))
+                filled.map_err(|error| port.shared.recipient.located(port.index, slot, error))
             })
     };
     // SAFETY: as the caller promises.
@@ -226,7 +197,7 @@ unsafe extern "C" fn titin_receive_into(
         }
         receive(handle, out, |port| {
             let slot = input::slot(slot, port.name())?;
-            Ok(Some((port.origin(slot), fill(port)?)))
+            Ok(Some((Origin::received(port, slot), fill(port)?)))
         })
     }
 }

@@ -4,14 +4,14 @@ use std::ffi::{c_char, c_int, c_void};
 
 use titin_runtime::{Kind, Payload, Result};
 
-use crate::array::Arguments;
+use crate::array::ArrayArguments;
 use crate::error::null;
 use crate::handle::{Port, on_port};
 use crate::input;
 use crate::value::{Node, Value, encode};
 
-/// What goes with every send.
-pub(crate) struct Stamps {
+/// The arguments that all calls that send have.
+pub(crate) struct SendArguments {
     pub(crate) slot: c_int,
     pub(crate) timestamp: f64,
     pub(crate) next: f64,
@@ -20,22 +20,22 @@ pub(crate) struct Stamps {
 
 /// # Safety
 /// The overlay is NULL or a value.
-pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, stamps: &Stamps) -> Result<()> {
-    let slot = input::slot(stamps.slot, port.name())?;
+pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, with: &SendArguments) -> Result<()> {
+    let slot = input::slot(with.slot, port.name())?;
     // SAFETY: as the caller promises.
-    let overlay = unsafe { stamps.settings.as_ref() }
+    let overlay = unsafe { with.settings.as_ref() }
         .map(Value::to_overlay)
         .transpose()?;
-    let next = input::next(stamps.next);
+    let next = input::next(with.next);
     let sent = port.shared.instance.send(
         port.id,
         slot,
         payload,
-        stamps.timestamp,
+        with.timestamp,
         next,
         overlay.as_ref(),
     );
-    // A closed port ends a loop that receives; a message that nobody takes is lost.
+    // A closed port ends a loop that receives. Here a message is lost, so the error sticks.
     sent.inspect_err(|error| {
         if error.kind == Kind::PortClosed {
             port.shared.hold(error);
@@ -45,23 +45,27 @@ pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, stamps: &Stamps) -
 
 /// # Safety
 /// `port` is NULL or a port; the arguments describe an array, as the header says.
-unsafe fn send_described(port: *mut Port, arguments: Arguments, stamps: &Stamps) -> c_int {
+unsafe fn send_described(
+    port: *mut Port,
+    arguments: ArrayArguments,
+    with: &SendArguments,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         on_port(port, |port| {
             if port.shared.instance.rank() > 0 {
-                // Rank 0 sends; the others need not have the data.
+                // Rank 0 sends. The other ranks need not have the data.
                 if !arguments.data.is_null() {
                     arguments.read()?;
                 }
-                return send(port, &Payload::nil(), stamps);
+                return send(port, &Payload::nil(), with);
             }
             let mut described = arguments.read()?;
             let elements = described.elements()?;
             send(
                 port,
                 &Payload::array(described.form(), elements.as_ref()),
-                stamps,
+                with,
             )
         })
     }
@@ -81,7 +85,7 @@ unsafe extern "C" fn titin_send(
     next: f64,
 ) -> c_int {
     let (strides, names) = (std::ptr::null(), std::ptr::null());
-    let arguments = Arguments {
+    let arguments = ArrayArguments {
         dtype,
         rank,
         extents,
@@ -90,14 +94,14 @@ unsafe extern "C" fn titin_send(
         names,
         data,
     };
-    let stamps = Stamps {
+    let with = SendArguments {
         slot,
         timestamp,
         next,
         settings: std::ptr::null(),
     };
     // SAFETY: as the caller promises.
-    unsafe { send_described(port, arguments, &stamps) }
+    unsafe { send_described(port, arguments, &with) }
 }
 
 /// # Safety
@@ -117,7 +121,7 @@ unsafe extern "C" fn titin_send_array(
     next: f64,
     settings: *const Value,
 ) -> c_int {
-    let arguments = Arguments {
+    let arguments = ArrayArguments {
         dtype,
         rank,
         extents,
@@ -131,7 +135,7 @@ unsafe extern "C" fn titin_send_array(
         send_described(
             port,
             arguments,
-            &Stamps {
+            &SendArguments {
                 slot,
                 timestamp,
                 next,
@@ -157,7 +161,7 @@ unsafe extern "C" fn titin_send_nil(
             send(
                 port,
                 &Payload::nil(),
-                &Stamps {
+                &SendArguments {
                     slot,
                     timestamp,
                     next,
@@ -179,7 +183,7 @@ unsafe extern "C" fn titin_send_value(
     next: f64,
     settings: *const Value,
 ) -> c_int {
-    let stamps = Stamps {
+    let with = SendArguments {
         slot,
         timestamp,
         next,
@@ -192,15 +196,15 @@ unsafe extern "C" fn titin_send_value(
                 .as_ref()
                 .ok_or_else(|| null("value", "a titin_new_ call"))?;
             match &data.0 {
-                Node::Nil => send(port, &Payload::nil(), &stamps),
+                Node::Nil => send(port, &Payload::nil(), &with),
                 Node::Array(array) => send(
                     port,
                     &Payload::array(&array.layout, array.data.as_ref()),
-                    &stamps,
+                    &with,
                 ),
                 _ => {
                     let plain = data.plain();
-                    send(port, &Payload::structure(&encode(&plain)?), &stamps)
+                    send(port, &Payload::structure(&encode(&plain)?), &with)
                 }
             }
         })

@@ -1,12 +1,12 @@
-//! Copies between arrays that lie differently in memory.
+//! Copies between arrays of different layouts.
 
 use smallvec::SmallVec;
 use titin_runtime::StorageOrder;
 
-/// How far apart elements are in each dimension, in bytes.
+/// Bytes from one element to the next in each dimension.
 pub(crate) type Strides = SmallVec<[isize; 4]>;
 
-/// Elements of a tile's side: two tiles of the largest element fit the first cache.
+/// Elements along the side of a tile. Two tiles of the largest element, 16 bytes, take 32 KiB: a first-level cache.
 const TILE: usize = 32;
 
 /// A dimension as the copy sees it: extent, and bytes from one element to the next on both sides.
@@ -15,6 +15,15 @@ struct Dimension {
     extent: usize,
     from: isize,
     to: isize,
+}
+
+impl Dimension {
+    /// The dimension of a single element.
+    const ONE: Dimension = Dimension {
+        extent: 1,
+        from: 0,
+        to: 0,
+    };
 }
 
 /// Strides in bytes of a contiguous array.
@@ -32,7 +41,7 @@ pub(crate) fn contiguous(shape: &[u64], size: usize, order: StorageOrder) -> Str
     strides
 }
 
-/// The order in which strides are contiguous, if they are; this one where both are true.
+/// The order in which strides are contiguous, if any; the preferred one where both are true.
 pub(crate) fn order_of(
     shape: &[u64],
     strides: &[isize],
@@ -64,7 +73,7 @@ pub(crate) unsafe fn copy(
         return;
     }
     let dimensions = arrange(shape, from.1, to.1);
-    // SAFETY: the same elements as the caller's, in another order; the element's size is as given.
+    // SAFETY: the elements of the caller, in another order; the element's size is as given.
     unsafe {
         match size {
             1 => copy_all::<1>(&dimensions, from.0, to.0),
@@ -76,7 +85,7 @@ pub(crate) unsafe fn copy(
     }
 }
 
-/// The dimensions from the slowest to the fastest of the target, those merged that are one run on both sides.
+/// The dimensions from the slowest to the fastest of the target. Dimensions that are one run on both sides are merged.
 fn arrange(shape: &[u64], from: &[isize], to: &[isize]) -> Vec<Dimension> {
     let mut all: Vec<Dimension> = (0..shape.len())
         .map(|i| Dimension {
@@ -110,64 +119,61 @@ fn arrange(shape: &[u64], from: &[isize], to: &[isize]) -> Vec<Dimension> {
 unsafe fn copy_all<const SIZE: usize>(dimensions: &[Dimension], from: *const u8, to: *mut u8) {
     let Some((inner, outer)) = dimensions.split_last() else {
         // SAFETY: the one element.
-        return unsafe {
-            copy_run::<SIZE>(
-                Dimension {
-                    extent: 1,
-                    from: 0,
-                    to: 0,
-                },
-                from,
-                to,
-            )
-        };
+        return unsafe { copy_run::<SIZE>(Dimension::ONE, from, to) };
     };
-    // Where the source runs fastest along another dimension, the two are walked in tiles: whole cache lines are used.
-    let steps = |dimension: &Dimension| dimension.from.unsigned_abs();
-    let across = (0..outer.len())
-        .min_by_key(|i| steps(&outer[*i]))
-        .filter(|i| steps(&outer[*i]) < steps(inner));
-    let (across, outer) = match across {
-        None => (
-            Dimension {
-                extent: 1,
-                from: 0,
-                to: 0,
-            },
-            outer.to_vec(),
-        ),
-        Some(index) => {
-            let mut rest = outer.to_vec();
-            (rest.remove(index), rest)
-        }
+    let (across, outer) = tiled_with(*inner, outer);
+    let mut odometer = Odometer {
+        index: vec![0; outer.len()],
+        dimensions: outer,
+        from,
+        to,
     };
-    let mut index = vec![0usize; outer.len()];
-    let (mut from, mut to) = (from, to);
     loop {
         // SAFETY: all indices of the two dimensions at an index of the others within the shape.
-        unsafe { copy_plane::<SIZE>(*inner, across, from, to) };
-        // The next index of the outer dimensions, as an odometer.
-        let mut at = outer.len();
-        loop {
-            let Some(before) = at.checked_sub(1) else {
-                return;
-            };
-            at = before;
-            let Dimension {
-                extent,
-                from: source,
-                to: target,
-            } = outer[at];
-            index[at] += 1;
-            from = from.wrapping_offset(source);
-            to = to.wrapping_offset(target);
-            if index[at] < extent {
-                break;
-            }
-            index[at] = 0;
-            from = from.wrapping_offset(source.wrapping_mul(extent as isize).wrapping_neg());
-            to = to.wrapping_offset(target.wrapping_mul(extent as isize).wrapping_neg());
+        unsafe { copy_plane::<SIZE>(*inner, across, odometer.from, odometer.to) };
+        if !odometer.advance() {
+            return;
         }
+    }
+}
+
+/// The dimension to be walked in tiles together with the innermost one, and the other dimensions. Where the source runs
+/// fastest along another dimension than the target, tiles use whole cache lines of both.
+fn tiled_with(inner: Dimension, outer: &[Dimension]) -> (Dimension, Vec<Dimension>) {
+    let step = |dimension: &Dimension| dimension.from.unsigned_abs();
+    let mut rest = outer.to_vec();
+    let across = (0..rest.len())
+        .min_by_key(|i| step(&rest[*i]))
+        .filter(|i| step(&rest[*i]) < step(&inner))
+        .map_or(Dimension::ONE, |index| rest.remove(index));
+    (across, rest)
+}
+
+/// An index of several dimensions, the last one fastest, with the elements at that index on both sides.
+struct Odometer {
+    dimensions: Vec<Dimension>,
+    index: Vec<usize>,
+    from: *const u8,
+    to: *mut u8,
+}
+
+impl Odometer {
+    /// Goes on to the next index; false after the last.
+    fn advance(&mut self) -> bool {
+        for (index, dimension) in self.index.iter_mut().zip(&self.dimensions).rev() {
+            *index += 1;
+            self.from = self.from.wrapping_offset(dimension.from);
+            self.to = self.to.wrapping_offset(dimension.to);
+            if *index < dimension.extent {
+                return true;
+            }
+            *index = 0;
+            let extent = dimension.extent as isize;
+            let back = |step: isize| step.wrapping_mul(extent).wrapping_neg();
+            self.from = self.from.wrapping_offset(back(dimension.from));
+            self.to = self.to.wrapping_offset(back(dimension.to));
+        }
+        false
     }
 }
 

@@ -1,4 +1,4 @@
-//! Text that C can read: it ends with a NUL, and may hold others.
+//! Text that C can read: with a NUL at the end, and perhaps others inside.
 
 use std::collections::BTreeMap;
 use std::ffi::c_char;
@@ -15,7 +15,7 @@ impl Text {
         Text(text)
     }
 
-    /// The one copy of a port's name that the process has: thousands of instances may have the same ports.
+    /// The copy of a port's name that all instances of the process share: thousands of instances may have the same ports.
     pub(crate) fn shared(name: &str) -> Arc<Text> {
         static NAMES: Mutex<BTreeMap<String, Arc<Text>>> = Mutex::new(BTreeMap::new());
         let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +31,7 @@ impl Text {
         &self.0[..self.0.len() - 1]
     }
 
-    /// Lives as long as the text, wherever the text is moved to.
+    /// A pointer that lives as long as the text, wherever the text is moved to.
     pub(crate) fn as_ptr(&self) -> *const c_char {
         self.0.as_ptr().cast()
     }

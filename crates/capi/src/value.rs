@@ -1,7 +1,6 @@
 //! Values: trees of maps, lists, text, bytes, numbers, arrays and nil, as C builds and reads them.
 
 mod new;
-pub(crate) mod number;
 pub(crate) mod read;
 
 use std::ffi::c_int;
@@ -11,8 +10,9 @@ use std::sync::Arc;
 use titin_runtime::structure::{self, Value as Plain};
 use titin_runtime::{Buffer, Dtype, ElementValue, Error, Kind, Layout, Overlay, Result, Setting};
 
-use crate::array::Data;
+use crate::elements::{self, Elements};
 use crate::error::usage;
+use crate::number;
 use crate::text::Text;
 
 /// A node of a tree.
@@ -25,7 +25,7 @@ pub(crate) enum Node {
     UInt(u64),
     Float(f64),
     Text(Text),
-    Bytes(Data),
+    Bytes(Elements),
     Array(Array),
     #[allow(
         clippy::vec_box,
@@ -35,15 +35,15 @@ pub(crate) enum Node {
     Map(Vec<(Text, Box<Value>)>),
 }
 
-/// An array with what C asks of it.
+/// An array, with the index names as C reads them.
 pub(crate) struct Array {
     pub(crate) layout: Layout,
     pub(crate) names: Vec<Text>,
-    pub(crate) data: Data,
+    pub(crate) data: Elements,
 }
 
 impl Array {
-    pub(crate) fn new(layout: Layout, data: Data) -> Self {
+    pub(crate) fn new(layout: Layout, data: Elements) -> Self {
         let names = layout.names.iter().map(Text::new).collect();
         Array {
             layout,
@@ -54,7 +54,7 @@ impl Array {
 }
 
 impl Value {
-    /// Its number in the header.
+    /// The number of the kind in the header.
     pub(crate) fn kind(&self) -> c_int {
         match &self.0 {
             Node::Nil => 1,
@@ -70,8 +70,8 @@ impl Value {
         }
     }
 
-    /// What it is, for people.
-    pub(crate) fn what(&self) -> String {
+    /// The value in a few words, for errors.
+    pub(crate) fn summary(&self) -> String {
         match &self.0 {
             Node::Nil => "nil".into(),
             Node::Bool(flag) => format!("the bool {flag}"),
@@ -81,7 +81,7 @@ impl Value {
             Node::Text(_) => "text".into(),
             Node::Bytes(_) => "bytes".into(),
             Node::Array(array) => {
-                let shown = crate::array::shown(array.layout.dtype, &array.layout.shape);
+                let shown = elements::shown(array.layout.dtype, &array.layout.shape);
                 match self.number() {
                     Some(number) => format!("an array of {shown}: {number}"),
                     None => format!("an array of {shown}"),
@@ -92,7 +92,7 @@ impl Value {
         }
     }
 
-    /// A tree as it was received; its arrays are parts of the payload.
+    /// A tree that was received. Its arrays are ranges of the payload.
     pub(crate) fn received(plain: Plain<Range<usize>>, payload: &Arc<Buffer>) -> Self {
         Value(match plain {
             Plain::Nil => Node::Nil,
@@ -101,9 +101,9 @@ impl Value {
             Plain::UInt(number) => Node::UInt(number),
             Plain::Float(number) => Node::Float(number),
             Plain::Text(text) => Node::Text(Text::new(text)),
-            Plain::Bytes(range) => Node::Bytes(Data::Shared(payload.clone(), range)),
+            Plain::Bytes(range) => Node::Bytes(Elements::Shared(payload.clone(), range)),
             Plain::Array(layout, range) => {
-                Node::Array(Array::new(layout, Data::Shared(payload.clone(), range)))
+                Node::Array(Array::new(layout, Elements::Shared(payload.clone(), range)))
             }
             Plain::List(items) => Node::List(
                 items
@@ -151,6 +151,10 @@ impl Value {
         ))
     }
 
+    pub(crate) fn float(number: f64) -> Self {
+        Value(Node::Float(number))
+    }
+
     pub(crate) fn floats(numbers: &[f64]) -> Self {
         Value(Node::List(
             numbers
@@ -195,7 +199,7 @@ impl Value {
         })
     }
 
-    /// How deep it is nested.
+    /// The depth of nesting.
     pub(crate) fn depth(&self) -> usize {
         let deepest = match &self.0 {
             Node::List(items) => items.iter().map(|item| item.depth()).max(),
@@ -205,7 +209,7 @@ impl Value {
         deepest.map_or(0, |depth| depth + 1)
     }
 
-    /// The number in it: an array of rank 0 is one too.
+    /// The number, if the value is one; an array of rank 0 is a number too.
     pub(crate) fn number(&self) -> Option<ElementValue> {
         match &self.0 {
             Node::Bool(flag) => Some(ElementValue::Bool(*flag)),
@@ -219,7 +223,7 @@ impl Value {
         }
     }
 
-    /// The array, if it is one.
+    /// The array, if the value is one.
     pub(crate) fn array(&self) -> Option<&Array> {
         match &self.0 {
             Node::Array(array) => Some(array),
@@ -230,12 +234,12 @@ impl Value {
     pub(crate) fn mismatch(&self, wanted: &str) -> Error {
         Error::new(
             Kind::TypeMismatch,
-            format!("expected {wanted}, the value is {}", self.what()),
+            format!("expected {wanted}, the value is {}", self.summary()),
         )
     }
 }
 
-/// Encodes a tree, or says why it cannot be.
+/// Encodes a tree, or fails with the reason.
 pub(crate) fn encode<'a>(plain: &'a Plain<&'a [u8]>) -> Result<structure::Encoded<'a>> {
     structure::encode(plain).map_err(|error| usage(format!("the value cannot be sent: {error}")))
 }

@@ -1,4 +1,4 @@
-! What a warm plate loses to the air around it. Each rank has some rows.
+! The heat that a warm plate loses to the air. Each rank has some rows.
 program air
    use, intrinsic :: iso_fortran_env, only: real64
    use mpi

@@ -11,7 +11,7 @@ int main(int argc, char **argv) {
 
     int again;
     while (titin_reuse(instance, &again) == 0 && again) {
-        /* F_INIT: what comes to rank 0 all ranks get. */
+        /* F_INIT: all ranks get the message that rank 0 receives. */
         int64_t points;
         titin_message *msg;
         double limit, mine = 0.0, sum = 0.0;
@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
         }
         MPI_Reduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 
-        /* O_F: all ranks send, and what rank 0 gives goes out. */
+        /* O_F: all ranks call send, and the data of rank 0 go out. */
         titin_value *result = titin_new_f64(sum);
         titin_send_value(out, TITIN_NO_SLOT, result, titin_message_timestamp(msg), TITIN_NO_NEXT, NULL);
         titin_value_free(result);

@@ -7,7 +7,7 @@
 static void integrate() {
     titin::Instance instance("f_init: limit; o_f: integral", titin::mpi::ranks(MPI_COMM_WORLD));
     while (instance.reuse()) {
-        // F_INIT: what comes to rank 0 all ranks get.
+        // F_INIT: all ranks get the message that rank 0 receives.
         const auto points = instance.setting<std::int64_t>("points");
         const auto msg = instance.receive("limit");
         const double dx = msg.value().as<double>() / double(points);
@@ -20,7 +20,7 @@ static void integrate() {
         }
         MPI_Reduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 
-        // O_F: all ranks send, and what rank 0 gives goes out.
+        // O_F: all ranks call send, and the data of rank 0 go out.
         instance.send("integral", sum, msg.timestamp());
     }
 }

@@ -14,7 +14,7 @@ program integral
    call MPI_Init()
    call instance%open(f_init=["limit"], o_f=["integral"], ranks=titin_mpi_ranks(MPI_COMM_WORLD))
    do while (instance%reuse())
-      ! F_INIT: what comes to rank 0 all ranks get.
+      ! F_INIT: all ranks get the message that rank 0 receives.
       call instance%setting("points", points)
       call instance%receive("limit", msg)
       call msg%read(limit)
@@ -28,7 +28,7 @@ program integral
       total = 0
       call MPI_Reduce(mine, total, 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, MPI_COMM_WORLD)
 
-      ! O_F: all ranks send, and what rank 0 gives goes out.
+      ! O_F: all ranks call send, and the data of rank 0 go out.
       call instance%send("integral", total, timestamp=msg%timestamp())
    end do
    call instance%close()

@@ -8,7 +8,7 @@ from mpi4py import MPI
 comm = MPI.COMM_WORLD
 with titin.Instance(f_init=["limit"], o_f=["integral"], comm=comm) as instance:
     while instance.reuse():
-        # F_INIT: what comes to rank 0 all ranks get.
+        # F_INIT: all ranks get the message that rank 0 receives.
         points = instance.setting("points", int)
         msg = instance.receive("limit")
 
@@ -18,5 +18,5 @@ with titin.Instance(f_init=["limit"], o_f=["integral"], comm=comm) as instance:
         mine = float(np.exp(-x * x).sum() * dx)
         total = comm.reduce(mine)
 
-        # O_F: all ranks send, and what rank 0 gives goes out.
+        # O_F: all ranks call send, and the data of rank 0 go out.
         instance.send("integral", total, timestamp=msg.timestamp)

@@ -1,4 +1,4 @@
-/* Shows the latest rain, whenever it has shown the one before: how much falls, and on which column in the mean. */
+/* Shows the latest rain again and again: the amount, and the mean column. */
 
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -24,7 +24,7 @@ int main(void) {
 
     int again;
     while (titin_reuse(instance, &again) == 0 && again) {
-        /* S: the latest, until the weather has ended and its last was taken. */
+        /* S: the latest version, until the weather has ended and its last version was taken. */
         while (titin_field_receive(rain, (void *[]){u}, TITIN_WAIT, &t, NULL) == 0) {
             double sum = 0, moment = 0;
             for (int64_t i = 0; i < ny * nx; ++i) {

@@ -1,4 +1,4 @@
-/* The level of a river, in steps of its own, each with the rain at that time on its catchment: a third of the land. */
+/* The level of a river, in steps of its own length. Each step takes the rain of its time on the catchment, a third of the land. */
 
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -30,7 +30,7 @@ int main(void) {
     int again;
     while (titin_reuse(instance, &again) == 0 && again) {
         for (int64_t step = 0; step < steps; ++step) {
-            /* S: the last rain at or before this time. */
+            /* S: the rain at or before this time. */
             if (titin_field_receive_at(rain, (void *[]){u}, (double)step * dt, TITIN_WAIT, &t, NULL)) break;
             double sum = 0;
             for (int64_t i = 0; i < places; ++i) sum += u[i];

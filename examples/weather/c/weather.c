@@ -1,4 +1,4 @@
-/* A shower drifts over the land, of which each rank has some rows. Who takes the rain, and when, is not known here. */
+/* A shower drifts over the land. Each rank has some rows. Other programs take the rain when they like. */
 
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 #include <titin_mpi.h>
 
-/* Where the rows of a process begin, of n that are spread evenly. */
+/* The first row of a process, of n rows that are spread evenly. */
 static int64_t begin(int64_t n, int processes, int process) {
     return n / processes * process + (process < n % processes ? process : n % processes);
 }
@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
             /* O_I */
             if (titin_field_send(rain, (const void *[]){u}, (double)step * dt, (double)(step + 1) * dt)) break;
 
-            /* S: a rest in place of a larger model. */
+            /* S: a pause in place of a larger model. */
             titin_region *work = titin_region_begin(instance, "work");
             nanosleep(&rest, NULL);
             titin_region_end(work);

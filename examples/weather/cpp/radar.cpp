@@ -1,4 +1,4 @@
-// Shows the latest rain, whenever it has shown the one before: how much falls, and on which column in the mean.
+// Shows the latest rain again and again: the amount, and the mean column.
 
 #include <chrono>
 #include <iomanip>
@@ -17,7 +17,7 @@ static void show() {
     std::cout << std::setprecision(17);
     while (instance.reuse()) try {
         while (true) {
-            // S: the latest, until the weather has ended and its last was taken.
+            // S: the latest version, until the weather has ended and its last version was taken.
             const titin::Stamps stamps = rain.receive(u);
             double sum = 0, moment = 0;
             for (int i = 0; i < ny * nx; ++i) {

@@ -1,4 +1,4 @@
-// The level of a river, in steps of its own, each with the rain at that time on its catchment: a third of the land.
+// The level of a river, in steps of its own length. Each step takes the rain of its time on the catchment, a third of the land.
 
 #include <chrono>
 #include <iomanip>
@@ -21,7 +21,7 @@ static void flow() {
     std::cout << std::setprecision(17);
     while (instance.reuse()) {
         for (int step = 0; step < steps; ++step) {
-            // S: the last rain at or before this time.
+            // S: the rain at or before this time.
             const titin::Stamps stamps = rain.receive_at(step * dt, u);
             level += dt * (std::accumulate(u.begin(), u.end(), 0.0) / double(u.size()) - k * level);
             std::cout << step * dt << ' ' << stamps.timestamp << ' ' << level << '\n';

@@ -1,4 +1,4 @@
-// A shower drifts over the land, of which each rank has some rows. Who takes the rain, and when, is not known here.
+// A shower drifts over the land. Each rank has some rows. Other programs take the rain when they like.
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <titin_mpi.hpp>
 #include <vector>
 
-// Where the rows of a process begin, of n that are spread evenly.
+// The first row of a process, of n rows that are spread evenly.
 static int begin(int n, int processes, int process) { return n / processes * process + std::min(process, n % processes); }
 
 static void drift() {
@@ -30,7 +30,7 @@ static void drift() {
             // O_I
             rain.send(step * dt, (step + 1) * dt, u);
 
-            // S: a rest in place of a larger model.
+            // S: a pause in place of a larger model.
             const auto work = instance.region("work");
             std::this_thread::sleep_for(pace);
         }

@@ -1,4 +1,4 @@
-! Shows the latest rain, whenever it has shown the one before: how much falls, and on which column in the mean.
+! Shows the latest rain again and again: the amount, and the mean column.
 program radar
    use, intrinsic :: iso_c_binding, only: c_int
    use, intrinsic :: iso_fortran_env, only: real64
@@ -28,7 +28,7 @@ program radar
 
    do while (instance%reuse())
       do
-         ! S: the latest, until the weather has ended and its last was taken.
+         ! S: the latest version, until the weather has ended and its last version was taken.
          call rain%receive(u, timestamp=t, ierr=ierr)
          if (ierr /= titin_ok) exit
          print "(3(g0, 1x))", t, sum(u), sum([((j - 1)*sum(u(:, j)), j=1, nx)])/sum(u)

@@ -1,4 +1,4 @@
-! The level of a river, in steps of its own, each with the rain at that time on its catchment: a third of the land.
+! The level of a river, in steps of its own length. Each step takes the rain of its time on the catchment, a third of the land.
 program river
    use, intrinsic :: iso_c_binding, only: c_int
    use, intrinsic :: iso_fortran_env, only: real64
@@ -33,7 +33,7 @@ program river
 
    do while (instance%reuse())
       do step = 0, steps - 1
-         ! S: the last rain at or before this time.
+         ! S: the rain at or before this time.
          call rain%receive(u, at=step*dt, timestamp=t)
          level = level + dt*(sum(u)/size(u) - k*level)
          print "(3(g0, 1x))", step*dt, t, level

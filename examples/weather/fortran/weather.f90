@@ -1,5 +1,5 @@
-! A shower drifts over the land, of which each rank has some columns, whose elements are neighbours in memory here. Who takes
-! the rain, and when, is not known here.
+! A shower drifts over the land. Each rank has some columns, whose elements are neighbours in memory in Fortran. Other programs
+! take the rain when they like.
 program weather
    use, intrinsic :: iso_c_binding, only: c_int
    use, intrinsic :: iso_fortran_env, only: real64
@@ -47,7 +47,7 @@ program weather
          ! O_I
          call rain%send(u, timestamp=step*dt, next_timestamp=(step + 1)*dt)
 
-         ! S: a rest in place of a larger model.
+         ! S: a pause in place of a larger model.
          call instance%begin_region("work", work)
          ierr = usleep(nint(pace*1e6))
          call instance%end_region(work)
@@ -58,7 +58,7 @@ program weather
 
 contains
 
-   ! How many columns lie before those of a process, of n that are spread evenly.
+   ! The number of columns before those of a process, of n columns that are spread evenly.
    pure integer function begin(n, processes, process)
       integer, intent(in) :: n, processes, process
       begin = n/processes*process + min(process, mod(n, processes))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows the latest rain, whenever it has shown the one before: how much falls, and on which column in the mean."""
+"""Shows the latest rain again and again: the amount, and the mean column."""
 
 import time
 
@@ -15,7 +15,7 @@ with titin.Instance(s=["rain"]) as instance:
     while instance.reuse():
         try:
             while True:
-                # S: the latest, until the weather has ended and its last was taken.
+                # S: the latest version, until the weather has ended and its last version was taken.
                 t, _ = rain.receive(u)
                 print(f"{t:.17g} {u.sum():.17g} {(u @ np.arange(nx)).sum() / u.sum():.17g}")
                 time.sleep(pace)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The level of a river, in steps of its own, each with the rain at that time on its catchment: a third of the land."""
+"""The level of a river, in steps of its own length, each with the rain of its time on the catchment."""
 
 import time
 
@@ -15,7 +15,7 @@ with titin.Instance(s=["rain"]) as instance:
 
     while instance.reuse():
         for step in range(steps):
-            # S: the last rain at or before this time.
+            # S: the rain at or before this time.
             t, _ = rain.receive(u, at=step * dt)
             level += dt * (u.sum() / u.size - k * level)
             print(f"{step * dt:.17g} {t:.17g} {level:.17g}")

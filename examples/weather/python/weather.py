@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A shower drifts over the land, of which each rank has some rows. Who takes the rain, and when, is not known here."""
+"""A shower drifts over the land. Each rank has some rows. Other programs take the rain when they like."""
 
 import time
 
@@ -20,6 +20,6 @@ with titin.Instance(o_i=["rain"], comm=comm) as instance:
             u = np.maximum(0.0, 20.0 - abs(i - 15 - step // 2) - abs(j - 2 * step))
             rain.send(u, timestamp=step * dt, next_timestamp=(step + 1) * dt)
 
-            # S: a rest in place of a larger model.
+            # S: a pause in place of a larger model.
             with instance.region("work"):
                 time.sleep(pace)

@@ -1,4 +1,4 @@
-// Arrays: types of elements, shapes, memory of the program, views of what was received.
+// Arrays: types of elements, shapes, memory of the program, views of received arrays.
 #ifndef TITIN_ARRAY_HPP
 #define TITIN_ARRAY_HPP
 
@@ -105,18 +105,18 @@ struct Element<const std::array<T, N>> : Element<std::array<T, N>> {};
 template <class T>
 inline constexpr bool is_sendable = dtype<typename Element<T>::Scalar>() != 0;
 
-/// A copy of so many elements.
+/// A copy of elements.
 template <class T>
 std::vector<T> copied(const T *elements, std::size_t count) {
     try {
-        // No braces: they would make a vector of the two pointers, where those convert to the element, as to bool.
+        // Parentheses, since braces would make a vector of two elements where a pointer converts to the type, as to bool.
         return std::vector<T>(elements, elements + count);
     } catch (const std::bad_alloc &) {
         throw OutOfMemory("no memory for a copy of " + std::to_string(count * sizeof(T)) + " bytes");
     }
 }
 
-/// As dtype, of a type that must have a number.
+/// As dtype; fails to compile for a type without a number.
 template <class T>
 constexpr int known_dtype() {
     static_assert(dtype<T>() != 0, "arrays hold bool, integers of up to 64 bits, float, double, std::complex of these, or bfloat16");
@@ -161,9 +161,9 @@ private:
     std::int64_t values_[TITIN_MAX_RANK];
 };
 
-/// An array in the program's memory: a pointer or container, its extents, and how the elements lie.
-/// `Span(u, {ny, nx})` gives a flat container a shape; `Span(u, {n}, {stride})` has strides in elements, negative ones too
-/// if it begins with a pointer, which is to the element at all zeros.
+/// An array in the program's memory: a pointer or container, extents, and order or strides.
+/// `Span(u, {ny, nx})` gives a flat container a shape. `Span(u, {n}, {stride})` has strides in elements, which may be negative
+/// for a pointer; a pointer is to the element at all zeros.
 template <class T>
 class Span {
 public:
@@ -212,7 +212,7 @@ Span(Container &&, const Extents &, const Extents &)
 template <class T, class... Rest>
 Span(T *, const Extents &, Rest...) -> Span<T>;
 
-/// A view of an array in a message or value. It lives as long as that; its elements do not change.
+/// A view of an array in a message or value. A view lives as long as the message or value; its elements do not change.
 template <class T>
 class View {
     static_assert(std::is_const_v<T>, "the data of a message are read-only; copy them to change them");
@@ -229,11 +229,11 @@ public:
     Order order() const { return order_; }
     std::size_t size() const { return std::size_t(extents_.elements()); }
     bool empty() const { return size() == 0; }
-    /// Elements as they lie in memory; so a view converts to std::span.
+    /// Elements in the order of memory; so a view converts to std::span.
     T *begin() const { return data_; }
     T *end() const { return data_ + size(); }
     T &operator[](std::size_t index) const { return data_[index]; }
-    /// The element at an index per dimension, from 0, whichever the order in memory.
+    /// The element at an index per dimension, from 0, in either order of memory.
     template <class... Index>
     T &operator()(Index... index) const {
         if (int(sizeof...(Index)) != rank())

@@ -1,4 +1,4 @@
-// How arrays of the program go to the C interface: whatever has elements, a shape and strides.
+// Arrays of the program as the C interface takes them: any type with elements, a shape and strides.
 #ifndef TITIN_DESCRIBE_HPP
 #define TITIN_DESCRIBE_HPP
 
@@ -21,7 +21,7 @@ namespace titin {
 
 namespace detail {
 
-/// An array as the C interface takes it.
+/// The description of an array for the C interface.
 struct Array {
     int dtype;
     const void *data;
@@ -69,7 +69,7 @@ template <class T>
 struct IsContainer<T, std::void_t<decltype(std::data(std::declval<T &>())), decltype(std::size(std::declval<T &>()))>>
     : std::bool_constant<is_sendable<std::remove_reference_t<decltype(*std::data(std::declval<T &>()))>>> {};
 
-/// std::mdspan, or a look-alike of an earlier time.
+/// std::mdspan, or a type like it from before C++23.
 template <class T>
 std::enable_if_t<IsMdspan<T>::value, Array> describe(const T &span) {
     Array array = describe(span.data_handle(), Extents());
@@ -93,7 +93,7 @@ std::enable_if_t<IsContainer<T>::value && !IsMdspan<T>::value, Array> describe(c
     return array;
 }
 
-/// The elements of a std::vector<bool>, which keeps bits and has no array of bool.
+/// The elements of a std::vector<bool>, which holds bits, as an array of bool.
 inline std::unique_ptr<bool[]> unpacked(const std::vector<bool> &bits) {
     std::unique_ptr<bool[]> flags(new bool[bits.size()]);
     std::copy(bits.begin(), bits.end(), flags.get());
@@ -121,7 +121,7 @@ struct IsRange : std::false_type {};
 template <class T>
 struct IsRange<T, std::void_t<decltype(*std::begin(std::declval<T &>()))>> : std::true_type {};
 
-/// Whether it is an array, a pointer to elements, or a container of these.
+/// Whether a type is an array, a pointer to elements, or a container of these.
 template <class T>
 constexpr bool is_array_or_several() {
     if constexpr (std::is_pointer_v<T>) return is_sendable<std::remove_pointer_t<T>>;
@@ -131,8 +131,7 @@ constexpr bool is_array_or_several() {
     else return false;
 }
 
-/// Whether its elements go with it, as those of a std::vector do: one that is const has const elements. A span only leads to
-/// them.
+/// Whether a type owns its elements, as std::vector does: a const object then has const elements. A span does not.
 template <class T>
 constexpr bool owns() {
     if constexpr (std::is_pointer_v<T>) return false;
@@ -146,8 +145,8 @@ constexpr bool owns() {
     else return false;
 }
 
-/// Fails to compile where a program receives into what cannot be received into: an array, or for a field several. `Given` is
-/// what a T && is of.
+/// Fails to compile where a program receives into a type that cannot be written to: an array, or for a field several. `Given`
+/// is the T of the argument T &&.
 template <class Given, bool several>
 constexpr void receivable() {
     using T = std::remove_reference_t<Given>;

@@ -1,4 +1,4 @@
-// What titin throws: an exception for each number of an error.
+// The exceptions of titin: one for each number of an error.
 #ifndef TITIN_ERROR_HPP
 #define TITIN_ERROR_HPP
 
@@ -9,14 +9,15 @@
 
 namespace titin {
 
-/// Everything that titin throws. The text says what failed, why, and what to do.
+/// The base of all exceptions of titin. The text says what failed, why, and what to do.
 class Error : public std::runtime_error {
 public:
     Error(int kind, const std::string &text) : std::runtime_error(text), kind_(kind) {
-        // Those that are found here and not in the library: an instance that they leave behind tells the run why.
+        // An error of the headers becomes the last one of the library, too: an instance that the exception leaves open fails the
+        // run with it.
         if (text != titin_error()) titin_set_error(text.c_str());
     }
-    /// Its number, TITIN_ERROR_USAGE and so on.
+    /// The number of the error, TITIN_ERROR_USAGE and so on.
     int kind() const noexcept { return kind_; }
 
 private:
@@ -52,27 +53,9 @@ struct Pending {};
 
 namespace detail {
 
-/// An error's text, with the names of C++ for what it says to call.
-inline std::string in_cpp(std::string text) {
-    constexpr const char *types[][2] = {
-        {"f64", "double"}, {"i64", "std::int64_t"}, {"u64", "std::uint64_t"}, {"bool", "bool"}};
-    const std::string of_message = " of titin_message_value";
-    for (const auto &[name, type] : types) {
-        const std::string getter = std::string("read it with titin_value_") + name;
-        const auto place = text.find(getter);
-        if (place == std::string::npos) continue;
-        const bool message = text.compare(place + getter.size(), of_message.size(), of_message) == 0;
-        const std::string call = std::string("as<") + type + ">()";
-        text.replace(place, getter.size() + (message ? of_message.size() : 0),
-                     "read it with " + (message ? "value()." + call : call));
-        break;
-    }
-    return text;
-}
-
 /// Throws this thread's last error.
 [[noreturn]] inline void raise() {
-    const std::string text = in_cpp(titin_error());
+    const std::string text = titin_error_in("C++");
     switch (const int kind = titin_error_kind()) {
     case TITIN_ERROR_USAGE: throw UsageError(text);
     case TITIN_ERROR_CALL_ORDER: throw CallOrderError(text);

@@ -21,7 +21,7 @@
 
 namespace titin {
 
-/// How a dimension is spread over its processes: blocks whose sizes differ by one at most; blocks of ceil(n/p), as BLOCK of HPF;
+/// The spread of a dimension over its processes: blocks whose sizes differ by one at most; blocks of ceil(n/p), as BLOCK of HPF;
 /// blocks of a given size, dealt out in turn.
 enum class Spread { even = TITIN_EVEN, block = TITIN_BLOCK, cyclic = TITIN_CYCLIC };
 
@@ -33,11 +33,11 @@ public:
     PerDimension(const Range &numbers) : Extents(numbers) {}
 };
 
-/// How an array is spread over the ranks of an instance; until something is said all of it is rank 0's.
+/// How an array is spread over the ranks of an instance. At first rank 0 owns the whole array.
 ///
 ///     const auto rows = titin::Decomposition({ny, nx}).grid({instance.ranks(), 1}).halo(1);
 ///
-/// Dimensions and indices count from 0, upper bounds do not belong. It may go once the fields are made.
+/// Dimensions and indices count from 0; upper bounds are exclusive. The object is not needed once the fields are made.
 class Decomposition {
 public:
     /// An array of this shape, of 1 to 7 dimensions.
@@ -45,7 +45,7 @@ public:
         : dims_(shape.rank()),
           raw_(detail::check(titin_decomposition_new(shape.rank(), shape.data())), titin_decomposition_free) {}
 
-    /// So many processes along each dimension, over which that is spread evenly.
+    /// The number of processes along each dimension, over which the dimension is spread evenly.
     Decomposition &grid(const PerDimension &processes) & {
         each(processes, "processes");
         const std::vector<int> counts(processes.data(), processes.data() + dims_);
@@ -59,30 +59,31 @@ public:
     Decomposition &&spread(int dim, Spread how, std::int64_t block = 1) && {
         return std::move(spread(dim, how, block));
     }
-    /// Spreads it as the program does: process p has the indices bounds[p] to bounds[p + 1] - 1.
+    /// Spreads a dimension by bounds: process p has the indices bounds[p] to bounds[p + 1] - 1.
     Decomposition &bounds(int dim, const std::vector<std::int64_t> &bounds) & {
         return also(titin_decomposition_bounds(raw(), dim, int(bounds.size()), bounds.data()));
     }
     Decomposition &&bounds(int dim, const std::vector<std::int64_t> &bounds) && {
         return std::move(this->bounds(dim, bounds));
     }
-    /// How ranks count through the grid: Order::C, by default, has the last dimension fastest, as MPI_Cart_create.
+    /// The order in which ranks count through the grid: Order::C, the default, has the last dimension fastest, as
+    /// MPI_Cart_create.
     Decomposition &ranks(Order order) & { return also(titin_decomposition_ranks(raw(), int(order))); }
     Decomposition &&ranks(Order order) && { return std::move(ranks(order)); }
-    /// In place of a rule: the calling rank owns this box, beside those that it was given before. With several the local
-    /// array is flat, one box after the other.
+    /// Boxes in place of a rule: the calling rank owns this box, and those of earlier calls. With several the local array is
+    /// flat, one box after the other.
     Decomposition &box(const PerDimension &lower, const PerDimension &upper) & {
         each(lower, "lower bounds"), each(upper, "upper bounds");
         return also(titin_decomposition_box(raw(), lower.data(), upper.data()));
     }
     Decomposition &&box(const PerDimension &lower, const PerDimension &upper) && { return std::move(box(lower, upper)); }
-    /// In place of a rule: it owns the elements with these numbers, in this order. They count through the array as its memory
-    /// does: the last dimension fastest, or the first for Order::Fortran.
+    /// Indices in place of a rule: the calling rank owns the elements with these numbers, in this order. Numbers count through
+    /// the array as its memory does: the last dimension fastest, or the first for Order::Fortran.
     Decomposition &indices(const std::vector<std::int64_t> &numbers) & {
         return also(titin_decomposition_indices(raw(), std::int64_t(numbers.size()), numbers.data()));
     }
     Decomposition &&indices(const std::vector<std::int64_t> &numbers) && { return std::move(indices(numbers)); }
-    /// Only this region of the array is coupled.
+    /// Couples only this region of the array.
     Decomposition &region(const PerDimension &lower, const PerDimension &upper) & {
         each(lower, "lower bounds"), each(upper, "upper bounds");
         return also(titin_decomposition_region(raw(), lower.data(), upper.data()));
@@ -90,7 +91,7 @@ public:
     Decomposition &&region(const PerDimension &lower, const PerDimension &upper) && {
         return std::move(region(lower, upper));
     }
-    /// The arrays of each rank have so many more elements below and above those that it owns, in each dimension.
+    /// The widths of the halo: further elements of the rank's arrays below and above its part, in each dimension.
     Decomposition &halo(const PerDimension &below, const PerDimension &above) & {
         each(below, "halo widths"), each(above, "halo widths");
         return also(titin_decomposition_halo(raw(), below.data(), above.data()));
@@ -127,21 +128,21 @@ private:
     std::unique_ptr<titin_decomposition, void (*)(titin_decomposition *)> raw_;
 };
 
-/// When a field was valid, in simulated time.
+/// The simulated time of a field, and of the next one.
 struct Stamps {
     double timestamp;
     std::optional<double> next_timestamp;
 
-    /// Whether there was one: the description may couple nothing at a step (titin: fields), and then nothing is written.
+    /// Whether a field was received: where the description couples nothing at a step (titin: fields) nothing is written.
     bool coupled() const { return !std::isnan(timestamp); }
 };
 
 /// Arrays that are spread over the ranks of an instance and travel together by one of its ports, from Instance::field.
 ///
-/// Each call takes all of its arrays, in order: pointers, or what Instance::send takes as an array (std::vector, std::array,
-/// std::span, mdspan, T[n][m], Span), or containers of these. The types of elements must be those of the field. What has as many
-/// dimensions as the field says itself how it lies, in extents, strides and order; what is flat has to be long enough. All ranks
-/// make these calls together.
+/// Each call takes all arrays of the field, in order: pointers, or what Instance::send takes as an array (std::vector,
+/// std::array, std::span, mdspan, T[n][m], Span), or containers of these. The types of elements must be those of the field. An
+/// argument with as many dimensions as the field brings its extents, strides and order; a flat argument has to be long enough.
+/// All ranks make these calls together.
 class Field {
 public:
     Field(titin_port *port, const Decomposition &decomposition, const std::vector<int> &dtypes)
@@ -152,23 +153,23 @@ public:
         port_ = titin_port_name(port);
     }
 
-    /// How many arrays it has.
+    /// The number of arrays.
     int arrays() const { return int(dtypes_.size()); }
-    /// Bytes and elements of an array on this rank, halo and all.
+    /// Bytes and elements of an array on this rank, with the halo.
     std::int64_t bytes(int array = 0) const {
         known(array);
         return titin_field_bytes(raw(), array);
     }
     std::int64_t elements(int array = 0) const { return bytes(array) / titin_dtype_size(known(array)); }
-    /// The extents of an array on this rank, halo and all. Throws UsageError where arrays are flat: where the rank has several
+    /// The extents of an array on this rank, with the halo. Throws UsageError where arrays are flat, since the rank has several
     /// boxes, or indices of more than one dimension.
     std::vector<std::int64_t> extents() const {
         std::vector<std::int64_t> extents(static_cast<std::size_t>(dims_));
         detail::check(titin_field_extents(raw(), extents.data()));
         return extents;
     }
-    /// The indices of the whole that this rank owns along a dimension: element (i, j) of what it owns, without its halo, is
-    /// element (owned(0)[i], owned(1)[j]) of the whole. Throws as extents.
+    /// The indices of the whole array that this rank owns along a dimension: element (i, j) of the rank's part, without the
+    /// halo, is element (owned(0)[i], owned(1)[j]) of the whole. Throws as extents.
     std::vector<std::int64_t> owned(int dim) const {
         const std::int64_t count = titin_field_owned(raw(), dim, nullptr);
         if (count < 0) detail::check(titin_error_kind());
@@ -176,9 +177,9 @@ public:
         titin_field_owned(raw(), dim, indices.data());
         return indices;
     }
-    /// Says how an array lies in memory, where that is not one element after the other: its extents on this rank, halo and
-    /// all, and its strides in elements, which may be negative. The calls get the pointer to its first element. It holds
-    /// until something else is said.
+    /// The layout of an array in memory, if its elements do not lie one after the other: extents on this rank, with the halo,
+    /// and strides in elements, which may be negative. The calls then get the pointer to the first element. The layout holds
+    /// until the next call.
     void layout(int array, const PerDimension &extents, const PerDimension &strides) {
         const std::int64_t size = titin_dtype_size(known(array));
         Extents steps;
@@ -187,13 +188,13 @@ public:
         said_[std::size_t(array)] = false;
     }
 
-    /// Sends what this rank owns of each array, to those that the description couples at this step (titin: fields); for who
-    /// pulls a version is kept. Returns when the arrays may be changed.
+    /// Sends this rank's part of each array, to the receivers that the description couples at this step (titin: fields). For a
+    /// receiver that pulls a version is kept. Returns when the arrays may be changed.
     template <class First, class... Rest, class = std::enable_if_t<!std::is_arithmetic_v<First>>>
     void send(double timestamp, const First &first, const Rest &...rest) {
         send(timestamp, TITIN_NO_NEXT, first, rest...);
     }
-    /// The same with the time of the next one.
+    /// The same with the next timestamp.
     template <class First, class... Rest, class = std::enable_if_t<!std::is_arithmetic_v<First>>>
     void send(double timestamp, double next_timestamp, const First &first, const Rest &...rest) {
         static_assert(detail::is_array_or_several<First>() && (... && detail::is_array_or_several<Rest>()),
@@ -202,34 +203,34 @@ public:
         const std::vector<void *> pointers = gather(first, rest...);
         detail::check(titin_field_send(raw(), pointers.data(), timestamp, next_timestamp));
     }
-    /// Receives what this rank owns into each array; nothing else in them is written. One that is pulled is the latest version.
-    /// Gives its timestamps.
+    /// Receives this rank's part into each array, and writes no other element. A field that is pulled comes in its latest
+    /// version. Gives the timestamps.
     template <class First, class... Rest>
     Stamps receive(First &&first, Rest &&...rest) {
         detail::receivable<First, true>(), (detail::receivable<Rest, true>(), ...);
         return receive_within(std::nullopt, TITIN_WAIT, first, rest...);
     }
-    /// The same, at most so long; then throws Timeout. Some of it may have come by then: make the call again with the same arrays.
-    /// Where the instance has several ranks the timeout is for the announcement by rank 0 of the sender.
+    /// The same; throws Timeout after the time given. A part of the field may have come by then: make the call again with the same
+    /// arrays. In an instance of several ranks the timeout is for the announcement by rank 0 of the sender.
     template <class Rep, class Period, class... Arrays>
     Stamps receive(std::chrono::duration<Rep, Period> timeout, Arrays &&...arrays) {
         (detail::receivable<Arrays, true>(), ...);
         return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count(), arrays...);
     }
-    /// Of one that is pulled, the version at or before a simulated time; waits until the sender has passed that. Throws Evicted
-    /// if that version is not kept, and PortClosed if none at that time will come.
+    /// Receives the version at or before a simulated time of a field that is pulled; waits until the sender has passed that time.
+    /// Throws Evicted if that version is not kept, and PortClosed if none of that time will come.
     template <class First, class... Rest>
     Stamps receive_at(double at, First &&first, Rest &&...rest) {
         detail::receivable<First, true>(), (detail::receivable<Rest, true>(), ...);
         return receive_within(at, TITIN_WAIT, first, rest...);
     }
-    /// The same, at most so long; then throws Timeout.
+    /// The same; throws Timeout after the time given.
     template <class Rep, class Period, class... Arrays>
     Stamps receive_at(double at, std::chrono::duration<Rep, Period> timeout, Arrays &&...arrays) {
         (detail::receivable<Arrays, true>(), ...);
         return receive_within(at, std::chrono::duration<double>(timeout).count(), arrays...);
     }
-    /// The sender says that no more follows, and gives up all versions; for receivers the port is closed.
+    /// For the sender: no more fields follow, and all versions are given up. For receivers the port is closed.
     void withdraw() { detail::check(titin_field_withdraw(raw())); }
 
     titin_field *raw() const {
@@ -251,7 +252,7 @@ private:
     static constexpr bool writable() {
         if constexpr (std::is_pointer_v<T>) return !std::is_const_v<std::remove_pointer_t<T>>;
         else if constexpr (detail::IsArray<T>::value) return detail::is_writable<T>();
-        // What is no array at all has been refused.
+        // The caller has refused types that are no array.
         else if constexpr (!detail::is_array_or_several<T>()) return true;
         else return writable<std::remove_reference_t<decltype(*std::begin(std::declval<T &>()))>>();
     }
@@ -290,7 +291,7 @@ private:
             for (auto &one : given) add(pointers, one);
         }
     }
-    /// What an array of an earlier call said of itself is not true of the next one.
+    /// Forgets the layout that an array of an earlier call has brought.
     void forget(int array) {
         if (said_[std::size_t(array)]) detail::check(titin_field_layout(raw(), array, nullptr, nullptr));
         said_[std::size_t(array)] = false;
@@ -336,7 +337,7 @@ private:
                              std::to_string(arrays()) + ", which count from 0");
         return dtypes_[std::size_t(array)];
     }
-    /// It, and an array of it, for people.
+    /// The field, and an array of it, as errors name them.
     std::string named() const { return "field on port '" + port_ + "': "; }
     std::string named(int array) const {
         if (array == 0 && arrays() == 1) return named() + "its array";
@@ -346,7 +347,7 @@ private:
     std::string port_;
     int dims_;
     std::vector<int> dtypes_;
-    /// Whether the layout of an array is what it said itself in a call.
+    /// Whether the layout of an array is one that an argument of a call has brought.
     std::vector<bool> said_;
     std::unique_ptr<titin_field, void (*)(titin_field *)> raw_;
 };

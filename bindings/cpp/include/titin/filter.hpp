@@ -1,4 +1,4 @@
-// Filters of one's own, in a shared library.
+// Filters in a shared library.
 #ifndef TITIN_FILTER_HPP
 #define TITIN_FILTER_HPP
 
@@ -8,11 +8,11 @@
 
 namespace titin {
 
-/// What a filter makes of a message; what it does not set stays.
+/// The changes of a message by a filter. The rest of the message stays as it was.
 class Output {
 public:
     explicit Output(titin_output *output) : output_(output) {}
-    /// Memory for an array that replaces the data, to be filled.
+    /// Memory for an array that replaces the data. The filter fills it.
     template <class T>
     T *array(const Extents &extents, Order order = Order::C) {
         return static_cast<T *>(detail::check(
@@ -27,7 +27,7 @@ private:
     titin_output *output_;
 };
 
-/// The body of a filter in a shared library, where no exception may leave it:
+/// Runs the body of a filter in a shared library. No exception leaves the call:
 ///     extern "C" int halve(const titin_message *in, titin_output *out) {
 ///         return titin::filter(in, out, [](const titin::Message &message, titin::Output &output) { ... });
 ///     }

@@ -12,7 +12,7 @@
 
 namespace titin {
 
-/// A program of several instances in one process: name, ports as text (or empty), what it does.
+/// An instance of a process with several: name, ports as text (or empty), and its function.
 struct Guest {
     std::string name, ports;
     std::function<void(Instance &)> entry;
@@ -20,7 +20,7 @@ struct Guest {
 
 namespace detail {
 
-/// What the calls of C that host instances take.
+/// The arguments of the C calls that host instances.
 struct Guests {
     explicit Guests(const std::vector<Guest> &guests) : count(int(guests.size())), entries(guests.size(), enter) {
         for (const Guest &guest : guests) {
@@ -38,7 +38,7 @@ struct Guests {
         } catch (const Pending &) {
             return TITIN_PENDING;
         } catch (const std::exception &error) {
-            // An error of titin is known already, with its kind.
+            // The last error of the thread may be this one already, with its kind.
             if (std::strcmp(titin_error(), error.what()) != 0) titin_set_error(error.what());
         } catch (...) {
             titin_set_error("an exception of a type that is not known");
@@ -54,17 +54,18 @@ struct Guests {
 
 } // namespace detail
 
-/// Opens each instance in a thread of its own, calls its entry, closes it, and waits for all. An exception in an entry
-/// fails the run with its text; the first error is thrown. The options are for all of them.
+/// Opens each instance in a thread of its own, calls its entry, closes the instance, and waits for all. An exception in an
+/// entry fails the run with its text. Throws the first error. The options are for all instances.
 inline void host(const std::vector<Guest> &guests, const Options &options = Options()) {
     detail::Guests all(guests);
     detail::check(titin_host(all.count, all.names.data(), all.ports.data(), all.entries.data(), all.data.data(),
                              options.raw()));
 }
 
-/// Runs many light instances on a few threads, this one among them. An entry is called when its instance can go on, each
-/// time from its beginning, so what it has done must stand in what it captures. A call that cannot go on throws Pending,
-/// which it lets pass; the same call comes first the next time, with the same data. When it returns the instance is closed.
+/// Runs many light instances on a few threads, the calling thread among them. An entry is called when its instance can go on,
+/// each time from its beginning: its captures must hold how far it has come. A call that cannot go on throws Pending, which
+/// the entry does not catch. The next time the entry makes the same call first, with the same data. When the entry returns the
+/// instance is closed.
 inline void host_steps(const std::vector<Guest> &guests, int threads, const Options &options = Options()) {
     detail::Guests all(guests);
     detail::check(titin_host_steps(all.count, all.names.data(), all.ports.data(), all.entries.data(),

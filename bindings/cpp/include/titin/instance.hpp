@@ -30,13 +30,13 @@ struct Unit {
     const char *name;
 };
 
-/// Scales that the description gives, in s and m; dx and extent per dimension.
+/// The scales in the description, in s and m; dx and extent per dimension.
 struct Scale {
     std::optional<double> dt, total;
     std::vector<double> dx, extent;
 };
 
-/// A stretch of the program's own in the profile, from Instance::region to the end of its scope.
+/// A region of the program in the profile, from Instance::region to the end of the scope.
 class Region {
 public:
     Region(titin_instance *instance, const char *name) : region_(detail::check(titin_region_begin(instance, name))) {}
@@ -50,7 +50,7 @@ private:
     titin_region *region_;
 };
 
-/// What receive_any gives: the port's name, the slot (TITIN_NO_SLOT for none), the message.
+/// The result of receive_any: the port's name, the slot (TITIN_NO_SLOT for none), the message.
 struct Received {
     std::string port;
     int slot;
@@ -59,11 +59,11 @@ struct Received {
 
 /// One running copy of a program, as it takes part in a run.
 ///
-/// Goes out of scope: closes. Left by an exception: fails the run. What goes wrong in closing fails the run too, but only
-/// close() can throw it.
+/// The destructor closes the instance; with an exception on its way it fails the run. An error of closing fails the run too,
+/// but only close() throws it.
 class Instance {
 public:
-    /// Without ports they are those of the description.
+    /// Without an argument the ports are those of the description.
     explicit Instance(const Ports &ports = {}, const Options &options = Options())
         : Instance(text(ports).c_str(), options) {}
     /// Ports as text: "f_init: initial_state; o_f: final_state". nullptr: those of the description.
@@ -90,7 +90,7 @@ public:
             titin_close(instance_);
         }
     }
-    /// An instance that somebody else closes, such as titin_host.
+    /// An instance that other code closes, such as titin_host.
     static Instance borrow(titin_instance *instance) {
         Instance borrowed{Empty()};
         borrowed.instance_ = instance;
@@ -98,7 +98,7 @@ public:
         return borrowed;
     }
 
-    /// Ends the instance's part in the run; waits until the receivers hold or have dropped all that was sent.
+    /// Ends the instance's part in the run; waits until the receivers hold or have dropped every message sent.
     void close() {
         if (!ours_) throw UsageError("this instance is closed by its host");
         titin_instance *instance = std::exchange(instance_, nullptr);
@@ -109,7 +109,7 @@ public:
     }
     /// Fails the run, with this instance as the culprit and this text as the reason.
     void fail(const std::string &text) { detail::check(titin_fail(instance_, text.c_str())); }
-    /// Calls `use` once per use and closes. An exception fails the run with its text, and goes on.
+    /// Calls `use` once per use, and closes. An exception fails the run with its text, and leaves the call.
     template <class Use>
     void run(Use &&use) {
         try {
@@ -150,21 +150,21 @@ public:
     void log(int level, const std::string &text) { detail::check(titin_log(instance_, level, text.c_str())); }
     /// Switches the check of the order of calls off from here on.
     void skip_checks(const std::string &reason) { detail::check(titin_skip_checks(instance_, reason.c_str())); }
-    /// A stretch in the profile, to the end of the scope: `auto solving = instance.region("solve");`
+    /// A region in the profile, to the end of the scope: `auto solving = instance.region("solve");`
     [[nodiscard]] Region region(const std::string &name) { return {instance_, name.c_str()}; }
-    /// Asked whenever a signal came while a call waits, and ten times a second; once true the call throws Interrupted. It
-    /// is given once. An exception that it throws counts as true.
+    /// Sets a function that is called after each signal while a call waits, and ten times a second. Once it returns true, the
+    /// call throws Interrupted. Can be set once. An exception of the function counts as true.
     void on_interrupt(std::function<bool()> interrupted) {
         auto given = std::make_shared<detail::Interrupt>(std::move(interrupted));
         detail::check(titin_on_interrupt(instance_, detail::ask, given.get()));
         interrupt_ = std::move(given);
-        // Whoever closes a borrowed instance may still ask.
+        // The function may still be called while other code closes a borrowed instance.
         if (!ours_) new std::shared_ptr<detail::Interrupt>(interrupt_);
     }
 
     // -- Parallel programs
 
-    /// The calling rank, and how many the instance has: 0 and 1 for a serial program.
+    /// The calling rank, and the number of ranks: 0 and 1 for a serial program.
     int rank() const {
         open();
         return titin_rank(instance_);
@@ -173,8 +173,8 @@ public:
         open();
         return titin_ranks(instance_);
     }
-    /// Declares that a port carries arrays with elements of these types, spread like this over the ranks:
-    /// `field<double>("out", rows)`, or `field<double, float>("out", rows)` for two that travel together.
+    /// Declares that a port carries a field: arrays with elements of these types, spread over the ranks by the decomposition.
+    /// `field<double>("out", rows)`, or `field<double, float>("out", rows)` for two arrays that travel together.
     template <class T, class... More>
     Field field(const std::string &port_name, const Decomposition &decomposition) {
         return field(port_name, decomposition, {detail::known_dtype<T>(), detail::known_dtype<More>()...});
@@ -240,7 +240,7 @@ public:
     T setting(const std::string &name, Unit unit, T fallback) const {
         return has_setting(name) ? setting<T>(name, unit) : fallback;
     }
-    /// All settings known for this instance by full name, with the overlay in force; that overlay alone.
+    /// All settings known for this instance by full name, with the overlay in force; and the overlay in force alone.
     Value settings() const {
         titin_value *all;
         detail::check(titin_settings(instance_, &all));
@@ -266,8 +266,8 @@ public:
     // -- Sending: all return when the memory may be changed
 
     /// Sends data: containers and arrays of numbers of any rank (std::vector, std::array, std::span, mdspan, T[n][m],
-    /// Span, View), numbers, text, nullptr, Value. `settings` is the overlay to go with it; none: that in force.
-    // The time is of a type of its own, so that braces in its place are extents: send("out", u, {n}, t) of the next one.
+    /// Span, View), numbers, text, nullptr, Value. `settings` is the overlay that goes with the message; by default that in force.
+    // The time has a template type: braces in its place do not match, and send("out", u, {n}, t) is the overload below.
     template <class T, class Time, class = std::enable_if_t<!std::is_pointer_v<T> || detail::is_text<T>>,
               class = std::enable_if_t<std::is_convertible_v<Time, double>>>
     void send(const Slot &to, const T &data, Time timestamp, double next_timestamp = no_next,
@@ -293,7 +293,7 @@ public:
               const ValueView &settings = {}) {
         send_array(to, detail::describe(data, extents), timestamp, next_timestamp, settings);
     }
-    /// Memory of titin's for an array of these extents: fill it, and send it from where it lies.
+    /// Memory of titin for an array of these extents: fill it, and send it without a copy.
     template <class T>
     Loan<T> loan(const Slot &to, const Extents &extents, Order order = Order::C) {
         titin_loan *loan;
@@ -301,7 +301,7 @@ public:
                                      extents.data(), int(order), nullptr, &loan));
         return Loan<T>(loan, extents, order);
     }
-    /// Sends a loan: `send("out", std::move(loan), t)`. It is empty then, unless this throws.
+    /// Sends a loan: `send("out", std::move(loan), t)`. The loan is empty afterwards, unless the call throws.
     template <class T, class Time, class = std::enable_if_t<std::is_convertible_v<Time, double>>>
     void send(const Slot &to, Loan<T> &&loan, Time timestamp, double next_timestamp = no_next,
               const ValueView &settings = {}) {
@@ -324,32 +324,32 @@ public:
 
     // -- Receiving
 
-    /// Receives a message; waits until one is there.
+    /// Receives a message; waits for one.
     Message receive(const Slot &from) { return receive_within(from, TITIN_WAIT); }
-    /// The same, at most so long; then throws Timeout.
+    /// The same; throws Timeout after the time given.
     template <class Rep, class Period>
     Message receive(const Slot &from, std::chrono::duration<Rep, Period> timeout) {
         return receive_within(from, seconds(timeout));
     }
-    /// Receives a message, or gives this one if nothing is connected to the port.
+    /// Receives a message, or gives the default if nothing is connected to the port.
     Message receive_or(const Slot &from, const Message &fallback) {
         return Port(from.port(instance_)).is_connected() ? receive(from) : fallback;
     }
-    /// Receives a message if one is there; does not wait.
+    /// Receives a message that is there already; does not wait.
     std::optional<Message> try_receive(const Slot &from) {
         titin_message *message;
         detail::check(titin_try_receive(from.port(instance_), from.number(), &message));
         if (!message) return std::nullopt;
         return Message(message);
     }
-    /// Receives the next message of any of these ports, all slots of vector ports: names or ports, in braces or in a
+    /// Receives the next message of any of these ports, with all slots of vector ports: names or ports, in braces or in a
     /// container.
     Received receive_any(std::initializer_list<Slot> ports) { return receive_any_within(ports, TITIN_WAIT); }
     template <class Ports>
     Received receive_any(const Ports &ports) {
         return receive_any_within(ports, TITIN_WAIT);
     }
-    /// The same, at most so long; then throws Timeout.
+    /// The same; throws Timeout after the time given.
     template <class Rep, class Period>
     Received receive_any(std::initializer_list<Slot> ports, std::chrono::duration<Rep, Period> timeout) {
         return receive_any_within(ports, seconds(timeout));
@@ -358,22 +358,22 @@ public:
     Received receive_any(const Ports &ports, std::chrono::duration<Rep, Period> timeout) {
         return receive_any_within(ports, seconds(timeout));
     }
-    /// Receives an array into memory of the program's own: whatever send takes as an array, but not const. The type of
-    /// element and the shape must be those of the message. Gives the message, for its timestamps.
+    /// Receives an array into memory of the program: any array that send takes, if it is not const. The type of element and
+    /// the shape must be those of the message. Gives the message, for its timestamps.
     template <class T>
     Message receive_into(const Slot &from, T &&data) {
         detail::receivable<T, false>();
         return receive_into_within(from, data, TITIN_WAIT);
     }
-    /// The same, at most so long; then throws Timeout.
+    /// The same; throws Timeout after the time given.
     template <class T, class Rep, class Period>
     Message receive_into(const Slot &from, T &&data, std::chrono::duration<Rep, Period> timeout) {
         detail::receivable<T, false>();
         return receive_into_within(from, data, seconds(timeout));
     }
 
-    /// Of a light instance: gives up calls that are pending, in place of making them again. Those on a port (of receive_any
-    /// the first one), or on a slot of it; or all. Where a send is given up nothing else can be sent.
+    /// For a light instance: gives up pending calls, in place of making them again. Those on a port (for receive_any its first
+    /// port), those on a slot of it, or all. After a send was given up nothing else can be sent there.
     void cancel(const Slot &at) { detail::check(titin_cancel(instance_, at.port(instance_), at.number())); }
     void cancel() { detail::check(titin_cancel(instance_, nullptr, TITIN_NO_SLOT)); }
 
@@ -394,7 +394,7 @@ private:
         return all;
     }
 
-    /// For calls that would take a closed instance for one that has nothing.
+    /// Throws if the instance is closed. For calls for which a closed instance would look like one without settings or ports.
     void open() const {
         if (!instance_) throw UsageError("this instance is closed");
     }

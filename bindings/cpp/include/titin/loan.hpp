@@ -1,4 +1,4 @@
-// Loans: memory of titin's for an array that is sent from where it lies.
+// Loans: memory of titin for an array that is sent without a copy.
 #ifndef TITIN_LOAN_HPP
 #define TITIN_LOAN_HPP
 
@@ -11,9 +11,9 @@
 
 namespace titin {
 
-/// Memory for an array, from Instance::loan: fill it, then `send("out", std::move(loan), t)`, and nothing is copied;
-/// receivers on this host read it where it lies. Empty once it was sent or moved from: using it is an error then.
-/// What the elements are at first is not said.
+/// Memory for an array, from Instance::loan: fill it, then `send("out", std::move(loan), t)`. Nothing is copied; receivers on
+/// this host read the memory itself. A loan that was sent or moved from is empty, and using it is an error. The elements have
+/// any values at first.
 template <class T>
 class Loan {
 public:
@@ -33,7 +33,7 @@ public:
     }
     ~Loan() { titin_loan_free(loan_); }
 
-    /// Whether there is memory: false once it was sent or moved from.
+    /// Whether the loan has memory: false once it was sent or moved from.
     explicit operator bool() const { return loan_ != nullptr; }
     T *data() const { return there().data_; }
     int rank() const { return extents_.rank(); }
@@ -45,12 +45,12 @@ public:
     T *begin() const { return data(); }
     T *end() const { return data() + size(); }
     T &operator[](std::size_t index) const { return data()[index]; }
-    /// The element at an index per dimension, from 0, whichever the order in memory.
+    /// The element at an index per dimension, from 0, in either order of memory.
     template <class... Index>
     T &operator()(Index... index) const {
         return const_cast<T &>(View<const T>(data(), extents_, order_)(index...));
     }
-    /// The same memory for calls that take an array of the program's, such as receive_into.
+    /// The memory for calls that take an array of the program, such as receive_into.
     Span<T> span() const { return Span<T>(data(), extents_, order_); }
 
     titin_loan *raw() const { return there().loan_; }

@@ -18,11 +18,11 @@ class Message {
 public:
     /// Takes a message of the C interface over.
     explicit Message(titin_message *owned) : message_(detail::check(owned), titin_message_free) {}
-    /// A message of one's own, such as a default for a port that nothing is connected to.
+    /// A message that the program makes, such as a default for a port without a conduit.
     explicit Message(const Value &data, double timestamp = 0.0, double next_timestamp = no_next)
         : Message(titin_message_new(data.raw(), timestamp, next_timestamp)) {}
 
-    /// Name of the port that it came by; empty for one of one's own.
+    /// Name of the port that received the message; empty for one that the program has made.
     std::string port() const {
         const char *port = titin_message_port(raw());
         return port ? port : "";
@@ -34,26 +34,26 @@ public:
     }
     Kind kind() const { return Kind(titin_message_kind(raw())); }
     bool is_nil() const { return kind() == Kind::Nil; }
-    /// The array, of exactly this type of element, and of whatever rank, extents and order, which a View knows: it lives as
-    /// long as this message or a copy of it.
+    /// The array, if its elements have exactly this type. The View has its rank, extents and order, and lives as long as the
+    /// message or a copy of it.
     template <class T>
     View<const T> array() const {
         constexpr int dtype = detail::known_dtype<T>();
         if (has_port()) detail::check(titin_message_array(raw(), dtype, TITIN_ANY, nullptr, TITIN_ANY));
         return value().template array<T>();
     }
-    /// The same, of these extents, of which some may be `any`, and with its elements in this order.
+    /// The same, for an array of these extents, some of which may be `any`, with its elements in this order.
     ///     array<double>({any}), array<double>({ny, nx}), array<double>({any, 3}, Order::Fortran)
     template <class T>
     View<const T> array(const Extents &extents, Order order = Order::C) const {
         if (!has_port()) return value().template array<T>(extents, order);
         return detail::view<T>(titin_message_array, static_cast<const titin_message *>(raw()), extents, order);
     }
-    /// Name of an index of the array; empty if it has none.
+    /// Name of an index of the array; empty without one.
     std::string index_name(int dimension) const { return value().index_name(dimension); }
-    /// The data, of whatever kind.
+    /// The data as a value of any kind.
     ValueView value() const { return ValueView(detail::check(titin_message_value(raw()))); }
-    /// The settings overlay that came with it; false if none did.
+    /// The settings overlay that came with the message; false without one.
     ValueView settings() const { return ValueView(titin_message_settings(raw())); }
     titin_message *raw() const {
         if (!message_) throw UsageError("this titin::Message was moved from: what it was moved to has the data");
@@ -61,8 +61,8 @@ public:
     }
 
 private:
-    /// Whether it came by a port, which its errors name. A filter's message has none: titin_message_array fails the filter,
-    /// though its body may catch the error and ask for another type.
+    /// Whether a port has received the message; errors then name it. For the message of a filter, which has none,
+    /// titin_message_array would fail the filter, though its body may catch the error and ask for another type.
     bool has_port() const { return titin_message_port(raw()) != nullptr; }
 
     std::shared_ptr<titin_message> message_;

@@ -1,4 +1,4 @@
-// How to open an instance.
+// Options for opening an instance.
 #ifndef TITIN_OPTIONS_HPP
 #define TITIN_OPTIONS_HPP
 
@@ -13,10 +13,10 @@ namespace titin {
 
 namespace detail {
 
-/// What is asked while a call waits.
+/// A function that says whether to interrupt a waiting call.
 using Interrupt = std::function<bool()>;
 
-/// No exception may leave it, through the frames of the library: one counts as yes.
+/// Calls the function. An exception counts as yes: it must not pass through the frames of the library.
 inline int ask(void *interrupt) noexcept {
     try {
         return int((*static_cast<Interrupt *>(interrupt))());
@@ -27,14 +27,14 @@ inline int ask(void *interrupt) noexcept {
 
 } // namespace detail
 
-/// How to open an instance: `Options().instance("macro").unchecked("explores")`.
+/// Options for opening an instance: `Options().instance("macro").unchecked("explores")`.
 class Options {
 public:
     Options() : options_(detail::check(titin_options_new()), titin_options_free) {
         detail::check(titin_options_language(raw(), "C++"));
         detail::check(titin_options_exceptions(raw()));
     }
-    /// The instance to be, in place of TITIN_INSTANCE.
+    /// The name of the instance, in place of TITIN_INSTANCE.
     Options &instance(const std::string &name) & { return also(titin_options_instance(raw(), name.c_str())); }
     Options &&instance(const std::string &name) && { return std::move(instance(name)); }
     /// The run to join, in place of TITIN_MANAGER.
@@ -43,7 +43,7 @@ public:
     /// Switches the check of the order of calls off.
     Options &unchecked(const std::string &reason) & { return also(titin_options_unchecked(raw(), reason.c_str())); }
     Options &&unchecked(const std::string &reason) && { return std::move(unchecked(reason)); }
-    /// As Instance::on_interrupt, and already while the instance is opened.
+    /// As Instance::on_interrupt, and also while the instance is opened.
     Options &on_interrupt(std::function<bool()> interrupted) & {
         interrupt_ = std::make_shared<detail::Interrupt>(std::move(interrupted));
         return also(titin_options_interrupt(raw(), detail::ask, interrupt_.get()));
@@ -51,11 +51,11 @@ public:
     Options &&on_interrupt(std::function<bool()> interrupted) && {
         return std::move(on_interrupt(std::move(interrupted)));
     }
-    /// The instance is one of these ranks of a parallel program; for MPI titin_mpi.hpp has titin::mpi::ranks. Its context must
-    /// last until the instance is open: keep it with the options.
+    /// Makes the instance one of these ranks of a parallel program; for MPI titin_mpi.hpp has titin::mpi::ranks. The context must
+    /// live until the instance is open: `keep` it with the options.
     Options &communicator(const titin_communicator &ranks) & { return also(titin_options_communicator(raw(), &ranks)); }
     Options &&communicator(const titin_communicator &ranks) && { return std::move(communicator(ranks)); }
-    /// Keeps something as long as the options.
+    /// Keeps an object as long as the options live.
     Options &keep(std::shared_ptr<void> something) & {
         kept_ = std::move(something);
         return *this;

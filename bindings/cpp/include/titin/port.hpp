@@ -1,4 +1,4 @@
-// Ports of an instance, and where to send and receive.
+// Ports and slots.
 #ifndef TITIN_PORT_HPP
 #define TITIN_PORT_HPP
 
@@ -13,7 +13,7 @@ namespace titin {
 /// Operators of the submodel execution loop.
 enum Operator { F_INIT = TITIN_F_INIT, O_I = TITIN_O_I, S = TITIN_S, O_F = TITIN_O_F };
 
-/// A port of an instance, and lives as long as that.
+/// A port of an instance. It lives as long as the instance.
 class Port {
 public:
     explicit Port(titin_port *port) : port_(port) {}
@@ -32,7 +32,7 @@ private:
     titin_port *port_;
 };
 
-/// Where to send or receive: a port by name or itself, with a slot if it is a vector port: `{"out", 3}`.
+/// A port to send or receive by, given by name or as a Port, with a slot for a vector port: `{"out", 3}`.
 class Slot {
 public:
     Slot(const char *port, int slot = TITIN_NO_SLOT) : name_(port), slot_(slot) {}

@@ -1,4 +1,4 @@
-// A frame for submodels: the submodel execution loop, in which the program is four functions.
+// A frame for submodels: the submodel execution loop over four functions of the program.
 #ifndef TITIN_SUBMODEL_HPP
 #define TITIN_SUBMODEL_HPP
 
@@ -8,7 +8,7 @@
 
 namespace titin {
 
-/// A submodel whose operators are virtual functions; run() calls them in the order of the submodel execution loop:
+/// A submodel with a virtual function for each operator; run() calls them in the order of the submodel execution loop:
 ///     struct Reaction : titin::Submodel {
 ///         Reaction() : Submodel({{titin::F_INIT, {"initial"}}, {titin::O_F, {"final"}}}) {}
 ///         void init() override { ... time = message.timestamp(); }
@@ -16,7 +16,7 @@ namespace titin {
 ///         void finish() override { instance.send("final", u, time); }
 ///     };
 ///     int main() { Reaction().run(); }
-/// It is no more than this loop over an Instance:
+/// The class is no more than this loop over an Instance:
 ///     while (instance.reuse()) {
 ///         init();
 ///         while (!stops()) { observe(); solve(); }
@@ -24,7 +24,7 @@ namespace titin {
 ///     }
 class Submodel {
 public:
-    /// Opens the instance. Without ports they are those of the description.
+    /// Opens the instance. Without an argument the ports are those of the description.
     explicit Submodel(const Ports &ports = {}, const Options &options = Options()) : instance(ports, options) {}
     Submodel(const Submodel &) = delete;
     Submodel &operator=(const Submodel &) = delete;
@@ -49,7 +49,7 @@ public:
     }
 
 protected:
-    /// F_INIT: receives what a use begins with, and sets `time`.
+    /// F_INIT: receives the initial state of a use, and sets `time`.
     virtual void init() {}
     /// O_I: sends an intermediate observation, at the beginning of each step.
     virtual void observe() {}
@@ -68,7 +68,7 @@ protected:
     double time = 0.0;
 
 private:
-    /// Whether the time ends the steps.
+    /// Whether stops() is the default, by which the time ends the steps.
     bool by_time_ = false;
 };
 

@@ -21,7 +21,7 @@
 
 namespace titin {
 
-/// What a value or the data of a message are.
+/// The kind of a value, or of the data of a message.
 enum class Kind {
     Nil = TITIN_KIND_NIL,
     Bool = TITIN_KIND_BOOL,
@@ -35,12 +35,12 @@ enum class Kind {
     Map = TITIN_KIND_MAP
 };
 
-/// An extent that is wanted: any.
+/// Any extent.
 inline constexpr std::int64_t any = TITIN_ANY;
 
 namespace detail {
 
-/// Whether a number can be had as a T.
+/// Whether a T can hold a number.
 template <class T, class Number>
 bool fits(Number number) {
     using Limits = std::numeric_limits<T>;
@@ -51,7 +51,7 @@ bool fits(Number number) {
                            : std::is_signed_v<T> && number >= std::int64_t(Limits::min());
 }
 
-/// What there is to say of one that cannot: "300 does not fit int8 (-128 to 127): ask for a wider type".
+/// The error text for a number that a T cannot hold: "300 does not fit int8 (-128 to 127): ask for a wider type".
 template <class T, class Number>
 std::string misfit(Number number) {
     using Limits = std::numeric_limits<T>;
@@ -68,7 +68,7 @@ std::string misfit(Number number) {
                std::to_string(Limits::min()) + " to " + std::to_string(Limits::max()) + "): ask for a wider type";
 }
 
-/// What there is to say of a whole number that a real one of this type could only have rounded.
+/// The error text for a whole number that this type of real numbers could only round.
 template <class T>
 std::string rounded(double number) {
     std::ostringstream text;
@@ -77,7 +77,7 @@ std::string rounded(double number) {
     return text.str();
 }
 
-/// What `look` finds of an array of exactly this type, these extents and order: titin_message_array, or titin_value_array.
+/// A view of an array of exactly this type, these extents and order. `look` is titin_message_array or titin_value_array.
 template <class T, class Data>
 View<const T> view(const void *(*look)(const Data *, int, int, std::int64_t *, int), const Data *data,
                    const Extents &extents, Order order) {
@@ -91,13 +91,13 @@ View<const T> view(const void *(*look)(const Data *, int, int, std::int64_t *, i
 
 } // namespace detail
 
-/// A look at a value in a message, or in a Value, for as long as that lives.
+/// A view of a value in a message, or in a Value. The view lives as long as the message or the Value.
 class ValueView {
 public:
     ValueView() = default;
     explicit ValueView(const titin_value *value) : value_(value) {}
 
-    /// False if there is no value at all.
+    /// False without a value.
     explicit operator bool() const { return value_ != nullptr; }
     const titin_value *raw() const { return value_; }
     Kind kind() const { return Kind(titin_value_kind(value_)); }
@@ -114,7 +114,7 @@ public:
             double number;
             detail::check(titin_value_f64(value_, &number));
             if (!detail::fits<T>(number)) throw TypeMismatch(detail::misfit<T>(number));
-            // Real numbers are rounded, as everywhere; whole ones are not without a word.
+            // Real numbers are rounded, as everywhere in C++. Rounding a whole number is an error.
             if (double(T(number)) != number && is_whole()) throw TypeMismatch(detail::rounded<T>(number));
             return T(number);
         } else if constexpr (std::is_integral_v<T>) {
@@ -135,7 +135,7 @@ public:
         const auto *data = static_cast<const std::byte *>(detail::check(titin_value_bytes(value_, &length)));
         return detail::copied(data, std::size_t(length));
     }
-    /// The array, of exactly this type of element, and of whatever rank, extents and order: a View knows them.
+    /// The array, if its elements have exactly this type. The View has its rank, extents and order.
     template <class T>
     View<const T> array() const {
         constexpr int dtype = detail::known_dtype<T>();
@@ -144,13 +144,13 @@ public:
         for (int i = 0; i < titin_value_rank(value_); ++i) extents.push(titin_value_extent(value_, i));
         return {static_cast<const T *>(elements), extents, Order(titin_value_order(value_))};
     }
-    /// The same, of these extents, of which some may be `any`, and with its elements in this order.
+    /// The same, for an array of these extents, some of which may be `any`, with its elements in this order.
     ///     array<double>({any}), array<double>({ny, nx}), array<double>({any, 3}, Order::Fortran)
     template <class T>
     View<const T> array(const Extents &extents, Order order = Order::C) const {
         return detail::view<T>(titin_value_array, value_, extents, order);
     }
-    /// Name of an index of the array; empty if it has none.
+    /// Name of an index of the array; empty without one.
     std::string index_name(int dimension) const {
         const char *name = titin_value_index_name(value_, dimension);
         return name ? name : "";
@@ -177,18 +177,10 @@ protected:
 private:
     std::int64_t size_of(Kind wanted) const {
         if (kind() == wanted) return size();
-        std::string text = std::string(wanted == Kind::List ? "expected a list" : "expected a map") + ", the value is " + what();
+        const std::string summary = detail::check(titin_value_summary(value_));
+        std::string text = std::string("expected a ") + (wanted == Kind::List ? "list" : "map") + ", the value is " + summary;
         if (wanted == Kind::List && kind() == Kind::Array) text += ": read it with array<double>(), or the like";
         throw TypeMismatch(text);
-    }
-    /// What it is, in the words of the library's errors, which say it of what was not asked for.
-    std::string what() const {
-        if (kind() == Kind::List || kind() == Kind::Map) titin_value_text(value_, nullptr);
-        else titin_value_item(value_, 0);
-        const std::string error = titin_error(), before = "the value is ";
-        const auto place = error.find(before);
-        if (place == std::string::npos) detail::raise();
-        return error.substr(place + before.size());
     }
     bool is_whole() const {
         std::int64_t number;
@@ -199,7 +191,7 @@ private:
     T whole() const {
         std::int64_t number;
         std::uint64_t large;
-        // What has a sign is told as a number of that type, whichever is asked for.
+        // Errors show the number as int64 wherever it fits that type.
         if (titin_value_i64(value_, &number) == TITIN_OK) {
             if (!detail::fits<T>(number)) throw TypeMismatch(detail::misfit<T>(number));
             return T(number);
@@ -214,7 +206,7 @@ private:
 class Value;
 
 namespace detail {
-/// An entry of a braced list, which lets its value be taken out.
+/// An entry of a braced list. Its value can be moved out, though the list is const.
 struct Item {
     template <class T>
     Item(T &&value);
@@ -243,13 +235,13 @@ public:
     }
     ~Value() { titin_value_free(const_cast<titin_value *>(value_)); }
 
-    // The names are those of reading, too.
+    // The functions below have the names of those for reading, and would hide them.
     using ValueView::array;
     using ValueView::bytes;
     static Value bytes(const void *data, std::size_t length) {
         return Value(titin_new_bytes(data, std::int64_t(length), 0));
     }
-    /// A copy of an array: anything that Instance::send takes as one.
+    /// A copy of an array, of any type that Instance::send takes as an array.
     template <class T>
     static Value array(const T &data) {
         if constexpr (std::is_same_v<T, std::vector<bool>>) {

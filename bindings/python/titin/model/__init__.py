@@ -7,7 +7,7 @@
 >>> model.settings["steps"] = 200
 >>> model.write("heat.ymmsl")
 
-The file is yMMSL v0.2; :func:`titin.run` takes the model as it is. ``titin check`` says what is wrong with it.
+The file is yMMSL v0.2; :func:`titin.run` takes the model as it is. ``titin check`` reports mistakes in a file.
 """
 
 from titin.model._model import Component, Model

@@ -1,4 +1,4 @@
-"""From a model to the text of its file."""
+"""The text of a model's file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPERATORS = ("f_init", "o_i", "s", "o_f")
 
 
 def written(model: Model) -> str:
-    """The model, and those inside it, as yMMSL v0.2."""
+    """A model with all models inside, as yMMSL v0.2."""
     models: dict[str, Model] = {}
     programs: dict[str, dict[str, Any]] = {}
     settings: dict[str, Any] = {}
@@ -27,7 +27,7 @@ def written(model: Model) -> str:
         for name, program in part.programs.items():
             if programs.setdefault(name, program) != program:
                 raise ValueError(f"models {model.name} and {part.name} have different programs called {name}")
-        # The outer model comes first, and what it says of its parts counts.
+        # The outer model comes first: its settings of a part go before those of the part.
         settings = {f"{path}{name}": value for name, value in part.settings.items()} | settings
         resources = {f"{model.name}.{path}{name}": need for name, need in part.resources.items()} | resources
     document: dict[str, Any] = {
@@ -45,7 +45,7 @@ def written(model: Model) -> str:
 
 
 def _parts(model: Model, path: str = "", within: tuple[Model, ...] = ()) -> Iterator[tuple[str, Model]]:
-    """The model and all inside it, outermost first, with the path to each."""
+    """A model and all models inside, outermost first, with the path to each."""
     if model in within:
         raise ValueError(f"model {model.name} contains itself")
     yield path, model

@@ -50,16 +50,16 @@ def read_edges(path: str | os.PathLike[str]) -> list[Edge]:
 
 
 def edges_of(edges: str | os.PathLike[str] | Edges, both: bool) -> tuple[Nodes, Ways]:
-    """Nodes with their attributes, and ways from node to node with theirs, all in order.
+    """Nodes with their attributes, and directed edges with theirs, both in order.
 
-    With ``both`` an edge is a way back too, unless there is an edge of its own for that.
+    With ``both`` an edge leads back too, unless the way back has an edge of its own.
     """
     if isinstance(edges, str | os.PathLike):
         path = Path(edges)
         edges = _graph(path) if path.suffix.lower() in (".graphml", ".gml") else read_edges(path)
     nodes: Nodes = {}
     if isinstance(edges, Graph):
-        # What GraphML says of all nodes or edges that do not say it themselves.
+        # Default attributes of GraphML, for nodes and edges without a value of their own.
         known = getattr(edges, "graph", {})
         of_nodes, of_edges = known.get("node_default", {}), known.get("edge_default", {})
         nodes = {str(node): {**of_nodes, **attributes} for node, attributes in edges.nodes(data=True)}
@@ -82,7 +82,7 @@ def edges_of(edges: str | os.PathLike[str] | Edges, both: bool) -> tuple[Nodes, 
 
 
 def identifiers(names: Iterable[str], whole: bool = False) -> dict[str, str]:
-    """A part of an identifier for each name, or a ``whole`` one; two that would be the same are an error."""
+    """A part of an identifier for each name, or a ``whole`` identifier. Two equal ones are an error."""
     words: dict[str, str] = {}
     taken: dict[str, str] = {}
     for name in names:

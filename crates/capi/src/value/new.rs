@@ -7,7 +7,8 @@ use titin_runtime::Result;
 use titin_runtime::structure::MAX_DEPTH;
 
 use super::{Array, Node, Value};
-use crate::array::{Arguments, Data, filling};
+use crate::array::{ArrayArguments, filling};
+use crate::elements::Elements;
 use crate::error::{null, status, usage, value};
 use crate::input;
 use crate::text::Text;
@@ -72,11 +73,11 @@ unsafe extern "C" fn titin_new_bytes(
         // SAFETY: as the caller promises.
         let bytes = unsafe { bytes(data.cast(), length) }?;
         if borrow != 0 {
-            return Ok(Node::Bytes(Data::Borrowed(bytes.as_ptr(), bytes.len())));
+            return Ok(Node::Bytes(Elements::Borrowed(bytes.as_ptr(), bytes.len())));
         }
         let mut filling = filling(bytes.len() as u64)?;
         filling.push(bytes);
-        Ok(Node::Bytes(Data::Shared(
+        Ok(Node::Bytes(Elements::Shared(
             Arc::new(filling.finish()),
             0..bytes.len(),
         )))
@@ -97,7 +98,7 @@ unsafe extern "C" fn titin_new_array(
     borrow: c_int,
 ) -> *mut Value {
     boxed(|| {
-        let arguments = Arguments {
+        let arguments = ArrayArguments {
             dtype,
             rank,
             extents,

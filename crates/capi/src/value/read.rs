@@ -1,28 +1,30 @@
 //! Reading values.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int, c_void};
 
 use titin_runtime::{Dtype, ElementValue, Error, Kind, Result};
 
-use super::number::{getter, range, rounded};
 use super::{Array, Node, Value};
-use crate::array::{Expected, OTHERWISE, extent, look, order_number, stride};
-use crate::error::{null, status, usage, value};
+use crate::array::{ExpectedArray, elements_of, extent, order_number, stride};
+use crate::error::{c_text, elements, null, status, usage, value};
 use crate::input;
+use crate::language::Getter;
+use crate::number::{range, rounded};
 
-/// What an empty text, bytes or array points to: nothing is read from it, but it is not NULL.
+/// The address of empty texts, bytes and arrays, which must not be NULL. Nothing is read from there.
 static EMPTY: [u64; 8] = [0; 8];
 
 /// # Safety
 /// `node` is NULL or a value that lives as long as the result is used.
-unsafe fn at<'a>(node: *const Value) -> Result<&'a Value> {
+unsafe fn node_behind<'a>(node: *const Value) -> Result<&'a Value> {
     // SAFETY: as the caller promises.
     unsafe { node.as_ref() }
         .ok_or_else(|| null("value", "a titin_new_ or titin_message_value call"))
 }
 
 /// # Safety
-/// As [`at`].
+/// As [`node_behind`].
 unsafe fn array<'a>(node: *const Value) -> Option<&'a Array> {
     // SAFETY: as the caller promises.
     unsafe { node.as_ref() }.and_then(Value::array)
@@ -53,13 +55,31 @@ unsafe extern "C" fn titin_value_kind(node: *const Value) -> c_int {
     unsafe { node.as_ref() }.map_or(0, Value::kind)
 }
 
+thread_local! {
+    /// The last result of `titin_value_summary` in this thread.
+    static SUMMARY: RefCell<CString> = RefCell::default();
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_summary(node: *const Value) -> *const c_char {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        let text = c_text(&unsafe { node_behind(node) }?.summary());
+        let pointer = text.as_ptr();
+        SUMMARY.set(text);
+        Ok(pointer)
+    })
+}
+
 /// # Safety
 /// `node` is NULL or a value; `flag` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_bool(node: *const Value, flag: *mut c_int) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let (node, flag) = unsafe { (at(node), input::out(flag, "the flag")?) };
+        let (node, flag) = unsafe { (node_behind(node), input::out(flag, "the flag")?) };
         *flag = 0;
         let node = node?;
         match node.number() {
@@ -76,7 +96,7 @@ unsafe extern "C" fn titin_value_bool(node: *const Value, flag: *mut c_int) -> c
 unsafe extern "C" fn titin_value_i64(node: *const Value, number: *mut i64) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
+        let (node, number) = unsafe { (node_behind(node), input::out(number, "the number")?) };
         *number = 0;
         *number = whole(node?, Dtype::Int64)?;
         Ok(())
@@ -89,7 +109,7 @@ unsafe extern "C" fn titin_value_i64(node: *const Value, number: *mut i64) -> c_
 unsafe extern "C" fn titin_value_u64(node: *const Value, number: *mut u64) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
+        let (node, number) = unsafe { (node_behind(node), input::out(number, "the number")?) };
         *number = 0;
         *number = whole(node?, Dtype::UInt64)?;
         Ok(())
@@ -102,7 +122,7 @@ unsafe extern "C" fn titin_value_u64(node: *const Value, number: *mut u64) -> c_
 unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let (node, number) = unsafe { (at(node), input::out(number, "the number")?) };
+        let (node, number) = unsafe { (node_behind(node), input::out(number, "the number")?) };
         *number = f64::NAN;
         let node = node?;
         *number = match node.number() {
@@ -123,7 +143,7 @@ unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_
 unsafe extern "C" fn titin_value_text(node: *const Value, length: *mut i64) -> *const c_char {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let (node, mut length) = unsafe { (at(node), length.as_mut()) };
+        let (node, mut length) = unsafe { (node_behind(node), length.as_mut()) };
         length
             .as_deref_mut()
             .into_iter()
@@ -146,7 +166,7 @@ unsafe extern "C" fn titin_value_text(node: *const Value, length: *mut i64) -> *
 unsafe extern "C" fn titin_value_bytes(node: *const Value, length: *mut i64) -> *const c_void {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let (node, mut length) = unsafe { (at(node), length.as_mut()) };
+        let (node, mut length) = unsafe { (node_behind(node), length.as_mut()) };
         length
             .as_deref_mut()
             .into_iter()
@@ -181,7 +201,7 @@ unsafe extern "C" fn titin_value_size(node: *const Value) -> i64 {
 unsafe extern "C" fn titin_value_item(node: *const Value, index: i64) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let node = unsafe { at(node) }?;
+        let node = unsafe { node_behind(node) }?;
         let place = usize::try_from(index).ok();
         let found = match &node.0 {
             Node::List(items) => place.and_then(|place| items.get(place)),
@@ -192,7 +212,7 @@ unsafe extern "C" fn titin_value_item(node: *const Value, index: i64) -> *const 
         };
         found
             .map(|item| &raw const **item)
-            .ok_or_else(|| usage(format!("no entry {index} in {}", node.what())))
+            .ok_or_else(|| usage(format!("no entry {index} in {}", node.summary())))
     })
 }
 
@@ -202,7 +222,7 @@ unsafe extern "C" fn titin_value_item(node: *const Value, index: i64) -> *const 
 unsafe extern "C" fn titin_value_name(node: *const Value, index: i64) -> *const c_char {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let node = unsafe { at(node) }?;
+        let node = unsafe { node_behind(node) }?;
         let Node::Map(entries) = &node.0 else {
             return Err(node.mismatch("a map"));
         };
@@ -211,7 +231,7 @@ unsafe extern "C" fn titin_value_name(node: *const Value, index: i64) -> *const 
             .and_then(|place| entries.get(place));
         found
             .map(|(name, _)| name.as_ptr())
-            .ok_or_else(|| usage(format!("no entry {index} in {}", node.what())))
+            .ok_or_else(|| usage(format!("no entry {index} in {}", node.summary())))
     })
 }
 
@@ -221,7 +241,12 @@ unsafe extern "C" fn titin_value_name(node: *const Value, index: i64) -> *const 
 unsafe extern "C" fn titin_value_find(node: *const Value, name: *const c_char) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let (node, name) = unsafe { (at(node)?, input::text(name, "name of a map's entry")?) };
+        let (node, name) = unsafe {
+            (
+                node_behind(node)?,
+                input::text(name, "name of a map's entry")?,
+            )
+        };
         let Node::Map(entries) = &node.0 else {
             return Err(node.mismatch("a map"));
         };
@@ -294,23 +319,16 @@ unsafe extern "C" fn titin_value_array(
     extents: *mut i64,
     order: c_int,
 ) -> *const c_void {
-    let found = |expected: &Expected<'_>| {
+    let found = |expected: &ExpectedArray<'_>| {
         // SAFETY: as the caller promises.
-        let node = unsafe { at(node) }?;
-        let mismatch = || match node.number() {
-            None => expected.mismatch(&node.what(), OTHERWISE),
-            Some(number) => {
-                expected.mismatch(&node.what(), &format!("read it with {}", getter(number)))
-            }
-        };
+        let node = unsafe { node_behind(node) }?;
+        let mismatch = || expected.mismatch(node, Getter::of_value);
         let array = node.array().ok_or_else(mismatch)?;
         expected.check(&array.layout)?;
         Ok((&array.layout, pointer(array.data.as_ref())))
     };
     // SAFETY: as the caller promises.
-    value(std::ptr::null(), || unsafe {
-        look((dtype, rank, extents, order), found)
-    })
+    elements(|| unsafe { elements_of((dtype, rank, extents, order), found) })
 }
 
 /// # Safety

@@ -1,5 +1,5 @@
-! Memory that is lent to be filled and sent from where it lies, for each kind of element and any rank.
-module titin_lending
+! Loans: memory that a program fills, and that is sent without a copy, for each kind of element and any rank.
+module titin_loans
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_f_pointer, c_int, c_int64_t, c_loc, c_null_ptr, &
       c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
@@ -10,25 +10,25 @@ module titin_lending
    implicit none
    private
 
-   public :: lending_layer
+   public :: loans_layer
 
    !> The fourth layer of an instance; titin_receiving has the next.
-   type, extends(sending_layer) :: lending_layer
+   type, extends(sending_layer) :: loans_layer
    contains
-      !> loan(port, a, shape, slot, names): has the pointer `a`, of any kind and rank, lead to memory that is lent for an
-      !> array of this shape. Fill it, and send it with send_loan: nothing is copied, and receivers on this host read it
-      !> where it lies. What the elements are at first is not said.
+      !> loan(port, a, shape, slot, names): associates the pointer `a`, of any kind and rank, with memory lent for an array of
+      !> this shape. Fill it, and send it with send_loan: nothing is copied, and receivers on this host read the memory itself.
+      !> The elements have any values at first.
       procedure, private :: loan_int8, loan_int16, loan_int32, loan_int64, loan_real32, &
          loan_real64, loan_complex32, loan_complex64, loan_bool
       generic :: loan => loan_int8, loan_int16, loan_int32, loan_int64, loan_real32, &
          loan_real64, loan_complex32, loan_complex64, loan_bool
-      !> send_loan(port, a, timestamp, next_timestamp, slot, settings): sends what `a` leads to, whole, as loan has given
-      !> it; on this or any other port. `a` is disassociated then: the memory is not the program's any more.
+      !> send_loan(port, a, timestamp, next_timestamp, slot, settings): sends the array of a loan as a whole, on this or any
+      !> other port. `a` is disassociated afterwards: the memory is not the program's any more.
       procedure, private :: send_loan_int8, send_loan_int16, send_loan_int32, send_loan_int64, send_loan_real32, &
          send_loan_real64, send_loan_complex32, send_loan_complex64, send_loan_bool
       generic :: send_loan => send_loan_int8, send_loan_int16, send_loan_int32, send_loan_int64, send_loan_real32, &
          send_loan_real64, send_loan_complex32, send_loan_complex64, send_loan_bool
-      !> free_loan(a): gives memory back that was not sent.
+      !> free_loan(a): frees a loan that was not sent.
       procedure, private :: free_loan_int8, free_loan_int16, free_loan_int32, free_loan_int64, free_loan_real32, &
          free_loan_real64, free_loan_complex32, free_loan_complex64, free_loan_bool
       generic :: free_loan => free_loan_int8, free_loan_int16, free_loan_int32, free_loan_int64, free_loan_real32, &
@@ -38,7 +38,7 @@ module titin_lending
 contains
 
    subroutine lend(self, port, dtype, rank, shape, memory, extents, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       character(len=*), intent(in) :: port
       integer(c_int), intent(in) :: dtype
       integer, intent(in) :: rank, shape(:)
@@ -84,9 +84,9 @@ contains
       call finish(status, ierr, self%raw)
    end subroutine
 
-   ! Sends the loan that has its data in this memory; whether it is gone.
+   ! Sends the loan with its data in this memory, and says whether the loan is gone.
    function sent(self, port, memory, nbytes, timestamp, next_timestamp, slot, settings, ierr) result(gone)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       character(len=*), intent(in) :: port
       type(c_ptr), intent(in) :: memory
       integer(c_int64_t), intent(in) :: nbytes
@@ -104,7 +104,7 @@ contains
       if (c_associated(loan)) then
          status = titin_send_loan(titin_port_find(self%raw, c(port)), slot_number(slot), loan, timestamp, &
             following(next_timestamp), given(settings))
-         ! A program has no handle to send it again after an error.
+         ! After an error a program has no handle to send the loan again.
          gone = status /= titin_pending
          if (status /= titin_ok .and. gone) call titin_loan_free(loan)
       else
@@ -114,7 +114,7 @@ contains
    end function
 
    function freed(self, memory, nbytes, ierr) result(gone)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       type(c_ptr), intent(in) :: memory
       integer(c_int64_t), intent(in) :: nbytes
       integer, intent(out), optional :: ierr
@@ -131,191 +131,191 @@ contains
    end function
 
    subroutine loan_int8(self, port, a, shape, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int8), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i8
       include "titin_loan.inc"
    end subroutine
 
    subroutine loan_int16(self, port, a, shape, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int16), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i16
       include "titin_loan.inc"
    end subroutine
 
    subroutine loan_int32(self, port, a, shape, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int32), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i32
       include "titin_loan.inc"
    end subroutine
 
    subroutine loan_int64(self, port, a, shape, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int64), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_i64
       include "titin_loan.inc"
    end subroutine
 
    subroutine loan_real32(self, port, a, shape, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       real(real32), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_f32
       include "titin_loan.inc"
    end subroutine
 
    subroutine loan_real64(self, port, a, shape, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       real(real64), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_f64
       include "titin_loan.inc"
    end subroutine
 
    subroutine loan_complex32(self, port, a, shape, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       complex(real32), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_c64
       include "titin_loan.inc"
    end subroutine
 
    subroutine loan_complex64(self, port, a, shape, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       complex(real64), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_c128
       include "titin_loan.inc"
    end subroutine
 
    subroutine loan_bool(self, port, a, shape, slot, names, as, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       logical(c_bool), pointer, intent(out) :: a(..)
       integer(c_int), parameter :: dtype = titin_bool
       include "titin_loan.inc"
    end subroutine
 
    subroutine send_loan_int8(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int8), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_i8
       include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_int16(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int16), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_i16
       include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_int32(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int32), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_i32
       include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_int64(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int64), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_i64
       include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_real32(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       real(real32), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_f32
       include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_real64(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       real(real64), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_f64
       include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_complex32(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       complex(real32), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_c64
       include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_complex64(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       complex(real64), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_c128
       include "titin_send_loan.inc"
    end subroutine
 
    subroutine send_loan_bool(self, port, a, timestamp, next_timestamp, slot, settings, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       logical(c_bool), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_bool
       include "titin_send_loan.inc"
    end subroutine
 
    subroutine free_loan_int8(self, a, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int8), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_i8
       include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_int16(self, a, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int16), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_i16
       include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_int32(self, a, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int32), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_i32
       include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_int64(self, a, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       integer(int64), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_i64
       include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_real32(self, a, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       real(real32), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_f32
       include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_real64(self, a, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       real(real64), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_f64
       include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_complex32(self, a, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       complex(real32), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_c64
       include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_complex64(self, a, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       complex(real64), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_c128
       include "titin_free_loan.inc"
    end subroutine
 
    subroutine free_loan_bool(self, a, ierr)
-      class(lending_layer), intent(in) :: self
+      class(loans_layer), intent(in) :: self
       logical(c_bool), pointer, intent(inout) :: a(..)
       integer(c_int), parameter :: dtype = titin_bool
       include "titin_free_loan.inc"
    end subroutine
-end module titin_lending
+end module titin_loans

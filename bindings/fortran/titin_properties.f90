@@ -1,5 +1,5 @@
-! What an instance knows: its name, its scales, its settings.
-module titin_knowing
+! Properties of an instance: name, ranks, scales, settings.
+module titin_properties
    use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_int64_t, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
    use titin_c
@@ -8,20 +8,20 @@ module titin_knowing
    implicit none
    private
 
-   public :: knowing_layer
+   public :: properties_layer
 
    !> The innermost layer of an instance; titin_ports has the next.
-   type :: knowing_layer
+   type :: properties_layer
       !> For the module titin_c.
       type(c_ptr) :: raw = c_null_ptr
    contains
       procedure :: name => instance_name
       !> The directory that was current when the instance was opened.
       procedure :: workdir
-      !> The calling rank of a parallel program, from 0 as in MPI, and how many it has; 0 and 1 for a serial program.
+      !> The calling rank of a parallel program, from 0 as in MPI, and the number of ranks; 0 and 1 for a serial program.
       procedure :: rank => instance_rank
       procedure :: ranks => instance_ranks
-      !> Looks at the scales of the description: a map with those known of dt, total, dx and extent, in s and m.
+      !> A view of the scales in the description: a map with those given of dt, total, dx and extent, in s and m.
       procedure :: scale => instance_scale
       !> Whether the step that begins at this time would pass the end of the use, by the settings t_max and dt, else by the
       !> scales total and dt; see titin_will_stop in titin.h.
@@ -32,23 +32,23 @@ module titin_knowing
       generic :: setting => setting_real64, setting_real32, setting_int64, setting_int32, setting_logical, setting_text, &
          setting_real64s, setting_int64s, setting_int32s, setting_table
       procedure :: has_setting
-      !> All settings known for this instance, as a map from full names; the overlay in force alone.
+      !> All settings known for this instance, as a map from full names; and the overlay in force alone.
       procedure :: settings
       procedure :: overlay
    end type
 
 contains
 
-   ! What a call ends with that gives a pointer.
+   ! The end of a call that gives a pointer.
    subroutine finish_pointer(self, given, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       type(c_ptr), intent(in) :: given
       integer, intent(out), optional :: ierr
       call finish(merge(titin_ok, titin_error_kind(), c_associated(given)), ierr, self%raw)
    end subroutine
 
    function instance_name(self, ierr) result(name)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       integer, intent(out), optional :: ierr
       character(len=:), allocatable :: name
       type(c_ptr) :: chars
@@ -58,7 +58,7 @@ contains
    end function
 
    function instance_rank(self, ierr) result(rank)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       integer, intent(out), optional :: ierr
       integer :: rank
       rank = int(titin_rank(self%raw))
@@ -66,7 +66,7 @@ contains
    end function
 
    function instance_ranks(self, ierr) result(ranks)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       integer, intent(out), optional :: ierr
       integer :: ranks
       ranks = int(titin_ranks(self%raw))
@@ -74,7 +74,7 @@ contains
    end function
 
    function workdir(self, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       integer, intent(out), optional :: ierr
       character(len=:), allocatable :: workdir
       type(c_ptr) :: chars
@@ -84,7 +84,7 @@ contains
    end function
 
    subroutine instance_scale(self, scale, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       type(titin_value), intent(inout) :: scale
       integer, intent(out), optional :: ierr
       type(c_ptr) :: raw
@@ -94,7 +94,7 @@ contains
    end subroutine
 
    function will_stop(self, timestamp, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       real(real64), intent(in) :: timestamp
       integer, intent(out), optional :: ierr
       logical :: will_stop
@@ -104,7 +104,7 @@ contains
    end function
 
    function has_setting(self, name, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       integer, intent(out), optional :: ierr
       logical :: has_setting
@@ -116,9 +116,9 @@ contains
       end if
    end function
 
-   ! Whether a default is given and to be taken, since there is no such setting.
+   ! Whether a default is given, and the setting is not set.
    function falls_back(self, name, given, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       logical, intent(in) :: given
       integer, intent(out), optional :: ierr
@@ -129,7 +129,7 @@ contains
    end function
 
    subroutine settings(self, all, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       type(titin_value), intent(inout) :: all
       integer, intent(out), optional :: ierr
       type(c_ptr) :: raw
@@ -139,7 +139,7 @@ contains
    end subroutine
 
    subroutine overlay(self, all, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       type(titin_value), intent(inout) :: all
       integer, intent(out), optional :: ierr
       type(c_ptr) :: raw
@@ -149,7 +149,7 @@ contains
    end subroutine
 
    subroutine setting_real64(self, name, value, default, unit, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       real(real64), intent(out) :: value
       real(real64), intent(in), optional :: default
@@ -167,7 +167,7 @@ contains
    end subroutine
 
    subroutine setting_real32(self, name, value, default, unit, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       real(real32), intent(out) :: value
       real(real32), intent(in), optional :: default
@@ -194,7 +194,7 @@ contains
    end subroutine
 
    subroutine setting_int64(self, name, value, default, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       integer(int64), intent(out) :: value
       integer(int64), intent(in), optional :: default
@@ -207,7 +207,7 @@ contains
    end subroutine
 
    subroutine setting_int32(self, name, value, default, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       integer(int32), intent(out) :: value
       integer(int32), intent(in), optional :: default
@@ -227,7 +227,7 @@ contains
    end subroutine
 
    subroutine setting_logical(self, name, value, default, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       logical, intent(out) :: value
       logical, intent(in), optional :: default
@@ -242,7 +242,7 @@ contains
    end subroutine
 
    subroutine setting_text(self, name, value, default, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       character(len=:), allocatable, intent(out) :: value
       character(len=*), intent(in), optional :: default
@@ -257,7 +257,7 @@ contains
    end subroutine
 
    subroutine setting_real64s(self, name, value, default, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       real(real64), allocatable, intent(out) :: value(:)
       real(real64), intent(in), optional :: default(:)
@@ -275,7 +275,7 @@ contains
    end subroutine
 
    subroutine setting_int64s(self, name, value, default, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       integer(int64), allocatable, intent(out) :: value(:)
       integer(int64), intent(in), optional :: default(:)
@@ -293,7 +293,7 @@ contains
    end subroutine
 
    subroutine setting_int32s(self, name, value, default, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       integer(int32), allocatable, intent(out) :: value(:)
       integer(int32), intent(in), optional :: default(:)
@@ -315,7 +315,7 @@ contains
    end subroutine
 
    subroutine setting_table(self, name, value, default, ierr)
-      class(knowing_layer), intent(in) :: self
+      class(properties_layer), intent(in) :: self
       character(len=*), intent(in) :: name
       real(real64), allocatable, intent(out) :: value(:, :)
       real(real64), intent(in), optional :: default(:, :)
@@ -335,4 +335,4 @@ contains
       value = transpose(by_row)
       call finish(status, ierr, self%raw)
    end subroutine
-end module titin_knowing
+end module titin_properties

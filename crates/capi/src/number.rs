@@ -1,18 +1,8 @@
-//! Single numbers: a number of a structure, and an array of rank 0, are the same to who reads them.
+//! Single numbers. A number of a structure and an array of rank 0 are read by the same calls.
 
 use titin_runtime::{Dtype, ElementKind, ElementValue};
 
-/// The function of the header that reads the number.
-pub(crate) fn getter(number: ElementValue) -> &'static str {
-    match number {
-        ElementValue::Bool(_) => "titin_value_bool",
-        ElementValue::Whole(number) if i64::try_from(number).is_err() => "titin_value_u64",
-        ElementValue::Whole(_) => "titin_value_i64",
-        ElementValue::Real(_) | ElementValue::Complex(..) => "titin_value_f64",
-    }
-}
-
-/// The message to the user about a whole number that a real type could only have rounded.
+/// The error text for a whole number that this type of real numbers could only round.
 pub(crate) fn rounded(number: ElementValue, dtype: Dtype) -> Option<String> {
     let ElementValue::Whole(number) = number else {
         return None;
@@ -28,20 +18,20 @@ pub(crate) fn rounded(number: ElementValue, dtype: Dtype) -> Option<String> {
     })
 }
 
-/// A single number as an element of an array, if C has numbers of this type, and the number is of this kind and fits.
+/// The bytes of a number as an element of an array, if C has numbers of the type, and the type can hold the number.
 pub(crate) fn element(number: ElementValue, dtype: Dtype) -> Option<Vec<u8>> {
     let mut element = vec![0; dtype.size()];
     is_number_of_c(dtype).then(|| dtype.write(number, &mut element))??;
     Some(element)
 }
 
-/// An element of an array, if C has numbers of this type.
+/// The element of an array as a number; `None` for types that C has no number for.
 pub(crate) fn read(dtype: Dtype, bytes: &[u8]) -> Option<ElementValue> {
     is_number_of_c(dtype).then(|| dtype.read(bytes))
 }
 
-/// Whether the functions of the header read and write single numbers of this type: complex ones and real ones of 16 bits
-/// are arrays to C.
+/// Whether the functions of the header read and write single numbers of a type. Complex numbers, and real ones of 16 bits, are
+/// arrays to C.
 fn is_number_of_c(dtype: Dtype) -> bool {
     match dtype.kind() {
         ElementKind::Bool | ElementKind::Signed | ElementKind::Unsigned => true,
@@ -50,7 +40,7 @@ fn is_number_of_c(dtype: Dtype) -> bool {
     }
 }
 
-/// What a type of elements can hold, for people: `int8 (-128 to 127)`. Nothing is said of those that hold any number.
+/// An element type and its range in words: `int8 (-128 to 127)`. Types that hold any number are named alone.
 pub(crate) fn range(dtype: Dtype) -> String {
     let range = match dtype.whole_range() {
         Some(whole) => format!(" ({} to {})", whole.start(), whole.end()),
@@ -88,17 +78,6 @@ mod tests {
             element(ElementValue::Bool(true), Dtype::Bool),
             Some(vec![1])
         );
-    }
-
-    #[test]
-    fn a_getter_is_told_that_can_read_the_number() {
-        assert_eq!(
-            getter(ElementValue::Whole(i64::MAX.into())),
-            "titin_value_i64"
-        );
-        assert_eq!(getter(ElementValue::Whole(1 << 63)), "titin_value_u64");
-        assert_eq!(getter(ElementValue::Whole(-1)), "titin_value_i64");
-        assert_eq!(getter(ElementValue::Real(1.5)), "titin_value_f64");
     }
 
     #[test]

@@ -1,0 +1,41 @@
+//! The elements of arrays, as values and messages hold them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use titin_runtime::{Buffer, Dtype};
+
+/// The bytes of an array, and their owner.
+#[derive(Debug, Clone)]
+pub(crate) enum Elements {
+    /// A range of a payload.
+    Shared(Arc<Buffer>, Range<usize>),
+    /// Memory of the caller, which stays and does not change as long as this value lives.
+    Borrowed(*const u8, usize),
+}
+
+// SAFETY: the memory is only read, and the lender promises that it does not change.
+unsafe impl Send for Elements {}
+// SAFETY: as above.
+unsafe impl Sync for Elements {}
+
+impl AsRef<[u8]> for Elements {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Elements::Shared(buffer, range) => &buffer[range.clone()],
+            Elements::Borrowed(_, 0) => &[],
+            // SAFETY: the code that made the value has promised that the memory is there and does not change.
+            Elements::Borrowed(data, length) => unsafe {
+                std::slice::from_raw_parts(*data, *length)
+            },
+        }
+    }
+}
+
+/// Type and shape in words, for errors.
+pub(crate) fn shown(dtype: Dtype, shape: &[u64]) -> String {
+    match shape {
+        [] => format!("{}, a single value", dtype.name()),
+        shape => format!("{} of shape {shape:?}", dtype.name()),
+    }
+}
