@@ -1,4 +1,4 @@
-//! What the command can do.
+//! The subcommands.
 
 pub(crate) mod bench;
 pub(crate) mod check;

@@ -1,11 +1,11 @@
-//! `--listen`: where programs on other hosts reach this one.
+//! `--listen`: the address at which programs on other hosts reach this one.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener, ToSocketAddrs};
 
-/// The address of this host that is meant.
+/// The address of this host that a name or an address means.
 ///
 /// # Errors
-/// What is wrong with it, and what to give.
+/// Other hosts cannot use it. The text says what to give.
 pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
     let hint = "give a name or an address of this host, as the other one knows it";
     if let Ok(ip) = address.parse::<IpAddr>() {
@@ -23,7 +23,7 @@ pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
         .to_socket_addrs()
         .map_err(|error| format!("--listen {address}: {error}; {hint}"))?;
     let mut found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
-    // Programs listen by IPv4. A host's own name often leads no further than itself.
+    // Programs listen by IPv4. The own name of a host often means its loopback.
     found.sort_by_key(IpAddr::is_ipv6);
     let beyond = found.into_iter().find(|ip| !ip.is_loopback());
     beyond.ok_or_else(|| {
@@ -31,8 +31,8 @@ pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
     })
 }
 
-/// Where a run is reached: at the address that the user gives, at any with the word `all` or if Slurm has given the run more
-/// than one node, else from this host only.
+/// The address at which a run listens for other hosts: the one that the user gives; any, for `all` or in
+/// a Slurm job of several nodes; else none.
 ///
 /// # Errors
 /// As [`own_address`].

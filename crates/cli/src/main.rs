@@ -1,4 +1,4 @@
-//! The `titin` command: flags and output, nothing else. One file in `commands` per word.
+//! The `titin` command: flags and output, nothing else. Each subcommand has a file in `commands`.
 
 #![forbid(unsafe_code)]
 
@@ -30,19 +30,19 @@ struct Titin {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(commands::run::Run),
+    Run(commands::run::RunCommand),
     Check(commands::check::Check),
     Plot(commands::plot::Plot),
     Profile(commands::profile::ProfileOf),
     Bench(commands::bench::Bench),
     Config(commands::config::Config),
-    Manager(commands::run::Manager),
+    Manager(commands::run::ManagerCommand),
     #[command(hide = true)]
-    Echo(commands::bench::Echo),
+    Echo(commands::bench::EchoCommand),
     #[command(hide = true)]
-    Component(commands::component::Component),
+    Component(commands::component::ComponentCommand),
     #[command(hide = true)]
-    Guard(commands::guard::Guard),
+    Guard(commands::guard::GuardCommand),
     #[command(hide = true)]
     Host(commands::host::Host),
 }

@@ -1,4 +1,4 @@
-//! The description files that a command is given, and where their imports are looked for.
+//! The description files of a command, and the folders that are searched for their imports.
 
 use std::path::{Path, PathBuf};
 
@@ -37,8 +37,8 @@ fn variable_paths(variable: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where Python packages may be, without asking Python: those of `PYTHONPATH`, of the active environment, and of the one that
-/// this command was installed into.
+/// The folders of Python packages, found without starting Python: those of `PYTHONPATH`, of the active
+/// environment, and of the environment that has this command.
 fn site_packages() -> Vec<PathBuf> {
     let mut found = variable_paths("PYTHONPATH");
     let mut prefixes: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]

@@ -1,4 +1,4 @@
-//! How fast messages are between two instances: both sides of a ping-pong, and the run around them.
+//! The time of messages between two instances: both sides of a ping-pong, and the run around them.
 
 mod pingpong;
 mod run;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use titin_model::Medium;
 
 pub(crate) use pingpong::echo;
-pub(crate) use run::{Ended, Scratch, measure};
+pub(crate) use run::{BenchError, Scratch, measure};
 
-/// The sizes that are tried, in bytes, up to the one that takes too long.
+/// The sizes in bytes. A measurement ends early at a size that takes too long.
 pub(crate) const SIZES: [u64; 10] = [
     0,
     1 << 10,
@@ -24,29 +24,30 @@ pub(crate) const SIZES: [u64; 10] = [
     1 << 26,
 ];
 
-/// Messages up to this size are small: many are timed at once, since a clock takes as long as they do.
+/// The largest small message. Small messages are timed in groups, since reading a clock takes as long as
+/// sending one.
 pub(crate) const SMALL: u64 = 1 << 12;
 
-/// Who is at the other end, and how messages get there.
-pub(crate) enum Peer {
-    /// A thread of this process, or a process that is started for it.
+/// The other end of the ping-pong.
+pub(crate) enum BenchPeer {
+    /// A thread of this process, or a process on this host, by this medium.
     Here(Medium),
     /// A process on another host, which connects to this address.
     Elsewhere(std::net::IpAddr),
 }
 
-impl Peer {
+impl BenchPeer {
     pub(crate) fn medium(&self) -> Medium {
         match self {
-            Peer::Here(medium) => *medium,
-            Peer::Elsewhere(_) => Medium::Tcp,
+            BenchPeer::Here(medium) => *medium,
+            BenchPeer::Elsewhere(_) => Medium::Tcp,
         }
     }
 }
 
-/// How long to take, and whom to tell.
+/// How long to measure, and how to report progress.
 pub(crate) struct Effort<'a> {
-    /// For each size.
+    /// The time for each size.
     pub(crate) time: Duration,
     /// Called with each size before it is measured.
     pub(crate) progress: &'a (dyn Fn(u64) + Sync),

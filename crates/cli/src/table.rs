@@ -4,24 +4,24 @@ use std::fmt::Write;
 
 use crate::terminal::{BOLD, harmless};
 
-/// Between columns.
+/// The gap between columns.
 const GAP: usize = 2;
-/// The least width of a column that is made narrower.
+/// Columns are not made narrower than this.
 const NARROW: usize = 10;
 
-/// A column's heading, and what may be done to it where there is too little room.
+/// The heading of a column, and how the column gives way if the terminal is too narrow.
 pub(crate) struct Column {
     heading: &'static str,
-    kind: Kind,
+    kind: ColumnKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Names: on the left, and cut.
+enum ColumnKind {
+    /// Names are aligned left, and are cut.
     Name,
-    /// Figures: on the right.
+    /// Figures are aligned right, and stay.
     Figure,
-    /// Figures that are left out, the last first.
+    /// Less important figures, which are left out, the last column first.
     Spare,
 }
 
@@ -29,26 +29,26 @@ impl Column {
     pub(crate) const fn name(heading: &'static str) -> Column {
         Column {
             heading,
-            kind: Kind::Name,
+            kind: ColumnKind::Name,
         }
     }
 
     pub(crate) const fn figure(heading: &'static str) -> Column {
         Column {
             heading,
-            kind: Kind::Figure,
+            kind: ColumnKind::Figure,
         }
     }
 
     pub(crate) const fn spare(heading: &'static str) -> Column {
         Column {
             heading,
-            kind: Kind::Spare,
+            kind: ColumnKind::Spare,
         }
     }
 }
 
-/// The table with its headings. `width` is that of the terminal, if there is one.
+/// The table with its headings. `width` is the width of the terminal, if there is one.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
     let rows: Vec<Vec<String>> = rows
         .iter()
@@ -74,8 +74,9 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
     while total(&shown) > width {
         let spare = shown
             .iter()
-            .rposition(|(i, _)| columns[*i].kind == Kind::Spare);
-        let long = |(i, width): &(usize, usize)| columns[*i].kind == Kind::Name && *width > NARROW;
+            .rposition(|(i, _)| columns[*i].kind == ColumnKind::Spare);
+        let long =
+            |(i, width): &(usize, usize)| columns[*i].kind == ColumnKind::Name && *width > NARROW;
         if let Some(widest) = shown
             .iter()
             .copied()
@@ -100,7 +101,7 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
             let gap = if place > 0 { GAP } else { 0 };
             let cell = cut(&cells(*i), *width);
             let blanks = " ".repeat(width - length(&cell));
-            let (before, after) = if columns[*i].kind == Kind::Name {
+            let (before, after) = if columns[*i].kind == ColumnKind::Name {
                 ("", blanks.as_str())
             } else {
                 (blanks.as_str(), "")
@@ -121,7 +122,7 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
     out
 }
 
-/// The beginning and the end, which tell names apart.
+/// The beginning and the end of a text, which differ most between names.
 fn cut(text: &str, width: usize) -> String {
     let letters: Vec<char> = text.chars().collect();
     if letters.len() <= width {

@@ -1,4 +1,4 @@
-//! What is printed, and for whom: a person at a terminal, or another program.
+//! Printing for people at a terminal, and for other programs.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
@@ -9,20 +9,20 @@ use titin_manager::log::is_command;
 /// The exit code of a command that refuses its input.
 pub(crate) const REFUSED: u8 = 2;
 
-/// Text that leads the eye.
+/// Important text.
 pub(crate) const BOLD: Style = Style::new().effects(Effects::BOLD);
-/// Text that stands back.
+/// Less important text.
 pub(crate) const FAINT: Style = Style::new().effects(Effects::DIMMED);
-/// What stops the run.
+/// Errors.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
-/// What may be wrong.
+/// Warnings.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
-/// Where something stands, and what to do.
+/// Positions in files, and hints.
 pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
-/// All is well.
+/// Success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().effects(Effects::BOLD);
 
-/// The width to fit output into; `None` if nobody reads it at a terminal.
+/// The width of the terminal; `None` if standard output is no terminal.
 pub(crate) fn width() -> Option<usize> {
     let out = std::io::stdout();
     if !out.is_terminal() {
@@ -32,8 +32,12 @@ pub(crate) fn width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns >= 20)
 }
 
-/// Writes to standard output, without colours where they would not be seen. A reader that has gone away, such as `head`, is no
-/// trouble. If it cannot be written, as to a full disk, that is told, and the exit code for it is the error.
+/// Writes to standard output, in colour only on a terminal. That a reader such as `head` has closed the
+/// pipe is no error.
+///
+/// # Errors
+/// The text cannot be written, to a full disk for instance. This is printed, and the error is the exit
+/// code.
 pub(crate) fn print(text: &str) -> Result<(), ExitCode> {
     match anstream::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(complain(&format!(
@@ -43,14 +47,14 @@ pub(crate) fn print(text: &str) -> Result<(), ExitCode> {
     }
 }
 
-/// Prints all that a command has to say; its exit code.
+/// Prints the output of a command. Returns the exit code.
 pub(crate) fn answer(text: &str) -> ExitCode {
     print(text).err().unwrap_or(ExitCode::SUCCESS)
 }
 
-/// Writes to standard error, for people who wait for something else on standard output.
+/// Writes to standard error. Standard output is for the result of the command.
 pub(crate) fn warn(text: &str) {
-    // There is nobody left to tell if this fails.
+    // If this fails, there is no other place to write to.
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -65,13 +69,13 @@ pub(crate) fn rows() -> Option<usize> {
     Some(usize::from(size.ws_row)).filter(|rows| *rows >= 4)
 }
 
-/// Tells on standard error what failed, and gives the exit code for it.
+/// Prints an error on standard error. Returns the exit code.
 pub(crate) fn complain(text: &str) -> ExitCode {
     warn(&format!("{ERROR}error:{ERROR:#} {}\n", harmless(text)));
     ExitCode::from(REFUSED)
 }
 
-/// Text from outside without anything that a terminal would obey.
+/// Replaces control characters, which a terminal would obey, in text from outside.
 pub(crate) fn harmless(text: &str) -> String {
     text.chars()
         .map(|c| {

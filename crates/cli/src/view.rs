@@ -1,4 +1,4 @@
-//! What is shown while a model runs: live at a terminal, plain lines elsewhere.
+//! The display while a model runs: live at a terminal, plain lines elsewhere.
 
 mod live;
 mod plain;
@@ -9,7 +9,7 @@ use titin_manager::directory::RunDirectory;
 use titin_manager::plan::{Plan, StartMode};
 use titin_manager::session::RunView;
 
-/// The view for where messages go.
+/// The view for the standard error of this process.
 pub(crate) fn make(verbose: bool) -> Box<dyn RunView> {
     match std::io::stderr().is_terminal() {
         true => Box::new(live::Live::new(verbose)),
@@ -17,8 +17,8 @@ pub(crate) fn make(verbose: bool) -> Box<dyn RunView> {
     }
 }
 
-/// For a calling process that runs instances itself: one line of JSON that says which, and how to join. `None` if it
-/// runs none.
+/// One line of JSON for a calling process that runs instances itself: the instances, and how to join.
+/// `None` if the calling process runs none.
 fn hosted(directory: &RunDirectory, plan: &Plan) -> Option<String> {
     let hosted = plan
         .instances

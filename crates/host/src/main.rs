@@ -1,8 +1,8 @@
 //! The process of hosted instances whose functions are in shared libraries.
 //!
-//! It links the same `libtitin.so` as these libraries do, since a process has one runtime: so it is a program of its own
-//! and not a part of the `titin` command, which has the runtime in itself. The command starts it with the file that says
-//! which functions there are.
+//! A process has one runtime, that of `libtitin.so`, which those libraries link too. The `titin`
+//! command has a runtime of its own in the executable, so this is a separate program. `titin run`
+//! starts it with the file that lists the functions.
 
 use std::ffi::{CString, c_char, c_int};
 use std::os::unix::ffi::OsStringExt as _;

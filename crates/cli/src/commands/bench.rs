@@ -14,7 +14,7 @@ use titin_runtime::{Instance, Options};
 
 use super::run::{ended, signals};
 use crate::listen::own_address;
-use crate::speed::{self, Effort, Ended, Peer, SIZES, Scratch};
+use crate::speed::{self, BenchError, BenchPeer, Effort, SIZES, Scratch};
 use crate::table::{Column, table};
 use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, WARNING, complain, harmless, print, warn};
 
@@ -46,14 +46,14 @@ pub(crate) struct Bench {
 
 /// The other side of `titin bench`
 #[derive(Args)]
-pub(crate) struct Echo {}
+pub(crate) struct EchoCommand {}
 
-/// All that was found.
+/// The results of the measurements.
 #[derive(Serialize)]
-struct Found {
+struct BenchResults {
     host: String,
     release: &'static str,
-    /// How many programs wanted to compute when it began, on average over a minute, and for how many there are cores.
+    /// The load average over the minute before the measurement, and the number of cores.
     load: f64,
     cores: usize,
     media: Vec<MediumSpeed>,
@@ -67,18 +67,18 @@ impl Bench {
         if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
             return complain("--seconds is more than 0 and at most 3600");
         }
-        // Not only once all is measured.
+        // Before the measurement, so that the user need not wait for the refusal.
         if let Some(Err(text)) = self.plot.as_deref().map(titin_draw::check_ending) {
             return complain(&text.to_string());
         }
         let peers = match &self.listen {
-            None => Medium::ALL.map(Peer::Here).into(),
+            None => Medium::ALL.map(BenchPeer::Here).into(),
             Some(address) => match own_address(address) {
-                Ok(address) => vec![Peer::Elsewhere(address)],
+                Ok(address) => vec![BenchPeer::Elsewhere(address)],
                 Err(text) => return complain(&text),
             },
         };
-        // Each run listens for itself; this is for what comes before them and between.
+        // Each run handles signals itself. These are for the time before and between runs.
         let mut signals = match signals() {
             Ok(signals) => signals,
             Err(text) => return complain(&text),
@@ -116,12 +116,12 @@ impl Bench {
                 &invite,
             ) {
                 Ok(speed) => media.push(speed),
-                Err(Ended::Interrupted) => {
+                Err(BenchError::Interrupted) => {
                     bar.finish_and_clear();
                     return ExitCode::from(INTERRUPTED);
                 }
-                // The others may still be.
-                Err(Ended::Failed(text)) => {
+                // Other media may still be measured.
+                Err(BenchError::Failed(text)) => {
                     worst = bar.suspend(|| complain(&format!("{key} cannot be measured: {text}")));
                 }
             }
@@ -134,7 +134,7 @@ impl Bench {
         if media.is_empty() {
             return worst;
         }
-        match self.tell(&Found {
+        match self.tell(&BenchResults {
             host,
             release: env!("CARGO_PKG_VERSION"),
             load,
@@ -146,7 +146,7 @@ impl Bench {
         }
     }
 
-    fn tell(&self, found: &Found) -> Result<(), ExitCode> {
+    fn tell(&self, found: &BenchResults) -> Result<(), ExitCode> {
         if let Some(path) = &self.plot {
             let picture = draw_latencies(&found.host, &found.media);
             titin_draw::write(path, &picture).map_err(|error| complain(&error.to_string()))?;
@@ -161,20 +161,20 @@ impl Bench {
     }
 }
 
-impl Echo {
+impl EchoCommand {
     pub(crate) fn run(&self) -> ExitCode {
         join(Options::default()).map_or_else(|error| complain(&error.text), |()| ExitCode::SUCCESS)
     }
 }
 
-/// Is the other side, until the first one has enough.
+/// Joins the run as the other side, and echoes messages until the first side ends.
 fn join(options: Options) -> titin_runtime::Result<()> {
     let instance = Instance::open(options.language("Rust").ports("o_i: out; s: in")?)?;
     speed::echo(&instance)?;
     instance.close()
 }
 
-/// Is the other host.
+/// Joins the measurement of another host.
 fn connect(address: &str) -> ExitCode {
     let lines = "paste both lines that `titin bench --listen` prints on the first host";
     if !address
@@ -195,7 +195,7 @@ fn connect(address: &str) -> ExitCode {
     ) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // What the runtime says of the environment is for programs of a run.
+            // The runtime's hint about the environment is for programs of a run, so it is cut off.
             let why = match error.text.split_once("; the run may be over") {
                 _ if error.text.contains("does not know this run's secret") => {
                     format!("TITIN_SECRET is not that of this measurement: {lines}")
@@ -210,7 +210,7 @@ fn connect(address: &str) -> ExitCode {
     }
 }
 
-/// Says what to type on the other host.
+/// Prints the commands for the other host.
 fn invite(address: &str, secret: &str) {
     warn(&format!(
         "On the other host:\n\n  {PLACE}export TITIN_SECRET={secret}\n  titin bench --connect {address}{PLACE:#}\n\n"
@@ -225,8 +225,8 @@ fn bar(steps: usize) -> ProgressBar {
     bar
 }
 
-fn text(found: &Found, width: Option<usize>) -> String {
-    // Speed goes before spread where there is no room for both.
+fn text(found: &BenchResults, width: Option<usize>) -> String {
+    // If there is no room for both, times are more important than spreads.
     let spreads = width.is_none_or(|width| width >= 24 * (found.media.len() + 1));
     let mut columns = vec![Column::name("message")];
     for speed in &found.media {
@@ -243,7 +243,7 @@ fn text(found: &Found, width: Option<usize>) -> String {
                 let rate = figure
                     .filter(|_| *size > 0)
                     .map(|figure| bytes(figure.bandwidth() as u64));
-                // Few times have none.
+                // Three times or fewer have no meaningful spread.
                 let spread = figure.filter(|figure| figure.trips > 3);
                 let spread = spread.map_or_else(String::new, |figure| percent(figure.spread, 1.0));
                 [
@@ -281,7 +281,7 @@ fn text(found: &Found, width: Option<usize>) -> String {
     out
 }
 
-/// How many programs want to compute, on average over the last minute; 0 where the system does not tell.
+/// The load average over the last minute; 0 if the system has none.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace()
@@ -290,7 +290,7 @@ fn load() -> f64 {
         .unwrap_or(0.0)
 }
 
-/// Where a medium serves.
+/// Between what a medium carries messages.
 fn between(medium: &str) -> &'static str {
     match medium {
         "inproc" => "between instances in one process",
@@ -324,14 +324,15 @@ mod tests {
             sizes,
         };
         let media = vec![speed("inproc", full), speed("tcp", slow)];
-        let mut found = Found {
+        let mut found = BenchResults {
             host: "h".into(),
             release: "0",
             load: 0.5,
             cores: 2,
             media,
         };
-        let plain = |found: &Found| anstream::adapter::strip_str(&text(found, None)).to_string();
+        let plain =
+            |found: &BenchResults| anstream::adapter::strip_str(&text(found, None)).to_string();
         assert!(!plain(&found).contains("busy"));
         found.load = 2.5;
         assert!(plain(&found).contains("busy: a load of 2.5 on 2 cores"));

@@ -1,4 +1,4 @@
-//! `titin check`: what would go wrong.
+//! `titin check`: the problems of a description.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -64,7 +64,7 @@ impl Check {
     }
 }
 
-/// What flattening finds comes after the warnings, not in their place.
+/// The network of a description, and all problems: those of flattening come after the warnings.
 fn network(
     mut description: Description,
     model: Option<&str>,
@@ -99,7 +99,7 @@ fn network(
     }
 }
 
-/// The problems, each with the line that it is about, then the sum.
+/// The problems, each with its line of the file, and then how many there are.
 pub(crate) fn text(report: &Report, network: Option<&Network>, width: Option<usize>) -> String {
     let mut sources = Excerpts::default();
     let mut out = String::new();
@@ -184,7 +184,7 @@ fn write_problem(out: &mut String, problem: &Problem, sources: &mut Excerpts, wi
     }
 }
 
-/// A line of a file, and what of it is meant.
+/// A line of a file, with the marked part.
 #[derive(Debug, PartialEq)]
 struct Excerpt {
     line: u32,
@@ -218,7 +218,7 @@ impl Excerpts {
 fn cut(text: &str, line: u32, column: usize, width: usize) -> Excerpt {
     let letters: Vec<char> = harmless(&text.replace('\t', " ")).chars().collect();
     let column = column.min(letters.len());
-    // The frame to the left of the text takes the number and five more.
+    // The line number and five more columns are left of the text.
     let room = width.saturating_sub(line.to_string().len() + 5).max(20);
     let first = if letters.len() <= room {
         0

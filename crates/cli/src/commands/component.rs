@@ -9,7 +9,7 @@ use crate::terminal::complain;
 
 /// Takes part in a run as one of titin's own components
 #[derive(Args)]
-pub(crate) struct Component {
+pub(crate) struct ComponentCommand {
     /// Its short name: `source` for the implementation `titin.source`
     name: String,
     /// Where to look for files to read, after the work directory
@@ -17,7 +17,7 @@ pub(crate) struct Component {
     folders: Vec<PathBuf>,
 }
 
-impl Component {
+impl ComponentCommand {
     pub(crate) fn run(self) -> ExitCode {
         match titin_components::run(&self.name, &self.folders) {
             Ok(()) => ExitCode::SUCCESS,

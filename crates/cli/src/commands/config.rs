@@ -1,4 +1,4 @@
-//! `titin config`: where the library, its headers and its modules are, in the words of a build system.
+//! `titin config`: the paths of the library, its headers and its modules, as flags for build systems.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,10 +8,10 @@ use titin_manager::shell::quote;
 
 use crate::terminal::{answer, complain};
 
-/// The file by which an installation is known.
+/// The file by which an installation is recognised.
 const HEADER: &str = "include/titin.h";
 
-/// What the static library needs of the system beside itself.
+/// The system libraries that the static library needs.
 const SYSTEM_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
 /// Prints what a Makefile needs to compile programs with titin: flags, source files, directories
@@ -117,7 +117,7 @@ impl Config {
             .filter_map(|(wanted, path)| wanted.then_some(path))
             .collect();
         match (&flags[..], &folders[..]) {
-            // Asked for alone it is what `"$(titin config --prefix)"` stands for.
+            // A single directory is for `"$(titin config --prefix)"`, which needs no quotes.
             ([], [alone]) => alone.display().to_string(),
             _ => flags
                 .into_iter()
@@ -137,8 +137,8 @@ pub(super) fn prefix() -> Result<PathBuf, String> {
     )
 }
 
-/// The directory that holds `include`, `lib` and `fortran`, seen from the command: in a Python environment the package
-/// `titin`; in a build tree what was put beside the package's sources; else the command's own prefix.
+/// The directory with `include`, `lib` and `fortran` for a command: in a Python environment the package
+/// `titin`, in a build tree the sources of the package, else the prefix of the command.
 fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
     if let Some(given) = given {
         return match given.join(HEADER).is_file() {
@@ -158,7 +158,7 @@ fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
                 places.push(python.join("dist-packages/titin"));
             }
         }
-        // As `pip install --target` has it; and an ordinary prefix.
+        // The layout of `pip install --target`, and an ordinary prefix.
         places.push(prefix.join("titin"));
         places.push(prefix.to_path_buf());
     }
@@ -177,7 +177,7 @@ fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
     })
 }
 
-/// Entries of a directory whose names begin so, the newest version first.
+/// The entries of a directory whose names begin with `begins`, the newest version first.
 fn listing(folder: &Path, begins: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let version = |path: &PathBuf| {
@@ -198,7 +198,7 @@ fn listing(folder: &Path, begins: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The modules' source files, in the order in which they are listed beside them: what is named first is needed by the rest.
+/// The source files of the Fortran modules, in the order of compilation, which `sources.txt` has.
 fn fortran(prefix: &Path) -> String {
     let folder = prefix.join("fortran");
     let names = std::fs::read_to_string(folder.join("sources.txt")).unwrap_or_default();
@@ -209,7 +209,7 @@ fn fortran(prefix: &Path) -> String {
         .join(" ")
 }
 
-/// The module for Global Arrays, and the few lines of C below it.
+/// The module for Global Arrays, and its file in C.
 fn arrays(prefix: &Path) -> String {
     let below = [
         option("-I", &prefix.join("include")),
@@ -226,7 +226,7 @@ fn option(flag: &str, path: &Path) -> String {
     quote(&format!("{flag}{}", path.to_string_lossy()))
 }
 
-/// A path as a shell reads it.
+/// A path, quoted for a shell.
 fn quoted(path: &Path) -> String {
     quote(&path.to_string_lossy())
 }

@@ -11,7 +11,7 @@ use crate::terminal::complain;
 
 /// Starts the programs of a run and leaves none behind
 #[derive(Args)]
-pub(crate) struct Guard {
+pub(crate) struct GuardCommand {
     /// Become the program that follows, which the guard with this process id has started
     #[arg(long, value_name = "PID")]
     run: Option<u32>,
@@ -21,7 +21,7 @@ pub(crate) struct Guard {
     words: Vec<OsString>,
 }
 
-impl Guard {
+impl GuardCommand {
     pub(crate) fn run(self) -> ExitCode {
         if let Some(guard) = self.run {
             return guard::shim(guard, self.words.into_iter());

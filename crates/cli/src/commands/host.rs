@@ -41,7 +41,7 @@ impl Host {
                 Err(why) => return complain(&why),
             },
         };
-        // It stays this process, which the guard has started.
+        // The guard watches this process, so the program replaces it.
         let error = command.arg(&self.file).exec();
         complain(&format!(
             "cannot start {}: {error}",

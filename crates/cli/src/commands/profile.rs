@@ -109,7 +109,7 @@ fn text(profile: &RunProfile, most: usize, width: Option<usize>) -> String {
     out
 }
 
-/// The rows that are shown, and a line about the others.
+/// The rows that are printed, and a line about the others.
 fn first<T>(
     rows: &[T],
     most: usize,
@@ -161,7 +161,7 @@ fn instances(instances: &[InstanceTotals], most: usize, width: Option<usize>) ->
     table(&columns, &rows, width) + &more
 }
 
-/// The busiest first, if not all are shown.
+/// The table of conduits. If not all are printed, the busiest come first.
 fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> String {
     let columns = [
         Column::name("from"),
@@ -203,10 +203,10 @@ fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> St
     table(&columns, &rows, width) + &more + &detours(&sorted) + &shortages(&sorted)
 }
 
-/// A line for each reason why memory is not shared, and how many conduits it is for.
+/// A line for each reason why conduits do not use shared memory, with the number of conduits.
 fn detours(conduits: &[&ConduitTotals]) -> String {
     let mut reasons: BTreeMap<&str, Vec<&ConduitTotals>> = BTreeMap::new();
-    // Where only some messages went another way, the line that counts them has the reason.
+    // Conduits of which only some messages went by a socket are in the lines of `shortages`.
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket == 0) {
         if let Some(why) = &conduit.detour {
             reasons.entry(why).or_default().push(conduit);
@@ -220,7 +220,7 @@ fn detours(conduits: &[&ConduitTotals]) -> String {
     reasons.iter().map(line).collect()
 }
 
-/// A line for each instance that sent messages by a socket, since shared memory was off, or there was none left.
+/// A line for each instance that sent messages by a socket because it had no shared memory left.
 fn shortages(conduits: &[&ConduitTotals]) -> String {
     let mut senders: BTreeMap<&str, Vec<&ConduitTotals>> = BTreeMap::new();
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket > 0) {

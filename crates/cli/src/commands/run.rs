@@ -1,4 +1,5 @@
-//! `titin run`: everything, from the description to one exit code. `titin manager`: the same without starting programs.
+//! `titin run`: a run from the description to the exit code. `titin manager`: the same without starting
+//! programs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,9 +34,9 @@ const INTERRUPTED: u8 = 130;
 /// Exit codes: 0 all is done; 1 the run failed; 2 nothing was started, since the description or a choice is bad; 130 the run
 /// was ended by Ctrl-C or a signal.
 #[derive(Args)]
-pub(crate) struct Run {
+pub(crate) struct RunCommand {
     #[command(flatten)]
-    common: Common,
+    common: RunOptions,
     /// Components that the calling process runs itself
     #[arg(long, value_name = "NAMES", value_delimiter = ',', hide = true)]
     hosted: Vec<String>,
@@ -46,13 +47,13 @@ pub(crate) struct Run {
 
 /// Serves a model whose programs are all started by hand, and prints how
 #[derive(Args)]
-pub(crate) struct Manager {
+pub(crate) struct ManagerCommand {
     #[command(flatten)]
-    common: Common,
+    common: RunOptions,
 }
 
 #[derive(Args)]
-struct Common {
+struct RunOptions {
     #[command(flatten)]
     sources: Sources,
     /// Where the run's files go, in place of run_MODEL_DATE_TIME
@@ -72,9 +73,9 @@ struct Common {
     json: bool,
 }
 
-impl Run {
+impl RunCommand {
     pub(crate) fn run(self) -> ExitCode {
-        let Run {
+        let RunCommand {
             common,
             hosted,
             by_hand,
@@ -96,7 +97,7 @@ impl Run {
     }
 }
 
-impl Manager {
+impl ManagerCommand {
     pub(crate) fn run(self) -> ExitCode {
         let trace = self.common.trace;
         self.common.run(
@@ -110,7 +111,7 @@ impl Manager {
     }
 }
 
-impl Common {
+impl RunOptions {
     fn run(self, start: Start, choices: &Choices) -> ExitCode {
         let asked = Instant::now();
         let network = self.sources.load(start, false).and_then(|description| {
@@ -135,7 +136,7 @@ impl Common {
             warn(&check::text(&description.warnings, None, terminal::width()));
         }
         let folders = folders(&description);
-        // A large model takes as much room as all that runs: no form of it is kept longer than it is needed.
+        // A large model takes much memory, so each form of the model is dropped when it is no longer needed.
         let configuration = with_absolute_paths(description, &folders).to_ymmsl();
         let titin = match std::env::current_exe() {
             Ok(path) => path,
@@ -169,7 +170,7 @@ impl Common {
             reach,
             scratch: None,
         };
-        // What comes while the run is opened waits until it can be ended in order.
+        // A signal that comes while the run is opened waits until the run can be ended in order.
         let signals = match signals() {
             Ok(signals) => signals,
             Err(text) => return complain(&text),
@@ -208,7 +209,7 @@ impl Common {
                 .iter()
                 .map(|instance| instance.messages)
                 .sum();
-            // The run has gone well, whoever hears of it.
+            // The run has succeeded even if this cannot be printed.
             let _ = print(&format!(
                 "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {}; {}\n",
                 ending.model,
@@ -225,7 +226,7 @@ impl Common {
     }
 }
 
-/// Why nothing was started, for whoever reads JSON; on one line, as all that comes before the end.
+/// Prints as one line of JSON why nothing was started.
 fn refused(why: &impl serde::Serialize) -> ExitCode {
     match serde_json::to_string(why) {
         Ok(text) => print(&(text + "\n"))
@@ -235,20 +236,20 @@ fn refused(why: &impl serde::Serialize) -> ExitCode {
     }
 }
 
-/// The signals that a run answers to. What comes from here on waits until they are forwarded.
+/// The signals that a run handles. From now on a signal waits until it is forwarded or looked at.
 pub(crate) fn signals() -> Result<Signals, String> {
     Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGXFSZ])
         .map_err(|error| format!("cannot listen to signals: {error}"))
 }
 
-/// Whether one has come by which the user ends a command.
+/// Whether a signal has come by which the user ends a command.
 pub(crate) fn ended(signals: &mut Signals) -> bool {
     signals
         .pending()
         .any(|signal| !matches!(signal, SIGTSTP | SIGXFSZ))
 }
 
-/// Hands Ctrl-C and requests to end to a run, and Ctrl-Z, until this goes.
+/// Forwards Ctrl-C, Ctrl-Z and requests to end to a run, until this value is dropped.
 pub(crate) struct Forwarding(Handle);
 
 impl Forwarding {
@@ -258,10 +259,10 @@ impl Forwarding {
             for signal in signals.forever() {
                 match signal {
                     SIGTSTP => interrupter.pause(|| {
-                        // If it cannot be done, the run just goes on.
+                        // If the process cannot be stopped, the run just continues.
                         let _ = emulate_default_handler(SIGTSTP);
                     }),
-                    // Who writes more than a file may have is told by an error.
+                    // The write beyond the limit of the file size fails, too.
                     SIGXFSZ => {}
                     _ => interrupter.interrupt(signal_name(signal).unwrap_or("a signal")),
                 }

@@ -11,16 +11,16 @@ use titin_runtime::{
 
 use super::{Effort, SIZES, SMALL};
 
-/// How many small messages are timed at once.
+/// How many small messages are timed as one group.
 const AT_ONCE: u32 = 50;
-/// The least number of times that are taken of a size.
+/// The fewest times for a size.
 const LEAST: usize = 3;
 
 /// The ports of either side.
 pub(super) const PORTS: &str = "o_i: out; s: in";
 
-/// One side, with its array and its place in simulated time.
-struct Side<'a> {
+/// One side, with its array and its simulated time.
+struct PingPongSide<'a> {
     instance: &'a Instance,
     incoming: PortId,
     outgoing: PortId,
@@ -28,12 +28,12 @@ struct Side<'a> {
     moment: f64,
 }
 
-impl<'a> Side<'a> {
+impl<'a> PingPongSide<'a> {
     fn new(instance: &'a Instance) -> Result<Self> {
         instance.reuse()?;
         let (incoming, outgoing) = (instance.port("in")?, instance.port("out")?);
         let array = vec![0; *SIZES.last().expect("there are sizes") as usize];
-        Ok(Side {
+        Ok(PingPongSide {
             instance,
             incoming,
             outgoing,
@@ -59,7 +59,7 @@ impl<'a> Side<'a> {
             .send(self.outgoing, None, payload, self.moment, None, None)
     }
 
-    /// Takes what comes; its size, or `None` if that was all.
+    /// Receives a message. Returns its size, or `None` for the last message, which has no data.
     fn take(&self) -> Result<Option<u64>> {
         let message = self
             .instance
@@ -68,10 +68,10 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The first side: all sizes, up to one that takes too long.
+/// The first side: measures all sizes up to one that takes too long.
 pub(super) fn measure(instance: &Instance, effort: &Effort<'_>) -> Result<Vec<MessageTime>> {
-    let mut side = Side::new(instance)?;
-    // The other side may not be there yet, and the two of them are not connected: no message takes as long as that.
+    let mut side = PingPongSide::new(instance)?;
+    // The first round trip includes the start of the other side and the connection, so it is not counted.
     side.send(0)?;
     side.take()?;
     let mut found = Vec::new();
@@ -89,11 +89,11 @@ pub(super) fn measure(instance: &Instance, effort: &Effort<'_>) -> Result<Vec<Me
     Ok(found)
 }
 
-fn size(side: &mut Side<'_>, bytes: u64, effort: &Effort<'_>) -> Result<MessageTime> {
+fn size(side: &mut PingPongSide<'_>, bytes: u64, effort: &Effort<'_>) -> Result<MessageTime> {
     let at_once = if bytes <= SMALL { AT_ONCE } else { 1 };
     let mut times = Vec::new();
     let begin = Instant::now();
-    // The first ones touch memory that nobody has used yet, and are left out.
+    // The first two touch fresh memory, and are not counted.
     let mut warm = 2;
     while times.len() < LEAST || begin.elapsed() < effort.time {
         side.rewrite(bytes);
@@ -109,7 +109,7 @@ fn size(side: &mut Side<'_>, bytes: u64, effort: &Effort<'_>) -> Result<MessageT
             times.push(time);
         }
         if times.is_empty() && begin.elapsed() > effort.time {
-            // Slow enough that one of them says it.
+            // So slow that one time is enough.
             times.push(time);
             break;
         }
@@ -123,7 +123,7 @@ fn size(side: &mut Side<'_>, bytes: u64, effort: &Effort<'_>) -> Result<MessageT
     })
 }
 
-/// The median, and how far the middle half of the times lies around it on average, as a part of it.
+/// The median, and half the interquartile range as a share of the median.
 fn middle(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize];
@@ -131,9 +131,9 @@ fn middle(times: &mut [f64]) -> (f64, f64) {
     (median, (at(0.75) - at(0.25)) / 2.0 / median)
 }
 
-/// The other side: sends back as much as comes, until nothing does.
+/// The other side: sends an array of the same size back for each array.
 pub(crate) fn echo(instance: &Instance) -> Result<()> {
-    let mut side = Side::new(instance)?;
+    let mut side = PingPongSide::new(instance)?;
     while let Some(bytes) = side.take()? {
         let bytes = bytes.min(side.array.len() as u64);
         side.send(bytes)?;

@@ -1,5 +1,5 @@
-//! The run around the two sides: an ordinary one, of a model that is made up for it, with this process as its manager and
-//! as the first side.
+//! The run around the two sides: an ordinary run of a generated model. This process is the manager and
+//! the first side.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,39 +20,40 @@ use titin_model::{LoadOptions, Medium, Start, load};
 use titin_runtime::{Instance, Options};
 
 use super::pingpong::{PORTS, echo, measure as ping};
-use super::{Effort, Peer, SMALL};
+use super::{BenchPeer, Effort, SMALL};
 use crate::commands::run::Forwarding;
 
 /// The two components.
 const HERE: &str = "here";
 const THERE: &str = "there";
 
-/// Why there is no speed.
-pub(crate) enum Ended {
-    /// The user has ended it.
+/// Why a measurement has no result.
+pub(crate) enum BenchError {
+    /// The user ended the measurement.
     Interrupted,
-    /// Something went wrong.
+    /// The measurement failed, with the reason.
     Failed(String),
 }
 
-/// Measures by a run of its own in this folder. `invite` is told how the other host can join, if there is to be one.
+/// Measures one medium with a run in the scratch folder. If the other end is another host, `invite` gets
+/// the address and the secret by which it can join.
 pub(crate) fn measure(
-    peer: &Peer,
+    peer: &BenchPeer,
     scratch: &Scratch,
     effort: &Effort<'_>,
     invite: &dyn Fn(&str, &str),
-) -> Result<MediumSpeed, Ended> {
+) -> Result<MediumSpeed, BenchError> {
     let folder = scratch.path.join(peer.medium().key());
     let session = open(peer, &folder)?;
     let connection = folder.join("run/connection.json");
-    if matches!(peer, Peer::Elsewhere(_)) {
-        let (address, secret) = invitation(&connection).map_err(Ended::Failed)?;
+    if matches!(peer, BenchPeer::Elsewhere(_)) {
+        let (address, secret) = invitation(&connection).map_err(BenchError::Failed)?;
         invite(&address, &secret);
     }
     let interrupter = session.interrupter();
-    let signals = crate::commands::run::signals().map_err(Ended::Failed)?;
+    let signals = crate::commands::run::signals().map_err(BenchError::Failed)?;
     let _forwarding = Forwarding::begin(signals, interrupter.clone())
-        .map_err(|error| Ended::Failed(format!("cannot listen to signals: {error}")))?;
+        .map_err(|error| BenchError::Failed(format!("cannot listen to signals: {error}")))?;
     let join = |name: &str| {
         let options = Options::default()
             .manager(connection.to_string_lossy())
@@ -66,7 +67,7 @@ pub(crate) fn measure(
             instance.close()?;
             Ok::<Vec<MessageTime>, titin_runtime::Error>(found)
         };
-        // A side that never joined would be waited for.
+        // Else the run would wait for a side that never joins.
         side().inspect_err(|_| interrupter.interrupt("an error of the benchmark"))
     };
     let second = || {
@@ -87,16 +88,17 @@ pub(crate) fn measure(
         }
         (found, ending)
     });
-    let found = found
-        .map_err(|_| Ended::Failed("internal error: a side of the benchmark panicked".into()))?;
+    let found = found.map_err(|_| {
+        BenchError::Failed("internal error: a side of the benchmark panicked".into())
+    })?;
     told(peer, &ending, found)
 }
 
 fn told(
-    peer: &Peer,
+    peer: &BenchPeer,
     ending: &RunEnd,
     found: Result<Vec<MessageTime>, titin_runtime::Error>,
-) -> Result<MediumSpeed, Ended> {
+) -> Result<MediumSpeed, BenchError> {
     match found {
         Ok(sizes) if ending.outcome == "done" => Ok(MediumSpeed::new(peer.medium(), sizes, SMALL)),
         _ if ending
@@ -104,20 +106,20 @@ fn told(
             .as_ref()
             .is_some_and(|report| report.page(false).contains("an error of the benchmark")) =>
         {
-            Err(Ended::Failed(found.err().map_or_else(
+            Err(BenchError::Failed(found.err().map_or_else(
                 || "it was interrupted".into(),
                 |error| error.text,
             )))
         }
-        _ if ending.outcome == "interrupted" => Err(Ended::Interrupted),
-        Err(error) if ending.report.is_none() => Err(Ended::Failed(error.text)),
-        _ => Err(Ended::Failed(
+        _ if ending.outcome == "interrupted" => Err(BenchError::Interrupted),
+        Err(error) if ending.report.is_none() => Err(BenchError::Failed(error.text)),
+        _ => Err(BenchError::Failed(
             ending.report.as_ref().map_or_else(String::new, why),
         )),
     }
 }
 
-/// Why the run has failed. The page of a run names files, which are gone with this one's folder.
+/// Why the run has failed. Unlike a run's report this names no files: they go with the scratch folder.
 fn why(report: &Report) -> String {
     let printed = report
         .output
@@ -129,26 +131,27 @@ fn why(report: &Report) -> String {
         .collect()
 }
 
-/// Opens the run.
-fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
-    let titin = std::env::current_exe()
-        .map_err(|error| Ended::Failed(format!("cannot find this command's own file: {error}")))?;
+/// Opens a run of the generated model.
+fn open(peer: &BenchPeer, folder: &Path) -> Result<Session, BenchError> {
+    let titin = std::env::current_exe().map_err(|error| {
+        BenchError::Failed(format!("cannot find this command's own file: {error}"))
+    })?;
     let file = folder.join("bench.ymmsl");
     fs::create_dir(folder)
         .and_then(|()| fs::write(&file, description(peer.medium(), &titin)))
-        .map_err(|error| Ended::Failed(format!("cannot write {}: {error}", file.display())))?;
+        .map_err(|error| BenchError::Failed(format!("cannot write {}: {error}", file.display())))?;
     let mut hosted = vec![HERE.to_owned()];
     let mut by_hand = Vec::new();
     match peer {
-        Peer::Here(Medium::Inproc) => hosted.push(THERE.to_owned()),
-        Peer::Here(_) => {}
-        Peer::Elsewhere(_) => by_hand.push(THERE.to_owned()),
+        BenchPeer::Here(Medium::Inproc) => hosted.push(THERE.to_owned()),
+        BenchPeer::Here(_) => {}
+        BenchPeer::Elsewhere(_) => by_hand.push(THERE.to_owned()),
     }
     let start = Start::Except {
         hosted: hosted.clone(),
         by_hand: by_hand.clone(),
     };
-    let refused = |report: titin_model::Report| Ended::Failed(report.to_string());
+    let refused = |report: titin_model::Report| BenchError::Failed(report.to_string());
     let description = load(
         &[file],
         &LoadOptions {
@@ -164,11 +167,11 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
         by_hand,
         ..Choices::default()
     };
-    let plan =
-        compile(&network, &folders, &choices).map_err(|error| Ended::Failed(error.to_string()))?;
+    let plan = compile(&network, &folders, &choices)
+        .map_err(|error| BenchError::Failed(error.to_string()))?;
     let reach = match peer {
-        Peer::Here(_) => None,
-        Peer::Elsewhere(address) => Some(*address),
+        BenchPeer::Here(_) => None,
+        BenchPeer::Elsewhere(address) => Some(*address),
     };
     let setup = SessionSetup {
         asked: std::time::Instant::now(),
@@ -181,10 +184,11 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
         reach,
         scratch: folder.parent().map(Path::to_owned),
     };
-    Session::open(setup).map_err(|error| Ended::Failed(error.to_string()))
+    Session::open(setup).map_err(|error| BenchError::Failed(error.to_string()))
 }
 
-/// Two instances that send and receive in each step; the pin is left out where there is but one medium.
+/// A model of two instances that send and receive in each step, with the medium pinned. Within a process
+/// there is only one medium, so there is no pin.
 fn description(medium: Medium, titin: &Path) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     // In `executable` a dollar begins the name of a variable.
@@ -217,7 +221,7 @@ resources:
     )
 }
 
-/// Address and secret, for the other host.
+/// The address and the secret by which the other host joins.
 fn invitation(connection: &Path) -> Result<(String, String), String> {
     let wrong = |why: String| format!("{}: {why}", connection.display());
     let text = fs::read_to_string(connection).map_err(|error| wrong(error.to_string()))?;
@@ -232,7 +236,7 @@ fn invitation(connection: &Path) -> Result<(String, String), String> {
     }
 }
 
-/// Nothing of these runs is shown but their result.
+/// Shows nothing of the runs.
 struct Silent;
 
 impl RunView for Silent {
@@ -245,14 +249,14 @@ impl RunView for Silent {
     }
 }
 
-/// What names of such folders begin with.
+/// The first part of the names of scratch folders.
 const SCRATCH: &str = "titin-bench-";
 
 /// A folder of one's own, which goes with this. If the command is killed the guard of its run removes it; if there is none at
 /// that moment, the next command does.
 pub(crate) struct Scratch {
     path: PathBuf,
-    /// Locked as long as it is open.
+    /// Holds the lock of the folder.
     _claim: File,
 }
 
@@ -287,7 +291,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is in a place for temporary files.
+        // If this fails, the folder stays among the temporary files, and the next command removes it.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

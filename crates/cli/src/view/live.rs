@@ -16,8 +16,8 @@ use crate::terminal::{ERROR, FAINT, GOOD, WARNING, harmless, rows};
 /// How often the lines are written anew.
 const PACE: Duration = Duration::from_millis(250);
 
-/// Over so many looks rates are taken. Instances tell of themselves less often than once a look, so that from one to the next
-/// there would be nothing, and then too much.
+/// The number of looks over which rates are averaged. Instances report less often than once a look, so
+/// rates between two looks would jump between zero and too much.
 const LOOKS: usize = 16;
 
 /// Parts of a progress bar.
@@ -27,14 +27,14 @@ pub(crate) struct Live {
     verbose: bool,
     screen: MultiProgress,
     lines: Vec<ProgressBar>,
-    /// Stands for the instances that have no line.
+    /// The line for all instances without a line of their own.
     rest: Option<ProgressBar>,
-    /// How long the run has taken, and what it will still take.
+    /// The line with the elapsed and the estimated time.
     clock: Option<ProgressBar>,
     width: usize,
-    /// Messages and bytes of each instance at the last few looks, from which rates are.
+    /// The messages and bytes of each instance at the last looks, for rates.
     counts: VecDeque<(Duration, Vec<(u64, u64)>)>,
-    /// When each instance was first seen on its way, and what part of it was done then.
+    /// When each instance first reported its progress, and the progress at that time.
     begun: Vec<Option<(Duration, f64)>>,
 }
 
@@ -124,7 +124,7 @@ impl RunView for Live {
                 (per_second(now.0, before.0), per_second(now.1, before.1))
             })
         };
-        // Those that still run are of most interest.
+        // Instances that still run are of most interest.
         let mut order: Vec<usize> = (0..standings.len()).collect();
         if self.rest.is_some() {
             order.sort_by_key(|&at| matches!(standings[at].phase, Phase::Done));
@@ -186,7 +186,7 @@ impl Drop for Live {
     }
 }
 
-/// An instance's state, as the rest of its line.
+/// The state of an instance, as the text after its name.
 fn message(standing: &InstanceStatus, rate: Option<(f64, f64)>) -> String {
     let word = standing.phase.name();
     let mut text = match standing.phase {
@@ -203,14 +203,14 @@ fn message(standing: &InstanceStatus, rate: Option<(f64, f64)>) -> String {
         text.push_str(&format!(" t = {:<10}", short(time)));
     }
     if let Some(part) = part(standing) {
-        // The last message may have been a step before the end.
+        // The last report may be from a step before the end.
         text.push_str(&bar(if standing.phase == Phase::Done {
             1.0
         } else {
             part
         }));
     }
-    // Also where none have come for a while: a figure that comes and goes cannot be read.
+    // A rate of zero is shown too: a figure that comes and goes cannot be read.
     let counted = standing
         .position
         .as_ref()
@@ -227,14 +227,14 @@ fn message(standing: &InstanceStatus, rate: Option<(f64, f64)>) -> String {
     text
 }
 
-/// How much of its simulated time an instance has behind it, from 0 to 1, if its end is known.
+/// The share of its simulated time that an instance has completed, if the end is known.
 fn part(standing: &InstanceStatus) -> Option<f64> {
     let time = standing.position.as_ref()?.simulated?;
     let end = standing.end.filter(|end| *end > 0.0)?;
     Some(time / end)
 }
 
-/// What is left of the way if it goes on as it went `since` the part of it that was done `before`.
+/// The estimated time to the end, at the speed since the share `before` was complete.
 fn left(since: Duration, before: f64, part: f64) -> Option<Duration> {
     let seconds = since.as_secs_f64() * (1.0 - part) / (part - before);
     (part > before && part < 1.0)
@@ -242,7 +242,7 @@ fn left(since: Duration, before: f64, part: f64) -> Option<Duration> {
         .flatten()
 }
 
-/// A time as people tell it: `12 s`, `3 min 05 s`, `2 h 10 min`, `4 d 07 h`.
+/// A time as people write it: `12 s`, `3 min 05 s`, `2 h 10 min`, `4 d 07 h`.
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -253,7 +253,7 @@ fn clock(time: Duration) -> String {
     }
 }
 
-/// A number with six digits at most.
+/// A number with at most six digits.
 fn short(number: f64) -> String {
     const DIGITS: i32 = 6;
     let size = if number == 0.0 {

@@ -1,4 +1,4 @@
-//! Plain lines: the log as it grows.
+//! Plain lines: the log of the run.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl RunView for Plain {
     fn begun(&mut self, directory: &RunDirectory, plan: &Plan) {
         warn(&format!("run directory: {}\n", directory.path().display()));
         if let Some(text) = hosted(directory, plan) {
-            // The run goes on; whoever reads this notices that it is missing.
+            // The run continues. The calling process notices that the line is missing.
             let _ = print(&text);
         }
     }
