@@ -180,7 +180,7 @@ pub(crate) fn stamp(message: &titin_runtime::Message) -> Stamp {
 mod tests {
     use super::*;
     use crate::{merger, splitter};
-    use titin_runtime::Takes;
+    use titin_runtime::AcceptedValue;
 
     /// What is looked for here and what `titin check` accepts are the same words.
     #[test]
@@ -190,7 +190,7 @@ mod tests {
                 .settings()
                 .iter()
                 .find(|(known, _)| *known == name);
-            let Some((_, Takes::Word(words))) = found else {
+            let Some((_, AcceptedValue::Word(words))) = found else {
                 panic!("{name} takes no words")
             };
             words.to_vec()

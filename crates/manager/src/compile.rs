@@ -7,7 +7,8 @@ use std::time::Duration;
 use titin_model as model;
 use titin_model::quantity::{Dimension, Quantity};
 use titin_model::{
-    Call, Description, EndTime, ExecutionModel, Need, Network, NetworkComponent, ProgramKind,
+    Description, EndTime, ExecutionModel, Network, NetworkComponent, ProgramKind, ResourceRequest,
+    UserFunction,
 };
 use titin_transport::host;
 use titin_wire::LinkSettings;
@@ -260,8 +261,8 @@ fn described(
                 .filter(|other| folder.as_ref() != Some(*other));
             let places: Vec<PathBuf> = folder.iter().chain(others).cloned().collect();
             let (library, function) = match &guest.call {
-                Call::Python { module, function } => (None, format!("{module}:{function}")),
-                Call::Library { path, symbol } => {
+                UserFunction::Python { module, function } => (None, format!("{module}:{function}")),
+                UserFunction::Library { path, symbol } => {
                     let found =
                         beside(path, &places).map(|path| path.to_string_lossy().into_owned());
                     (Some(found.unwrap_or_else(|| path.clone())), symbol.clone())
@@ -293,8 +294,8 @@ fn described(
         .unwrap_or(u32::MAX)
         .max(1);
     let nodes = match component.need {
-        Need::MpiNodes { nodes, .. } => Some(nodes),
-        Need::Threads(_) | Need::MpiCores { .. } => None,
+        ResourceRequest::MpiNodes { nodes, .. } => Some(nodes),
+        ResourceRequest::Threads(_) | ResourceRequest::MpiCores { .. } => None,
     };
     let cores = u32::try_from(component.need.cores()).unwrap_or(u32::MAX);
     Some(Program {
@@ -368,8 +369,8 @@ fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
         })
 }
 
-fn link(link: &model::Link) -> Box<LinkSettings> {
-    let &model::Link {
+fn link(link: &model::LinkTuning) -> Box<LinkSettings> {
+    let &model::LinkTuning {
         streams,
         pacing,
         send_buffer,
@@ -387,8 +388,10 @@ fn link(link: &model::Link) -> Box<LinkSettings> {
 fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, UserFilter> {
     let filters = network.extras.filters.iter().map(|(name, filter)| {
         let call = match &filter.call {
-            Call::Python { module, function } => UserFilter::Python(format!("{module}:{function}")),
-            Call::Library { path, symbol } => {
+            UserFunction::Python { module, function } => {
+                UserFilter::Python(format!("{module}:{function}"))
+            }
+            UserFunction::Library { path, symbol } => {
                 let path = beside(path, folders)
                     .map_or(path.clone(), |path| path.to_string_lossy().into_owned());
                 UserFilter::Library {
@@ -537,7 +540,7 @@ titin:
             (there.buffer_messages, there.buffer_bytes),
             (5, BUFFER_BYTES)
         );
-        assert_eq!(there.filters[0].side, Some(model::Side::Sender));
+        assert_eq!(there.filters[0].side, Some(model::FilterSide::Sender));
         assert_eq!(plan.filters["mine"], UserFilter::Python("m:f".into()));
         assert_eq!(plan.terms.grace, Duration::from_secs(60));
 

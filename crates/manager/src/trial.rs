@@ -5,7 +5,7 @@ mod guests;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use titin_model::{Filter, InstanceName, Network, PYTHON_BETWEEN, Side};
+use titin_model::{Filter, FilterSide, InstanceName, Network, PYTHON_BETWEEN};
 
 use crate::compile::{Choices, compile};
 use crate::launch::{Prepared, Surroundings, prepare};
@@ -155,8 +155,8 @@ fn python_filter(network: &Network, program: &str) -> Option<Stuck> {
             .find_map(|(filter, side)| {
                 let name = network.in_python(filter)?;
                 let (here, there, word) = match side {
-                    Side::Sender => (sender, receiver, "receiver"),
-                    Side::Receiver => (receiver, sender, "sender"),
+                    FilterSide::Sender => (sender, receiver, "receiver"),
+                    FilterSide::Receiver => (receiver, sender, "sender"),
                 };
                 if here.program.as_ref()?.name != program {
                     return None;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::built_in::BuiltIn;
-use crate::extras::{Call, Extras};
+use crate::extras::{Extras, UserFunction};
 use crate::filter::Filter;
-use crate::load::Start;
+use crate::load::StartMode;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, Place, Problems, Report};
+use crate::problem::{Code, ProblemReport, Problems, TextPosition};
 use crate::settings::{SettingType, Settings};
 
 /// Everything that the files of a description say. Made by [`load`](crate::load).
@@ -24,7 +24,7 @@ pub struct Description {
     /// Programs by name; imported ones under their full dotted name.
     pub programs: IndexMap<Name, Arc<Program>>,
     /// Implementation by `model.component`; `None` takes the component out.
-    pub custom_implementations: IndexMap<Name, Custom>,
+    pub custom_implementations: IndexMap<Name, CustomImplementation>,
     /// The settings; paths begin with a component's name.
     pub settings: Settings,
     /// Resources by `model.component`.
@@ -36,12 +36,12 @@ pub struct Description {
     /// What stands under `titin:`.
     pub extras: Extras,
     /// Warnings; errors would have kept the description from being made.
-    pub warnings: Report,
+    pub warnings: ProblemReport,
     pub(crate) files: Vec<String>,
     /// Components and implementations that run inside the calling program, or are started by hand.
     pub(crate) named: Vec<String>,
     /// How the components come to run.
-    pub(crate) start: Start,
+    pub(crate) start: StartMode,
     /// What could not be imported, so that its lack is reported once.
     pub(crate) not_imported: std::collections::HashSet<Name>,
 }
@@ -88,7 +88,7 @@ pub struct Model {
     pub matching_timelines: Vec<MatchingTimelines>,
     /// Whether a part of it could not be read, which has been reported.
     pub(crate) faulty: bool,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// A submodel, mapper or terminal.
@@ -108,8 +108,8 @@ pub struct Component {
     pub optional: bool,
     /// Whether its description lists ports, if only to say that there are none.
     pub(crate) lists_ports: bool,
-    pub(crate) at: Place,
-    pub(crate) implementation_at: Place,
+    pub(crate) at: TextPosition,
+    pub(crate) implementation_at: TextPosition,
 }
 
 /// Ports by name, in the order of the description.
@@ -127,32 +127,32 @@ pub struct Port {
     /// Whether the operator was guessed from the conduits, as for a v0.1 component that lists no ports: then only the direction
     /// is sure.
     pub guessed: bool,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// Two ports joined.
 #[derive(Clone, Debug)]
 pub struct Conduit {
     /// Where messages come from.
-    pub sender: End,
+    pub sender: PortReference,
     /// Where they go.
-    pub receiver: End,
+    pub receiver: PortReference,
     /// What happens to them on the way.
     pub filters: Vec<Filter>,
-    pub(crate) at: Place,
-    pub(crate) receiver_at: Place,
+    pub(crate) at: TextPosition,
+    pub(crate) receiver_at: TextPosition,
 }
 
 /// One end of a conduit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct End {
+pub struct PortReference {
     /// The component; `None` for a port of the model itself.
     pub component: Option<Name>,
     /// The port.
     pub port: Name,
 }
 
-impl std::fmt::Display for End {
+impl std::fmt::Display for PortReference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.component {
             Some(component) => write!(f, "{component}.{}", self.port),
@@ -168,7 +168,7 @@ pub struct MatchingTimelines {
     pub head: Timeline,
     /// Those that follow it.
     pub others: Vec<Timeline>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// A setting that a program or model reads.
@@ -211,7 +211,7 @@ pub struct Program {
     pub keeps_state_for_next_use: KeepsState,
     /// The directory of the file that describes it; `None` if it was not read from a file.
     pub directory: Option<PathBuf>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// How a program comes to run.
@@ -227,16 +227,16 @@ pub enum ProgramKind {
     /// One of titin's own.
     BuiltIn(BuiltIn),
     /// A function, on a thread of a process that hosts others too.
-    Hosted(Guest),
+    Hosted(HostedFunction),
 }
 
 /// A function that a host runs as an instance.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Guest {
+pub struct HostedFunction {
     /// Name of the host: programs that name the same one share a process.
     pub host: Name,
     /// What is called.
-    pub call: Call,
+    pub call: UserFunction,
     /// Of a library: whether it is called again and again, whenever the instance can go on.
     pub steps: bool,
 }
@@ -292,23 +292,23 @@ pub enum KeepsState {
 
 /// An entry of `custom_implementations`.
 #[derive(Clone, Debug)]
-pub struct Custom {
+pub struct CustomImplementation {
     /// The implementation; `None` takes the component out.
     pub implementation: Option<Name>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// What each instance of a component needs.
 #[derive(Clone, Debug)]
 pub struct Resources {
     /// How much.
-    pub need: Need,
-    pub(crate) at: Place,
+    pub need: ResourceRequest,
+    pub(crate) at: TextPosition,
 }
 
 /// Cores and processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum ResourceRequest {
     /// One process.
     Threads(u32),
     /// MPI processes wherever there are cores.
@@ -329,7 +329,7 @@ pub enum Need {
     },
 }
 
-impl Need {
+impl ResourceRequest {
     /// The number of cores for one instance.
     pub fn cores(self) -> u64 {
         let product = |parts: &[u32]| {
@@ -338,12 +338,12 @@ impl Need {
                 .fold(1u64, |product, n| product.saturating_mul(u64::from(*n)))
         };
         match self {
-            Need::Threads(n) => n.into(),
-            Need::MpiCores {
+            ResourceRequest::Threads(n) => n.into(),
+            ResourceRequest::MpiCores {
                 processes,
                 threads_per_process,
             } => product(&[processes, threads_per_process]),
-            Need::MpiNodes {
+            ResourceRequest::MpiNodes {
                 nodes,
                 processes_per_node,
                 threads_per_process,
@@ -354,9 +354,9 @@ impl Need {
     /// The number of processes of one instance.
     pub fn processes(self) -> u64 {
         match self {
-            Need::Threads(_) => 1,
-            Need::MpiCores { processes, .. } => processes.into(),
-            Need::MpiNodes {
+            ResourceRequest::Threads(_) => 1,
+            ResourceRequest::MpiCores { processes, .. } => processes.into(),
+            ResourceRequest::MpiNodes {
                 nodes,
                 processes_per_node,
                 ..
@@ -374,7 +374,7 @@ pub struct Checkpoints {
     pub wallclock_time: Vec<CheckpointRule>,
     /// By simulated time.
     pub simulation_time: Vec<CheckpointRule>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 impl Checkpoints {
@@ -405,7 +405,7 @@ pub enum CheckpointRule {
 pub struct Resume {
     /// The snapshot.
     pub snapshot: PathBuf,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 impl Default for Name {

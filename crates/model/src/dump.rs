@@ -1,33 +1,33 @@
 //! Back to yMMSL v0.2.
 
 use crate::description::{
-    BaseEnv, CheckpointRule, Checkpoints, Description, ExecutionModel, KeepsState, Need, Ports,
-    Program, ProgramKind, SupportedSetting,
+    BaseEnv, CheckpointRule, Checkpoints, Description, ExecutionModel, KeepsState, Ports, Program,
+    ProgramKind, ResourceRequest, SupportedSetting,
 };
-use crate::emit::{Map, Yaml, float};
-use crate::extras::{Buffer, Call, EndTime, Extras, Link};
-use crate::filter::{Filter, Side};
+use crate::emit::{Yaml, YamlMap, float};
+use crate::extras::{BufferLimits, EndTime, Extras, LinkTuning, UserFunction};
+use crate::filter::{Filter, FilterSide};
 use crate::merge::SETTINGS_IN;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
-use crate::pattern::{Full, Pattern, Share, Steps};
+use crate::pattern::{Pattern, PatternSide, Steps, WhenFull};
 use crate::quantity::{Dimension, Quantity};
-use crate::settings::{Settings, Value};
+use crate::settings::{Setting, Settings};
 
 impl Description {
     /// The description as one yMMSL v0.2 file, imports included.
     pub fn to_ymmsl(&self) -> String {
         let mut top = begin(&self.description);
-        let mut models = Map::default();
+        let mut models = YamlMap::default();
         for model in self.models.values() {
-            let mut map = Map::default();
+            let mut map = YamlMap::default();
             map.text("description", &model.description);
             map.map("ports", ports(&model.ports));
             map.map(
                 "supported_settings",
                 supported_settings(&model.supported_settings),
             );
-            let mut components = Map::default();
+            let mut components = YamlMap::default();
             for component in model.components.values() {
                 let implementation = component.implementation.as_ref();
                 let mut inner = component_map(
@@ -58,7 +58,7 @@ impl Description {
             models.put(model.name.as_str(), Yaml::Map(map));
         }
         top.map("models", models);
-        let mut custom = Map::default();
+        let mut custom = YamlMap::default();
         for (path, entry) in &self.custom_implementations {
             let value = entry
                 .implementation
@@ -85,8 +85,8 @@ impl Description {
     }
 }
 
-fn begin(description: &str) -> Map {
-    let mut top = Map::default();
+fn begin(description: &str) -> YamlMap {
+    let mut top = YamlMap::default();
     top.raw("ymmsl_version", Some("v0.2"));
     top.text("description", description);
     top
@@ -97,8 +97,8 @@ fn component_map(
     ports_of: &Ports,
     implementation: Option<&Name>,
     multiplicity: &[u32],
-) -> Map {
-    let mut map = Map::default();
+) -> YamlMap {
+    let mut map = YamlMap::default();
     map.put("description", Yaml::Text(description.into()));
     // Without them they are guessed again; written down, a guess would be taken for a fact.
     if !ports_of.values().any(|port| port.guessed) {
@@ -116,8 +116,8 @@ fn component_map(
     map
 }
 
-fn ports(ports: &Ports) -> Map {
-    let mut map = Map::default();
+fn ports(ports: &Ports) -> YamlMap {
+    let mut map = YamlMap::default();
     let mut timelines: Vec<&Timeline> = Vec::new();
     for port in ports.values().filter(|port| !port.timeline.is_root()) {
         if !timelines.contains(&&port.timeline) {
@@ -136,7 +136,7 @@ fn ports(ports: &Ports) -> Map {
         map.text(operator.key(), &of(operator, &Timeline::default()));
     }
     for timeline in timelines {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         for operator in [Operator::OI, Operator::S] {
             inner.text(operator.key(), &of(operator, timeline));
         }
@@ -145,10 +145,10 @@ fn ports(ports: &Ports) -> Map {
     map
 }
 
-fn supported_settings(settings: &indexmap::IndexMap<Name, SupportedSetting>) -> Map {
-    let mut map = Map::default();
+fn supported_settings(settings: &indexmap::IndexMap<Name, SupportedSetting>) -> YamlMap {
+    let mut map = YamlMap::default();
     for (name, setting) in settings {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         inner.put("type", Yaml::Raw(setting.of.key().into()));
         inner.text("description", &setting.description);
         map.put(name.as_str(), Yaml::Map(inner));
@@ -156,22 +156,22 @@ fn supported_settings(settings: &indexmap::IndexMap<Name, SupportedSetting>) -> 
     map
 }
 
-fn matching_timelines<'a>(all: impl Iterator<Item = (&'a Timeline, &'a [Timeline])>) -> Map {
-    let mut map = Map::default();
+fn matching_timelines<'a>(all: impl Iterator<Item = (&'a Timeline, &'a [Timeline])>) -> YamlMap {
+    let mut map = YamlMap::default();
     for (head, others) in all {
         map.list(&head.to_string(), others.iter().map(ToString::to_string));
     }
     map
 }
 
-fn conduits<'a>(all: impl Iterator<Item = (String, &'a [Filter], String)>) -> Map {
+fn conduits<'a>(all: impl Iterator<Item = (String, &'a [Filter], String)>) -> YamlMap {
     let mut by_sender: indexmap::IndexMap<String, Vec<String>> = indexmap::IndexMap::new();
     for (sender, filters, receiver) in all {
         let mut words: Vec<String> = filters.iter().map(ToString::to_string).collect();
         words.push(receiver);
         by_sender.entry(sender).or_default().push(words.join(" "));
     }
-    let mut map = Map::default();
+    let mut map = YamlMap::default();
     for (sender, receivers) in by_sender {
         match receivers.as_slice() {
             [one] => map.put(sender, Yaml::Text(one.clone())),
@@ -181,8 +181,8 @@ fn conduits<'a>(all: impl Iterator<Item = (String, &'a [Filter], String)>) -> Ma
     map
 }
 
-fn settings(settings: &Settings) -> Map {
-    let mut map = Map::default();
+fn settings(settings: &Settings) -> YamlMap {
+    let mut map = YamlMap::default();
     for (path, value) in settings.iter() {
         let row = |row: &[f64]| {
             format!(
@@ -191,24 +191,24 @@ fn settings(settings: &Settings) -> Map {
             )
         };
         let value = match value {
-            Value::Bool(b) => Yaml::Raw(b.to_string()),
-            Value::Int(i) => Yaml::Raw(i.to_string()),
-            Value::Float(x) => Yaml::Raw(float(*x)),
-            Value::Str(text) => Yaml::Text(text.clone()),
-            Value::Ints(items) => Yaml::Raw(format!("{items:?}")),
-            Value::Floats(items) => Yaml::Raw(row(items)),
-            Value::Table(rows) if rows.is_empty() => Yaml::Raw("[[]]".into()),
-            Value::Table(rows) => Yaml::List(rows.iter().map(|r| Yaml::Raw(row(r))).collect()),
+            Setting::Bool(b) => Yaml::Raw(b.to_string()),
+            Setting::Int(i) => Yaml::Raw(i.to_string()),
+            Setting::Float(x) => Yaml::Raw(float(*x)),
+            Setting::Str(text) => Yaml::Text(text.clone()),
+            Setting::Ints(items) => Yaml::Raw(format!("{items:?}")),
+            Setting::Floats(items) => Yaml::Raw(row(items)),
+            Setting::Table(rows) if rows.is_empty() => Yaml::Raw("[[]]".into()),
+            Setting::Table(rows) => Yaml::List(rows.iter().map(|r| Yaml::Raw(row(r))).collect()),
         };
         map.put(path.as_str(), value);
     }
     map
 }
 
-fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Map {
-    let mut map = Map::default();
+fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> YamlMap {
+    let mut map = YamlMap::default();
     for program in programs {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         inner.text("description", &program.description);
         inner.map("ports", ports(&program.ports));
         inner.map(
@@ -224,7 +224,7 @@ fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Map {
         if let Some(path) = &program.virtual_env {
             inner.text("virtual_env", &path.display().to_string());
         }
-        let mut env = Map::default();
+        let mut env = YamlMap::default();
         for (name, value) in &program.env {
             env.put(name.as_str(), Yaml::Text(value.clone()));
         }
@@ -243,14 +243,14 @@ fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Map {
             ProgramKind::Manual => {}
             ProgramKind::BuiltIn(_) => continue,
             ProgramKind::Hosted(guest) => {
-                let mut titin = Map::default();
+                let mut titin = YamlMap::default();
                 titin.text("host", &guest.host);
                 let key = if guest.steps { "step" } else { "function" };
                 match &guest.call {
-                    Call::Python { module, function } => {
+                    UserFunction::Python { module, function } => {
                         titin.text(key, &format!("{module}:{function}"))
                     }
-                    Call::Library { path, symbol } => {
+                    UserFunction::Library { path, symbol } => {
                         titin.text("library", path.as_str());
                         titin.text(key, symbol.as_str());
                     }
@@ -273,23 +273,23 @@ fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Map {
     map
 }
 
-fn resources(all: impl Iterator<Item = (String, Need)>) -> Map {
-    let mut map = Map::default();
+fn resources(all: impl Iterator<Item = (String, ResourceRequest)>) -> YamlMap {
+    let mut map = YamlMap::default();
     for (path, need) in all {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         let threads = match need {
-            Need::Threads(n) => {
+            ResourceRequest::Threads(n) => {
                 inner.raw("threads", Some(n));
                 1
             }
-            Need::MpiCores {
+            ResourceRequest::MpiCores {
                 processes,
                 threads_per_process,
             } => {
                 inner.raw("mpi_processes", Some(processes));
                 threads_per_process
             }
-            Need::MpiNodes {
+            ResourceRequest::MpiNodes {
                 nodes,
                 processes_per_node,
                 threads_per_process,
@@ -305,8 +305,8 @@ fn resources(all: impl Iterator<Item = (String, Need)>) -> Map {
     map
 }
 
-fn checkpoints(checkpoints: &Checkpoints) -> Map {
-    let mut map = Map::default();
+fn checkpoints(checkpoints: &Checkpoints) -> YamlMap {
+    let mut map = YamlMap::default();
     map.raw("at_end", checkpoints.at_end.then_some(true));
     for (key, rules) in [
         ("simulation_time", &checkpoints.simulation_time),
@@ -323,8 +323,8 @@ fn checkpoints(checkpoints: &Checkpoints) -> Map {
     map
 }
 
-fn checkpoint_rule(rule: &CheckpointRule) -> Map {
-    let mut map = Map::default();
+fn checkpoint_rule(rule: &CheckpointRule) -> YamlMap {
+    let mut map = YamlMap::default();
     match rule {
         CheckpointRule::At(times) => {
             let times: Vec<_> = times.iter().map(|t| float(*t)).collect();
@@ -348,11 +348,11 @@ fn quantity(quantity: &Quantity) -> Yaml {
     Yaml::Text(format!("{} {unit}", float(quantity.value_si)))
 }
 
-fn extras(extras: &Extras) -> Map {
-    let mut top = Map::default();
-    let mut section = Map::default();
+fn extras(extras: &Extras) -> YamlMap {
+    let mut top = YamlMap::default();
+    let mut section = YamlMap::default();
     for (path, scales) in &extras.scales {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         for (key, value) in [("dt", &scales.dt), ("total", &scales.total)] {
             if let Some(value) = value {
                 inner.put(key, quantity(value));
@@ -367,7 +367,7 @@ fn extras(extras: &Extras) -> Map {
     }
     top.map("scales", std::mem::take(&mut section));
     for (path, stage) in &extras.stage {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         inner.list("in", &stage.input);
         inner.list("out", &stage.output);
         section.put(path.as_str(), Yaml::Map(inner));
@@ -385,12 +385,12 @@ fn extras(extras: &Extras) -> Map {
     }
     top.map("progress", std::mem::take(&mut section));
     for (name, filter) in &extras.filters {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         match &filter.call {
-            Call::Python { module, function } => {
+            UserFunction::Python { module, function } => {
                 inner.text("python", &format!("{module}:{function}"))
             }
-            Call::Library { path, symbol } => {
+            UserFunction::Library { path, symbol } => {
                 inner.text("library", path);
                 inner.text("symbol", symbol);
             }
@@ -398,7 +398,7 @@ fn extras(extras: &Extras) -> Map {
         inner.text(
             "side",
             filter.side.map_or("", |side| {
-                if side == Side::Sender {
+                if side == FilterSide::Sender {
                     "sender"
                 } else {
                     "receiver"
@@ -408,7 +408,7 @@ fn extras(extras: &Extras) -> Map {
         section.put(name.as_str(), Yaml::Map(inner));
     }
     top.map("filters", std::mem::take(&mut section));
-    if extras.buffer.default != Buffer::default() {
+    if extras.buffer.default != BufferLimits::default() {
         section.map("default", buffer(extras.buffer.default));
     }
     for (path, (limits, _)) in &extras.buffer.ports {
@@ -436,7 +436,7 @@ fn extras(extras: &Extras) -> Map {
         section.list(name, required.ports.iter().map(|port| port.to_string()));
     }
     top.map("required", std::mem::take(&mut section));
-    if extras.links.default != Link::default() {
+    if extras.links.default != LinkTuning::default() {
         section.map("default", link(extras.links.default));
     }
     for (path, (settings, _)) in &extras.links.components {
@@ -446,14 +446,14 @@ fn extras(extras: &Extras) -> Map {
     top
 }
 
-fn field(pattern: &Pattern) -> Map {
-    let mut map = Map::default();
+fn field(pattern: &Pattern) -> YamlMap {
+    let mut map = YamlMap::default();
     if let Some(cache) = pattern.cache() {
         map.text("mode", "pull");
         map.raw("versions", Some(cache.versions));
         map.text(
             "full",
-            if cache.full == Full::Wait {
+            if cache.full == WhenFull::Wait {
                 "wait"
             } else {
                 "evict"
@@ -465,14 +465,14 @@ fn field(pattern: &Pattern) -> Map {
         return map;
     }
     for (key, end) in [("sender", &pattern.sender), ("receiver", &pattern.receiver)] {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         share(&mut inner, end);
         map.map(key, inner);
     }
     map
 }
 
-fn share(map: &mut Map, share: &Share) {
+fn share(map: &mut YamlMap, share: &PatternSide) {
     let Steps { from, until, every } = share.steps;
     map.raw("from", (from != 1).then_some(from));
     map.raw("until", until);
@@ -482,8 +482,8 @@ fn share(map: &mut Map, share: &Share) {
     }
 }
 
-fn link(link: Link) -> Map {
-    let mut map = Map::default();
+fn link(link: LinkTuning) -> YamlMap {
+    let mut map = YamlMap::default();
     map.raw("streams", link.streams);
     map.raw("pacing", link.pacing);
     map.raw("send_buffer", link.send_buffer);
@@ -491,8 +491,8 @@ fn link(link: Link) -> Map {
     map
 }
 
-fn buffer(buffer: Buffer) -> Map {
-    let mut map = Map::default();
+fn buffer(buffer: BufferLimits) -> YamlMap {
+    let mut map = YamlMap::default();
     map.raw("messages", buffer.messages);
     map.raw("bytes", buffer.bytes);
     map

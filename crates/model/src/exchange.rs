@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 use crate::filter::ElementType;
 use crate::load::file_text;
-use crate::problem::{Code, Place, Problems, Report};
+use crate::problem::{Code, ProblemReport, Problems, TextPosition};
 use crate::read::{Fields, choice, count, text, wrong_type};
-use crate::yaml::{self, Kind, Node};
+use crate::yaml::{self, Node, NodeKind};
 
 /// Indices from the first to the one after the last.
 pub type Bounds = (u64, u64);
@@ -27,22 +27,22 @@ const EXAMPLE: &str = "for example: 'from: {shape: [8, 12], grid: [4, 1]}' 'to: 
 
 /// Two arrays that are coupled.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Exchange {
+pub struct ArrayPair {
     /// The sender's.
-    pub from: Side,
+    pub from: ArrayDescription,
     /// The receiver's.
-    pub to: Side,
+    pub to: ArrayDescription,
     /// The element type of each of the arrays that travel together.
     pub dtypes: Vec<ElementType>,
 }
 
 /// One of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Side {
+pub struct ArrayDescription {
     /// The extents of the whole array, if they are given.
     pub shape: Option<Vec<u64>>,
     /// Who owns what.
-    pub owned: Owned,
+    pub owned: DecompositionDescription,
     /// What of it is coupled; `None` for all.
     pub region: Option<Vec<Bounds>>,
     /// The widths of the halo below and above; one for all dimensions, one for each, or none.
@@ -53,7 +53,7 @@ pub struct Side {
 
 /// Who owns what of an array.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Owned {
+pub enum DecompositionDescription {
     /// One rank has all.
     #[default]
     Whole,
@@ -62,7 +62,7 @@ pub enum Owned {
         /// How many along each dimension.
         processes: Vec<u32>,
         /// How each dimension is spread over them; one for all, one for each, or none.
-        spread: Vec<Spread>,
+        spread: Vec<SpreadDescription>,
         /// Whether ranks count through it with the first dimension fastest.
         fortran: bool,
     },
@@ -74,7 +74,7 @@ pub enum Owned {
 
 /// How a dimension is spread over the processes along it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Spread {
+pub enum SpreadDescription {
     /// Sizes differ by one at most.
     Even,
     /// Blocks of ceil(n/p).
@@ -89,7 +89,7 @@ pub enum Spread {
 ///
 /// # Errors
 /// Everything that is wrong, at once.
-pub fn read(given: &[PathBuf]) -> Result<Exchange, Report> {
+pub fn read(given: &[PathBuf]) -> Result<ArrayPair, ProblemReport> {
     let mut problems = Problems::default();
     let (mut from, mut to, mut dtypes) = (None, None, None);
     for (number, path) in (1..).zip(given) {
@@ -141,7 +141,7 @@ pub fn read(given: &[PathBuf]) -> Result<Exchange, Report> {
         let why =
             "a schedule is drawn between \"from\", the sender's side, and \"to\", the receiver's";
         problems.error_hint(
-            Place::default(),
+            TextPosition::default(),
             Code::MissingKey,
             "a side is missing",
             why,
@@ -149,7 +149,7 @@ pub fn read(given: &[PathBuf]) -> Result<Exchange, Report> {
         );
     }
     match both {
-        Some((from, to)) if problems.errors() == 0 => Ok(Exchange {
+        Some((from, to)) if problems.errors() == 0 => Ok(ArrayPair {
             from,
             to,
             dtypes: dtypes.unwrap_or_else(|| vec![ElementType::Float64]),
@@ -179,7 +179,7 @@ fn once<'n>(
     Some(node)
 }
 
-fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<Side> {
+fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<ArrayDescription> {
     let before = problems.errors();
     let mut fields = Fields::new(node, format!("the side \"{which}\""), problems)?;
     let orders = [("c", false), ("f", true)];
@@ -230,36 +230,41 @@ fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<Side> {
         );
     }
     let owned = match (grid, boxes, indices) {
-        (Some(processes), ..) => Owned::Grid {
+        (Some(processes), ..) => DecompositionDescription::Grid {
             processes: processes.into_iter().map(|count| count as u32).collect(),
             spread: spread.map_or_else(Vec::new, |node| spreads(node, problems)),
             fortran: ranks.unwrap_or(false),
         },
-        (_, Some(node), _) => Owned::Boxes(each_rank(node, "boxes", problems, |node, problems| {
-            let one = list(node)
-                .first()
-                .is_some_and(|first| matches!(first.kind(), Kind::Scalar(_)));
-            let boxes = if one || corners(node).is_some() {
-                std::slice::from_ref(node)
-            } else {
-                list(node)
-            };
-            boxes
-                .iter()
-                .map(|node| bounds(node, "a box", problems))
-                .collect()
-        })),
-        (_, _, Some(node)) => {
-            Owned::Indices(each_rank(node, "indices", problems, |node, problems| {
+        (_, Some(node), _) => {
+            DecompositionDescription::Boxes(each_rank(node, "boxes", problems, |node, problems| {
+                let one = list(node)
+                    .first()
+                    .is_some_and(|first| matches!(first.kind(), NodeKind::Scalar(_)));
+                let boxes = if one || corners(node).is_some() {
+                    std::slice::from_ref(node)
+                } else {
+                    list(node)
+                };
+                boxes
+                    .iter()
+                    .map(|node| bounds(node, "a box", problems))
+                    .collect()
+            }))
+        }
+        (_, _, Some(node)) => DecompositionDescription::Indices(each_rank(
+            node,
+            "indices",
+            problems,
+            |node, problems| {
                 list(node)
                     .iter()
                     .filter_map(|node| interval(node, "an index", problems))
                     .collect()
-            }))
-        }
-        _ => Owned::Whole,
+            },
+        )),
+        _ => DecompositionDescription::Whole,
     };
-    (problems.errors() == before).then_some(Side {
+    (problems.errors() == before).then_some(ArrayDescription {
         shape,
         owned,
         region,
@@ -271,7 +276,7 @@ fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<Side> {
 /// The items of a list; of anything else, it alone.
 fn list(node: &Node) -> &[Node] {
     match node.kind() {
-        Kind::List(items) => items,
+        NodeKind::List(items) => items,
         _ => std::slice::from_ref(node),
     }
 }
@@ -291,7 +296,7 @@ fn each_rank<T>(
     mut read: impl FnMut(&Node, &mut Problems) -> T,
 ) -> Vec<T> {
     match node.kind() {
-        Kind::List(ranks) => ranks.iter().map(|rank| read(rank, problems)).collect(),
+        NodeKind::List(ranks) => ranks.iter().map(|rank| read(rank, problems)).collect(),
         _ => wrong_type(node, what, "a list with an item for each rank", problems)
             .unwrap_or_default(),
     }
@@ -328,9 +333,9 @@ fn bounds(node: &Node, what: &str, problems: &mut Problems) -> Vec<Bounds> {
 /// The two lists of numbers that stand for a box.
 fn corners(node: &Node) -> Option<[&Node; 2]> {
     let is_number =
-        |node: &Node| matches!(node.kind(), Kind::Scalar(scalar) if !scalar.text.contains(':'));
+        |node: &Node| matches!(node.kind(), NodeKind::Scalar(scalar) if !scalar.text.contains(':'));
     let is_corner =
-        |node: &Node| matches!(node.kind(), Kind::List(bounds) if bounds.iter().all(is_number));
+        |node: &Node| matches!(node.kind(), NodeKind::List(bounds) if bounds.iter().all(is_number));
     match list(node) {
         [lower, upper] if is_corner(lower) && is_corner(upper) => Some([lower, upper]),
         _ => None,
@@ -339,7 +344,7 @@ fn corners(node: &Node) -> Option<[&Node; 2]> {
 
 /// `2:8`, or a number alone.
 pub(crate) fn interval(node: &Node, what: &str, problems: &mut Problems) -> Option<Bounds> {
-    let written = if let Kind::Scalar(scalar) = node.kind() {
+    let written = if let NodeKind::Scalar(scalar) = node.kind() {
         scalar.text.as_str()
     } else {
         ""
@@ -396,16 +401,16 @@ fn widths(node: &Node, problems: &mut Problems) -> Vec<(u64, u64)> {
         .collect()
 }
 
-fn spreads(node: &Node, problems: &mut Problems) -> Vec<Spread> {
+fn spreads(node: &Node, problems: &mut Problems) -> Vec<SpreadDescription> {
     list(node)
         .iter()
         .filter_map(|item| spread(item, problems))
         .collect()
 }
 
-fn spread(node: &Node, problems: &mut Problems) -> Option<Spread> {
-    if let Kind::List(_) = node.kind() {
-        return Some(Spread::Bounds(numbers(
+fn spread(node: &Node, problems: &mut Problems) -> Option<SpreadDescription> {
+    if let NodeKind::List(_) = node.kind() {
+        return Some(SpreadDescription::Bounds(numbers(
             node,
             "a bound of a block",
             0,
@@ -421,9 +426,9 @@ fn spread(node: &Node, problems: &mut Problems) -> Option<Spread> {
         .and_then(|block| block.trim().parse().ok())
         .filter(|block| (1..=MOST).contains(block));
     match (&*written, block) {
-        ("even", _) => Some(Spread::Even),
-        ("block", _) => Some(Spread::Block),
-        (_, Some(block)) => Some(Spread::Cyclic(block)),
+        ("even", _) => Some(SpreadDescription::Even),
+        ("block", _) => Some(SpreadDescription::Block),
+        (_, Some(block)) => Some(SpreadDescription::Cyclic(block)),
         _ => {
             let why = format!("found {}", node.describe());
             let hint = "\"even\", \"block\", \"cyclic(b)\" with blocks of b, or a list of bounds"
@@ -447,7 +452,7 @@ fn dtype(node: &Node, problems: &mut Problems) -> Option<ElementType> {
 mod tests {
     use super::*;
 
-    fn sides(texts: &[&str]) -> Result<Exchange, Report> {
+    fn sides(texts: &[&str]) -> Result<ArrayPair, ProblemReport> {
         read(&texts.iter().map(PathBuf::from).collect::<Vec<_>>())
     }
 
@@ -467,7 +472,7 @@ mod tests {
             (&two.from.halo[..], &two.dtypes[..]),
             (&[(1, 1)][..], &[ElementType::Float64][..])
         );
-        let Owned::Grid {
+        let DecompositionDescription::Grid {
             processes,
             spread,
             fortran,
@@ -486,7 +491,7 @@ mod tests {
             two.to
         );
         let serial = sides(&["from: {shape: 8}\nto:\n  {}\ndtype: [float32, int8]"]).unwrap();
-        assert_eq!(serial.to, Side::default());
+        assert_eq!(serial.to, ArrayDescription::default());
         assert_eq!(serial.dtypes, [ElementType::Float32, ElementType::Int8]);
     }
 
@@ -497,13 +502,13 @@ mod tests {
             "{shape: [9, 9, 9], grid: [2, 2, 1], spread: [cyclic(3), [0, 4, 9], block], ranks: F, order: F}",
         );
         let spread = vec![
-            Spread::Cyclic(3),
-            Spread::Bounds(vec![0, 4, 9]),
-            Spread::Block,
+            SpreadDescription::Cyclic(3),
+            SpreadDescription::Bounds(vec![0, 4, 9]),
+            SpreadDescription::Block,
         ];
         assert_eq!(
             grid.owned,
-            Owned::Grid {
+            DecompositionDescription::Grid {
                 processes: vec![2, 2, 1],
                 spread,
                 fortran: true
@@ -519,7 +524,7 @@ mod tests {
             vec![one((0, 2), (2, 4)), one((2, 4), (2, 4))],
             vec![],
         ];
-        assert_eq!(boxes.owned, Owned::Boxes(parts));
+        assert_eq!(boxes.owned, DecompositionDescription::Boxes(parts));
         assert_eq!(boxes.region, Some(one((1, 3), (0, 4))));
         // As a description has regions.
         let same = side(
@@ -534,12 +539,15 @@ mod tests {
         ];
         assert_eq!(
             (line.owned, line.region),
-            (Owned::Boxes(ranks), Some(vec![(1, 8)]))
+            (DecompositionDescription::Boxes(ranks), Some(vec![(1, 8)]))
         );
         let indices = side("{shape: 8, indices: [[0, 4:6], [1:4, 6, 7]], halo: [[0, 2]]}");
         assert_eq!(
             indices.owned,
-            Owned::Indices(vec![vec![(0, 1), (4, 6)], vec![(1, 4), (6, 7), (7, 8)]])
+            DecompositionDescription::Indices(vec![
+                vec![(0, 1), (4, 6)],
+                vec![(1, 4), (6, 7), (7, 8)]
+            ])
         );
         assert_eq!(indices.halo, [(0, 2)]);
     }

@@ -2,10 +2,10 @@
 
 use indexmap::IndexMap;
 
-use crate::filter::Side;
+use crate::filter::FilterSide;
 use crate::names::Name;
 use crate::pattern::Pattern;
-use crate::problem::Place;
+use crate::problem::TextPosition;
 use crate::quantity::Quantity;
 
 /// The `titin:` section. Paths begin with a component's name, as in `settings`.
@@ -14,19 +14,19 @@ pub struct Extras {
     /// Scales by component.
     pub scales: IndexMap<Name, Scales>,
     /// Files to copy in before and out after, by component.
-    pub stage: IndexMap<Name, Stage>,
+    pub stage: IndexMap<Name, StagedFiles>,
     /// The unit of timestamps; `None` for seconds.
     pub time_unit: Option<Name>,
     /// Where the end time is known from, by component.
-    pub progress: IndexMap<Name, Progress>,
+    pub progress: IndexMap<Name, ProgressGoal>,
     /// The user's own filters.
-    pub filters: IndexMap<Name, UserFilter>,
+    pub filters: IndexMap<Name, FilterDefinition>,
     /// Buffer limits, for all conduits and by port.
     pub buffer: Buffers,
     /// The medium that conduits are pinned to, by port.
-    pub medium: IndexMap<Name, Pinned>,
+    pub medium: IndexMap<Name, PinnedMedium>,
     /// The patterns by which fields are coupled, by port; the receiver's goes before the sender's.
-    pub fields: IndexMap<Name, (Pattern, Placed)>,
+    pub fields: IndexMap<Name, (Pattern, TextPosition)>,
     /// How long a program may take to end, once the run has failed.
     pub grace: Option<Quantity>,
     /// How long a host may be silent.
@@ -34,7 +34,7 @@ pub struct Extras {
     /// How long to wait for an instance to register.
     pub register_timeout: Option<Quantity>,
     /// Ports that must be connected, by program.
-    pub required: IndexMap<Name, Required>,
+    pub required: IndexMap<Name, RequiredPorts>,
     /// How links by tcp are made.
     pub links: Links,
 }
@@ -57,25 +57,25 @@ pub struct Scales {
     pub dx: Vec<Quantity>,
     /// The size, in each dimension.
     pub extent: Vec<Quantity>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// Files of a component's instances.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stage {
+pub struct StagedFiles {
     /// Copied into the work directory before the start.
     pub input: Vec<String>,
     /// Kept as results after the end.
     pub output: Vec<String>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// How far a component has to go.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub struct ProgressGoal {
     /// Where its end time is.
     pub end: EndTime,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// The simulated time at which a component ends.
@@ -89,17 +89,17 @@ pub enum EndTime {
 
 /// A filter of the user's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UserFilter {
+pub struct FilterDefinition {
     /// The function to call.
-    pub call: Call,
+    pub call: UserFunction,
     /// Where it runs; `None` for the receiver.
-    pub side: Option<Side>,
-    pub(crate) at: Place,
+    pub side: Option<FilterSide>,
+    pub(crate) at: TextPosition,
 }
 
 /// A function of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum UserFunction {
     /// `module:function`
     Python {
         /// Dotted name of the module.
@@ -120,33 +120,29 @@ pub enum Call {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Buffers {
     /// Of every conduit that has none of its own.
-    pub default: Buffer,
+    pub default: BufferLimits,
     /// By port, `component.port`; the receiver's goes before the sender's.
-    pub ports: IndexMap<Name, (Buffer, Placed)>,
+    pub ports: IndexMap<Name, (BufferLimits, TextPosition)>,
 }
 
 /// What a conduit may hold; `None` leaves it to the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Buffer {
+pub struct BufferLimits {
     /// The number of messages.
     pub messages: Option<u64>,
     /// The number of bytes.
     pub bytes: Option<u64>,
 }
 
-impl Buffer {
+impl BufferLimits {
     /// These limits; where one is missing, that of `other`.
-    pub fn or(self, other: Buffer) -> Buffer {
-        Buffer {
+    pub fn or(self, other: BufferLimits) -> BufferLimits {
+        BufferLimits {
             messages: self.messages.or(other.messages),
             bytes: self.bytes.or(other.bytes),
         }
     }
 }
-
-/// Where an entry stands; of no interest to the outside.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Placed(pub(crate) Place);
 
 /// How messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -176,32 +172,32 @@ impl Medium {
 
 /// The medium of a port's conduits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pinned {
+pub struct PinnedMedium {
     /// The medium.
     pub medium: Medium,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// Ports of a program that must be connected.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Required {
+pub struct RequiredPorts {
     /// Their names.
     pub ports: Vec<Name>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// How links by tcp are made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
     /// All that have no settings of their own.
-    pub default: Link,
+    pub default: LinkTuning,
     /// Those of a component's instances.
-    pub components: IndexMap<Name, (Link, Placed)>,
+    pub components: IndexMap<Name, (LinkTuning, TextPosition)>,
 }
 
 /// How a link by tcp is made; `None` leaves it to the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkTuning {
     /// The number of parallel streams.
     pub streams: Option<u32>,
     /// The most bytes per second that are sent.
@@ -212,11 +208,11 @@ pub struct Link {
     pub receive_buffer: Option<u64>,
 }
 
-impl Link {
+impl LinkTuning {
     /// What both ends want: the larger number, but of two rates the lower one.
-    pub fn and(self, other: Link) -> Link {
+    pub fn and(self, other: LinkTuning) -> LinkTuning {
         let lower = self.pacing.into_iter().chain(other.pacing).min();
-        Link {
+        LinkTuning {
             streams: self.streams.max(other.streams),
             pacing: lower,
             send_buffer: self.send_buffer.max(other.send_buffer),
@@ -225,8 +221,8 @@ impl Link {
     }
 
     /// These settings; where one is missing, that of `other`.
-    pub fn or(self, other: Link) -> Link {
-        Link {
+    pub fn or(self, other: LinkTuning) -> LinkTuning {
+        LinkTuning {
             streams: self.streams.or(other.streams),
             pacing: self.pacing.or(other.pacing),
             send_buffer: self.send_buffer.or(other.send_buffer),
@@ -237,11 +233,11 @@ impl Link {
 
 impl Links {
     /// How a link between instances of these components is made.
-    pub fn between(&self, one: &str, other: &str) -> Link {
+    pub fn between(&self, one: &str, other: &str) -> LinkTuning {
         let own = |name: &str| {
             self.components
                 .get(name)
-                .map_or(Link::default(), |(link, _)| *link)
+                .map_or(LinkTuning::default(), |(link, _)| *link)
         };
         own(one).and(own(other)).or(self.default)
     }
@@ -253,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_link_is_made_as_both_ends_want() {
-        let link = |streams, pacing, send_buffer| Link {
+        let link = |streams, pacing, send_buffer| LinkTuning {
             streams,
             pacing,
             send_buffer,
@@ -266,13 +262,13 @@ mod tests {
         assert_eq!(links.between("a", "b"), links.default);
         links.components.insert(
             "a".into(),
-            (link(Some(8), Some(100), None), Placed::default()),
+            (link(Some(8), Some(100), None), TextPosition::default()),
         );
         assert_eq!(links.between("a", "b"), link(Some(8), Some(100), Some(7)));
         assert_eq!(links.between("b", "a"), links.between("a", "b"));
         links.components.insert(
             "b".into(),
-            (link(None, Some(30), Some(1)), Placed::default()),
+            (link(None, Some(30), Some(1)), TextPosition::default()),
         );
         assert_eq!(links.between("a", "b"), link(Some(8), Some(30), Some(1)));
     }

@@ -14,7 +14,7 @@ pub struct Filter {
     /// What it does.
     pub kind: FilterKind,
     /// The side that it was pinned to (`scale(2, 0)@receiver`); `None` leaves the choice to the filter.
-    pub side: Option<Side>,
+    pub side: Option<FilterSide>,
 }
 
 /// What a filter does.
@@ -45,7 +45,7 @@ pub enum FilterKind {
 /// The end of a conduit at which a filter runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum FilterSide {
     /// Before the wire.
     Sender,
     /// After the wire.
@@ -161,8 +161,8 @@ pub(crate) fn words(text: &str) -> Vec<&str> {
 /// are read. The error says why it is no filter, and what may have been meant.
 pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
     let (word, side) = match word.rsplit_once('@') {
-        Some((word, "sender")) => (word, Some(Side::Sender)),
-        Some((word, "receiver")) => (word, Some(Side::Receiver)),
+        Some((word, "sender")) => (word, Some(FilterSide::Sender)),
+        Some((word, "receiver")) => (word, Some(FilterSide::Receiver)),
         Some((_, other)) => {
             return Err((
                 format!("\"@{other}\" is no side of a conduit; write @sender or @receiver"),
@@ -273,7 +273,7 @@ impl Filter {
     /// Whether this one has to run before the wire: it was pinned to the sender, or makes messages smaller.
     fn is_early(&self) -> bool {
         match (self.side, &self.kind) {
-            (Some(side), _) => side == Side::Sender,
+            (Some(side), _) => side == FilterSide::Sender,
             (None, FilterKind::Zstd(_)) => true,
             // Half of all numbers are sent as float64, so a conversion to anything smaller pays before the wire.
             (None, FilterKind::Astype(to)) => to.size() < 8,
@@ -316,8 +316,8 @@ impl fmt::Display for Filter {
         }
         match self.side {
             None => Ok(()),
-            Some(Side::Sender) => f.write_str("@sender"),
-            Some(Side::Receiver) => f.write_str("@receiver"),
+            Some(FilterSide::Sender) => f.write_str("@sender"),
+            Some(FilterSide::Receiver) => f.write_str("@receiver"),
         }
     }
 }

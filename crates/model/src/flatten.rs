@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use crate::built_in::BuiltIn;
 use crate::description::{
-    Component, Conduit, Description, End, Model, Need, Port, Program, ProgramKind,
+    Component, Conduit, Description, Model, Port, PortReference, Program, ProgramKind,
+    ResourceRequest,
 };
-use crate::extras::{Buffer, Call, Link};
+use crate::extras::{BufferLimits, LinkTuning, UserFunction};
 use crate::filter::Filter;
-use crate::load::Start;
+use crate::load::StartMode;
 use crate::merge::SETTINGS_IN;
 use crate::names::{BundleId, ComponentId, Name};
-use crate::network::{Attached, Bundle, Calls, Network, NetworkComponent};
+use crate::network::{AttachedBundles, Bundle, Calls, Network, NetworkComponent};
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, Place, Problems, Report, did_you_mean, listing};
+use crate::problem::{Code, ProblemReport, Problems, TextPosition, did_you_mean, listing};
 use crate::timelines;
 
 /// The most instances of a run, and so of a component in one dimension.
@@ -31,7 +32,7 @@ pub(crate) const DEEPEST: usize = 32;
 
 impl Description {
     /// The flat model to run. A name is needed only where several models are not used by others.
-    pub fn network(&self, model: Option<&str>) -> Result<Network, Report> {
+    pub fn network(&self, model: Option<&str>) -> Result<Network, ProblemReport> {
         let mut problems = Problems::with_files(self.files.clone());
         let network = self
             .root(model, &mut problems)
@@ -83,7 +84,7 @@ impl Description {
     }
 
     /// Where a model that contains itself does so, and by which others.
-    fn model_loop(&self) -> Option<(Place, String)> {
+    fn model_loop(&self) -> Option<(TextPosition, String)> {
         let user_of = |model: &Model| {
             let using = |user: &&Model| {
                 user.components
@@ -117,7 +118,7 @@ impl Description {
 
     /// The model to run.
     pub(crate) fn root(&self, wanted: Option<&str>, problems: &mut Problems) -> Option<&Model> {
-        let at = Place::default();
+        let at = TextPosition::default();
         let names = || self.models.keys().map(Name::as_str);
         if let Some(wanted) = wanted {
             let found = self.models.get(wanted);
@@ -175,7 +176,7 @@ impl Description {
 }
 
 /// What a component comes to be.
-enum Inner {
+enum Expansion {
     /// Taken out.
     Nothing,
     /// A component of the network.
@@ -185,15 +186,15 @@ enum Inner {
 }
 
 /// A model at one place in the nesting.
-struct Node<'d> {
+struct NestedModel<'d> {
     model: &'d Model,
     /// The path of the component that it implements; empty for the root.
     path: String,
     /// The node and the component that it implements.
     parent: Option<(usize, &'d Name)>,
     multiplicity: Vec<u32>,
-    inner: HashMap<&'d Name, Inner>,
-    from: HashMap<&'d End, Vec<&'d Conduit>>,
+    inner: HashMap<&'d Name, Expansion>,
+    from: HashMap<&'d PortReference, Vec<&'d Conduit>>,
 }
 
 /// The program with this name; one of titin's own if it is called so.
@@ -231,7 +232,7 @@ pub(crate) fn flatten(
     let mut network = Network {
         model: root.name.clone(),
         by_path: components.iter().map(|c| (c.path.clone(), c.id)).collect(),
-        attached: vec![Attached::default(); components.len()],
+        attached: vec![AttachedBundles::default(); components.len()],
         components,
         bundles: Vec::new(),
         settings: description.settings.clone(),
@@ -253,7 +254,7 @@ pub(crate) fn flatten(
 
 struct Flattener<'d> {
     description: &'d Description,
-    nodes: Vec<Node<'d>>,
+    nodes: Vec<NestedModel<'d>>,
     components: Vec<NetworkComponent>,
     instances: u64,
     /// Conduits in all nodes.
@@ -296,12 +297,13 @@ impl<'d> Flattener<'d> {
         parent: Option<(usize, &'d Name)>,
         multiplicity: Vec<u32>,
     ) -> usize {
-        let mut from: HashMap<&End, Vec<&Conduit>> = HashMap::with_capacity(model.conduits.len());
+        let mut from: HashMap<&PortReference, Vec<&Conduit>> =
+            HashMap::with_capacity(model.conduits.len());
         for conduit in &model.conduits {
             from.entry(&conduit.sender).or_default().push(conduit);
         }
         let inner = HashMap::with_capacity(model.components.len());
-        self.nodes.push(Node {
+        self.nodes.push(NestedModel {
             model,
             path,
             parent,
@@ -355,7 +357,7 @@ impl<'d> Flattener<'d> {
         {
             self.nodes[node]
                 .inner
-                .insert(&component.name, Inner::Nothing);
+                .insert(&component.name, Expansion::Nothing);
             return Some(None);
         }
         let mut multiplicity = self.nodes[node].multiplicity.clone();
@@ -384,7 +386,7 @@ impl<'d> Flattener<'d> {
             let nested = self.add_node(model, path, Some((node, &component.name)), multiplicity);
             self.nodes[node]
                 .inner
-                .insert(&component.name, Inner::Nested(nested));
+                .insert(&component.name, Expansion::Nested(nested));
             return Some(Some(nested));
         }
         let count = multiplicity
@@ -425,13 +427,13 @@ impl<'d> Flattener<'d> {
         let id = ComponentId(self.components.len() as u32);
         self.nodes[node]
             .inner
-            .insert(&component.name, Inner::Leaf(id));
+            .insert(&component.name, Expansion::Leaf(id));
         let full = format!("{}.{path}", self.nodes[0].model.name);
         let need = self
             .description
             .resources
             .get(full.as_str())
-            .map_or(Need::Threads(1), |r| r.need);
+            .map_or(ResourceRequest::Threads(1), |r| r.need);
         let mut component = NetworkComponent {
             id,
             path: path.into(),
@@ -454,11 +456,11 @@ impl<'d> Flattener<'d> {
 }
 
 /// Which of the user's own filters a component can call, as far as the description tells; of what it does not have started, all.
-fn calls(component: &NetworkComponent, start: &Start) -> Calls {
+fn calls(component: &NetworkComponent, start: &StartMode) -> Calls {
     match component.program.as_ref().map(|program| &program.kind) {
         _ if start.leaves_out(component) => Calls::All,
         Some(ProgramKind::BuiltIn(_)) => Calls::Nothing,
-        Some(ProgramKind::Hosted(guest)) if matches!(guest.call, Call::Library { .. }) => {
+        Some(ProgramKind::Hosted(guest)) if matches!(guest.call, UserFunction::Library { .. }) => {
             Calls::Libraries
         }
         _ => Calls::All,
@@ -466,12 +468,12 @@ fn calls(component: &NetworkComponent, start: &Start) -> Calls {
 }
 
 /// Follows each conduit from the program that sends to the programs that receive, through the ports of models.
-fn join(nodes: &[Node<'_>], network: &mut Network, problems: &mut Problems) -> Option<()> {
+fn join(nodes: &[NestedModel<'_>], network: &mut Network, problems: &mut Problems) -> Option<()> {
     /// More hops than this are a loop.
     const MOST_HOPS: usize = 4 * DEEPEST;
     for (number, node) in nodes.iter().enumerate() {
         for first in &node.model.conduits {
-            let Some(Inner::Leaf(sender)) = first
+            let Some(Expansion::Leaf(sender)) = first
                 .sender
                 .component
                 .as_ref()
@@ -499,7 +501,7 @@ fn join(nodes: &[Node<'_>], network: &mut Network, problems: &mut Problems) -> O
                 filters.extend(conduit.filters.iter().cloned());
                 let (next, end) = match &conduit.receiver.component {
                     Some(name) => match nodes[at].inner.get(name) {
-                        Some(Inner::Leaf(receiver)) => {
+                        Some(Expansion::Leaf(receiver)) => {
                             let ends = (
                                 *sender,
                                 &first.sender.port,
@@ -509,19 +511,19 @@ fn join(nodes: &[Node<'_>], network: &mut Network, problems: &mut Problems) -> O
                             add_bundle(network, ends, filters, hops > 0, first.receiver_at);
                             continue;
                         }
-                        Some(Inner::Nested(nested)) => (
+                        Some(Expansion::Nested(nested)) => (
                             *nested,
-                            End {
+                            PortReference {
                                 component: None,
                                 port: conduit.receiver.port.clone(),
                             },
                         ),
-                        Some(Inner::Nothing) | None => continue,
+                        Some(Expansion::Nothing) | None => continue,
                     },
                     None => match nodes[at].parent {
                         Some((parent, name)) => (
                             parent,
-                            End {
+                            PortReference {
                                 component: Some(name.clone()),
                                 port: conduit.receiver.port.clone(),
                             },
@@ -539,8 +541,8 @@ fn join(nodes: &[Node<'_>], network: &mut Network, problems: &mut Problems) -> O
 }
 
 /// A conduit to or from the port of a model goes on inside, or there is no message for it or nobody to take one.
-fn check_dead_ends(nodes: &[Node<'_>], problems: &mut Problems) {
-    let mut told: HashSet<Place> = HashSet::new();
+fn check_dead_ends(nodes: &[NestedModel<'_>], problems: &mut Problems) {
+    let mut told: HashSet<TextPosition> = HashSet::new();
     let inside: HashMap<&Name, HashSet<&Name>> = nodes
         .iter()
         .skip(1)
@@ -565,12 +567,12 @@ fn check_dead_ends(nodes: &[Node<'_>], problems: &mut Problems) {
             ];
             for (end, into, at) in ends {
                 let nested = end.component.as_ref().and_then(|name| node.inner.get(name));
-                let Some(Inner::Nested(nested)) = nested else {
+                let Some(Expansion::Nested(nested)) = nested else {
                     continue;
                 };
-                let Node { model, from, .. } = &nodes[*nested];
+                let NestedModel { model, from, .. } = &nodes[*nested];
                 let joined = match into {
-                    true => from.contains_key(&End {
+                    true => from.contains_key(&PortReference {
                         component: None,
                         port: end.port.clone(),
                     }),
@@ -613,7 +615,7 @@ fn add_bundle(
     (sender, sender_port, receiver, receiver_port): (ComponentId, &Name, ComponentId, &Name),
     filters: Vec<Filter>,
     through_models: bool,
-    at: Place,
+    at: TextPosition,
 ) {
     let id = BundleId(network.bundles.len() as u32);
     let extras = &network.extras;
@@ -634,7 +636,7 @@ fn add_bundle(
                 .buffer
                 .ports
                 .get(path)
-                .map_or(Buffer::default(), |(buffer, _)| *buffer)
+                .map_or(BufferLimits::default(), |(buffer, _)| *buffer)
         };
         buffer = own(&to).or(own(&from)).or(buffer);
         medium = [to, from]
@@ -645,7 +647,7 @@ fn add_bundle(
     let link = {
         let of = |component: ComponentId| network.components[component.index()].path.as_str();
         let link = extras.links.between(of(sender), of(receiver));
-        (link != Link::default()).then(|| link.into())
+        (link != LinkTuning::default()).then(|| link.into())
     };
     let (sender_port, receiver_port) = (sender_port.clone(), receiver_port.clone());
     if receiver_port == SETTINGS_IN {

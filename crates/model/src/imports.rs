@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use crate::built_in::BuiltIn;
 use crate::load::{LoadOptions, read_file};
 use crate::names::Name;
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
 use crate::read::{Document, Import};
 
 /// The longest chain of modules that import each other.
@@ -359,7 +359,7 @@ fn unknown(
     locals: &HashMap<Name, Name>,
     path: &Name,
     name: &Name,
-    at: Place,
+    at: TextPosition,
     problems: &mut Problems,
 ) {
     let mut names: Vec<&str> = locals.keys().map(|name| name.as_str()).collect();

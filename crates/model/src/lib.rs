@@ -68,29 +68,31 @@ mod settings;
 mod timelines;
 mod yaml;
 
-pub use built_in::{BuiltIn, Takes};
+pub use built_in::{AcceptedValue, BuiltIn};
 pub use description::{
-    BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, Custom, Description, End,
-    ExecutionModel, Guest, KeepsState, MatchingTimelines, Model, Need, Port, Ports, Program,
-    ProgramKind, Resources, Resume, SupportedSetting,
+    BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, CustomImplementation, Description,
+    ExecutionModel, HostedFunction, KeepsState, MatchingTimelines, Model, Port, PortReference,
+    Ports, Program, ProgramKind, ResourceRequest, Resources, Resume, SupportedSetting,
 };
 pub use extras::{
-    Buffer, Buffers, Call, EndTime, Extras, Link, Links, Medium, Pinned, Placed, Progress,
-    Required, Scales, Stage, UserFilter,
+    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
+    PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
 };
 pub use filter::{
-    ElementType, FILTER_NAMES, Filter, FilterKind, PYTHON_BETWEEN, Side, before_wire,
+    ElementType, FILTER_NAMES, Filter, FilterKind, FilterSide, PYTHON_BETWEEN, before_wire,
 };
-pub use load::{LoadOptions, Start, load, load_texts};
+pub use load::{LoadOptions, StartMode, load, load_texts};
 pub use merge::SETTINGS_IN;
-pub use muscle::Habits;
+pub use muscle::MuscleSettings;
 pub use names::{
-    BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name, NameError, Part, Reference,
-    is_identifier,
+    BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name, NameError, Reference,
+    ReferencePart, is_identifier,
 };
 pub use network::{Bundle, ConduitEnds, Network, NetworkComponent};
 pub use operator::{Operator, Timeline};
-pub use pattern::{Cache, Full, Mode, Pattern, Share, Steps};
-pub use problem::{Code, MOST_PROBLEMS, Place, Problem, Report, Severity, listing, nearest};
+pub use pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenFull};
+pub use problem::{
+    Code, MOST_PROBLEMS, Problem, ProblemReport, Severity, TextPosition, listing, nearest,
+};
 pub use read::bytes_of;
-pub use settings::{SettingType, Settings, Value};
+pub use settings::{Setting, SettingType, Settings};

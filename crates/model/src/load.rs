@@ -11,7 +11,7 @@ use crate::imports;
 use crate::merge;
 use crate::names::InstanceName;
 use crate::network::NetworkComponent;
-use crate::problem::{Code, Place, Problems, Report};
+use crate::problem::{Code, ProblemReport, Problems, TextPosition};
 use crate::read::{self, Document};
 use crate::yaml::LONGEST_FILE;
 
@@ -25,20 +25,20 @@ pub struct LoadOptions {
     /// The model to run; needed only where several could be meant.
     pub model: Option<String>,
     /// How the components come to run.
-    pub start: Start,
+    pub start: StartMode,
     /// Refuse components that exchange messages in each step unless the file says that their timelines match.
     pub strict_timelines: bool,
 }
 
 /// How the components come to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Start {
+pub enum StartMode {
     /// Each has a program, which is started.
     #[default]
     Programs,
     /// The user starts them, or the file is only looked at; a component without a program is no problem.
     ByHand,
-    /// As [`Programs`](Start::Programs), except for some, named by component, implementation or instance.
+    /// As [`Programs`](StartMode::Programs), except for some, named by component, implementation or instance.
     Except {
         /// They run inside the calling program.
         hosted: Vec<String>,
@@ -47,11 +47,11 @@ pub enum Start {
     },
 }
 
-impl Start {
+impl StartMode {
     /// Whether no instance of a component is started, so that it needs no program.
     pub(crate) fn leaves_out(&self, component: &NetworkComponent) -> bool {
-        let Start::Except { hosted, by_hand } = self else {
-            return *self == Start::ByHand;
+        let StartMode::Except { hosted, by_hand } = self else {
+            return *self == StartMode::ByHand;
         };
         let names = || hosted.iter().chain(by_hand);
         let implementation = component.implementation.as_ref();
@@ -74,7 +74,7 @@ impl Start {
 
     /// The components that are named, also by one of their instances.
     fn named(&self) -> Vec<String> {
-        let Start::Except { hosted, by_hand } = self else {
+        let StartMode::Except { hosted, by_hand } = self else {
             return Vec::new();
         };
         let component = |name: &String| name.split('[').next().unwrap_or_default().to_string();
@@ -86,7 +86,7 @@ impl Start {
 const STANDARD_INPUT: &str = "-";
 
 /// Reads, merges and checks files; `-` is standard input. All problems are reported at once.
-pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, Report> {
+pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, ProblemReport> {
     let mut problems = Problems::default();
     let mut documents = Vec::new();
     for path in paths {
@@ -96,7 +96,11 @@ pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, Rep
     finish(documents, options, problems)
 }
 
-pub(crate) fn read_file(path: &Path, file: Place, problems: &mut Problems) -> Option<Document> {
+pub(crate) fn read_file(
+    path: &Path,
+    file: TextPosition,
+    problems: &mut Problems,
+) -> Option<Document> {
     let text = file_text(path, file, problems)?;
     let mut document = read::document(&text, file, problems)?;
     let directory = directory(path);
@@ -116,7 +120,10 @@ fn directory(path: &Path) -> PathBuf {
 }
 
 /// As [`load`], from texts with names that messages give as their files.
-pub fn load_texts(texts: &[(&str, &str)], options: &LoadOptions) -> Result<Description, Report> {
+pub fn load_texts(
+    texts: &[(&str, &str)],
+    options: &LoadOptions,
+) -> Result<Description, ProblemReport> {
     let mut problems = Problems::default();
     let mut documents = Vec::new();
     for (name, text) in texts {
@@ -130,10 +137,10 @@ fn finish(
     documents: Vec<Document>,
     options: &LoadOptions,
     mut problems: Problems,
-) -> Result<Description, Report> {
+) -> Result<Description, ProblemReport> {
     if documents.is_empty() && problems.errors() == 0 {
         problems.error(
-            Place::default(),
+            TextPosition::default(),
             Code::NoModel,
             "there is nothing to read",
             "no file was given",
@@ -158,7 +165,7 @@ fn finish(
         checkpoints: document.checkpoints,
         resume: document.resume,
         extras: document.extras,
-        warnings: Report::default(),
+        warnings: ProblemReport::default(),
         files: problems.files.clone(),
         not_imported,
         named: options.start.named(),
@@ -175,7 +182,11 @@ fn finish(
 }
 
 /// The text of a file, or the reason that there is none. No more is read than may be, also of what has no size.
-pub(crate) fn file_text(path: &Path, file: Place, problems: &mut Problems) -> Option<String> {
+pub(crate) fn file_text(
+    path: &Path,
+    file: TextPosition,
+    problems: &mut Problems,
+) -> Option<String> {
     let what = "the file cannot be read";
     let mut bytes = Vec::new();
     let longest = LONGEST_FILE as u64 + 1;

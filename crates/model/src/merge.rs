@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::description::{Checkpoints, Component, End, Model, Port};
+use crate::description::{Checkpoints, Component, Model, Port, PortReference};
 use crate::extras::Extras;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Problems};
-use crate::read::{Document, Version};
+use crate::read::{Document, FormatVersion};
 
 /// The port through which settings come in, which every component has.
 pub const SETTINGS_IN: &str = "muscle_settings_in";
@@ -22,7 +22,7 @@ pub const SETTINGS_IN: &str = "muscle_settings_in";
 pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -> Document {
     let all_old = documents
         .iter()
-        .all(|document| document.version == Version::V01);
+        .all(|document| document.version == FormatVersion::V01);
     if !all_old {
         documents
             .iter_mut()
@@ -68,7 +68,7 @@ pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -
         merge_extras(&mut merged.extras, document.extras);
     }
     if all_old {
-        merged.version = Version::V01;
+        merged.version = FormatVersion::V01;
         modernise(&mut merged, problems);
     }
     merged
@@ -77,7 +77,7 @@ pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -
 fn merge_new<T>(
     merged: &mut IndexMap<Name, T>,
     more: IndexMap<Name, T>,
-    at: impl Fn(&T) -> crate::problem::Place,
+    at: impl Fn(&T) -> crate::problem::TextPosition,
     what: &str,
     problems: &mut Problems,
 ) {
@@ -114,7 +114,7 @@ fn merge_old_model(merged: &mut Document, models: IndexMap<Name, Model>) {
         model.name = name.clone();
         model.faulty |= overlay.faulty;
         model.components.extend(overlay.components);
-        let replaced: HashSet<&End> = overlay
+        let replaced: HashSet<&PortReference> = overlay
             .conduits
             .iter()
             .map(|conduit| &conduit.receiver)
@@ -159,10 +159,10 @@ fn merge_extras(merged: &mut Extras, more: Extras) {
 
 /// What a v0.1 document leaves to be understood, said as in v0.2.
 fn modernise(document: &mut Document, problems: &mut Problems) {
-    if document.version == Version::V02 {
+    if document.version == FormatVersion::V02 {
         return;
     }
-    document.version = Version::V02;
+    document.version = FormatVersion::V02;
     let Some((name, model)) = document.models.first_mut() else {
         return;
     };

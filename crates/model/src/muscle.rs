@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::names::InstanceName;
-use crate::settings::{Settings, Value};
+use crate::settings::{Setting, Settings};
 
 /// What an instance is asked to do by settings that MUSCLE3 has for it. Those that cannot be read count as not given, which is
 /// what MUSCLE3 does; `titin check` warns of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Habits {
+pub struct MuscleSettings {
     /// Log records below this level, as in Python's `logging`, are not sent to the run's log.
     pub log_level: u8,
     /// How long a wait lasts before a deadlock is looked for; `None` leaves this instance's waits out.
@@ -49,11 +49,11 @@ const LEVELS: [(&str, u8); 6] = [
 /// A wait shorter than this is no wait.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-impl Habits {
+impl MuscleSettings {
     /// Those of an instance.
-    pub fn of(settings: &Settings, instance: &InstanceName) -> Habits {
+    pub fn of(settings: &Settings, instance: &InstanceName) -> MuscleSettings {
         let find = |name: &str| settings.find(instance, name);
-        Habits {
+        MuscleSettings {
             log_level: find(LOG_LEVEL).and_then(log_level).unwrap_or_default(),
             patience: find(TIMEOUT).and_then(timeout).unwrap_or(Some(SHORTEST)),
             trace: find(PROFILE).and_then(trace),
@@ -62,7 +62,7 @@ impl Habits {
 }
 
 /// What would do for the setting of this name, if the value does not.
-pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
+pub(crate) fn check(name: &str, value: &Setting) -> Result<(), String> {
     let (fits, wanted) = match name {
         LOG_LEVEL => {
             let levels = crate::problem::either(LEVELS.map(|(name, _)| name));
@@ -78,15 +78,17 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
     if fits { Ok(()) } else { Err(wanted) }
 }
 
-fn log_level(value: &Value) -> Option<u8> {
-    let Value::Str(word) = value else { return None };
+fn log_level(value: &Setting) -> Option<u8> {
+    let Setting::Str(word) = value else {
+        return None;
+    };
     LEVELS
         .iter()
         .find(|(name, _)| word.eq_ignore_ascii_case(name))
         .map(|(_, level)| *level)
 }
 
-fn timeout(value: &Value) -> Option<Option<Duration>> {
+fn timeout(value: &Setting) -> Option<Option<Duration>> {
     let seconds = value
         .in_unit("s")
         .ok()
@@ -102,10 +104,10 @@ fn timeout(value: &Value) -> Option<Option<Duration>> {
     )
 }
 
-fn trace(value: &Value) -> Option<bool> {
+fn trace(value: &Setting) -> Option<bool> {
     match value {
-        Value::Str(word) if word == "all" => Some(true),
-        Value::Str(word) if word == "none" => Some(false),
+        Setting::Str(word) if word == "all" => Some(true),
+        Setting::Str(word) if word == "none" => Some(false),
         _ => None,
     }
 }
@@ -114,32 +116,32 @@ fn trace(value: &Value) -> Option<bool> {
 mod tests {
     use super::*;
 
-    fn habits(settings: &[(&str, Value)]) -> Habits {
+    fn habits(settings: &[(&str, Setting)]) -> MuscleSettings {
         let settings = settings
             .iter()
             .map(|(path, value)| ((*path).into(), value.clone()))
             .collect();
-        Habits::of(&settings, &"a.b[1]".parse().unwrap())
+        MuscleSettings::of(&settings, &"a.b[1]".parse().unwrap())
     }
 
     #[test]
     fn settings_are_those_of_the_instance() {
-        let none = Habits {
+        let none = MuscleSettings {
             log_level: 0,
             patience: Some(SHORTEST),
             trace: None,
         };
         assert_eq!(habits(&[]), none);
-        let text = |text: &str| Value::Str(text.into());
+        let text = |text: &str| Setting::Str(text.into());
         let given = habits(&[
             ("muscle_remote_log_level", text("ERROR")),
-            ("a.muscle_deadlock_receive_timeout", Value::Float(2.5)),
+            ("a.muscle_deadlock_receive_timeout", Setting::Float(2.5)),
             ("a.b[1].muscle_profile_level", text("none")),
         ]);
         let patience = Some(Duration::from_millis(2500));
         assert_eq!(
             given,
-            Habits {
+            MuscleSettings {
                 log_level: 40,
                 patience,
                 trace: Some(false)
@@ -147,7 +149,7 @@ mod tests {
         );
         let odd = [
             ("muscle_remote_log_level", text("loud")),
-            ("muscle_profile_level", Value::Bool(true)),
+            ("muscle_profile_level", Setting::Bool(true)),
         ];
         assert_eq!(habits(&odd), none);
     }
@@ -155,13 +157,13 @@ mod tests {
     #[test]
     fn a_deadlock_is_looked_for_after_a_while_or_never() {
         let patience = |value| habits(&[("muscle_deadlock_receive_timeout", value)]).patience;
-        assert_eq!(patience(Value::Int(-1)), None);
-        assert_eq!(patience(Value::Int(0)), Some(SHORTEST));
+        assert_eq!(patience(Setting::Int(-1)), None);
+        assert_eq!(patience(Setting::Int(0)), Some(SHORTEST));
         assert_eq!(
-            patience(Value::Str("1 min".into())),
+            patience(Setting::Str("1 min".into())),
             Some(Duration::from_secs(60))
         );
-        assert_eq!(patience(Value::Float(f64::INFINITY)), None);
-        assert_eq!(patience(Value::Float(f64::NAN)), Some(SHORTEST));
+        assert_eq!(patience(Setting::Float(f64::INFINITY)), None);
+        assert_eq!(patience(Setting::Float(f64::NAN)), Some(SHORTEST));
     }
 }

@@ -105,7 +105,7 @@ pub fn is_dotted(text: &str) -> bool {
 
 /// A piece of a [`Reference`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+pub enum ReferencePart {
     /// `a` or `.a`
     Name(Name),
     /// `[3]`
@@ -114,11 +114,11 @@ pub enum Part {
 
 /// A reference of yMMSL: `a.b[1].c`. Always begins with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Reference(Vec<Part>);
+pub struct Reference(Vec<ReferencePart>);
 
 impl Reference {
     /// The parts, from left to right; at least one.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[ReferencePart] {
         &self.0
     }
 }
@@ -150,13 +150,13 @@ impl FromStr for Reference {
             if !is_identifier(name) {
                 return Err(NameError(identifier_fault(name, place)));
             }
-            parts.push(Part::Name(name.into()));
+            parts.push(ReferencePart::Name(name.into()));
             while !rest.is_empty() {
                 let inside = rest
                     .strip_prefix('[')
                     .and_then(|r| r.split_once(']'))
                     .ok_or_else(|| NameError(format!("\"{rest}\" is not an index such as [3]")))?;
-                parts.push(Part::Index(index(inside.0)?));
+                parts.push(ReferencePart::Index(index(inside.0)?));
                 rest = inside.1;
             }
         }
@@ -195,9 +195,9 @@ impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, part) in self.0.iter().enumerate() {
             match part {
-                Part::Name(name) if i == 0 => write!(f, "{name}")?,
-                Part::Name(name) => write!(f, ".{name}")?,
-                Part::Index(index) => write!(f, "[{index}]")?,
+                ReferencePart::Name(name) if i == 0 => write!(f, "{name}")?,
+                ReferencePart::Name(name) => write!(f, ".{name}")?,
+                ReferencePart::Index(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())
@@ -246,7 +246,7 @@ impl FromStr for InstanceName {
             .parts()
             .iter()
             .filter_map(|part| {
-                if let Part::Index(i) = part {
+                if let ReferencePart::Index(i) = part {
                     Some(*i)
                 } else {
                     None

@@ -7,13 +7,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::description::{Need, Port, Ports, Program};
-use crate::extras::{Buffer, Call, Extras, Link, Medium};
-use crate::filter::{Filter, FilterKind, Side, before_wire};
+use crate::description::{Port, Ports, Program, ResourceRequest};
+use crate::extras::{BufferLimits, Extras, LinkTuning, Medium, UserFunction};
+use crate::filter::{Filter, FilterKind, FilterSide, before_wire};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
 use crate::operator::Timeline;
 use crate::pattern::Pattern;
-use crate::problem::Place;
+use crate::problem::TextPosition;
 use crate::settings::Settings;
 
 /// A model as it is run. Made by [`Description::network`](crate::Description::network).
@@ -33,11 +33,11 @@ pub struct Network {
     pub matching_timelines: Vec<Vec<Timeline>>,
     pub(crate) by_path: HashMap<Name, ComponentId>,
     /// The bundles of each component: those that it sends on, then those that it receives on.
-    pub(crate) attached: Vec<Attached>,
+    pub(crate) attached: Vec<AttachedBundles>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Attached {
+pub(crate) struct AttachedBundles {
     pub sending: Vec<BundleId>,
     pub receiving: Vec<BundleId>,
 }
@@ -62,10 +62,10 @@ pub struct NetworkComponent {
     /// The timeline of its steps.
     pub timeline: Timeline,
     /// What each instance needs.
-    pub need: Need,
+    pub need: ResourceRequest,
     pub(crate) calls: Calls,
     pub(crate) first_instance: u32,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 impl NetworkComponent {
@@ -102,17 +102,17 @@ pub struct Bundle {
     /// What happens to them on the way, in order.
     pub filters: Vec<Filter>,
     /// How much it may hold; `None` leaves it to the runtime.
-    pub buffer: Buffer,
+    pub buffer: BufferLimits,
     /// The medium that it is pinned to.
     pub medium: Option<Medium>,
     /// How a field that goes by it is coupled, if the description says anything.
     pub pattern: Option<Box<Pattern>>,
     /// How the link that it takes is made, if that is by tcp and the description says anything.
-    pub link: Option<Box<Link>>,
+    pub link: Option<Box<LinkTuning>>,
     pub(crate) first_conduit: u32,
     /// Whether it leads through the port of a model.
     pub(crate) through_models: bool,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// The two ends of a conduit between instances.
@@ -133,10 +133,10 @@ pub struct ConduitEnds {
 
 impl Bundle {
     /// The component at one end.
-    fn end(&self, side: Side) -> ComponentId {
+    fn end(&self, side: FilterSide) -> ComponentId {
         match side {
-            Side::Sender => self.sender,
-            Side::Receiver => self.receiver,
+            FilterSide::Sender => self.sender,
+            FilterSide::Receiver => self.receiver,
         }
     }
 }
@@ -282,7 +282,7 @@ impl Network {
             return None;
         };
         let own = self.extras.filters.get(name)?;
-        matches!(own.call, Call::Python { .. }).then_some(name)
+        matches!(own.call, UserFunction::Python { .. }).then_some(name)
     }
 
     /// The filters of a bundle, each with the side that it is pinned to: by the conduit, else by its entry under `titin: filters`,
@@ -297,12 +297,12 @@ impl Network {
             }
             let mut moved = filters.clone();
             match side {
-                Side::Receiver => moved[at].side = Some(Side::Sender),
+                FilterSide::Receiver => moved[at].side = Some(FilterSide::Sender),
                 // What stands behind it is received first, so it runs there too.
-                Side::Sender => moved[at..]
+                FilterSide::Sender => moved[at..]
                     .iter_mut()
                     .filter(|filter| filter.side.is_none() && filter.kind.takes_sides())
-                    .for_each(|filter| filter.side = Some(Side::Receiver)),
+                    .for_each(|filter| filter.side = Some(FilterSide::Receiver)),
             }
             let fits = moved.iter().zip(sides(&moved)).all(|(filter, side)| {
                 filter.side.is_none_or(|pinned| pinned == side)
@@ -332,7 +332,7 @@ impl Network {
 
     /// At which end each filter of a bundle runs, in their order. A filter pinned to the receiver runs at the sender all the
     /// same if one behind it does, which the checks refuse.
-    pub fn filter_sides(&self, bundle: &Bundle) -> Vec<Side> {
+    pub fn filter_sides(&self, bundle: &Bundle) -> Vec<FilterSide> {
         sides(&self.filters(bundle))
     }
 
@@ -344,14 +344,14 @@ impl Network {
 }
 
 /// At which end each of these filters runs.
-fn sides(filters: &[Filter]) -> Vec<Side> {
+fn sides(filters: &[Filter]) -> Vec<FilterSide> {
     let early = before_wire(filters);
     (0..filters.len())
         .map(|at| {
             if at < early {
-                Side::Sender
+                FilterSide::Sender
             } else {
-                Side::Receiver
+                FilterSide::Receiver
             }
         })
         .collect()
@@ -385,14 +385,14 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     use super::*;
-    use crate::{LoadOptions, Start, load_texts};
+    use crate::{LoadOptions, StartMode, load_texts};
 
     fn network(components: &str, conduits: &str) -> Network {
         let text = format!(
             "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n{components}    conduits: {{{conduits}}}\n"
         );
         let options = LoadOptions {
-            start: Start::ByHand,
+            start: StartMode::ByHand,
             ..LoadOptions::default()
         };
         load_texts(&[("t", &text)], &options)

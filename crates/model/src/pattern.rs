@@ -7,37 +7,37 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
     /// Who says when it goes.
-    pub mode: Mode,
+    pub mode: TransferMode,
     /// What the sender couples.
-    pub sender: Share,
+    pub sender: PatternSide,
     /// What the receiver couples.
-    pub receiver: Share,
+    pub receiver: PatternSide,
 }
 
 /// Who says when a field goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum TransferMode {
     /// The sender: each that it sends is received once.
     #[default]
     Push,
     /// The receiver: it takes one of the versions that the sender keeps.
-    Pull(Cache),
+    Pull(VersionCache),
 }
 
 /// The versions of a field that its sender keeps for one receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cache {
+pub struct VersionCache {
     /// How many.
     pub versions: u32,
     /// What comes of one more.
-    pub full: Full,
+    pub full: WhenFull,
 }
 
 /// What the sender does with one version more than it keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Full {
+pub enum WhenFull {
     /// It gives up the oldest.
     #[default]
     Evict,
@@ -47,7 +47,7 @@ pub enum Full {
 
 /// What one end of a conduit couples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
+pub struct PatternSide {
     /// At which of its steps.
     pub steps: Steps,
     /// Which part of its array: the lower bounds, and the upper ones, which do not belong. `None` leaves it to the program.
@@ -68,14 +68,14 @@ pub struct Steps {
 impl Pattern {
     /// Whether the ends make as many steps as each other where the one sends and the other receives in each.
     pub fn keeps_step(&self) -> bool {
-        self.mode == Mode::Push && self.sender.steps == self.receiver.steps
+        self.mode == TransferMode::Push && self.sender.steps == self.receiver.steps
     }
 
     /// The versions that the sender keeps, if the receiver pulls.
-    pub fn cache(&self) -> Option<Cache> {
+    pub fn cache(&self) -> Option<VersionCache> {
         match self.mode {
-            Mode::Push => None,
-            Mode::Pull(cache) => Some(cache),
+            TransferMode::Push => None,
+            TransferMode::Pull(cache) => Some(cache),
         }
     }
 }
@@ -105,11 +105,11 @@ impl Steps {
     }
 }
 
-impl Default for Cache {
+impl Default for VersionCache {
     fn default() -> Self {
-        Cache {
+        VersionCache {
             versions: 1,
-            full: Full::default(),
+            full: WhenFull::default(),
         }
     }
 }

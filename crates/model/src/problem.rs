@@ -143,14 +143,14 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong with a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct ProblemReport {
     /// The problems, by file and place.
     pub problems: Vec<Problem>,
     /// How many more were found than [`MOST_PROBLEMS`]. Past these not all are looked for.
     pub left_out: usize,
 }
 
-impl Report {
+impl ProblemReport {
     /// Whether nothing stands in the way of a run.
     pub fn is_ok(&self) -> bool {
         self.errors() == 0
@@ -170,7 +170,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ProblemReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.problems.iter().enumerate() {
             if i > 0 {
@@ -189,11 +189,11 @@ impl fmt::Display for Report {
     }
 }
 
-impl std::error::Error for Report {}
+impl std::error::Error for ProblemReport {}
 
 /// A place in one of the files of a description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct TextPosition {
     /// Which file: its number in [`Description::files`](crate::Description::files) plus 1; 0 for none.
     pub(crate) file: u32,
     /// From 1; 0 for none.
@@ -206,7 +206,7 @@ pub struct Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problems {
     pub(crate) files: Vec<String>,
-    list: Vec<(Place, Problem)>,
+    list: Vec<(TextPosition, Problem)>,
     left_out: usize,
     errors: usize,
     lost_section: bool,
@@ -242,9 +242,9 @@ impl Problems {
     }
 
     /// Registers a file and returns the place before its first line.
-    pub(crate) fn add_file(&mut self, name: String) -> Place {
+    pub(crate) fn add_file(&mut self, name: String) -> TextPosition {
         self.files.push(name);
-        Place {
+        TextPosition {
             file: self.files.len() as u32,
             line: 0,
             column: 0,
@@ -253,7 +253,7 @@ impl Problems {
 
     pub(crate) fn error(
         &mut self,
-        at: Place,
+        at: TextPosition,
         code: Code,
         what: impl Into<String>,
         why: impl Into<String>,
@@ -263,7 +263,7 @@ impl Problems {
 
     pub(crate) fn error_hint(
         &mut self,
-        at: Place,
+        at: TextPosition,
         code: Code,
         what: impl Into<String>,
         why: impl Into<String>,
@@ -281,7 +281,7 @@ impl Problems {
 
     pub(crate) fn warn(
         &mut self,
-        at: Place,
+        at: TextPosition,
         code: Code,
         what: impl Into<String>,
         why: impl Into<String>,
@@ -300,7 +300,7 @@ impl Problems {
     fn add(
         &mut self,
         severity: Severity,
-        at: Place,
+        at: TextPosition,
         code: Code,
         what: String,
         why: String,
@@ -346,14 +346,18 @@ impl Problems {
     }
 
     /// The places and codes of what was found since then, as far as it is kept.
-    pub(crate) fn since(&self, mark: &Mark) -> impl Iterator<Item = (Place, Code)> {
+    pub(crate) fn since(&self, mark: &Mark) -> impl Iterator<Item = (TextPosition, Code)> {
         self.list[mark.kept..]
             .iter()
             .map(|(place, problem)| (*place, problem.code))
     }
 
     /// Forgets what was found since then and is no problem after all.
-    pub(crate) fn forget_since(&mut self, mark: &Mark, is_none: impl Fn(Place, Code) -> bool) {
+    pub(crate) fn forget_since(
+        &mut self,
+        mark: &Mark,
+        is_none: impl Fn(TextPosition, Code) -> bool,
+    ) {
         let found = self.list.split_off(mark.kept);
         // Of those that were left out nothing is known.
         if self.left_out == mark.left_out {
@@ -394,11 +398,11 @@ impl Problems {
     }
 
     /// The problems by place; what was found twice is told once.
-    pub(crate) fn into_report(self) -> Report {
+    pub(crate) fn into_report(self) -> ProblemReport {
         let mut list = self.list;
         list.sort_by_key(|(place, _)| *place);
         list.dedup();
-        Report {
+        ProblemReport {
             problems: list.into_iter().map(|(_, problem)| problem).collect(),
             left_out: self.left_out,
         }
@@ -496,7 +500,7 @@ mod tests {
     fn a_problem_reads_as_place_what_why_and_hint() {
         let mut problems = Problems::default();
         let file = problems.add_file("a.ymmsl".into());
-        let at = Place {
+        let at = TextPosition {
             line: 3,
             column: 5,
             ..file
@@ -532,7 +536,7 @@ mod tests {
     fn problems_past_the_limit_are_counted() {
         let mut problems = Problems::default();
         for i in 0..MOST_PROBLEMS + 5 {
-            problems.error(Place::default(), Code::Limit, format!("{i}"), "");
+            problems.error(TextPosition::default(), Code::Limit, format!("{i}"), "");
         }
         assert_eq!(problems.errors(), MOST_PROBLEMS + 5);
         assert_eq!(problems.into_report().left_out, 5);

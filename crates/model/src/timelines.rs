@@ -18,33 +18,33 @@ use crate::extras::Extras;
 use crate::filter::Filter;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, Place, Problems};
+use crate::problem::{Code, Problems, TextPosition};
 use declare::declare;
 use groups::groups;
 use report::{end, report_cycle, report_links, report_torn};
 pub(crate) use whole::of_network;
 
-/// A timeline of a component's own; a number in [`Graph::parts`].
-type Part = u32;
+/// A timeline of a component's own; a number in [`TimelineGraph::parts`].
+type TimelineId = u32;
 
 /// Components and conduits, of a model with its nested models closed or of a whole network.
-struct Graph<'a> {
+struct TimelineGraph<'a> {
     /// Paths of the components; the last one is the model itself.
     names: Vec<&'a str>,
-    links: Vec<Link<'a>>,
+    links: Vec<GraphLink<'a>>,
     /// The timelines of each component's own: its usual one, and those of `timeline x:` in its ports.
     parts: Vec<(usize, Timeline)>,
-    part_of: HashMap<(usize, Timeline), Part>,
+    part_of: HashMap<(usize, Timeline), TimelineId>,
     /// The usual timeline of each component, which is nearly always the one that is meant.
-    usual: Vec<Option<Part>>,
+    usual: Vec<Option<TimelineId>>,
     /// Union-find over parts.
-    same: Vec<Part>,
+    same: Vec<TimelineId>,
     /// Components that are used at some steps of another one, as `titin: fields` says: that one, and their F_INIT port. How often
     /// that is no timeline tells.
     coupled: HashMap<usize, Vec<(usize, String)>>,
 }
 
-struct Link<'a> {
+struct GraphLink<'a> {
     sender: usize,
     sender_port: &'a Port,
     receiver: usize,
@@ -52,10 +52,10 @@ struct Link<'a> {
     filters: &'a [Filter],
     /// It leads through the port of a model, whose steps are then those of both ends.
     through: bool,
-    at: Place,
+    at: TextPosition,
 }
 
-impl Link<'_> {
+impl GraphLink<'_> {
     /// Whether an operator at one of its ends is a guess, and may be another.
     fn guessed(&self) -> bool {
         self.sender_port.guessed || self.receiver_port.guessed
@@ -69,16 +69,16 @@ impl Link<'_> {
 
 /// What is known of the timeline around a component.
 #[derive(Clone, Debug, PartialEq)]
-enum Around {
-    Known(Vec<Part>),
+enum OuterTimeline {
+    Known(Vec<TimelineId>),
     /// It waits for itself, or its ports are guessed: there is nothing to compare.
     Unknown,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> TimelineGraph<'a> {
     fn new(names: Vec<&'a str>) -> Self {
         let usual = vec![None; names.len()];
-        Graph {
+        TimelineGraph {
             names,
             links: Vec::new(),
             parts: Vec::new(),
@@ -93,7 +93,7 @@ impl<'a> Graph<'a> {
         self.names.len() - 1
     }
 
-    fn usual_part(&mut self, component: usize) -> Part {
+    fn usual_part(&mut self, component: usize) -> TimelineId {
         if let Some(part) = self.usual[component] {
             return part;
         }
@@ -102,7 +102,7 @@ impl<'a> Graph<'a> {
         part
     }
 
-    fn named_part(&mut self, component: usize, name: &Name) -> Part {
+    fn named_part(&mut self, component: usize, name: &Name) -> TimelineId {
         let key = (component, Timeline::from(vec![name.clone()]));
         if let Some(part) = self.part_of.get(&key) {
             return *part;
@@ -112,8 +112,8 @@ impl<'a> Graph<'a> {
         part
     }
 
-    fn add_part(&mut self, component: usize, own: Timeline) -> Part {
-        let part = self.parts.len() as Part;
+    fn add_part(&mut self, component: usize, own: Timeline) -> TimelineId {
+        let part = self.parts.len() as TimelineId;
         self.parts.push((component, own));
         self.same.push(part);
         part
@@ -131,7 +131,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The parts that a port's own timeline adds to what is around its component.
-    fn port_parts(&mut self, component: usize, port: &Port, path: &mut Vec<Part>) {
+    fn port_parts(&mut self, component: usize, port: &Port, path: &mut Vec<TimelineId>) {
         if port.timeline.is_root() {
             path.push(self.usual_part(component));
         }
@@ -143,21 +143,21 @@ impl<'a> Graph<'a> {
         );
     }
 
-    fn find(&self, mut part: Part) -> Part {
+    fn find(&self, mut part: TimelineId) -> TimelineId {
         while self.same[part as usize] != part {
             part = self.same[part as usize];
         }
         part
     }
 
-    fn unite(&mut self, a: Part, b: Part) -> bool {
+    fn unite(&mut self, a: TimelineId, b: TimelineId) -> bool {
         let (a, b) = (self.shorten(a), self.shorten(b));
         self.same[a.max(b) as usize] = a.min(b);
         a != b
     }
 
-    /// As [`find`](Graph::find), and every part on the way has half as far to go afterwards.
-    fn shorten(&mut self, mut part: Part) -> Part {
+    /// As [`find`](TimelineGraph::find), and every part on the way has half as far to go afterwards.
+    fn shorten(&mut self, mut part: TimelineId) -> TimelineId {
         while self.same[part as usize] != part {
             let above = self.same[part as usize];
             self.same[part as usize] = self.same[above as usize];
@@ -166,13 +166,18 @@ impl<'a> Graph<'a> {
         part
     }
 
-    fn equal(&self, a: &[Part], b: &[Part]) -> bool {
+    fn equal(&self, a: &[TimelineId], b: &[TimelineId]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.find(*a) == self.find(*b))
     }
 
     /// The timeline along which messages of this port go.
-    fn messages(&mut self, component: usize, port: &Port, around: &[Around]) -> Option<Vec<Part>> {
-        let Around::Known(path) = &around[component] else {
+    fn messages(
+        &mut self,
+        component: usize,
+        port: &Port,
+        around: &[OuterTimeline],
+    ) -> Option<Vec<TimelineId>> {
+        let OuterTimeline::Known(path) = &around[component] else {
             return None;
         };
         let mut path = path.clone();
@@ -183,15 +188,15 @@ impl<'a> Graph<'a> {
         Some(path)
     }
 
-    fn show(&self, path: &[Part]) -> String {
+    fn show(&self, path: &[TimelineId]) -> String {
         match self.timeline(path).to_string() {
             text if text.is_empty() => "once per run".into(),
             text => format!("in each step of \"{text}\""),
         }
     }
 
-    fn timeline(&self, path: &[Part]) -> Timeline {
-        let name = |part: &Part| {
+    fn timeline(&self, path: &[TimelineId]) -> Timeline {
+        let name = |part: &TimelineId| {
             let (component, own) = &self.parts[*part as usize];
             let dot = if own.is_root() { "" } else { "." };
             format!("{}{dot}{own}", self.names[*component]).into()
@@ -201,15 +206,17 @@ impl<'a> Graph<'a> {
 
     /// The two timelines that a link between steps joins, if both ends have the same around them: nearly all links are like
     /// that, and this takes no memory.
-    fn step(&mut self, link: usize, around: &[Around]) -> Option<(Part, Part)> {
-        let Link {
+    fn step(&mut self, link: usize, around: &[OuterTimeline]) -> Option<(TimelineId, TimelineId)> {
+        let GraphLink {
             sender,
             sender_port,
             receiver,
             receiver_port,
             ..
         } = self.links[link];
-        let (Around::Known(from), Around::Known(to)) = (&around[sender], &around[receiver]) else {
+        let (OuterTimeline::Known(from), OuterTimeline::Known(to)) =
+            (&around[sender], &around[receiver])
+        else {
             return None;
         };
         if sender_port.operator != Operator::OI
@@ -227,7 +234,11 @@ impl<'a> Graph<'a> {
     }
 
     /// Finds what a written part such as `macro` or `macro.fast` means.
-    fn written_part(&mut self, components: &HashMap<&str, usize>, written: &str) -> Option<Part> {
+    fn written_part(
+        &mut self,
+        components: &HashMap<&str, usize>,
+        written: &str,
+    ) -> Option<TimelineId> {
         if let Some(component) = components.get(written) {
             return Some(self.usual_part(*component));
         }
@@ -238,7 +249,7 @@ impl<'a> Graph<'a> {
 }
 
 /// The links of each component that lead to its F_INIT ports.
-fn callers(graph: &Graph<'_>) -> Vec<Vec<usize>> {
+fn callers(graph: &TimelineGraph<'_>) -> Vec<Vec<usize>> {
     let mut callers = vec![Vec::new(); graph.names.len()];
     for (i, link) in graph.links.iter().enumerate() {
         if link.receiver_port.operator == Operator::FInit && link.receiver != graph.model() {
@@ -250,7 +261,7 @@ fn callers(graph: &Graph<'_>) -> Vec<Vec<usize>> {
 
 /// Components in an order in which each comes after those that call it, and the cycles that make it impossible for the others.
 /// A cycle is a list of links, each from the component at which the one before ends.
-fn order(graph: &Graph<'_>, callers: &[Vec<usize>]) -> (Vec<usize>, Vec<Vec<usize>>) {
+fn order(graph: &TimelineGraph<'_>, callers: &[Vec<usize>]) -> (Vec<usize>, Vec<Vec<usize>>) {
     let model = graph.model();
     let mut waits: Vec<usize> = vec![0; graph.names.len()];
     let mut called: Vec<Vec<usize>> = vec![Vec::new(); graph.names.len()];
@@ -275,7 +286,7 @@ fn order(graph: &Graph<'_>, callers: &[Vec<usize>]) -> (Vec<usize>, Vec<Vec<usiz
 }
 
 /// Among the components that still wait, walking to any caller that waits too must come round.
-fn cycles(graph: &Graph<'_>, callers: &[Vec<usize>], waits: &[usize]) -> Vec<Vec<usize>> {
+fn cycles(graph: &TimelineGraph<'_>, callers: &[Vec<usize>], waits: &[usize]) -> Vec<Vec<usize>> {
     let mut cycles = Vec::new();
     let mut state = vec![0u32; waits.len()];
     for start in 0..graph.model() {
@@ -305,11 +316,11 @@ fn cycles(graph: &Graph<'_>, callers: &[Vec<usize>], waits: &[usize]) -> Vec<Vec
 }
 
 /// A link to an F_INIT port, and the timeline along which its messages come.
-type Incoming = (usize, Vec<Part>);
+type Incoming = (usize, Vec<TimelineId>);
 
 /// Timelines as far as they can be found, and what does not fit.
-struct Found {
-    around: Vec<Around>,
+struct TimelineAnalysis {
+    around: Vec<OuterTimeline>,
     cycles: Vec<Vec<usize>>,
     /// Components whose F_INIT links come from different timelines.
     torn: Vec<(usize, Vec<Incoming>)>,
@@ -326,7 +337,7 @@ fn repeaters(filters: &[Filter]) -> usize {
 }
 
 /// Finds the timeline of every component, uniting those that exchange messages in each step if `infer` is set.
-fn find(graph: &mut Graph<'_>, infer: bool) -> Found {
+fn find(graph: &mut TimelineGraph<'_>, infer: bool) -> TimelineAnalysis {
     let callers = callers(graph);
     let (order, cycles) = order(graph, &callers);
     /// Each round unites timelines one level further in; models are never nested this deeply.
@@ -342,9 +353,13 @@ fn find(graph: &mut Graph<'_>, infer: bool) -> Found {
     found
 }
 
-fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Found {
-    let mut around = vec![Around::Unknown; graph.names.len()];
-    around[graph.model()] = Around::Known(Vec::new());
+fn assign(
+    graph: &mut TimelineGraph<'_>,
+    callers: &[Vec<usize>],
+    order: &[usize],
+) -> TimelineAnalysis {
+    let mut around = vec![OuterTimeline::Unknown; graph.names.len()];
+    around[graph.model()] = OuterTimeline::Known(Vec::new());
     let (mut torn, mut over_reduced) = (Vec::new(), BTreeSet::new());
     for component in order {
         let mut incoming: Vec<Incoming> = Vec::new();
@@ -377,12 +392,12 @@ fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Fou
             continue;
         }
         if incoming.iter().all(|(_, path)| graph.equal(path, &first)) {
-            around[*component] = Around::Known(first);
+            around[*component] = OuterTimeline::Known(first);
         } else {
             torn.push((*component, incoming));
         }
     }
-    Found {
+    TimelineAnalysis {
         around,
         cycles: Vec::new(),
         torn,
@@ -391,10 +406,13 @@ fn assign(graph: &mut Graph<'_>, callers: &[Vec<usize>], order: &[usize]) -> Fou
 }
 
 /// The links between the steps of two components, with the timelines that they join.
-fn partners(graph: &mut Graph<'_>, around: &[Around]) -> Vec<(usize, Part, Part)> {
+fn partners(
+    graph: &mut TimelineGraph<'_>,
+    around: &[OuterTimeline],
+) -> Vec<(usize, TimelineId, TimelineId)> {
     let mut partners = Vec::new();
     for i in 0..graph.links.len() {
-        let Link {
+        let GraphLink {
             sender,
             sender_port,
             receiver,
@@ -432,12 +450,13 @@ fn partners(graph: &mut Graph<'_>, around: &[Around]) -> Vec<(usize, Part, Part)
     partners
 }
 
-fn unite_partners(graph: &mut Graph<'_>, around: &[Around]) -> bool {
+fn unite_partners(graph: &mut TimelineGraph<'_>, around: &[OuterTimeline]) -> bool {
     let partners = partners(graph, around);
     let changed = partners
         .into_iter()
         .fold(false, |changed, (_, a, b)| graph.unite(a, b) | changed);
-    (0..graph.same.len() as Part).for_each(|part| graph.same[part as usize] = graph.find(part));
+    (0..graph.same.len() as TimelineId)
+        .for_each(|part| graph.same[part as usize] = graph.find(part));
     changed
 }
 
@@ -493,10 +512,10 @@ pub(crate) fn check(model: &Model, extras: &Extras, strict: bool, problems: &mut
     }
 }
 
-fn of_model<'a>(model: &'a Model, extras: &Extras) -> Graph<'a> {
+fn of_model<'a>(model: &'a Model, extras: &Extras) -> TimelineGraph<'a> {
     let mut names: Vec<&str> = model.components.keys().map(|name| name.as_str()).collect();
     names.push(&model.name);
-    let mut graph = Graph::new(names);
+    let mut graph = TimelineGraph::new(names);
     let settings_in = settings_in();
     for conduit in &model.conduits {
         let ends = [&conduit.receiver, &conduit.sender]
@@ -506,7 +525,7 @@ fn of_model<'a>(model: &'a Model, extras: &Extras) -> Graph<'a> {
             .flatten()
             .next()
             .is_none_or(|(pattern, _)| pattern.keeps_step());
-        let find = |end: &crate::description::End| match &end.component {
+        let find = |end: &crate::description::PortReference| match &end.component {
             None => Some((model.components.len(), model.ports.get(&end.port)?)),
             Some(name) => {
                 let (number, _, component) = model.components.get_full(name)?;
@@ -522,7 +541,7 @@ fn of_model<'a>(model: &'a Model, extras: &Extras) -> Graph<'a> {
                 continue;
             }
             let (filters, at) = (conduit.filters.as_slice(), conduit.receiver_at);
-            graph.links.push(Link {
+            graph.links.push(GraphLink {
                 sender,
                 sender_port,
                 receiver,
@@ -544,19 +563,19 @@ fn settings_in() -> &'static Port {
         operator: Operator::FInit,
         timeline: Timeline::default(),
         guessed: false,
-        at: Place::default(),
+        at: TextPosition::default(),
     })
 }
 
 /// Links between steps that no chain of such links leads back from, and whose timelines are not declared to match: that both
 /// sides make as many steps is a guess.
-fn one_way(graph: &mut Graph<'_>) -> Vec<usize> {
-    let all = vec![Around::Known(Vec::new()); graph.names.len()];
+fn one_way(graph: &mut TimelineGraph<'_>) -> Vec<usize> {
+    let all = vec![OuterTimeline::Known(Vec::new()); graph.names.len()];
     let partners: Vec<_> = partners(graph, &all)
         .into_iter()
         .filter(|(_, a, b)| graph.find(*a) != graph.find(*b))
         .collect();
-    let mut onward: HashMap<Part, Vec<Part>> = HashMap::new();
+    let mut onward: HashMap<TimelineId, Vec<TimelineId>> = HashMap::new();
     for (_, a, b) in &partners {
         onward
             .entry(graph.find(*a))

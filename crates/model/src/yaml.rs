@@ -6,13 +6,13 @@
 mod hint;
 
 use std::collections::HashMap;
-use std::collections::hash_map::{Entry as Found, RandomState};
+use std::collections::hash_map::{Entry as HashEntry, RandomState};
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 
-use crate::problem::{Code, Place, Problems};
+use crate::problem::{Code, Problems, TextPosition};
 
 pub(crate) use hint::with_colon;
 
@@ -25,15 +25,15 @@ const MOST_NODES: usize = 8_000_000;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    pub at: Place,
-    pub kind: Kind,
+    pub at: TextPosition,
+    pub kind: NodeKind,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Scalar(Scalar),
     List(Vec<Node>),
-    Map(Vec<Entry>),
+    Map(Vec<MapEntry>),
     /// An alias; shared, so that it costs nothing.
     Alias(Rc<Node>),
 }
@@ -41,12 +41,12 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Scalar {
     pub text: String,
-    pub of: Type,
+    pub of: ScalarType,
 }
 
 /// What a scalar means.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Type {
+pub(crate) enum ScalarType {
     Null,
     Bool(bool),
     Int(i64),
@@ -57,40 +57,50 @@ pub(crate) enum Type {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct MapEntry {
     pub key: String,
-    pub at: Place,
+    pub at: TextPosition,
     pub value: Node,
 }
 
 impl Node {
     /// The node itself, or what it is an alias of.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &NodeKind {
         match &self.kind {
-            Kind::Alias(node) => node.kind(),
+            NodeKind::Alias(node) => node.kind(),
             kind => kind,
         }
     }
 
     pub fn is_null(&self) -> bool {
-        matches!(self.kind(), Kind::Scalar(Scalar { of: Type::Null, .. }))
+        matches!(
+            self.kind(),
+            NodeKind::Scalar(Scalar {
+                of: ScalarType::Null,
+                ..
+            })
+        )
     }
 
     /// What it is, for "expected a list, found ...".
     pub fn describe(&self) -> String {
         match self.kind() {
-            Kind::List(_) => "a list".into(),
-            Kind::Map(_) => "a mapping".into(),
-            Kind::Scalar(Scalar { of: Type::Null, .. }) => "nothing".into(),
-            Kind::Scalar(Scalar {
-                of: Type::Bool(b), ..
+            NodeKind::List(_) => "a list".into(),
+            NodeKind::Map(_) => "a mapping".into(),
+            NodeKind::Scalar(Scalar {
+                of: ScalarType::Null,
+                ..
+            }) => "nothing".into(),
+            NodeKind::Scalar(Scalar {
+                of: ScalarType::Bool(b),
+                ..
             }) => format!("the truth value {b}"),
-            Kind::Scalar(Scalar {
-                of: Type::Text,
+            NodeKind::Scalar(Scalar {
+                of: ScalarType::Text,
                 text,
             }) => format!("the text \"{}\"", shorten(text)),
-            Kind::Scalar(Scalar { text, .. }) => format!("the number {}", shorten(text)),
-            Kind::Alias(_) => "an alias".into(),
+            NodeKind::Scalar(Scalar { text, .. }) => format!("the number {}", shorten(text)),
+            NodeKind::Alias(_) => "an alias".into(),
         }
     }
 }
@@ -111,7 +121,7 @@ pub(crate) fn shorten(text: &str) -> String {
 }
 
 /// Reads one document. What is not YAML is reported, and nothing is returned.
-pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<Node> {
+pub(crate) fn parse(text: &str, file: TextPosition, problems: &mut Problems) -> Option<Node> {
     if text.len() > LONGEST_FILE {
         let why = format!(
             "it has {} bytes; at most {LONGEST_FILE} are read",
@@ -123,7 +133,7 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
     let mut options =
         granit_parser::options! { flow_nesting_limit: DEEPEST, block_nesting_limit: DEEPEST };
     options.set_emit_comments(false);
-    let mut builder = Builder {
+    let mut builder = TreeBuilder {
         file,
         problems,
         nodes: 0,
@@ -138,7 +148,7 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
             Ok(event) => event,
             Err(error) => {
                 let mark = error.marker();
-                let at = Place {
+                let at = TextPosition {
                     line: mark.line() as u32,
                     column: mark.col() as u32 + 1,
                     ..file
@@ -146,7 +156,7 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
                 let lines: Vec<&str> = text.lines().take(mark.line()).collect();
                 match hint::entry_without_colon(&lines) {
                     Some((line, hint)) => {
-                        let at = Place {
+                        let at = TextPosition {
                             line,
                             column: hint::indent(lines[line as usize - 1]) as u32 + 1,
                             ..file
@@ -191,19 +201,19 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
 }
 
 /// A collection that is not closed yet.
-struct Open {
-    at: Place,
+struct OpenCollection {
+    at: TextPosition,
     anchor: usize,
     extent: Extent,
-    content: Content,
+    content: OpenContent,
 }
 
-enum Content {
+enum OpenContent {
     List(Vec<Node>),
     /// The key that waits for its value has no text if it cannot be a key.
     Map {
-        entries: Vec<Entry>,
-        key: Option<(Option<String>, Place)>,
+        entries: Vec<MapEntry>,
+        key: Option<(Option<String>, TextPosition)>,
         /// The entries by the hash of their key, or the next number if another key had that.
         seen: HashMap<u64, u32>,
     },
@@ -216,20 +226,20 @@ struct Extent {
     depth: usize,
 }
 
-struct Builder<'a> {
-    file: Place,
+struct TreeBuilder<'a> {
+    file: TextPosition,
     problems: &'a mut Problems,
     /// Of the whole document so far.
     nodes: usize,
     hash: RandomState,
     anchors: HashMap<usize, (Rc<Node>, Extent)>,
-    stack: Vec<Open>,
+    stack: Vec<OpenCollection>,
     root: Option<Node>,
 }
 
-impl Builder<'_> {
-    fn place(&self, span: &Span) -> Place {
-        Place {
+impl TreeBuilder<'_> {
+    fn place(&self, span: &Span) -> TextPosition {
+        TextPosition {
             line: span.start.line() as u32,
             column: span.start.col() as u32 + 1,
             ..self.file
@@ -245,18 +255,20 @@ impl Builder<'_> {
                 let of = scalar_type(&text, style == ScalarStyle::Plain, tag);
                 let node = Node {
                     at,
-                    kind: Kind::Scalar(Scalar {
+                    kind: NodeKind::Scalar(Scalar {
                         text: text.into_owned(),
                         of,
                     }),
                 };
                 self.add(node, anchor, Extent { nodes: 1, depth: 0 })
             }
-            Event::SequenceStart(_, anchor, _) => self.open(at, anchor, Content::List(Vec::new())),
+            Event::SequenceStart(_, anchor, _) => {
+                self.open(at, anchor, OpenContent::List(Vec::new()))
+            }
             Event::MappingStart(_, anchor, _) => self.open(
                 at,
                 anchor,
-                Content::Map {
+                OpenContent::Map {
                     entries: Vec::new(),
                     key: None,
                     seen: HashMap::new(),
@@ -265,8 +277,8 @@ impl Builder<'_> {
             Event::SequenceEnd | Event::MappingEnd => {
                 let open = self.stack.pop()?;
                 let kind = match open.content {
-                    Content::List(items) => Kind::List(items),
-                    Content::Map { entries, .. } => Kind::Map(entries),
+                    OpenContent::List(items) => NodeKind::List(items),
+                    OpenContent::Map { entries, .. } => NodeKind::Map(entries),
                 };
                 self.add(Node { at: open.at, kind }, open.anchor, open.extent)
             }
@@ -281,7 +293,7 @@ impl Builder<'_> {
                 self.add(
                     Node {
                         at,
-                        kind: Kind::Alias(node),
+                        kind: NodeKind::Alias(node),
                     },
                     0,
                     extent,
@@ -291,8 +303,8 @@ impl Builder<'_> {
         }
     }
 
-    fn open(&mut self, at: Place, anchor: usize, content: Content) -> Option<()> {
-        self.stack.push(Open {
+    fn open(&mut self, at: TextPosition, anchor: usize, content: OpenContent) -> Option<()> {
+        self.stack.push(OpenCollection {
             at,
             anchor,
             extent: Extent { nodes: 1, depth: 1 },
@@ -326,7 +338,7 @@ impl Builder<'_> {
             self.anchors.insert(anchor, (shared.clone(), extent));
             node = Node {
                 at,
-                kind: Kind::Alias(shared),
+                kind: NodeKind::Alias(shared),
             };
         }
         let Some(parent) = self.stack.last_mut() else {
@@ -336,10 +348,10 @@ impl Builder<'_> {
         parent.extent.nodes = parent.extent.nodes.saturating_add(extent.nodes);
         parent.extent.depth = parent.extent.depth.max(extent.depth + 1);
         match &mut parent.content {
-            Content::List(items) => items.push(node),
-            Content::Map { entries, key, seen } => match key.take() {
+            OpenContent::List(items) => items.push(node),
+            OpenContent::Map { entries, key, seen } => match key.take() {
                 None => {
-                    let text = if let Kind::Scalar(scalar) = node.kind() {
+                    let text = if let NodeKind::Scalar(scalar) = node.kind() {
                         Some(scalar.text.clone())
                     } else {
                         let why = format!("a key is a name; found {}", node.describe());
@@ -360,7 +372,7 @@ impl Builder<'_> {
                             let what = format!("\"{}\" is given twice", shorten(&text));
                             self.problems.error(at, Code::Duplicate, what, why);
                         }
-                        None => entries.push(Entry {
+                        None => entries.push(MapEntry {
                             key: text,
                             at,
                             value: node,
@@ -376,17 +388,17 @@ impl Builder<'_> {
 /// Where this key was given before. If it was not, it is noted as that of the next entry.
 fn find(
     seen: &mut HashMap<u64, u32>,
-    entries: &[Entry],
+    entries: &[MapEntry],
     mut hash: u64,
     key: &str,
-) -> Option<Place> {
+) -> Option<TextPosition> {
     loop {
         match seen.entry(hash) {
-            Found::Vacant(place) => {
+            HashEntry::Vacant(place) => {
                 place.insert(entries.len() as u32);
                 return None;
             }
-            Found::Occupied(place) => {
+            HashEntry::Occupied(place) => {
                 let entry = &entries[*place.get() as usize];
                 if entry.key == key {
                     return Some(entry.at);
@@ -397,35 +409,35 @@ fn find(
     }
 }
 
-fn scalar_type(text: &str, plain: bool, tag: Option<&str>) -> Type {
+fn scalar_type(text: &str, plain: bool, tag: Option<&str>) -> ScalarType {
     match tag {
-        Some("str") => return Type::Text,
+        Some("str") => return ScalarType::Text,
         Some("int" | "float" | "bool" | "null") => {}
-        _ if !plain => return Type::Text,
+        _ if !plain => return ScalarType::Text,
         _ => {}
     }
     let of = plain_type(text);
     match (tag, of) {
-        (Some("float"), Type::Int(i)) => Type::Float(i as f64),
+        (Some("float"), ScalarType::Int(i)) => ScalarType::Float(i as f64),
         _ => of,
     }
 }
 
-pub(crate) fn plain_type(text: &str) -> Type {
+pub(crate) fn plain_type(text: &str) -> ScalarType {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Type::Null,
-        "true" | "True" | "TRUE" => return Type::Bool(true),
-        "false" | "False" | "FALSE" => return Type::Bool(false),
+        "" | "~" | "null" | "Null" | "NULL" => return ScalarType::Null,
+        "true" | "True" | "TRUE" => return ScalarType::Bool(true),
+        "false" | "False" | "FALSE" => return ScalarType::Bool(false),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
-            return Type::Float(f64::INFINITY);
+            return ScalarType::Float(f64::INFINITY);
         }
-        "-.inf" | "-.Inf" | "-.INF" => return Type::Float(f64::NEG_INFINITY),
-        ".nan" | ".NaN" | ".NAN" => return Type::Float(f64::NAN),
+        "-.inf" | "-.Inf" | "-.INF" => return ScalarType::Float(f64::NEG_INFINITY),
+        ".nan" | ".NaN" | ".NAN" => return ScalarType::Float(f64::NAN),
         _ => {}
     }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return Type::Text;
+        return ScalarType::Text;
     }
     if let Some(of) = whole_number(text, unsigned) {
         return of;
@@ -436,13 +448,13 @@ pub(crate) fn plain_type(text: &str) -> Type {
         .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
         && digits.bytes().any(|b| b.is_ascii_digit());
     match digits.parse() {
-        Ok(value) if is_float && f64::is_infinite(value) => Type::OddNumber,
-        Ok(value) if is_float => Type::Float(value),
-        _ => Type::Text,
+        Ok(value) if is_float && f64::is_infinite(value) => ScalarType::OddNumber,
+        Ok(value) if is_float => ScalarType::Float(value),
+        _ => ScalarType::Text,
     }
 }
 
-fn whole_number(text: &str, unsigned: &str) -> Option<Type> {
+fn whole_number(text: &str, unsigned: &str) -> Option<ScalarType> {
     let negative = text.starts_with('-');
     let digits: String = unsigned.chars().filter(|c| *c != '_').collect();
     let (radix, digits) = match digits.get(..2) {
@@ -454,13 +466,13 @@ fn whole_number(text: &str, unsigned: &str) -> Option<Type> {
         let clock = digits
             .split(':')
             .all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
-        return clock.then_some(Type::OddNumber);
+        return clock.then_some(ScalarType::OddNumber);
     }
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
     }
     if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
-        return Some(Type::OddNumber);
+        return Some(ScalarType::OddNumber);
     }
     let value = i128::from_str_radix(digits, radix)
         .ok()
@@ -468,7 +480,7 @@ fn whole_number(text: &str, unsigned: &str) -> Option<Type> {
     Some(
         value
             .and_then(|v| i64::try_from(v).ok())
-            .map_or(Type::OddNumber, Type::Int),
+            .map_or(ScalarType::OddNumber, ScalarType::Int),
     )
 }
 
@@ -476,7 +488,7 @@ fn whole_number(text: &str, unsigned: &str) -> Option<Type> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Option<Node>, crate::Report) {
+    fn read(text: &str) -> (Option<Node>, crate::ProblemReport) {
         let mut problems = Problems::default();
         let file = problems.add_file("t".into());
         let node = parse(text, file, &mut problems);
@@ -486,45 +498,45 @@ mod tests {
     #[test]
     fn scalars_mean_what_they_mean_to_the_ymmsl_package() {
         for (text, of) in [
-            ("yes", Type::Text),
-            ("on", Type::Text),
-            ("TRUE", Type::Bool(true)),
-            ("1e3", Type::Float(1000.0)),
-            ("1.e3", Type::Float(1000.0)),
-            (".5", Type::Float(0.5)),
-            ("5.", Type::Float(5.0)),
-            ("0o17", Type::Text),
-            ("0x1F", Type::Int(31)),
-            ("1_000", Type::Int(1000)),
-            ("-7", Type::Int(-7)),
-            ("+1", Type::Int(1)),
-            ("012", Type::OddNumber),
-            ("1:30", Type::OddNumber),
-            ("99999999999999999999", Type::OddNumber),
-            ("1e400", Type::OddNumber),
-            ("-1e400", Type::OddNumber),
-            ("-.inf", Type::Float(f64::NEG_INFINITY)),
-            ("10 ms", Type::Text),
-            ("1.2.3", Type::Text),
-            ("2026-01-01", Type::Text),
-            (".", Type::Text),
-            ("~", Type::Null),
+            ("yes", ScalarType::Text),
+            ("on", ScalarType::Text),
+            ("TRUE", ScalarType::Bool(true)),
+            ("1e3", ScalarType::Float(1000.0)),
+            ("1.e3", ScalarType::Float(1000.0)),
+            (".5", ScalarType::Float(0.5)),
+            ("5.", ScalarType::Float(5.0)),
+            ("0o17", ScalarType::Text),
+            ("0x1F", ScalarType::Int(31)),
+            ("1_000", ScalarType::Int(1000)),
+            ("-7", ScalarType::Int(-7)),
+            ("+1", ScalarType::Int(1)),
+            ("012", ScalarType::OddNumber),
+            ("1:30", ScalarType::OddNumber),
+            ("99999999999999999999", ScalarType::OddNumber),
+            ("1e400", ScalarType::OddNumber),
+            ("-1e400", ScalarType::OddNumber),
+            ("-.inf", ScalarType::Float(f64::NEG_INFINITY)),
+            ("10 ms", ScalarType::Text),
+            ("1.2.3", ScalarType::Text),
+            ("2026-01-01", ScalarType::Text),
+            (".", ScalarType::Text),
+            ("~", ScalarType::Null),
         ] {
             assert_eq!(scalar_type(text, true, None), of, "{text}");
         }
-        assert_eq!(scalar_type("5", false, None), Type::Text);
-        assert_eq!(scalar_type("5", true, Some("str")), Type::Text);
-        assert_eq!(scalar_type("5", false, Some("int")), Type::Int(5));
+        assert_eq!(scalar_type("5", false, None), ScalarType::Text);
+        assert_eq!(scalar_type("5", true, Some("str")), ScalarType::Text);
+        assert_eq!(scalar_type("5", false, Some("int")), ScalarType::Int(5));
     }
 
     #[test]
     fn places_count_from_one() {
         let (node, _) = read("a:\n  bb: 1\n");
         let node = node.unwrap();
-        let Kind::Map(entries) = node.kind() else {
+        let NodeKind::Map(entries) = node.kind() else {
             panic!()
         };
-        let Kind::Map(inner) = entries[0].value.kind() else {
+        let NodeKind::Map(inner) = entries[0].value.kind() else {
             panic!()
         };
         assert_eq!((inner[0].at.line, inner[0].at.column), (2, 3));

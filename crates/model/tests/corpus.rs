@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use titin_model::{LoadOptions, Report, Severity, load};
+use titin_model::{LoadOptions, ProblemReport, Severity, load};
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/model/corpus")
@@ -35,7 +35,7 @@ fn cases(folder: &str) -> Vec<Vec<PathBuf>> {
         .collect()
 }
 
-fn check(files: &[PathBuf]) -> (Report, bool) {
+fn check(files: &[PathBuf]) -> (ProblemReport, bool) {
     let options = LoadOptions {
         search: vec![corpus().join("path")],
         site_packages: vec![corpus().join("site")],
@@ -85,7 +85,7 @@ fn promises(path: &str) -> Vec<Promise> {
     promises
 }
 
-fn kept(report: &Report) -> Vec<Promise> {
+fn kept(report: &ProblemReport) -> Vec<Promise> {
     let code = |p: &titin_model::Problem| {
         let code = serde_json::to_value(p.code)
             .unwrap()

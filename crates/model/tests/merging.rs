@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use titin_model::{Description, LoadOptions, Report, load_texts};
+use titin_model::{Description, LoadOptions, ProblemReport, load_texts};
 
 /// Files are called a, b, and so on.
-fn read(texts: &[&str], options: &LoadOptions) -> Result<Description, Report> {
+fn read(texts: &[&str], options: &LoadOptions) -> Result<Description, ProblemReport> {
     let names = ["a", "b", "c"];
     let files: Vec<_> = names.into_iter().zip(texts.iter().copied()).collect();
     load_texts(&files, options)

@@ -1,6 +1,6 @@
 //! How components come to run decides what must be there.
 
-use titin_model::{BuiltIn, Code, LoadOptions, ProgramKind, Start, load_texts};
+use titin_model::{BuiltIn, Code, LoadOptions, ProgramKind, StartMode, load_texts};
 
 const MODEL: &str = "
 ymmsl_version: v0.2
@@ -16,7 +16,7 @@ models:
       micro.out: macro.in
 ";
 
-fn load(start: Start) -> Result<titin_model::Description, Vec<Code>> {
+fn load(start: StartMode) -> Result<titin_model::Description, Vec<Code>> {
     let options = LoadOptions {
         start,
         ..LoadOptions::default()
@@ -28,14 +28,14 @@ fn load(start: Start) -> Result<titin_model::Description, Vec<Code>> {
 #[test]
 fn programs_must_be_described_to_be_started() {
     assert_eq!(
-        load(Start::Programs).unwrap_err(),
+        load(StartMode::Programs).unwrap_err(),
         [Code::NoImplementation, Code::UnknownImplementation]
     );
 }
 
 #[test]
 fn by_hand_nothing_needs_a_program() {
-    let network = load(Start::ByHand).unwrap().network(None).unwrap();
+    let network = load(StartMode::ByHand).unwrap().network(None).unwrap();
     let paths: Vec<_> = network.components.iter().map(|c| c.path.as_str()).collect();
     assert_eq!(paths, ["macro", "micro", "sink"]);
     assert!(network.components[1].program.is_none());
@@ -49,7 +49,7 @@ fn by_hand_nothing_needs_a_program() {
 fn hosted_components_are_named_by_path_or_implementation() {
     let names = |names: &[&str]| {
         let hosted = names.iter().map(ToString::to_string).collect();
-        Start::Except {
+        StartMode::Except {
             hosted,
             by_hand: Vec::new(),
         }
@@ -77,7 +77,7 @@ fn what_is_started_by_hand_may_be_single_instances() {
     let names = |hosted: &[&str], by_hand: &[&str]| {
         let [hosted, by_hand] =
             [hosted, by_hand].map(|n| n.iter().map(ToString::to_string).collect());
-        Start::Except { hosted, by_hand }
+        StartMode::Except { hosted, by_hand }
     };
     assert!(load(names(&["macro"], &["micro[0]", "micro[1]"])).is_ok());
     // One instance of a component that has no program is not all of them.

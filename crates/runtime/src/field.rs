@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Instant;
 
 use titin_array::{Bytes as _, Error as Unfit, Local, Parts, Region, Role, Side, Source, Target};
-use titin_model::{Pattern, Share};
+use titin_model::{Pattern, PatternSide};
 use titin_wire::ConduitId;
 use titin_wire::control::{FieldEnd, ToManager, WaitOn};
 use titin_wire::meta::Dtype;
@@ -404,7 +404,7 @@ impl Instance {
 }
 
 impl Coupled {
-    fn share(&self, role: Role) -> &Share {
+    fn share(&self, role: Role) -> &PatternSide {
         match role {
             Role::Sender => &self.pattern.sender,
             Role::Receiver => &self.pattern.receiver,
@@ -413,7 +413,7 @@ impl Coupled {
 }
 
 /// An end of a field, of which the description may couple another region than the program.
-pub(crate) fn coupled(side: &Side, share: &Share) -> std::result::Result<Side, Unfit> {
+pub(crate) fn coupled(side: &Side, share: &PatternSide) -> std::result::Result<Side, Unfit> {
     let (side, who) = match &share.region {
         None => (side.clone(), "it"),
         Some((lower, upper)) => (

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, TryLockError};
 use std::time::Instant;
 
-use titin_model::{Habits, InstanceName, Pattern, Settings};
+use titin_model::{InstanceName, MuscleSettings, Pattern, Settings};
 use titin_transport::{Carrier, Doorbell, InboxOptions, Latch, Latched};
 use titin_wire::ConduitId;
 use titin_wire::control::{Event, Scale, ToManager};
@@ -91,7 +91,7 @@ pub(crate) struct Inner {
     /// The unit of timestamps.
     time_unit: String,
     /// What settings that MUSCLE3 has for it ask it to do.
-    pub(crate) habits: Habits,
+    pub(crate) habits: MuscleSettings,
     pub(crate) trace: Trace,
     pub(crate) simulated: AtomicU64,
     progress: Mutex<(u64, u64, u64)>,

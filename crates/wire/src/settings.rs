@@ -1,6 +1,6 @@
 //! Values of settings, as the manager hands them out and as overlays carry them.
 
-pub use titin_model::Value as Setting;
+pub use titin_model::Setting;
 
 use crate::Malformed;
 

@@ -8,7 +8,7 @@ use clap::Args;
 use titin_manager::compile::{Choices, folders};
 use titin_manager::launch::environment;
 use titin_manager::trial::{look_for_python, not_here};
-use titin_model::{Description, Network, Problem, Report, Severity, Start};
+use titin_model::{Description, Network, Problem, ProblemReport, Severity, StartMode};
 
 use crate::sources::Sources;
 use crate::terminal::{
@@ -34,9 +34,9 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(&self) -> ExitCode {
         let start = if self.by_hand {
-            Start::ByHand
+            StartMode::ByHand
         } else {
-            Start::Programs
+            StartMode::Programs
         };
         let (report, network) = match self.sources.load(start, self.strict) {
             Ok(description) => network(description, self.sources.model.as_deref(), self.by_hand),
@@ -68,7 +68,7 @@ fn network(
     mut description: Description,
     model: Option<&str>,
     by_hand: bool,
-) -> (Report, Option<Network>) {
+) -> (ProblemReport, Option<Network>) {
     let mut made = description.network(model);
     if let Ok(network) = made.as_mut()
         && !by_hand
@@ -97,7 +97,11 @@ fn network(
 }
 
 /// The problems, each with the line that it is about, then the sum.
-pub(crate) fn text(report: &Report, network: Option<&Network>, width: Option<usize>) -> String {
+pub(crate) fn text(
+    report: &ProblemReport,
+    network: Option<&Network>,
+    width: Option<usize>,
+) -> String {
     let mut sources = Excerpts::default();
     let mut out = String::new();
     for problem in &report.problems {

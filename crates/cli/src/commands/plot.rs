@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use titin_model::{Description, Model, Report, Start, exchange};
+use titin_model::{Description, Model, ProblemReport, StartMode, exchange};
 
 use super::check;
 use crate::draw::{self, schedule::Drawn};
@@ -50,7 +50,7 @@ impl Plot {
         // Nothing is started, so the programs may be described elsewhere.
         let picture = self
             .sources
-            .load(Start::ByHand, false)
+            .load(StartMode::ByHand, false)
             .and_then(|description| self.draw(&description));
         match picture {
             Ok(Ok(picture)) => self.put(&picture),
@@ -118,7 +118,7 @@ impl Plot {
         Ok(vec![Alike { coupling, more: 0 }])
     }
 
-    fn draw(&self, description: &Description) -> Result<Result<String, String>, Report> {
+    fn draw(&self, description: &Description) -> Result<Result<String, String>, ProblemReport> {
         let network = description.network(self.sources.model.as_deref())?;
         if self.scales {
             return Ok(draw::scales::draw(&network));
@@ -137,7 +137,7 @@ impl Plot {
     }
 }
 
-fn refuse(report: &Report) -> ExitCode {
+fn refuse(report: &ProblemReport) -> ExitCode {
     // Standard output is for the picture.
     warn(&check::text(report, None, terminal::width()));
     ExitCode::from(REFUSED)

@@ -14,7 +14,7 @@ use titin_manager::event::signal_name;
 use titin_manager::launch::environment;
 use titin_manager::session::{Ending, Interrupter, Session, Setup};
 use titin_manager::trial::look_for_python;
-use titin_model::Start;
+use titin_model::StartMode;
 
 use super::check;
 use crate::listen::reach;
@@ -78,7 +78,7 @@ impl Run {
             hosted,
             by_hand,
         } = self;
-        let start = Start::Except {
+        let start = StartMode::Except {
             hosted: hosted.clone(),
             by_hand: by_hand.clone(),
         };
@@ -99,7 +99,7 @@ impl Manager {
     pub(crate) fn run(self) -> ExitCode {
         let trace = self.common.trace;
         self.common.run(
-            Start::ByHand,
+            StartMode::ByHand,
             &Choices {
                 serve_only: true,
                 trace,
@@ -110,7 +110,7 @@ impl Manager {
 }
 
 impl Common {
-    fn run(self, start: Start, choices: &Choices) -> ExitCode {
+    fn run(self, start: StartMode, choices: &Choices) -> ExitCode {
         let asked = Instant::now();
         let network = self.sources.load(start, false).and_then(|description| {
             let network = description.network(self.sources.model.as_deref())?;

@@ -2,7 +2,7 @@
 //! implement components are graphs inside boxes.
 
 use indexmap::IndexMap;
-use titin_model::{Component, Description, End, Model, Name, Operator};
+use titin_model::{Component, Description, Model, Name, Operator, PortReference};
 
 /// A model as it is drawn.
 #[derive(Debug, Default)]
@@ -101,7 +101,7 @@ impl<'d> Maker<'d> {
             let (Some(from), Some(to)) = (from, to) else {
                 continue;
             };
-            let depth = |end: &End| {
+            let depth = |end: &PortReference| {
                 end.component
                     .as_ref()
                     .and_then(|name| model.components.get(name))
@@ -183,7 +183,7 @@ fn port(graph: &mut Graph, pin: Pin) -> &mut Port {
 }
 
 /// The pin of an end. A port that nobody declares, such as the one that takes settings, is added.
-fn pin(graph: &mut Graph, numbers: &IndexMap<Name, usize>, end: &End, sends: bool) -> Option<Pin> {
+fn pin(graph: &mut Graph, numbers: &IndexMap<Name, usize>, end: &PortReference, sends: bool) -> Option<Pin> {
     let (part, ports) = match &end.component {
         Some(name) => {
             let part = *numbers.get(name)?;

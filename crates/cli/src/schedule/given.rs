@@ -1,7 +1,7 @@
 //! Two sides that are given in YAML, before there is a program that declares them.
 
 use titin_array::{Decomposition, Dims, Order, Parts, Region, Run, Side, Spread};
-use titin_model::exchange::{self, Bounds, Exchange, Owned};
+use titin_model::exchange::{self, Bounds, DecompositionDescription, Exchange};
 
 use super::{Coupling, End};
 
@@ -9,7 +9,7 @@ use super::{Coupling, End};
 pub(crate) fn coupling(given: &Exchange) -> Result<Coupling, String> {
     let (from, to) = (&given.from, &given.to);
     // Who says nothing of the extents has those that the other side couples.
-    let shape = |own: &exchange::Side, other: &exchange::Side| {
+    let shape = |own: &exchange::ArrayDescription, other: &exchange::ArrayDescription| {
         let coupled = || {
             other
                 .region
@@ -40,20 +40,20 @@ pub(crate) fn coupling(given: &Exchange) -> Result<Coupling, String> {
     })
 }
 
-fn end(given: &exchange::Side, shape: &[u64]) -> Result<End, String> {
+fn end(given: &exchange::ArrayDescription, shape: &[u64]) -> Result<End, String> {
     let wrong = |error: titin_array::Error| error.to_string();
     let dims = shape.len();
     Dims::new(shape).map_err(wrong)?;
     let mut parts = None;
     let decomposition = match &given.owned {
-        Owned::Whole => Decomposition::serial(shape),
-        Owned::Grid {
+        DecompositionDescription::Whole => Decomposition::serial(shape),
+        DecompositionDescription::Grid {
             processes,
             spread,
             fortran,
         } => {
             let spreads = each(spread, dims, "ways to spread")?
-                .unwrap_or_else(|| vec![exchange::Spread::Even; dims]);
+                .unwrap_or_else(|| vec![exchange::SpreadDescription::Even; dims]);
             let spreads: Vec<Spread> = spreads.iter().map(rule).collect();
             let ranks = processes
                 .iter()
@@ -61,7 +61,7 @@ fn end(given: &exchange::Side, shape: &[u64]) -> Result<End, String> {
             let ranks = ranks.ok_or("its grid has more than 2³² processes; give fewer")?;
             Decomposition::regular(shape, processes, &spreads, order(*fortran), ranks)
         }
-        Owned::Boxes(ranks) => {
+        DecompositionDescription::Boxes(ranks) => {
             let boxes = |rank: &Vec<Vec<Bounds>>| {
                 rank.iter()
                     .map(|bounds| region(bounds))
@@ -74,7 +74,7 @@ fn end(given: &exchange::Side, shape: &[u64]) -> Result<End, String> {
             parts = Some(each.map_err(wrong)?);
             Decomposition::boxes(shape, ranks.len() as u32)
         }
-        Owned::Indices(ranks) => {
+        DecompositionDescription::Indices(ranks) => {
             let runs = |(lower, upper): &Bounds| Run {
                 first: *lower,
                 length: upper - lower,
@@ -118,12 +118,12 @@ fn each<T: Clone>(given: &[T], dims: usize, what: &str) -> Result<Option<Vec<T>>
     }
 }
 
-fn rule(spread: &exchange::Spread) -> Spread {
+fn rule(spread: &exchange::SpreadDescription) -> Spread {
     match spread {
-        exchange::Spread::Even => Spread::Even,
-        exchange::Spread::Block => Spread::Block,
-        exchange::Spread::Cyclic(block) => Spread::Cyclic(*block),
-        exchange::Spread::Bounds(bounds) => Spread::Bounds(bounds.clone()),
+        exchange::SpreadDescription::Even => Spread::Even,
+        exchange::SpreadDescription::Block => Spread::Block,
+        exchange::SpreadDescription::Cyclic(block) => Spread::Cyclic(*block),
+        exchange::SpreadDescription::Bounds(bounds) => Spread::Bounds(bounds.clone()),
     }
 }
 

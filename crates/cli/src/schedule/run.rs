@@ -7,7 +7,7 @@ use std::path::Path;
 
 use titin_array::{Bytes, Error, Region, Side};
 use titin_manager::profile::{Database, Field};
-use titin_model::{Share, listing, nearest};
+use titin_model::{PatternSide, listing, nearest};
 
 use super::{Coupling, End};
 
@@ -93,7 +93,7 @@ pub(crate) fn couplings(run: &Path, port: Option<&str>) -> Result<Vec<Alike>, St
 }
 
 fn coupling(field: &Field) -> Result<Coupling, String> {
-    let end = |port: &String, bytes: &[u8], share: Option<&Share>| -> Result<End, String> {
+    let end = |port: &String, bytes: &[u8], share: Option<&PatternSide>| -> Result<End, String> {
         let wrong = |error: Error| format!("the profile has no good field at {port}: {error}");
         let mut side = Side::from_bytes(bytes).map_err(wrong)?;
         // The description may couple another region than the program.

@@ -15,7 +15,7 @@ use titin_manager::plan::Plan;
 use titin_manager::report::Story;
 use titin_manager::session::{Ending, Session, Setup, View};
 use titin_manager::state::Standing;
-use titin_model::{LoadOptions, Medium, Start, load};
+use titin_model::{LoadOptions, Medium, StartMode, load};
 use titin_runtime::{Instance, Options};
 
 use super::pingpong::{PORTS, echo, measure as ping};
@@ -143,11 +143,11 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
         Peer::Here(_) => {}
         Peer::Elsewhere(_) => by_hand.push(THERE.to_owned()),
     }
-    let start = Start::Except {
+    let start = StartMode::Except {
         hosted: hosted.clone(),
         by_hand: by_hand.clone(),
     };
-    let refused = |report: titin_model::Report| Ended::Failed(report.to_string());
+    let refused = |report: titin_model::ProblemReport| Ended::Failed(report.to_string());
     let description = load(
         &[file],
         &LoadOptions {

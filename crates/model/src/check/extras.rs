@@ -5,11 +5,11 @@ use crate::extras::EndTime;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::operator::Operator;
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
 
 pub(super) fn check(description: &Description, network: &Network, problems: &mut Problems) {
     let extras = &description.extras;
-    let component = |path: &Name, at: Place, section: &str, problems: &mut Problems| {
+    let component = |path: &Name, at: TextPosition, section: &str, problems: &mut Problems| {
         if problems.is_full() || network.by_path.contains_key(path) {
             return;
         }
@@ -70,23 +70,23 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
             problems.warn(progress.at, Code::UnknownSetting, what, why, hint);
         }
     }
-    for (path, (_, placed)) in &extras.buffer.ports {
-        port(network, path, placed.0, "buffer", problems);
+    for (path, (_, at)) in &extras.buffer.ports {
+        port(network, path, *at, "buffer", problems);
     }
     for (path, pinned) in &extras.medium {
         port(network, path, pinned.at, "medium", problems);
     }
-    for (path, (_, placed)) in &extras.fields {
-        port(network, path, placed.0, "fields", problems);
-        replaced(network, path, placed.0, problems);
+    for (path, (_, at)) in &extras.fields {
+        port(network, path, *at, "fields", problems);
+        replaced(network, path, *at, problems);
     }
-    for (path, (_, placed)) in &extras.links.components {
-        end(network, path, placed.0, problems);
+    for (path, (_, at)) in &extras.links.components {
+        end(network, path, *at, problems);
     }
     steps(network, problems);
 }
 
-fn end(network: &Network, path: &Name, at: Place, problems: &mut Problems) {
+fn end(network: &Network, path: &Name, at: TextPosition, problems: &mut Problems) {
     if problems.is_full() || network.component(path).is_some() {
         return;
     }
@@ -114,7 +114,7 @@ fn meant_component(network: &Network, path: &str) -> String {
         .unwrap_or_else(|| format!("the components are {}", listing(names())))
 }
 
-fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut Problems) {
+fn port(network: &Network, path: &Name, at: TextPosition, section: &str, problems: &mut Problems) {
     let end = path.rsplit_once('.');
     let found = end.and_then(|(component, port)| network.component(component)?.ports.get(port));
     if problems.is_full() || found.is_some() {
@@ -126,7 +126,7 @@ fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut
 }
 
 /// Tells of an entry for a sender's field where each of its receivers has one of its own, which holds as a whole.
-fn replaced(network: &Network, sender: &Name, at: Place, problems: &mut Problems) {
+fn replaced(network: &Network, sender: &Name, at: TextPosition, problems: &mut Problems) {
     let paths = network.bundles.iter().map(|bundle| {
         let (from, to) = network.ends(bundle);
         (

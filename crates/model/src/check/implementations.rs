@@ -5,21 +5,22 @@ use std::collections::{HashMap, HashSet};
 use super::{deeper, paths};
 use crate::built_in::BuiltIn;
 use crate::description::{
-    Description, ExecutionModel, Guest, Model, Need, Ports, Program, ProgramKind,
+    Description, ExecutionModel, HostedFunction, Model, Ports, Program, ProgramKind,
+    ResourceRequest,
 };
-use crate::extras::Call;
+use crate::extras::UserFunction;
 use crate::flatten::DEEPEST;
-use crate::load::Start;
+use crate::load::StartMode;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::operator::Operator;
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
 
 /// Each component of the network: its program, ports and resources.
 pub(super) fn check(
     description: &Description,
     network: &Network,
-    start: &Start,
+    start: &StartMode,
     problems: &mut Problems,
 ) {
     for component in &network.components {
@@ -46,7 +47,7 @@ pub(super) fn check(
         check_need(description, network, component, problems);
         check_received(description, network, component, problems);
     }
-    if let Start::Except { hosted, by_hand } = start {
+    if let StartMode::Except { hosted, by_hand } = start {
         let why = "code was handed over for it, to be run inside this program";
         check_named(network, hosted, why, problems);
         check_named(network, by_hand, "it is to be started by hand", problems);
@@ -59,14 +60,14 @@ pub(super) fn check(
 fn check_exists(
     description: &Description,
     component: &NetworkComponent,
-    start: &Start,
+    start: &StartMode,
     problems: &mut Problems,
 ) {
     if component.program.is_some() || start.leaves_out(component) {
         return;
     }
     // Whoever runs some components himself has most likely forgotten one.
-    let hosts = matches!(start, Start::Except { hosted, .. } if !hosted.is_empty());
+    let hosts = matches!(start, StartMode::Except { hosted, .. } if !hosted.is_empty());
     let by_code = if hosts {
         "hand over a function for it; or "
     } else {
@@ -153,13 +154,19 @@ fn check_named(network: &Network, names: &[String], why: &str, problems: &mut Pr
                 (format!("there is no component \"{name}\""), hint)
             }
         };
-        problems.error_hint(Place::default(), Code::UnknownComponent, what, why, hint);
+        problems.error_hint(
+            TextPosition::default(),
+            Code::UnknownComponent,
+            what,
+            why,
+            hint,
+        );
     }
 }
 
 /// Programs of one host share a process: its language, its environment, and a name that no component has.
 pub(super) fn hosts(description: &Description, network: &Network, problems: &mut Problems) {
-    let mut first: HashMap<&Name, (&Program, &Guest)> = HashMap::new();
+    let mut first: HashMap<&Name, (&Program, &HostedFunction)> = HashMap::new();
     for program in description.programs.values() {
         let ProgramKind::Hosted(guest) = &program.kind else {
             continue;
@@ -173,7 +180,7 @@ pub(super) fn hosts(description: &Description, network: &Network, problems: &mut
             problems.error(program.at, Code::Duplicate, what, why);
         }
         let (other, theirs) = *first.entry(&guest.host).or_insert((program, guest));
-        let python = |guest: &Guest| matches!(guest.call, Call::Python { .. });
+        let python = |guest: &HostedFunction| matches!(guest.call, UserFunction::Python { .. });
         let differs = [
             ("language", python(guest) != python(theirs)),
             ("virtual_env", program.virtual_env != other.virtual_env),
@@ -310,7 +317,7 @@ fn check_need(
     let path = format!("{}.{}", network.model, component.path);
     let given = description.resources.get(path.as_str());
     let (at, need) = given.map_or((component.at, None), |r| (r.at, Some(r.need)));
-    let mpi = !matches!(need, None | Some(Need::Threads(_)));
+    let mpi = !matches!(need, None | Some(ResourceRequest::Threads(_)));
     let model = program.execution_model;
     if model.is_mpi() && !mpi {
         let what = match need {
@@ -376,7 +383,7 @@ fn check_required(
     description: &Description,
     network: &Network,
     name: &Name,
-    required: &crate::Required,
+    required: &crate::RequiredPorts,
     problems: &mut Problems,
 ) {
     let programs = || description.programs.keys().map(Name::as_str);

@@ -15,7 +15,7 @@ use crate::load::LoadOptions;
 use crate::merge;
 use crate::names::Name;
 use crate::network::Network;
-use crate::problem::{Code, Place, Problems};
+use crate::problem::{Code, Problems, TextPosition};
 use crate::timelines;
 
 /// Checks the whole description. Components that list no ports get those of their implementation first.
@@ -117,7 +117,7 @@ fn for_any_model(
         };
         let start = there.mark();
         check((other, &network), &mut there);
-        let known = |at: Place| {
+        let known = |at: TextPosition| {
             there
                 .since(&start)
                 .any(|(place, code)| place == at && is_lost((place, code)))
@@ -128,7 +128,7 @@ fn for_any_model(
     }
 }
 
-fn is_lost((_, code): (Place, Code)) -> bool {
+fn is_lost((_, code): (TextPosition, Code)) -> bool {
     matches!(code, Code::UnknownSetting | Code::UnknownPath)
 }
 

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use crate::description::{Conduit, Description, End, Model, Ports};
+use crate::description::{Conduit, Description, Model, PortReference, Ports};
 use crate::filter::{FILTER_NAMES, FilterKind};
 use crate::merge::SETTINGS_IN;
 use crate::operator::Operator;
-use crate::problem::{Code, Place, Problems, did_you_mean, either, listing};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, either, listing};
 
 pub(super) fn check(model: &Model, problems: &mut Problems) {
-    let mut senders: HashMap<&End, &Conduit> = HashMap::with_capacity(model.conduits.len());
+    let mut senders: HashMap<&PortReference, &Conduit> =
+        HashMap::with_capacity(model.conduits.len());
     for conduit in &model.conduits {
         if problems.is_full() {
             return;
@@ -60,12 +61,18 @@ fn is_reversed(model: &Model, conduit: &Conduit, problems: &mut Problems) -> boo
 }
 
 /// The operator of a component's port.
-fn operator(model: &Model, end: &End) -> Option<Operator> {
+fn operator(model: &Model, end: &PortReference) -> Option<Operator> {
     let component = model.components.get(end.component.as_ref()?)?;
     Some(component.ports.get(&end.port)?.operator)
 }
 
-fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut Problems) {
+fn check_end(
+    model: &Model,
+    end: &PortReference,
+    at: TextPosition,
+    sending: bool,
+    problems: &mut Problems,
+) {
     let Some(name) = &end.component else {
         // Seen from inside, a port of the model on which it receives is one that sends.
         let same_port = model
@@ -75,7 +82,7 @@ fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut 
         let hint = same_port.map(|c| format!("did you mean \"{}.{}\"?", c.name, end.port));
         let owner = format!("model \"{}\"", model.name);
         check_port(
-            Wanted {
+            ExpectedPort {
                 end,
                 sending,
                 operators: operators(!sending),
@@ -107,7 +114,7 @@ fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut 
     };
     if sending || end.port != SETTINGS_IN {
         let owner = format!("component \"{name}\"");
-        let wanted = Wanted {
+        let wanted = ExpectedPort {
             end,
             sending,
             operators: operators(sending),
@@ -128,18 +135,18 @@ fn operators(sending: bool) -> [Operator; 2] {
 }
 
 /// A port that a conduit needs.
-struct Wanted<'a> {
-    end: &'a End,
+struct ExpectedPort<'a> {
+    end: &'a PortReference,
     /// Whether the conduit begins there.
     sending: bool,
     operators: [Operator; 2],
     owner: String,
-    at: Place,
+    at: TextPosition,
     hint: Option<String>,
 }
 
-fn check_port(wanted: Wanted<'_>, ports: &Ports, problems: &mut Problems) {
-    let Wanted {
+fn check_port(wanted: ExpectedPort<'_>, ports: &Ports, problems: &mut Problems) {
+    let ExpectedPort {
         end,
         sending,
         operators,

@@ -9,7 +9,7 @@ use crate::description::{Component, Description, Model};
 use crate::load::LoadOptions;
 use crate::names::{Name, Reference};
 use crate::network::Network;
-use crate::problem::{Code, Place, Problems, did_you_mean, either, listing, nearest};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, either, listing, nearest};
 
 /// Puts the model's name before paths under `resources` and `resume` that lack it, where one component alone can be meant: older
 /// files have the former, and MUSCLE3 writes the latter.
@@ -43,7 +43,7 @@ fn completed<T>(
     description: &Description,
     roots: &[&Model],
     given: IndexMap<Name, T>,
-    at: impl Fn(&T) -> Place,
+    at: impl Fn(&T) -> TextPosition,
     section: &str,
     problems: &mut Problems,
 ) -> IndexMap<Name, T> {
@@ -76,13 +76,14 @@ fn full_path(
     description: &Description,
     roots: &[&Model],
     path: &Name,
-    at: Place,
+    at: TextPosition,
     section: &str,
     problems: &mut Problems,
 ) -> Option<Name> {
     let (component, _) = path.split_at(path.find('[').unwrap_or(path.len()));
-    let leads =
-        |model: &Model, path: &str| matches!(walk(description, model, path), Found::Component(..));
+    let leads = |model: &Model, path: &str| {
+        matches!(walk(description, model, path), PathTarget::Component(..))
+    };
     if prefixed(description, component).is_some_and(|(model, rest)| leads(model, rest)) {
         return Some(path.clone());
     }
@@ -130,7 +131,7 @@ fn prefixed<'d, 'p>(description: &'d Description, path: &'p str) -> Option<(&'d 
 pub(super) fn find<'d>(
     description: &'d Description,
     path: &str,
-    at: Place,
+    at: TextPosition,
     section: &str,
     problems: &mut Problems,
 ) -> Option<&'d Component> {
@@ -138,8 +139,8 @@ pub(super) fn find<'d>(
     let Some((model, rest)) = prefixed(description, path) else {
         let why = format!("paths under \"{section}\" begin with the name of a model");
         let mut models = description.models.values();
-        let within =
-            models.find(|model| matches!(walk(description, model, path), Found::Component(..)));
+        let within = models
+            .find(|model| matches!(walk(description, model, path), PathTarget::Component(..)));
         let hint = match (within, description.models.get(path)) {
             (Some(model), _) => format!("did you mean \"{}.{path}\"?", model.name),
             (None, Some(model)) => {
@@ -174,8 +175,8 @@ pub(super) fn find<'d>(
         return None;
     };
     match walk(description, model, rest) {
-        Found::Component(component, _) => Some(component),
-        Found::Lost(model, rest) => {
+        PathTarget::Component(component, _) => Some(component),
+        PathTarget::Lost(model, rest) => {
             let names = || model.components.keys().map(Name::as_str);
             let hint = did_you_mean(&rest, names())
                 .or_else(|| did_you_mean(rest.split('.').next()?, names()))
@@ -265,7 +266,7 @@ pub(super) fn resume(description: &Description, problems: &mut Problems) {
 }
 
 /// What a path of components leads to.
-pub(super) enum Found<'d> {
+pub(super) enum PathTarget<'d> {
     /// A component, and the model that implements it, if one does.
     Component(&'d Component, Option<&'d Model>),
     /// The deepest model that could be reached, and the part of the path that leads nowhere in it.
@@ -273,7 +274,11 @@ pub(super) enum Found<'d> {
 }
 
 /// Follows a dotted path from component to component, through the models that implement them.
-pub(super) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str) -> Found<'d> {
+pub(super) fn walk<'d>(
+    description: &'d Description,
+    root: &'d Model,
+    path: &str,
+) -> PathTarget<'d> {
     let mut model = root;
     let mut chain: Vec<(&Name, String)> = vec![(&root.name, String::new())];
     let mut rest = path;
@@ -286,17 +291,17 @@ pub(super) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str
             .chain([rest.len()]);
         let fits = ends.rfind(|end| model.components.contains_key(&rest[..*end]));
         let Some(end) = fits else {
-            return Found::Lost(model, rest.to_string());
+            return PathTarget::Lost(model, rest.to_string());
         };
         let component = &model.components[&rest[..end]];
         let implementation = description.implementation(&chain, component);
         let inner = implementation.and_then(|name| description.models.get(name));
         if end == rest.len() {
-            return Found::Component(component, inner);
+            return PathTarget::Component(component, inner);
         }
         let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name))
         else {
-            return Found::Lost(model, rest.to_string());
+            return PathTarget::Lost(model, rest.to_string());
         };
         chain = deeper(&chain, component, inner);
         model = inner;

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::paths::{Found, walk};
-use crate::built_in::{BuiltIn, Takes};
+use super::paths::{PathTarget, walk};
+use crate::built_in::{AcceptedValue, BuiltIn};
 use crate::description::{Description, Model, SupportedSetting};
 use crate::muscle;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
-use crate::settings::{SettingType, Settings, Value};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+use crate::settings::{Setting, SettingType, Settings};
 
 type Supported = indexmap::IndexMap<Name, SupportedSetting>;
 
@@ -50,7 +50,7 @@ fn nested<'d>(
     let models = paths
         .into_iter()
         .filter_map(|path| match walk(description, root, path) {
-            Found::Component(_, Some(model)) => Some((path.to_string(), model)),
+            PathTarget::Component(_, Some(model)) => Some((path.to_string(), model)),
             _ => None,
         });
     models.collect()
@@ -153,7 +153,7 @@ impl<'a> Readers<'a> {
             .unwrap_or(("", "", path))
     }
 
-    fn check_path(&self, path: &str, value: &Value, at: Place, problems: &mut Problems) {
+    fn check_path(&self, path: &str, value: &Setting, at: TextPosition, problems: &mut Problems) {
         let (instance, component, name) = self.split(path);
         let is_model = !component.is_empty() && self.network.component(component).is_none();
         if is_model && instance != component {
@@ -203,7 +203,7 @@ impl<'a> Readers<'a> {
         path: &str,
         component: &str,
         name: &str,
-        at: Place,
+        at: TextPosition,
         problems: &mut Problems,
     ) {
         match self.by_path.get(component) {
@@ -249,7 +249,13 @@ impl<'a> Readers<'a> {
     }
 
     /// Whether an instance that a path names exists.
-    fn check_instance(&self, front: &str, plain: &str, at: Place, problems: &mut Problems) -> bool {
+    fn check_instance(
+        &self,
+        front: &str,
+        plain: &str,
+        at: TextPosition,
+        problems: &mut Problems,
+    ) -> bool {
         if front == plain {
             return true;
         }
@@ -284,7 +290,7 @@ impl<'a> Readers<'a> {
         &self,
         path: &str,
         component: &str,
-        at: Place,
+        at: TextPosition,
         problems: &mut Problems,
     ) {
         let why = format!(
@@ -313,7 +319,7 @@ impl<'a> Readers<'a> {
         path: &str,
         component: &str,
         word: &str,
-        at: Place,
+        at: TextPosition,
         problems: &mut Problems,
     ) {
         let what = format!("setting \"{path}\" belongs to no component");
@@ -346,7 +352,7 @@ impl<'a> Readers<'a> {
     }
 
     /// A path that begins with no component, but with `word`.
-    fn lost(&self, path: &str, word: &str, rest: &str, at: Place, problems: &mut Problems) {
+    fn lost(&self, path: &str, word: &str, rest: &str, at: TextPosition, problems: &mut Problems) {
         let plain = word.split('[').next().unwrap_or_default();
         let what = format!("setting \"{path}\" belongs to no component");
         if self.root.name == plain {
@@ -370,7 +376,13 @@ impl<'a> Readers<'a> {
 }
 
 /// A setting of MUSCLE3's own. Other couplers' files are to load, so nothing about it is an error.
-fn check_muscle(path: &str, name: &str, value: &Value, at: Place, problems: &mut Problems) {
+fn check_muscle(
+    path: &str,
+    name: &str,
+    value: &Setting,
+    at: TextPosition,
+    problems: &mut Problems,
+) {
     match muscle::NAMES.iter().find(|(known, _)| *known == name) {
         None => {
             let why =
@@ -423,7 +435,7 @@ fn check_types(
             .or_default()
             .push(path);
     }
-    let places: HashMap<&Name, Place> =
+    let places: HashMap<&Name, TextPosition> =
         settings.entries().map(|(path, _, at)| (path, at)).collect();
     for component in &network.components {
         if let Some(built_in) = built_in(component) {
@@ -496,7 +508,7 @@ fn check_built_in(
     component: &NetworkComponent,
     built_in: BuiltIn,
     given: &HashMap<&str, Vec<&Name>>,
-    places: &HashMap<&Name, Place>,
+    places: &HashMap<&Name, TextPosition>,
     problems: &mut Problems,
 ) {
     let whole = InstanceName::new(component.path.clone(), Vec::new());
@@ -532,7 +544,9 @@ fn check_built_in(
         );
         let why = format!("{who} takes for \"{name}\" {wanted}; found {value}");
         let hint = match (takes, value) {
-            (Takes::Word(words), Value::Str(word)) => did_you_mean(word, words.iter().copied()),
+            (AcceptedValue::Word(words), Setting::Str(word)) => {
+                did_you_mean(word, words.iter().copied())
+            }
             _ => None,
         };
         problems.error_hint(

@@ -3,14 +3,14 @@
 
 use crate::description::{ExecutionModel, Program, ProgramKind};
 use crate::extras::Medium;
-use crate::filter::{Filter, FilterKind, PYTHON_BETWEEN, Side};
-use crate::load::Start;
+use crate::filter::{Filter, FilterKind, FilterSide, PYTHON_BETWEEN};
+use crate::load::StartMode;
 use crate::network::{Bundle, Calls, Network, NetworkComponent};
 use crate::operator::Operator;
-use crate::pattern::{Share, Steps};
+use crate::pattern::{PatternSide, Steps};
 use crate::problem::{Code, Problems};
 
-pub(super) fn check(network: &Network, start: &Start, problems: &mut Problems) {
+pub(super) fn check(network: &Network, start: &StartMode, problems: &mut Problems) {
     for bundle in &network.bundles {
         if problems.is_full() {
             return;
@@ -55,7 +55,7 @@ fn pins(network: &Network, bundle: &Bundle, problems: &mut Problems) {
 }
 
 /// Two programs that are started each as a process of its own cannot talk as within one.
-fn medium(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Problems) {
+fn medium(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut Problems) {
     let (sender, receiver) = network.ends(bundle);
     let apart = |component: &NetworkComponent| {
         let process = |program: &Program| {
@@ -92,17 +92,17 @@ fn medium(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Prob
 }
 
 /// Pins that cannot be kept, and functions of the user's where nothing can call them.
-fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Problems) {
+fn filters(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut Problems) {
     let (sender, receiver) = network.ends(bundle);
     let placed = network.filters(bundle);
     let sides = network.filter_sides(bundle);
-    let last_early = sides.iter().rposition(|side| *side == Side::Sender);
+    let last_early = sides.iter().rposition(|side| *side == FilterSide::Sender);
     let (from, to) = ends(sender, receiver, bundle);
     for (i, filter) in bundle.filters.iter().enumerate() {
         let later = last_early
             .filter(|last| i < *last)
             .map(|last| &bundle.filters[last]);
-        if let (Some(Side::Receiver), Some(later)) = (placed[i].side, later) {
+        if let (Some(FilterSide::Receiver), Some(later)) = (placed[i].side, later) {
             let what = format!(
                 "filter \"{}\" cannot run at the receiver, \"{to}\"",
                 plain(filter)
@@ -132,8 +132,8 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
             })
         };
         let (here, there, own, word) = match sides[i] {
-            Side::Sender => (sender, receiver, &from, "sender"),
-            Side::Receiver => (receiver, sender, &to, "receiver"),
+            FilterSide::Sender => (sender, receiver, &from, "sender"),
+            FilterSide::Receiver => (receiver, sender, &to, "receiver"),
         };
         let name = plain(filter);
         // A filter in a library runs in every program; one in Python needs Python there, which a host of libraries never has.
@@ -169,11 +169,13 @@ fn filters(network: &Network, bundle: &Bundle, start: &Start, problems: &mut Pro
                 "the other end cannot call it either: put a program of your own between the two"
                     .to_string()
             }
-            (false, Side::Receiver, _) => format!("let it run at the other end: \"{name}@sender\""),
-            (false, Side::Sender, None) => {
+            (false, FilterSide::Receiver, _) => {
+                format!("let it run at the other end: \"{name}@sender\"")
+            }
+            (false, FilterSide::Sender, None) => {
                 format!("let it run at the other end: \"{name}@receiver\"")
             }
-            (false, Side::Sender, Some(later)) => {
+            (false, FilterSide::Sender, Some(later)) => {
                 format!("let it run at the other end: \"{name}@receiver\", after \"{later}\"")
             }
         };
@@ -192,7 +194,7 @@ fn pattern(network: &Network, bundle: &Bundle, problems: &mut Problems) {
     let given = [&to, &from]
         .into_iter()
         .find_map(|path| network.extras.fields.get(path.as_str()));
-    let at = given.map_or(bundle.at, |(_, placed)| placed.0);
+    let at = given.map_or(bundle.at, |(_, at)| *at);
     let what = format!("the pattern of the field from \"{from}\" to \"{to}\" does not fit");
     let mut told = |why: &str, hint: &str| {
         problems.error_hint(
@@ -203,7 +205,7 @@ fn pattern(network: &Network, bundle: &Bundle, problems: &mut Problems) {
             hint.to_string(),
         );
     };
-    let extents = |share: &Share| {
+    let extents = |share: &PatternSide| {
         let (lower, upper) = share.region.as_ref()?;
         Some(
             lower

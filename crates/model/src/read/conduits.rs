@@ -1,18 +1,22 @@
 //! Conduits and matching timelines.
 
 use super::fields::entries;
-use super::{Version, text, word_list, wrong_type};
-use crate::description::{Conduit, End, MatchingTimelines};
+use super::{FormatVersion, text, word_list, wrong_type};
+use crate::description::{Conduit, MatchingTimelines, PortReference};
 use crate::filter;
 use crate::names::{Name, is_dotted};
 use crate::operator::Timeline;
-use crate::problem::{Code, Place, Problems};
-use crate::yaml::{Kind, Node, Scalar, Type, shorten, with_colon};
+use crate::problem::{Code, Problems, TextPosition};
+use crate::yaml::{Node, NodeKind, Scalar, ScalarType, shorten, with_colon};
 
 /// What stands under `conduits:`: `sender: receiver`, or `sender: [receivers]`.
-pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -> Vec<Conduit> {
+pub(super) fn conduits(
+    node: &Node,
+    version: FormatVersion,
+    problems: &mut Problems,
+) -> Vec<Conduit> {
     let mut conduits = Vec::new();
-    if let Kind::List(items) = node.kind() {
+    if let NodeKind::List(items) = node.kind() {
         // The long form: a list of {sender, receiver}.
         for item in items {
             let Some(mut fields) = super::Fields::new(item, "a conduit", problems) else {
@@ -41,9 +45,9 @@ pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -
         }
         return conduits;
     }
-    if let Kind::Scalar(Scalar {
+    if let NodeKind::Scalar(Scalar {
         text,
-        of: Type::Text,
+        of: ScalarType::Text,
     }) = node.kind()
     {
         // YAML takes all lines together for one text.
@@ -76,9 +80,9 @@ pub(super) fn conduits(node: &Node, version: Version, problems: &mut Problems) -
 fn add(
     conduits: &mut Vec<Conduit>,
     sender: &str,
-    at: Place,
+    at: TextPosition,
     receivers: &Node,
-    version: Version,
+    version: FormatVersion,
     problems: &mut Problems,
 ) {
     if let Some((from, to)) = arrow(sender, receivers) {
@@ -92,7 +96,7 @@ fn add(
         return;
     };
     let one = std::slice::from_ref(receivers);
-    let receivers = if let Kind::List(items) = receivers.kind() {
+    let receivers = if let NodeKind::List(items) = receivers.kind() {
         items.as_slice()
     } else {
         one
@@ -175,7 +179,7 @@ fn add(
 fn arrow<'t>(sender: &'t str, receivers: &'t Node) -> Option<(&'t str, &'t str)> {
     let (from, to) = sender.split_once("->")?;
     let to = match receivers.kind() {
-        Kind::Scalar(Scalar { text, .. }) if to.trim().is_empty() => &**text,
+        NodeKind::Scalar(Scalar { text, .. }) if to.trim().is_empty() => &**text,
         _ => to,
     };
     let (from, to) = (from.trim(), to.trim());
@@ -183,7 +187,12 @@ fn arrow<'t>(sender: &'t str, receivers: &'t Node) -> Option<(&'t str, &'t str)>
 }
 
 /// `component.port`, or in v0.2 `port` for one of the model's own.
-fn end(written: &str, at: Place, version: Version, problems: &mut Problems) -> Option<End> {
+fn end(
+    written: &str,
+    at: TextPosition,
+    version: FormatVersion,
+    problems: &mut Problems,
+) -> Option<PortReference> {
     let wrong = |problems: &mut Problems, why: &str, hint: Option<String>| {
         let what = format!("\"{}\" is not an end of a conduit", shorten(written));
         problems.error_hint(at, Code::BadName, what, why, hint);
@@ -205,11 +214,11 @@ fn end(written: &str, at: Place, version: Version, problems: &mut Problems) -> O
         return wrong(problems, "an end is written \"component.port\"", hint);
     }
     match written.rsplit_once('.') {
-        Some((component, port)) => Some(End {
+        Some((component, port)) => Some(PortReference {
             component: Some(problems.name(component)),
             port: problems.name(port),
         }),
-        None if version == Version::V02 => Some(End {
+        None if version == FormatVersion::V02 => Some(PortReference {
             component: None,
             port: problems.name(written),
         }),
@@ -247,7 +256,7 @@ pub(super) fn matching_timelines(node: &Node, problems: &mut Problems) -> Vec<Ma
     all
 }
 
-fn timeline(written: &str, at: Place, problems: &mut Problems) -> Option<Timeline> {
+fn timeline(written: &str, at: TextPosition, problems: &mut Problems) -> Option<Timeline> {
     let parts = written.trim_matches(':').split(':');
     if parts.clone().all(is_dotted) {
         return Some(parts.map(Name::from).collect::<Vec<_>>().into());

@@ -7,14 +7,14 @@ use super::implementations::{python_function, symbol};
 use super::pattern::pattern;
 use super::{Fields, choice, count, number, text, text_list, word_list, wrong_type};
 use crate::extras::{
-    Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required,
-    Scales, Stage, UserFilter,
+    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Medium, PinnedMedium,
+    ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
 };
-use crate::filter::{FILTER_NAMES, Side};
+use crate::filter::{FILTER_NAMES, FilterSide};
 use crate::names::{Name, is_dotted};
-use crate::problem::{Code, Place, Problems, did_you_mean};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity};
-use crate::yaml::{Kind, Node, Scalar, Type, shorten};
+use crate::yaml::{Node, NodeKind, Scalar, ScalarType, shorten};
 
 pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
     let mut extras = Extras::default();
@@ -35,7 +35,7 @@ pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
         problems,
         |_, at, node, problems| {
             let media = Medium::ALL.map(|medium| (medium.key(), medium));
-            Some(Pinned {
+            Some(PinnedMedium {
                 medium: choice(node, "the medium", &media, problems)?,
                 at,
             })
@@ -67,7 +67,7 @@ fn by_path<T>(
     node: Option<&Node>,
     what: &str,
     problems: &mut Problems,
-    read: impl Fn(&str, Place, &Node, &mut Problems) -> Option<T>,
+    read: impl Fn(&str, TextPosition, &Node, &mut Problems) -> Option<T>,
 ) -> IndexMap<Name, T> {
     let mut all = IndexMap::new();
     for entry in node
@@ -97,8 +97,8 @@ fn measure(
         "s"
     };
     let value_si = match node.kind() {
-        Kind::Scalar(Scalar {
-            of: Type::Text,
+        NodeKind::Scalar(Scalar {
+            of: ScalarType::Text,
             text,
         }) => match quantity::parse(text) {
             Ok(_) => quantity::parse_in(text, si).ok(),
@@ -151,7 +151,7 @@ fn timeout(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity>
     Some(duration)
 }
 
-fn scales(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Scales> {
+fn scales(path: &str, at: TextPosition, node: &Node, problems: &mut Problems) -> Option<Scales> {
     let mut fields = Fields::new(node, format!("the scales of \"{path}\""), problems)?;
     let dt = fields
         .take("dt")
@@ -197,7 +197,7 @@ fn scales(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option
 
 fn lengths(node: &Node, what: &str, problems: &mut Problems) -> Vec<Quantity> {
     let one = std::slice::from_ref(node);
-    let items = if let Kind::List(items) = node.kind() {
+    let items = if let NodeKind::List(items) = node.kind() {
         items.as_slice()
     } else {
         one
@@ -208,7 +208,12 @@ fn lengths(node: &Node, what: &str, problems: &mut Problems) -> Vec<Quantity> {
         .collect()
 }
 
-fn stage(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Stage> {
+fn stage(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<StagedFiles> {
     let mut fields = Fields::new(node, format!("the files of \"{path}\""), problems)?;
     let input = fields
         .take("in")
@@ -219,7 +224,7 @@ fn stage(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<
         .map(|n| text_list(n, "a file to stage out", problems))
         .unwrap_or_default();
     fields.finish(problems);
-    Some(Stage { input, output, at })
+    Some(StagedFiles { input, output, at })
 }
 
 /// A unit of time, such as `h`.
@@ -244,14 +249,19 @@ fn time_unit(node: &Node, problems: &mut Problems) -> Option<Name> {
     None
 }
 
-fn progress(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Progress> {
+fn progress(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<ProgressGoal> {
     let what = format!("the end of \"{path}\"");
     let end = match node.kind() {
-        Kind::Scalar(Scalar {
-            of: Type::Text,
+        NodeKind::Scalar(Scalar {
+            of: ScalarType::Text,
             text,
         }) if is_dotted(text) => EndTime::Setting(text.as_str().into()),
-        Kind::Scalar(scalar) if scalar.text.parse::<f64>().is_ok() => {
+        NodeKind::Scalar(scalar) if scalar.text.parse::<f64>().is_ok() => {
             let end = duration(node, &what, problems)?;
             EndTime::Time(Quantity {
                 dimension: Dimension::NONE,
@@ -260,10 +270,15 @@ fn progress(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Opti
         }
         _ => EndTime::Time(duration(node, &what, problems)?),
     };
-    Some(Progress { end, at })
+    Some(ProgressGoal { end, at })
 }
 
-fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<UserFilter> {
+fn user_filter(
+    name: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<FilterDefinition> {
     let name = identifier(name, "a filter", at, problems)?;
     let what = format!("filter \"{name}\"");
     if FILTER_NAMES.contains(&&*name) {
@@ -275,7 +290,10 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
     let [python, library, symbol, side] =
         ["python", "library", "symbol", "side"].map(|key| fields.take(key));
     fields.finish(problems);
-    let sides = [("sender", Side::Sender), ("receiver", Side::Receiver)];
+    let sides = [
+        ("sender", FilterSide::Sender),
+        ("receiver", FilterSide::Receiver),
+    ];
     let side = side.and_then(|n| choice(n, "the side", &sides, problems));
     let call = match (python, library, symbol) {
         (Some(node), None, None) => python_function(
@@ -289,7 +307,7 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
                 text(path, "\"library\"", problems)?,
                 text(symbol, "\"symbol\"", problems)?,
             );
-            Call::Library {
+            UserFunction::Library {
                 path,
                 symbol: self::symbol(name, at, &what, problems)?,
             }
@@ -306,10 +324,15 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
             return None;
         }
     };
-    Some(UserFilter { call, side, at })
+    Some(FilterDefinition { call, side, at })
 }
 
-fn required(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Required> {
+fn required(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<RequiredPorts> {
     let written = word_list(
         node,
         &format!("the ports that \"{path}\" requires"),
@@ -319,10 +342,15 @@ fn required(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Opti
         .iter()
         .filter_map(|(word, at)| identifier(word, "a port", *at, problems))
         .collect();
-    Some(Required { ports, at })
+    Some(RequiredPorts { ports, at })
 }
 
-fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<(Link, Placed)> {
+fn link(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<(LinkTuning, TextPosition)> {
     const MOST_STREAMS: u64 = 256;
     let mut fields = Fields::new(node, format!("the links of \"{path}\""), problems)?;
     let streams = fields
@@ -339,13 +367,13 @@ fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<(
     fields.finish(problems);
     let streams = streams.map(|n| n as u32);
     Some((
-        Link {
+        LinkTuning {
             streams,
             pacing,
             send_buffer,
             receive_buffer,
         },
-        Placed(at),
+        at,
     ))
 }
 
@@ -377,11 +405,11 @@ fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
             .take("bytes")
             .and_then(|n| bytes(n, "\"bytes\"", problems));
         fields.finish(problems);
-        let buffer = Buffer { messages, bytes };
+        let buffer = BufferLimits { messages, bytes };
         if path == "default" {
             buffers.default = buffer;
         } else {
-            buffers.ports.insert(path, (buffer, Placed(entry.at)));
+            buffers.ports.insert(path, (buffer, entry.at));
         }
     }
     buffers
@@ -429,7 +457,13 @@ fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     let wanted = "a number of bytes per second, such as \"100 MB/s\" or \"64 MiB\" (kbit/s and the like are not known)";
     let of = |text: &str| bytes_of(text.strip_suffix("/s").unwrap_or(text).trim_end());
     let rate = some_bytes(node, what, wanted, of, problems)?;
-    let plain = !matches!(node.kind(), Kind::Scalar(Scalar { of: Type::Text, .. }));
+    let plain = !matches!(
+        node.kind(),
+        NodeKind::Scalar(Scalar {
+            of: ScalarType::Text,
+            ..
+        })
+    );
     if plain && rate < SLOWEST_PLAIN {
         let why = format!(
             "a plain number is in bytes per second: at this rate 1 MB takes {} s",
@@ -457,8 +491,8 @@ fn some_bytes(
     of: impl Fn(&str) -> Option<u64>,
     problems: &mut Problems,
 ) -> Option<u64> {
-    let Kind::Scalar(Scalar {
-        of: Type::Text,
+    let NodeKind::Scalar(Scalar {
+        of: ScalarType::Text,
         text,
     }) = node.kind()
     else {

@@ -1,11 +1,11 @@
 //! The keys of a mapping, taken one by one; what is left over is unknown.
 
 use crate::names::{Name, is_dotted, is_identifier};
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
-use crate::yaml::{Entry, Kind, Node, shorten};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+use crate::yaml::{MapEntry, Node, NodeKind, shorten};
 
 pub(crate) struct Fields<'n> {
-    entries: &'n [Entry],
+    entries: &'n [MapEntry],
     taken: Vec<bool>,
     known: Vec<&'static str>,
     what: String,
@@ -31,7 +31,7 @@ impl<'n> Fields<'n> {
             .filter(|value| !value.is_null())
     }
 
-    fn entry(&mut self, key: &'static str) -> Option<&'n Entry> {
+    fn entry(&mut self, key: &'static str) -> Option<&'n MapEntry> {
         self.known.push(key);
         let i = self.entries.iter().position(|entry| entry.key == key)?;
         self.taken[i] = true;
@@ -39,7 +39,7 @@ impl<'n> Fields<'n> {
     }
 
     /// Keys that begin with `prefix`, which goes before a name of the user's, and that name: `timeline fast`, `fast`.
-    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<(&'n Entry, &'n str)> {
+    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<(&'n MapEntry, &'n str)> {
         let entries = self.entries;
         let mut found = Vec::new();
         for (entry, taken) in entries.iter().zip(&mut self.taken) {
@@ -94,7 +94,7 @@ impl<'n> Fields<'n> {
 
 /// Reports a key that is indented as if it belonged to `inside`.
 pub(crate) fn misplaced(
-    entry: &Entry,
+    entry: &MapEntry,
     inside: &str,
     why: &str,
     hint: String,
@@ -109,7 +109,7 @@ pub(crate) fn misplaced(
 
 /// Whether a mapping has one of these keys.
 pub(crate) fn has_any(node: &Node, keys: &[&str]) -> bool {
-    matches!(node.kind(), Kind::Map(entries) if entries.iter().any(|entry| keys.contains(&entry.key.as_str())))
+    matches!(node.kind(), NodeKind::Map(entries) if entries.iter().any(|entry| keys.contains(&entry.key.as_str())))
 }
 
 /// The entries of a mapping; none if there is nothing.
@@ -117,9 +117,9 @@ pub(crate) fn entries<'n>(
     node: &'n Node,
     what: &str,
     problems: &mut Problems,
-) -> Option<&'n [Entry]> {
+) -> Option<&'n [MapEntry]> {
     match node.kind() {
-        Kind::Map(entries) => Some(entries),
+        NodeKind::Map(entries) => Some(entries),
         _ if node.is_null() => Some(&[]),
         _ => super::wrong_type(node, what, "a mapping", problems),
     }
@@ -129,7 +129,7 @@ pub(crate) fn entries<'n>(
 pub(crate) fn dotted(
     written: &str,
     what: &str,
-    at: Place,
+    at: TextPosition,
     problems: &mut Problems,
 ) -> Option<Name> {
     if is_dotted(written) {
@@ -142,7 +142,7 @@ pub(crate) fn dotted(
 pub(crate) fn identifier(
     written: &str,
     what: &str,
-    at: Place,
+    at: TextPosition,
     problems: &mut Problems,
 ) -> Option<Name> {
     if is_identifier(written) {
@@ -151,7 +151,7 @@ pub(crate) fn identifier(
     bad_name(written, what, at, problems)
 }
 
-fn bad_name(written: &str, what: &str, at: Place, problems: &mut Problems) -> Option<Name> {
+fn bad_name(written: &str, what: &str, at: TextPosition, problems: &mut Problems) -> Option<Name> {
     let why = "a name is made of letters, digits and _, and does not begin with a digit";
     let mut hint = None;
     if written.ends_with("[]") {

@@ -5,19 +5,25 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::fields::{entries, identifier};
-use super::{Fields, Version, any_text, choice, text, text_list, truth, word_list};
+use super::{Fields, FormatVersion, any_text, choice, text, text_list, truth, word_list};
 use crate::description::{
-    BaseEnv, ExecutionModel, Guest, KeepsState, Port, Ports, Program, ProgramKind, SupportedSetting,
+    BaseEnv, ExecutionModel, HostedFunction, KeepsState, Port, Ports, Program, ProgramKind,
+    SupportedSetting,
 };
-use crate::extras::Call;
+use crate::extras::UserFunction;
 use crate::names::{Name, is_dotted, is_identifier};
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, Place, Problems, listing};
+use crate::problem::{Code, Problems, TextPosition, listing};
 use crate::settings::SettingType;
-use crate::yaml::{Kind, Node, shorten};
+use crate::yaml::{Node, NodeKind, shorten};
 
 /// The ports under `ports:`.
-pub(super) fn ports(node: &Node, version: Version, what: &str, problems: &mut Problems) -> Ports {
+pub(super) fn ports(
+    node: &Node,
+    version: FormatVersion,
+    what: &str,
+    problems: &mut Problems,
+) -> Ports {
     let mut ports = Ports::new();
     let Some(mut fields) = Fields::new(node, format!("\"ports\" of {what}"), problems) else {
         return ports;
@@ -34,7 +40,7 @@ pub(super) fn ports(node: &Node, version: Version, what: &str, problems: &mut Pr
             );
         }
     }
-    if version == Version::V02 {
+    if version == FormatVersion::V02 {
         // `+fast` is how ymmsl 0.15 to 0.17 wrote `timeline fast`.
         for (entry, words) in ["timeline ", "+"]
             .into_iter()
@@ -132,7 +138,7 @@ fn supported_setting(
     node: &Node,
     problems: &mut Problems,
 ) -> Option<(SettingType, String)> {
-    if !matches!(node.kind(), Kind::Map(_)) {
+    if !matches!(node.kind(), NodeKind::Map(_)) {
         return typed_text(name, node, problems);
     }
     let mut fields = Fields::new(node, format!("supported setting \"{name}\""), problems)?;
@@ -163,7 +169,7 @@ fn supported_setting(
 
 /// `float how fast it goes`, or `[[float]]`.
 fn typed_text(name: &str, node: &Node, problems: &mut Problems) -> Option<(SettingType, String)> {
-    if let Kind::List(_) = node.kind() {
+    if let NodeKind::List(_) = node.kind() {
         return Some((setting_type(name, node, problems)?, String::new()));
     }
     let written = text(node, &format!("supported setting \"{name}\""), problems)?;
@@ -181,7 +187,7 @@ fn typed_text(name: &str, node: &Node, problems: &mut Problems) -> Option<(Setti
 fn setting_type(name: &str, node: &Node, problems: &mut Problems) -> Option<SettingType> {
     let mut inner = node;
     let mut depth = 0;
-    while let Kind::List(items) = inner.kind() {
+    while let NodeKind::List(items) = inner.kind() {
         match items.as_slice() {
             [item] => inner = item,
             _ => return known_type(name, "[]", node.at, problems),
@@ -197,7 +203,12 @@ fn setting_type(name: &str, node: &Node, problems: &mut Problems) -> Option<Sett
     )
 }
 
-fn known_type(name: &str, word: &str, at: Place, problems: &mut Problems) -> Option<SettingType> {
+fn known_type(
+    name: &str,
+    word: &str,
+    at: TextPosition,
+    problems: &mut Problems,
+) -> Option<SettingType> {
     let found = SettingType::from_key(word);
     if found.is_none() {
         let keys = SettingType::ALL.map(SettingType::key);
@@ -240,9 +251,9 @@ const KEEPS: [(&str, KeepsState); 3] = [
 /// A program of v0.2, or an implementation of v0.1.
 pub(super) fn program(
     name: Name,
-    at: Place,
+    at: TextPosition,
     node: &Node,
-    version: Version,
+    version: FormatVersion,
     problems: &mut Problems,
 ) -> Option<Program> {
     let what = format!("program \"{name}\"");
@@ -253,7 +264,7 @@ pub(super) fn program(
         can_share_resources: true,
         ..Program::default()
     };
-    if version == Version::V02 {
+    if version == FormatVersion::V02 {
         let described = fields
             .take("description")
             .and_then(|n| text(n, "the description", problems));
@@ -296,12 +307,12 @@ pub(super) fn program(
         let given = text_list(node, "\"args\"", problems);
         // MUSCLE3 hands a text to a shell, which takes it for several words; a list is one argument each.
         program.args = match node.kind() {
-            Kind::List(_) => given,
+            NodeKind::List(_) => given,
             _ => given.iter().flat_map(|text| shell_words(text)).collect(),
         };
     }
     if let Some(node) = fields.take("execution_model") {
-        let models = if version == Version::V01 {
+        let models = if version == FormatVersion::V01 {
             &MODELS[..4]
         } else {
             &MODELS[..]
@@ -396,7 +407,7 @@ pub(super) fn program(
 
 /// What a host calls: `{host: NAME, function: "module:function"}`, or `{host: NAME, library: ./lib.so, function: name}`, or
 /// with `step` in the place of `function`.
-fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<Guest> {
+fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<HostedFunction> {
     let mut fields = Fields::new(node, format!("\"titin\" of {what}"), problems)?;
     let [host, function, library, step] =
         ["host", "function", "library", "step"].map(|key| fields.take(key));
@@ -409,7 +420,7 @@ fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<Guest> {
         (Some(path), Some(node), None) | (Some(path), None, Some(node)) => {
             let path = text(path, "\"library\"", problems)?;
             symbol(named(node, problems)?, node.at, what, problems)
-                .map(|symbol| Call::Library { path, symbol })
+                .map(|symbol| UserFunction::Library { path, symbol })
         }
         _ => {
             let why = "write {host: NAME, function: \"module:function\"} for Python, or {host: NAME, library: \"path.so\", \
@@ -443,7 +454,7 @@ fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<Guest> {
         );
         return None;
     };
-    Some(Guest {
+    Some(HostedFunction {
         host,
         call,
         steps: step.is_some(),
@@ -453,13 +464,13 @@ fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<Guest> {
 /// `module:function`.
 pub(super) fn python_function(
     written: &str,
-    at: Place,
+    at: TextPosition,
     what: &str,
     problems: &mut Problems,
-) -> Option<Call> {
+) -> Option<UserFunction> {
     match written.split_once(':') {
         Some((module, function)) if is_dotted(module) && is_dotted(function) => {
-            Some(Call::Python {
+            Some(UserFunction::Python {
                 module: module.into(),
                 function: function.into(),
             })
@@ -480,7 +491,7 @@ pub(super) fn python_function(
 /// The name of a function with C linkage.
 pub(super) fn symbol(
     written: String,
-    at: Place,
+    at: TextPosition,
     what: &str,
     problems: &mut Problems,
 ) -> Option<String> {
@@ -502,7 +513,7 @@ pub(super) fn symbol(
 
 /// A text, or a list of lines.
 pub(super) fn script_text(node: &Node, problems: &mut Problems) -> String {
-    if let Kind::List(_) = node.kind() {
+    if let NodeKind::List(_) = node.kind() {
         let lines = text_list(node, "a line of \"script\"", problems);
         return lines.join("\n") + "\n";
     }

@@ -11,26 +11,26 @@ mod v02;
 
 use indexmap::IndexMap;
 
-use crate::description::{Checkpoints, Custom, Model, Program, Resources, Resume};
+use crate::description::{Checkpoints, CustomImplementation, Model, Program, Resources, Resume};
 pub use extras::bytes_of;
 
 use crate::extras::Extras;
 use crate::names::Name;
-use crate::problem::{Code, Place, Problems, either, listing};
+use crate::problem::{Code, Problems, TextPosition, either, listing};
 use crate::settings::Settings;
-use crate::yaml::{self, Kind, Node, Scalar, Type};
+use crate::yaml::{self, Node, NodeKind, Scalar, ScalarType};
 
 pub(crate) use fields::Fields;
 
 /// What one file says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Document {
-    pub version: Version,
+    pub version: FormatVersion,
     pub description: String,
     pub imports: Vec<Import>,
     pub models: IndexMap<Name, Model>,
     pub programs: IndexMap<Name, Program>,
-    pub custom_implementations: IndexMap<Name, Custom>,
+    pub custom_implementations: IndexMap<Name, CustomImplementation>,
     pub settings: Settings,
     pub resources: IndexMap<Name, Resources>,
     pub checkpoints: Checkpoints,
@@ -39,7 +39,7 @@ pub(crate) struct Document {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Version {
+pub(crate) enum FormatVersion {
     V01,
     #[default]
     V02,
@@ -62,11 +62,15 @@ const SECTIONS: [&str; 8] = [
 pub(crate) struct Import {
     pub module: Name,
     pub name: Name,
-    pub at: Place,
+    pub at: TextPosition,
 }
 
 /// Reads one file. Without a version nothing can be read; any other problem leaves out only what it concerns.
-pub(crate) fn document(text: &str, file: Place, problems: &mut Problems) -> Option<Document> {
+pub(crate) fn document(
+    text: &str,
+    file: TextPosition,
+    problems: &mut Problems,
+) -> Option<Document> {
     let before = problems.errors();
     let Some(root) = yaml::parse(text, file, problems) else {
         if problems.errors() == before {
@@ -82,12 +86,12 @@ pub(crate) fn document(text: &str, file: Place, problems: &mut Problems) -> Opti
     }
     let mut fields = Fields::new(&root, "a description", problems)?;
     match version(&mut fields, &root, problems)? {
-        Version::V01 => Some(v01::document(fields, problems)),
-        Version::V02 => Some(v02::document(fields, problems)),
+        FormatVersion::V01 => Some(v01::document(fields, problems)),
+        FormatVersion::V02 => Some(v02::document(fields, problems)),
     }
 }
 
-fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Option<Version> {
+fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Option<FormatVersion> {
     let hint = "write \"ymmsl_version: v0.2\" at the top".to_string();
     let Some(node) = fields.take("ymmsl_version") else {
         let why = "without it the file cannot be read; the versions are v0.1 and v0.2";
@@ -101,12 +105,12 @@ fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Opt
         return None;
     };
     let text = match node.kind() {
-        Kind::Scalar(scalar) => scalar.text.as_str(),
+        NodeKind::Scalar(scalar) => scalar.text.as_str(),
         _ => "",
     };
     match text {
-        "v0.1" => Some(Version::V01),
-        "v0.2" => Some(Version::V02),
+        "v0.1" => Some(FormatVersion::V01),
+        "v0.2" => Some(FormatVersion::V02),
         _ => {
             let why = format!(
                 "titin reads {}; found {}",
@@ -128,8 +132,8 @@ fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Opt
 /// A text, or the reason that it is none.
 pub(crate) fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
     match node.kind() {
-        Kind::Scalar(scalar) if scalar.of == Type::Text => Some(scalar.text.clone()),
-        Kind::Scalar(scalar) if scalar.of != Type::Null => {
+        NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => Some(scalar.text.clone()),
+        NodeKind::Scalar(scalar) if scalar.of != ScalarType::Null => {
             let why = format!("a text is expected; found {}", node.describe());
             let hint = format!("write it in quotes: \"{}\"", yaml::shorten(&scalar.text));
             problems.error_hint(
@@ -148,15 +152,15 @@ pub(crate) fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<S
 /// As [`text`], but a number or a truth value serves as it is written: for variables of the environment.
 pub(crate) fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
     match node.kind() {
-        Kind::Scalar(scalar) if scalar.of != Type::Null => Some(scalar.text.clone()),
+        NodeKind::Scalar(scalar) if scalar.of != ScalarType::Null => Some(scalar.text.clone()),
         _ => wrong_type(node, what, "a text", problems),
     }
 }
 
 pub(crate) fn truth(node: &Node, what: &str, problems: &mut Problems) -> Option<bool> {
     match node.kind() {
-        Kind::Scalar(scalar) if matches!(scalar.of, Type::Bool(_)) => {
-            Some(scalar.of == Type::Bool(true))
+        NodeKind::Scalar(scalar) if matches!(scalar.of, ScalarType::Bool(_)) => {
+            Some(scalar.of == ScalarType::Bool(true))
         }
         _ => wrong_type(node, what, "true or false", problems),
     }
@@ -164,10 +168,10 @@ pub(crate) fn truth(node: &Node, what: &str, problems: &mut Problems) -> Option<
 
 pub(crate) fn number(node: &Node, what: &str, problems: &mut Problems) -> Option<f64> {
     match node.kind() {
-        Kind::Scalar(scalar) => match scalar.of {
-            Type::Int(i) => return Some(i as f64),
-            Type::Float(x) => return Some(x),
-            Type::OddNumber => {
+        NodeKind::Scalar(scalar) => match scalar.of {
+            ScalarType::Int(i) => return Some(i as f64),
+            ScalarType::Float(x) => return Some(x),
+            ScalarType::OddNumber => {
                 problems.error(
                     node.at,
                     Code::BadValue,
@@ -178,7 +182,7 @@ pub(crate) fn number(node: &Node, what: &str, problems: &mut Problems) -> Option
             }
             _ => {}
         },
-        Kind::List(_) | Kind::Map(_) | Kind::Alias(_) => {}
+        NodeKind::List(_) | NodeKind::Map(_) | NodeKind::Alias(_) => {}
     }
     wrong_type(node, what, "a number", problems)
 }
@@ -197,9 +201,9 @@ pub(crate) fn count(
     most: u64,
     problems: &mut Problems,
 ) -> Option<u64> {
-    if let Kind::Scalar(scalar) = node.kind() {
+    if let NodeKind::Scalar(scalar) = node.kind() {
         match scalar.of {
-            Type::Int(i) => match u64::try_from(i) {
+            ScalarType::Int(i) => match u64::try_from(i) {
                 Ok(n) if (least..=most).contains(&n) => return Some(n),
                 _ => {
                     let why =
@@ -213,7 +217,7 @@ pub(crate) fn count(
                     return None;
                 }
             },
-            Type::OddNumber => {
+            ScalarType::OddNumber => {
                 problems.error(
                     node.at,
                     Code::BadValue,
@@ -229,18 +233,22 @@ pub(crate) fn count(
 }
 
 /// `a b` or `[a, b]`, each with its place; nothing is an empty list.
-pub(crate) fn word_list(node: &Node, what: &str, problems: &mut Problems) -> Vec<(String, Place)> {
+pub(crate) fn word_list(
+    node: &Node,
+    what: &str,
+    problems: &mut Problems,
+) -> Vec<(String, TextPosition)> {
     match node.kind() {
-        Kind::List(items) => items
+        NodeKind::List(items) => items
             .iter()
             .filter_map(|item| Some((text(item, what, problems)?, item.at)))
             .collect(),
-        Kind::Scalar(scalar) if scalar.of == Type::Text => scalar
+        NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => scalar
             .text
             .split_whitespace()
             .map(|word| (word.to_string(), node.at))
             .collect(),
-        Kind::Scalar(scalar) if scalar.of == Type::Null => Vec::new(),
+        NodeKind::Scalar(scalar) if scalar.of == ScalarType::Null => Vec::new(),
         _ => {
             wrong_type::<()>(
                 node,
@@ -256,11 +264,11 @@ pub(crate) fn word_list(node: &Node, what: &str, problems: &mut Problems) -> Vec
 /// A text, which is one item, or a list of texts.
 pub(crate) fn text_list(node: &Node, what: &str, problems: &mut Problems) -> Vec<String> {
     match node.kind() {
-        Kind::List(items) => items
+        NodeKind::List(items) => items
             .iter()
             .filter_map(|item| text(item, what, problems))
             .collect(),
-        Kind::Scalar(scalar) if scalar.of == Type::Null => Vec::new(),
+        NodeKind::Scalar(scalar) if scalar.of == ScalarType::Null => Vec::new(),
         _ => text(node, what, problems).into_iter().collect(),
     }
 }

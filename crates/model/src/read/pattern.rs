@@ -2,20 +2,19 @@
 
 use super::{Fields, choice, count, wrong_type};
 use crate::exchange::interval;
-use crate::extras::Placed;
-use crate::pattern::{Cache, Full, Mode, Pattern, Share, Steps};
-use crate::problem::{Code, Place, Problems};
-use crate::yaml::{Kind, Node};
+use crate::pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenFull};
+use crate::problem::{Code, Problems, TextPosition};
+use crate::yaml::{Node, NodeKind};
 
 /// The most versions that a sender may keep.
 const MOST_VERSIONS: u64 = 1_000_000;
 
 pub(super) fn pattern(
     path: &str,
-    at: Place,
+    at: TextPosition,
     node: &Node,
     problems: &mut Problems,
-) -> Option<(Pattern, Placed)> {
+) -> Option<(Pattern, TextPosition)> {
     let what = format!("the pattern of \"{path}\"");
     let mut fields = Fields::new(node, what.as_str(), problems)?;
     let modes = [("push", false), ("pull", true)];
@@ -23,16 +22,16 @@ pub(super) fn pattern(
         .take("mode")
         .map(|node| choice(node, "the mode", &modes, problems));
     let (pulls, mode_is_wrong) = (mode == Some(Some(true)), mode == Some(None));
-    let both = share(&mut fields, &Share::default(), problems);
+    let both = share(&mut fields, &PatternSide::default(), problems);
     // Who pulls takes a version when it wants one: the steps are those that have one.
     let of_receiver = match pulls {
-        true => Share {
+        true => PatternSide {
             steps: Steps::default(),
             ..both.clone()
         },
         false => both.clone(),
     };
-    let mut end = |key, usual: Share, problems: &mut Problems| {
+    let mut end = |key, usual: PatternSide, problems: &mut Problems| {
         let Some(node) = fields.take(key) else {
             return usual;
         };
@@ -66,25 +65,29 @@ pub(super) fn pattern(
     }
     let versions =
         versions.and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
-    let ways = [("evict", Full::Evict), ("wait", Full::Wait)];
+    let ways = [("evict", WhenFull::Evict), ("wait", WhenFull::Wait)];
     let full = full.and_then(|node| choice(node, "what is done when it is full", &ways, problems));
-    let cache = Cache {
+    let cache = VersionCache {
         versions: versions.unwrap_or(1) as u32,
         full: full.unwrap_or_default(),
     };
-    let mode = if pulls { Mode::Pull(cache) } else { Mode::Push };
+    let mode = if pulls {
+        TransferMode::Pull(cache)
+    } else {
+        TransferMode::Push
+    };
     Some((
         Pattern {
             mode,
             sender,
             receiver,
         },
-        Placed(at),
+        at,
     ))
 }
 
 /// What an end couples; what is not said is as in `usual`.
-fn share(fields: &mut Fields<'_>, usual: &Share, problems: &mut Problems) -> Share {
+fn share(fields: &mut Fields<'_>, usual: &PatternSide, problems: &mut Problems) -> PatternSide {
     let step = |node, key: &str, problems: &mut Problems| {
         count(node, &format!("\"{key}\""), 1, i64::MAX as u64, problems)
     };
@@ -119,7 +122,7 @@ fn share(fields: &mut Fields<'_>, usual: &Share, problems: &mut Problems) -> Sha
     let region = region
         .and_then(|node| bounds(node, problems))
         .or_else(|| usual.region.clone());
-    Share { steps, region }
+    PatternSide { steps, region }
 }
 
 /// `[[0, 0], [512, 1024]]`: the lower bounds, and the upper ones, which do not belong. Or `[0:512, 0:1024]`, as `titin plot
@@ -128,9 +131,9 @@ fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> 
     const WANTED: &str = "a list of lower bounds and one of upper bounds, such as [[0, 0], [512, 1024]], or slices, as [0:512, 0:1024],";
     let what = "the region";
     let is_slice =
-        |node: &Node| matches!(node.kind(), Kind::Scalar(scalar) if scalar.text.contains(':'));
+        |node: &Node| matches!(node.kind(), NodeKind::Scalar(scalar) if scalar.text.contains(':'));
     let slices = match node.kind() {
-        Kind::List(items) if items.iter().any(is_slice) => items.as_slice(),
+        NodeKind::List(items) if items.iter().any(is_slice) => items.as_slice(),
         _ if is_slice(node) => std::slice::from_ref(node),
         _ => &[],
     };
@@ -141,14 +144,14 @@ fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> 
             .collect::<Option<Vec<_>>>()?;
         return box_of(node, bounds.into_iter().unzip(), problems);
     }
-    let Kind::List(pair) = node.kind() else {
+    let NodeKind::List(pair) = node.kind() else {
         return wrong_type(node, what, WANTED, problems);
     };
     let [lower, upper] = pair.as_slice() else {
         return wrong_type(node, what, WANTED, problems);
     };
     let mut line = |node: &Node| {
-        let Kind::List(bounds) = node.kind() else {
+        let NodeKind::List(bounds) = node.kind() else {
             return wrong_type(node, what, WANTED, problems);
         };
         bounds
@@ -183,7 +186,7 @@ fn box_of(
 
 #[cfg(test)]
 mod tests {
-    use crate::pattern::{Cache, Full, Mode, Steps};
+    use crate::pattern::{Steps, TransferMode, VersionCache, WhenFull};
     use crate::{Description, LoadOptions, load_texts};
 
     fn described(fields: &str) -> Result<Description, String> {
@@ -205,7 +208,7 @@ mod tests {
         let text = "{b.in: {from: 2, until: 1000, every: 4, region: [[0, 1], [8, 9]], receiver: {every: 1, from: 1}}}";
         let described = described(text).unwrap();
         let pattern = &described.extras.fields["b.in"].0;
-        assert_eq!(pattern.mode, Mode::Push);
+        assert_eq!(pattern.mode, TransferMode::Push);
         assert_eq!(
             pattern.sender.steps,
             Steps {
@@ -265,14 +268,20 @@ mod tests {
     #[test]
     fn a_pulled_field_has_versions() {
         let pulled = described("{b.in: {mode: pull, versions: 4, full: wait}}").unwrap();
-        let cache = Cache {
+        let cache = VersionCache {
             versions: 4,
-            full: Full::Wait,
+            full: WhenFull::Wait,
         };
-        assert_eq!(pulled.extras.fields["b.in"].0.mode, Mode::Pull(cache));
+        assert_eq!(
+            pulled.extras.fields["b.in"].0.mode,
+            TransferMode::Pull(cache)
+        );
         let again =
             load_texts(&[("n.ymmsl", &pulled.to_ymmsl())], &LoadOptions::default()).unwrap();
-        assert_eq!(again.extras.fields["b.in"].0.mode, Mode::Pull(cache));
+        assert_eq!(
+            again.extras.fields["b.in"].0.mode,
+            TransferMode::Pull(cache)
+        );
         let until = described("{b.in: {mode: pull, until: 5, region: [[0], [4]]}}").unwrap();
         let pattern = &until.extras.fields["b.in"].0;
         assert_eq!(pattern.sender.steps.until, Some(5));
@@ -285,7 +294,7 @@ mod tests {
         let plain = described("{b.in: {mode: pull}}").unwrap();
         assert_eq!(
             plain.extras.fields["b.in"].0.mode,
-            Mode::Pull(Cache::default())
+            TransferMode::Pull(VersionCache::default())
         );
     }
 

@@ -4,15 +4,15 @@
 use indexmap::IndexMap;
 
 use super::fields::{dotted, entries, identifier};
-use super::{Document, Fields, Version, conduits, implementations, text, v02};
+use super::{Document, Fields, FormatVersion, conduits, implementations, text, v02};
 use crate::description::{Component, Model, Program, ProgramKind};
 use crate::names::Name;
 use crate::problem::{Code, Problems};
-use crate::yaml::{Kind, Node, Type};
+use crate::yaml::{Node, NodeKind, ScalarType};
 
 pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
     let mut document = Document {
-        version: Version::V01,
+        version: FormatVersion::V01,
         ..Document::default()
     };
     if let Some(node) = fields.take("description") {
@@ -73,7 +73,7 @@ fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
         model.components = components(node, problems);
     }
     if let Some(node) = fields.take("conduits") {
-        model.conduits = conduits::conduits(node, Version::V01, problems);
+        model.conduits = conduits::conduits(node, FormatVersion::V01, problems);
     }
     fields.finish(problems);
     model.faulty = problems.errors() > before;
@@ -82,9 +82,9 @@ fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
 
 fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component> {
     let mut components = IndexMap::new();
-    if let Kind::List(items) = node.kind() {
+    if let NodeKind::List(items) = node.kind() {
         for item in items {
-            listed_component(item, Version::V01, &mut components, problems);
+            listed_component(item, FormatVersion::V01, &mut components, problems);
         }
         return components;
     }
@@ -97,7 +97,7 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         };
         let component = match entry.value.kind() {
             // A text alone is the implementation.
-            Kind::Scalar(scalar) if scalar.of == Type::Text => Component {
+            NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => Component {
                 name: name.clone(),
                 implementation: dotted(&scalar.text, "an implementation", entry.value.at, problems),
                 at: entry.at,
@@ -109,8 +109,13 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
                 let Some(mut fields) = Fields::new(&entry.value, what, problems) else {
                     continue;
                 };
-                let component =
-                    v02::component(name.clone(), entry.at, &mut fields, Version::V01, problems);
+                let component = v02::component(
+                    name.clone(),
+                    entry.at,
+                    &mut fields,
+                    FormatVersion::V01,
+                    problems,
+                );
                 fields.finish(problems);
                 component
             }
@@ -123,7 +128,7 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
 /// A component in the list form, which has its name inside.
 pub(super) fn listed_component(
     node: &Node,
-    version: Version,
+    version: FormatVersion,
     components: &mut IndexMap<Name, Component>,
     problems: &mut Problems,
 ) {
@@ -158,7 +163,7 @@ fn implementations_of(
     programs: &mut IndexMap<Name, Program>,
     problems: &mut Problems,
 ) {
-    if let Kind::List(items) = node.kind() {
+    if let NodeKind::List(items) = node.kind() {
         let why = format!(
             "a mapping from names to implementations is expected; found a list of {}",
             items.len()
@@ -182,11 +187,11 @@ fn implementations_of(
         };
         let program = match entry.value.kind() {
             // A text or a list of lines alone is the script.
-            Kind::Map(_) => implementations::program(
+            NodeKind::Map(_) => implementations::program(
                 name.clone(),
                 entry.at,
                 &entry.value,
-                Version::V01,
+                FormatVersion::V01,
                 problems,
             ),
             _ => {

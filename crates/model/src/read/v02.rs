@@ -4,14 +4,14 @@ use indexmap::IndexMap;
 
 use super::fields::{dotted, entries, has_any, misplaced};
 use super::{
-    Document, Fields, Import, SECTIONS, Version, conduits, count, extras, implementations,
+    Document, Fields, FormatVersion, Import, SECTIONS, conduits, count, extras, implementations,
     sections, text, truth,
 };
 use crate::description::{Component, Model};
 use crate::flatten::MOST_INSTANCES;
 use crate::names::{Name, is_dotted, is_identifier};
-use crate::problem::{Code, Place, Problems};
-use crate::yaml::{Entry, Kind, Node, shorten};
+use crate::problem::{Code, Problems, TextPosition};
+use crate::yaml::{MapEntry, Node, NodeKind, shorten};
 
 /// The keys of a model that have mappings. Where one of them is indented too far or not far enough, it seems to be something else.
 pub(super) const OF_MODELS: [&str; 3] = ["components", "conduits", "matching_timelines"];
@@ -32,7 +32,7 @@ fn no_indent(key: &str) -> String {
 
 pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
     let mut document = Document {
-        version: Version::V02,
+        version: FormatVersion::V02,
         ..Document::default()
     };
     if let Some(node) = fields.take("description") {
@@ -93,7 +93,7 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
                 name.clone(),
                 entry.at,
                 &entry.value,
-                Version::V02,
+                FormatVersion::V02,
                 problems,
             );
             document
@@ -144,7 +144,7 @@ pub(super) fn shared(document: &mut Document, fields: &mut Fields<'_>, problems:
 }
 
 fn imports(node: &Node, problems: &mut Problems) -> Vec<Import> {
-    let Kind::List(items) = node.kind() else {
+    let NodeKind::List(items) = node.kind() else {
         return super::wrong_type(node, "\"imports\"", "a list of import statements", problems)
             .unwrap_or_default();
     };
@@ -184,7 +184,7 @@ fn import(node: &Node, problems: &mut Problems) -> Option<Import> {
     None
 }
 
-fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<Model> {
+fn model(name: Name, at: TextPosition, node: &Node, problems: &mut Problems) -> Option<Model> {
     let what = format!("model \"{name}\"");
     let mut fields = Fields::new(node, what.as_str(), problems)?;
     let mut model = Model {
@@ -196,7 +196,7 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
         model.description = text(node, "the description", problems).unwrap_or_default();
     }
     if let Some(node) = fields.take("ports") {
-        model.ports = implementations::ports(node, Version::V02, &what, problems);
+        model.ports = implementations::ports(node, FormatVersion::V02, &what, problems);
     }
     if let Some(node) = fields.take("supported_settings") {
         model.supported_settings = implementations::supported_settings(node, &what, problems);
@@ -206,7 +206,7 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
         model.components = components(node, problems);
     }
     if let Some(node) = fields.take("conduits") {
-        model.conduits = conduits::conduits(node, Version::V02, problems);
+        model.conduits = conduits::conduits(node, FormatVersion::V02, problems);
     }
     if let Some(node) = fields.take("matching_timelines") {
         model.matching_timelines = conduits::matching_timelines(node, problems);
@@ -229,9 +229,9 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
 
 fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component> {
     let mut components = IndexMap::new();
-    if let Kind::List(items) = node.kind() {
+    if let NodeKind::List(items) = node.kind() {
         for item in items {
-            super::v01::listed_component(item, Version::V02, &mut components, problems);
+            super::v01::listed_component(item, FormatVersion::V02, &mut components, problems);
         }
         return components;
     }
@@ -250,7 +250,13 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         else {
             continue;
         };
-        let component = component(name.clone(), entry.at, &mut fields, Version::V02, problems);
+        let component = component(
+            name.clone(),
+            entry.at,
+            &mut fields,
+            FormatVersion::V02,
+            problems,
+        );
         fields.finish(problems);
         components.insert(name, component);
     }
@@ -258,10 +264,10 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
 }
 
 /// Whether this is no component but a key of the model that is indented too far, which is then reported.
-pub(super) fn too_deep(entry: &Entry, problems: &mut Problems) -> bool {
+pub(super) fn too_deep(entry: &MapEntry, problems: &mut Problems) -> bool {
     let key = entry.key.as_str();
     if !OF_MODELS.contains(&key)
-        || !(matches!(entry.value.kind(), Kind::Map(_)) || entry.value.is_null())
+        || !(matches!(entry.value.kind(), NodeKind::Map(_)) || entry.value.is_null())
         || has_any(&entry.value, &OF_COMPONENTS)
     {
         return false;
@@ -280,9 +286,9 @@ pub(super) fn too_deep(entry: &Entry, problems: &mut Problems) -> bool {
 /// A component of either version; the caller finishes the fields.
 pub(super) fn component(
     name: Name,
-    at: Place,
+    at: TextPosition,
     fields: &mut Fields<'_>,
-    version: Version,
+    version: FormatVersion,
     problems: &mut Problems,
 ) -> Component {
     let what = fields.what().to_string();
@@ -291,7 +297,7 @@ pub(super) fn component(
         at,
         ..Component::default()
     };
-    if version == Version::V02 {
+    if version == FormatVersion::V02 {
         match fields.take("description") {
             Some(node) => {
                 component.description = text(node, "the description", problems).unwrap_or_default()
@@ -324,7 +330,7 @@ pub(super) fn component(
     }
     if let Some(node) = fields.take("multiplicity") {
         let one = std::slice::from_ref(node);
-        let sizes = if let Kind::List(items) = node.kind() {
+        let sizes = if let NodeKind::List(items) = node.kind() {
             items.as_slice()
         } else {
             one

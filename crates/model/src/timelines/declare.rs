@@ -2,12 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::{Graph, Link, Part};
+use super::{GraphLink, TimelineGraph, TimelineId};
 use crate::description::Model;
 use crate::problem::{Code, Problems, did_you_mean};
 
 /// Unites what the model declares to match. `prefix` is the path of the component that the model implements, if any.
-pub(super) fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, problems: &mut Problems) {
+pub(super) fn declare(
+    graph: &mut TimelineGraph<'_>,
+    model: &Model,
+    prefix: &str,
+    problems: &mut Problems,
+) {
     if model.matching_timelines.is_empty() {
         return;
     }
@@ -18,7 +23,7 @@ pub(super) fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, proble
         .map(|(i, name)| (*name, i))
         .collect();
     for i in 0..graph.links.len() {
-        let Link {
+        let GraphLink {
             sender,
             sender_port,
             receiver,
@@ -29,7 +34,7 @@ pub(super) fn declare(graph: &mut Graph<'_>, model: &Model, prefix: &str, proble
         graph.port_parts(receiver, receiver_port, &mut Vec::new());
     }
     for matching in &model.matching_timelines {
-        let mut rows: Vec<Vec<Option<Part>>> = Vec::new();
+        let mut rows: Vec<Vec<Option<TimelineId>>> = Vec::new();
         for timeline in std::iter::once(&matching.head).chain(&matching.others) {
             let mut row = Vec::new();
             for written in timeline.parts() {

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::Part;
+use super::TimelineId;
 
 /// Numbers the strongly connected groups of a graph (Tarjan, without recursion).
-pub(super) fn groups(onward: &HashMap<Part, Vec<Part>>) -> HashMap<Part, usize> {
-    let mut group: HashMap<Part, usize> = HashMap::new();
-    let mut index: HashMap<Part, (usize, usize)> = HashMap::new();
-    let mut open: Vec<Part> = Vec::new();
+pub(super) fn groups(onward: &HashMap<TimelineId, Vec<TimelineId>>) -> HashMap<TimelineId, usize> {
+    let mut group: HashMap<TimelineId, usize> = HashMap::new();
+    let mut index: HashMap<TimelineId, (usize, usize)> = HashMap::new();
+    let mut open: Vec<TimelineId> = Vec::new();
     let none = Vec::new();
     let (mut next, mut count) = (0, 0);
     let mut roots: Vec<_> = onward.keys().copied().collect();
@@ -58,7 +58,7 @@ pub(super) fn groups(onward: &HashMap<Part, Vec<Part>>) -> HashMap<Part, usize> 
     group
 }
 
-fn lower(index: &mut HashMap<Part, (usize, usize)>, at: Part, low: usize) {
+fn lower(index: &mut HashMap<TimelineId, (usize, usize)>, at: TimelineId, low: usize) {
     if let Some((_, lowest)) = index.get_mut(&at) {
         *lowest = low.min(*lowest);
     }

@@ -6,12 +6,16 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::report::end;
-use super::{Around, Found, Graph, Link, reducers};
+use super::{GraphLink, OuterTimeline, TimelineAnalysis, TimelineGraph, reducers};
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, listing};
 
-pub(super) fn report_late(graph: &mut Graph<'_>, found: &Found, problems: &mut Problems) {
-    let late = |link: &Link<'_>| {
+pub(super) fn report_late(
+    graph: &mut TimelineGraph<'_>,
+    found: &TimelineAnalysis,
+    problems: &mut Problems,
+) {
+    let late = |link: &GraphLink<'_>| {
         let own = usize::from(link.sender_port.operator == Operator::OI);
         reducers(link.filters) > own && !link.guessed()
     };
@@ -75,10 +79,10 @@ pub(super) fn report_late(graph: &mut Graph<'_>, found: &Found, problems: &mut P
 fn callers_within(
     component: usize,
     callers: &HashMap<usize, Vec<usize>>,
-    found: &Found,
+    found: &TimelineAnalysis,
     level: usize,
 ) -> HashSet<usize> {
-    let inside = |component: usize| matches!(&found.around[component], Around::Known(path) if path.len() >= level);
+    let inside = |component: usize| matches!(&found.around[component], OuterTimeline::Known(path) if path.len() >= level);
     let mut within = HashSet::from([component]);
     let mut todo = vec![component];
     while let Some(at) = todo.pop() {
@@ -94,15 +98,15 @@ fn callers_within(
 /// A way along conduits from the receiver of a link back to one of `first`, with less than two steps of the timeline on it:
 /// what is received in a step goes into what is sent in the next, and with one more step between there would be time to wait.
 fn way(
-    graph: &Graph<'_>,
-    found: &Found,
+    graph: &TimelineGraph<'_>,
+    found: &TimelineAnalysis,
     onward: &HashMap<usize, Vec<usize>>,
     link: usize,
     first: &HashSet<usize>,
     level: usize,
 ) -> Option<Vec<usize>> {
     type State = (usize, bool);
-    let enters = |link: &Link<'_>| (link.receiver, link.receiver_port.operator == Operator::S);
+    let enters = |link: &GraphLink<'_>| (link.receiver, link.receiver_port.operator == Operator::S);
     let start: State = enters(&graph.links[link]);
     let mut best: HashMap<State, (u32, Option<State>)> = HashMap::from([(start, (0, None))]);
     let mut todo = VecDeque::from([start]);
@@ -116,7 +120,7 @@ fn way(
             way.dedup();
             return Some(way);
         }
-        let Around::Known(around) = &found.around[at] else {
+        let OuterTimeline::Known(around) = &found.around[at] else {
             continue;
         };
         for link in onward

@@ -1,6 +1,6 @@
 //! What does not fit, told with ports and filters.
 
-use super::{Found, Graph, Link, Part, reducers, repeaters};
+use super::{GraphLink, TimelineAnalysis, TimelineGraph, TimelineId, reducers, repeaters};
 use crate::description::Port;
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, listing};
@@ -8,14 +8,14 @@ use crate::problem::{Code, Problems, listing};
 /// More conduits than these are not shown with one problem.
 const MOST_LINES: usize = 12;
 
-pub(super) fn end(graph: &Graph<'_>, component: usize, port: &Port) -> String {
+pub(super) fn end(graph: &TimelineGraph<'_>, component: usize, port: &Port) -> String {
     if component == graph.model() {
         return port.name.to_string();
     }
     format!("{}.{}", graph.names[component], port.name)
 }
 
-pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Problems) {
+pub(super) fn report_cycle(graph: &TimelineGraph<'_>, cycle: &[usize], problems: &mut Problems) {
     let Some(first) = cycle.first().map(|i| &graph.links[*i]) else {
         return;
     };
@@ -41,7 +41,11 @@ pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Pr
     problems.error_hint(first.at, Code::Cycle, what, why, hint);
 }
 
-pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Problems) {
+pub(super) fn report_torn(
+    graph: &TimelineGraph<'_>,
+    found: &TimelineAnalysis,
+    problems: &mut Problems,
+) {
     for i in &found.over_reduced {
         let link = &graph.links[*i];
         over_reduced(graph, link, problems);
@@ -100,13 +104,17 @@ pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Probl
 }
 
 /// Where two timelines of as many parts first differ.
-fn differing(graph: &Graph<'_>, one: &[Part], other: &[Part]) -> Option<(Part, Part)> {
+fn differing(
+    graph: &TimelineGraph<'_>,
+    one: &[TimelineId],
+    other: &[TimelineId],
+) -> Option<(TimelineId, TimelineId)> {
     let mut parts = one.iter().zip(other).map(|(a, b)| (*a, *b));
     parts.find(|(a, b)| graph.find(*a) != graph.find(*b))
 }
 
 /// The line of the model that says that two parts of timelines match.
-fn matching(graph: &Graph<'_>, one: Part, other: Part) -> String {
+fn matching(graph: &TimelineGraph<'_>, one: TimelineId, other: TimelineId) -> String {
     format!(
         "matching_timelines: {{{}: {}}}",
         graph.timeline(&[one]),
@@ -114,7 +122,7 @@ fn matching(graph: &Graph<'_>, one: Part, other: Part) -> String {
     )
 }
 
-fn over_reduced(graph: &Graph<'_>, link: &Link<'_>, problems: &mut Problems) {
+fn over_reduced(graph: &TimelineGraph<'_>, link: &GraphLink<'_>, problems: &mut Problems) {
     let what = format!(
         "\"last\" before \"{}\" has nothing to reduce",
         end(graph, link.receiver, link.receiver_port)
@@ -132,9 +140,13 @@ fn over_reduced(graph: &Graph<'_>, link: &Link<'_>, problems: &mut Problems) {
     );
 }
 
-pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut Problems) {
+pub(super) fn report_links(
+    graph: &mut TimelineGraph<'_>,
+    found: &TimelineAnalysis,
+    problems: &mut Problems,
+) {
     for i in 0..graph.links.len() {
-        let Link {
+        let GraphLink {
             sender,
             sender_port,
             receiver,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::late::report_late;
 use super::report::{report_cycle, report_links, report_torn};
-use super::{Around, Graph, Link, Part, declare, find};
+use super::{GraphLink, OuterTimeline, TimelineGraph, TimelineId, declare, find};
 use crate::description::Model;
 use crate::network::Network;
 use crate::operator::Timeline;
@@ -18,7 +18,7 @@ pub(crate) fn of_network(
 ) {
     let mut names: Vec<&str> = network.components.iter().map(|c| c.path.as_str()).collect();
     names.push("");
-    let mut graph = Graph::new(names);
+    let mut graph = TimelineGraph::new(names);
     for bundle in &network.bundles {
         let (sender, receiver) = network.ends(bundle);
         let ports = (
@@ -37,7 +37,7 @@ pub(crate) fn of_network(
             }
             let (filters, through, at) =
                 (bundle.filters.as_slice(), bundle.through_models, bundle.at);
-            graph.links.push(Link {
+            graph.links.push(GraphLink {
                 sender,
                 sender_port,
                 receiver,
@@ -73,12 +73,12 @@ pub(crate) fn of_network(
     for component in 0..network.components.len() {
         let part = graph.usual_part(component);
         timelines.push(match &found.around[component] {
-            Around::Known(path) => graph.timeline(&[path.as_slice(), &[part]].concat()),
-            Around::Unknown => graph.timeline(&[part]),
+            OuterTimeline::Known(path) => graph.timeline(&[path.as_slice(), &[part]].concat()),
+            OuterTimeline::Unknown => graph.timeline(&[part]),
         });
     }
-    let mut classes: HashMap<Part, Vec<Timeline>> = HashMap::new();
-    for part in 0..graph.parts.len() as Part {
+    let mut classes: HashMap<TimelineId, Vec<Timeline>> = HashMap::new();
+    for part in 0..graph.parts.len() as TimelineId {
         let (component, own) = &graph.parts[part as usize];
         let path = &timelines[*component];
         let whole = if own.is_root() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use titin_array::{Role, Source, Target};
-use titin_model::Cache;
+use titin_model::VersionCache;
 use titin_transport::{Buffer, Outgoing};
 use titin_wire::ConduitId;
 use titin_wire::control::{ToManager, WaitOn};
@@ -76,7 +76,7 @@ pub(crate) enum Action {
 }
 
 impl Pull {
-    pub(crate) fn new(cache: Cache, rank: u32) -> Self {
+    pub(crate) fn new(cache: VersionCache, rank: u32) -> Self {
         let chooser = (rank == 0).then(|| Chooser::new(cache));
         Pull {
             chooser,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Instant;
 
-use titin_model::{Habits, InstanceName, Operator, Pattern, Settings};
+use titin_model::{InstanceName, MuscleSettings, Operator, Pattern, Settings};
 use titin_transport::{Doorbell, Latch, Wake, Window};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
@@ -258,7 +258,7 @@ impl Inner {
             .settings
             .iter()
             .for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
-        let habits = Habits::of(&settings, &path);
+        let habits = MuscleSettings::of(&settings, &path);
         let trace = Trace::new(welcome.trace, habits.trace);
         let registered = trace.live("REGISTER", trace.at(began));
         let mut patterns = HashMap::new();
