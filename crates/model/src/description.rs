@@ -6,13 +6,19 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::built_in::BuiltIn;
-use crate::extras::{Extras, UserFunction};
 use crate::filter::Filter;
-use crate::load::StartMode;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
+use crate::options::StartMode;
 use crate::problem::{Code, ProblemReport, Problems, TextPosition};
 use crate::settings::{SettingType, Settings};
+use crate::titin_section::{Extras, UserFunction};
+
+/// The port through which settings come in, which every component has.
+pub const SETTINGS_IN: &str = "muscle_settings_in";
+
+/// The most instances of a run, and so of a component in one dimension.
+pub(crate) const MOST_INSTANCES: u64 = 1 << 24;
 
 /// Everything that the files of a description say. Made by [`load`](crate::load).
 #[derive(Clone, Debug, Default)]

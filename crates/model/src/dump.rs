@@ -2,17 +2,16 @@
 
 use crate::description::{
     BaseEnv, CheckpointRule, Checkpoints, Description, ExecutionModel, KeepsState, Ports, Program,
-    ProgramKind, ResourceRequest, SupportedSetting,
+    ProgramKind, ResourceRequest, SETTINGS_IN, SupportedSetting,
 };
 use crate::emit::{Yaml, YamlMap, float};
-use crate::extras::{BufferLimits, EndTime, Extras, LinkTuning, UserFunction};
 use crate::filter::{Filter, FilterSide};
-use crate::merge::SETTINGS_IN;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
 use crate::pattern::{Pattern, PatternSide, Steps, WhenFull};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Setting, Settings};
+use crate::titin_section::{BufferLimits, EndTime, Extras, LinkTuning, UserFunction};
 
 impl Description {
     /// The description as one yMMSL v0.2 file, imports included.

@@ -1,30 +1,32 @@
 //! Taking nested models apart.
 
-use std::collections::{HashMap, HashSet};
+mod dead_ends;
+mod join;
+mod shapes;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::built_in::BuiltIn;
 use crate::description::{
-    Component, Conduit, Description, Model, Port, PortReference, Program, ProgramKind,
+    Component, Conduit, Description, MOST_INSTANCES, Model, PortReference, Program, ProgramKind,
     ResourceRequest,
 };
-use crate::extras::{BufferLimits, LinkTuning, UserFunction};
-use crate::filter::Filter;
-use crate::load::StartMode;
-use crate::merge::SETTINGS_IN;
-use crate::names::{BundleId, ComponentId, Name};
-use crate::network::{AttachedBundles, Bundle, Calls, Network, NetworkComponent};
-use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, ProblemReport, Problems, TextPosition, did_you_mean, listing};
+use crate::names::{ComponentId, Name};
+use crate::network::{AttachedBundles, Calls, Network, NetworkComponent};
+use crate::operator::Timeline;
+use crate::options::StartMode;
+use crate::problem::{Code, ProblemReport, Problems};
 use crate::timelines;
+use crate::titin_section::UserFunction;
 
-/// The most instances of a run, and so of a component in one dimension.
-pub(crate) const MOST_INSTANCES: u64 = 1 << 24;
+use dead_ends::check_dead_ends;
+use join::{join, number_conduits};
+use shapes::check_shapes;
+
 /// The most components of a run, and the most conduits between them.
 const MOST_COMPONENTS: usize = 1 << 20;
 const MOST_BUNDLES: usize = 1 << 22;
-/// The most conduits between instances.
-const MOST_CONDUITS: u64 = 1 << 31;
 /// The longest name of an instance. No file system has longer ones.
 const LONGEST_NAME: usize = 255;
 /// The deepest nesting of models.
@@ -40,137 +42,6 @@ impl Description {
         match network {
             Some(network) if problems.errors() == 0 => Ok(network),
             _ => Err(problems.into_report()),
-        }
-    }
-
-    /// The implementation of a component, custom ones included: those of the outermost model win. `around` has the models that
-    /// it stands in, outermost first, each with the dotted path from there to the model that holds the component.
-    pub fn implementation<'d>(
-        &'d self,
-        around: &[(&Name, String)],
-        component: &'d Component,
-    ) -> Option<&'d Name> {
-        if !self.custom_implementations.is_empty() {
-            for (model, path) in around {
-                let dot = if path.is_empty() { "" } else { "." };
-                let key = format!("{model}.{path}{dot}{}", component.name);
-                if let Some(custom) = self.custom_implementations.get(key.as_str()) {
-                    return custom.implementation.as_ref();
-                }
-            }
-        }
-        component.implementation.as_ref()
-    }
-
-    /// Models that no component uses as its implementation.
-    pub(crate) fn roots(&self) -> Vec<&Model> {
-        let mut used: HashSet<&Name> = self
-            .custom_implementations
-            .values()
-            .filter_map(|custom| custom.implementation.as_ref())
-            .collect();
-        for model in self.models.values() {
-            used.extend(
-                model
-                    .components
-                    .values()
-                    .filter_map(|c| c.implementation.as_ref()),
-            );
-        }
-        self.models
-            .values()
-            .filter(|model| !used.contains(&model.name))
-            .collect()
-    }
-
-    /// Where a model that contains itself does so, and by which others.
-    fn model_loop(&self) -> Option<(TextPosition, String)> {
-        let user_of = |model: &Model| {
-            let using = |user: &&Model| {
-                user.components
-                    .values()
-                    .any(|component| component.implementation.as_ref() == Some(&model.name))
-            };
-            self.models.values().find(using)
-        };
-        // From a model to one that uses it, and on: among so many, who is always used is met again.
-        let mut path = vec![self.models.values().next()?];
-        let start = loop {
-            let user = user_of(path.last()?)?;
-            if let Some(start) = path.iter().position(|model| model.name == user.name) {
-                break start;
-            }
-            path.push(user);
-        };
-        let last = path[path.len() - 1];
-        let within = path[start..path.len() - 1].iter().rev().chain([&last]);
-        let within = within
-            .map(|model| format!("\"{}\"", model.name))
-            .collect::<Vec<_>>();
-        let why = format!(
-            "\"{}\" contains {}",
-            last.name,
-            within.join(", which contains ")
-        );
-        let at = last.at;
-        Some((at, why))
-    }
-
-    /// The model to run.
-    pub(crate) fn root(&self, wanted: Option<&str>, problems: &mut Problems) -> Option<&Model> {
-        let at = TextPosition::default();
-        let names = || self.models.keys().map(Name::as_str);
-        if let Some(wanted) = wanted {
-            let found = self.models.get(wanted);
-            if found.is_none() {
-                let why = format!("the models are {}", listing(names()));
-                let what = format!("there is no model \"{wanted}\"");
-                problems.error_hint(at, Code::NoModel, what, why, did_you_mean(wanted, names()));
-            }
-            return found;
-        }
-        let roots = self.roots();
-        match roots.as_slice() {
-            [root] => Some(root),
-            [] if self.models.is_empty() => {
-                // What else is wrong says why: the models could not be read, for instance.
-                if problems.errors() == 0 {
-                    problems.error(
-                        at,
-                        Code::NoModel,
-                        "there is no model to run",
-                        "the files describe none",
-                    );
-                }
-                None
-            }
-            [] => {
-                match self.model_loop() {
-                    Some((at, why)) => {
-                        problems.error(at, Code::ModelLoop, "a model contains itself", why)
-                    }
-                    None => {
-                        let why = "every model is the implementation of a component of another";
-                        problems.error(at, Code::NoModel, "there is no model to run", why);
-                    }
-                }
-                None
-            }
-            several => {
-                let why = format!(
-                    "these are used by no other: {}",
-                    listing(several.iter().map(|m| m.name.as_str()))
-                );
-                let hint = "say which, with --model NAME".to_string();
-                problems.error_hint(
-                    at,
-                    Code::NoModel,
-                    "it is not clear which model to run",
-                    why,
-                    hint,
-                );
-                None
-            }
         }
     }
 }
@@ -458,323 +329,11 @@ impl<'d> Flattener<'d> {
 /// Which of the user's own filters a component can call, as far as the description tells; of what it does not have started, all.
 fn calls(component: &NetworkComponent, start: &StartMode) -> Calls {
     match component.program.as_ref().map(|program| &program.kind) {
-        _ if start.leaves_out(component) => Calls::All,
+        _ if component.is_left_out_by(start) => Calls::All,
         Some(ProgramKind::BuiltIn(_)) => Calls::Nothing,
         Some(ProgramKind::Hosted(guest)) if matches!(guest.call, UserFunction::Library { .. }) => {
             Calls::Libraries
         }
         _ => Calls::All,
     }
-}
-
-/// Follows each conduit from the program that sends to the programs that receive, through the ports of models.
-fn join(nodes: &[NestedModel<'_>], network: &mut Network, problems: &mut Problems) -> Option<()> {
-    /// More hops than this are a loop.
-    const MOST_HOPS: usize = 4 * DEEPEST;
-    for (number, node) in nodes.iter().enumerate() {
-        for first in &node.model.conduits {
-            let Some(Expansion::Leaf(sender)) = first
-                .sender
-                .component
-                .as_ref()
-                .and_then(|c| node.inner.get(c))
-            else {
-                continue;
-            };
-            let mut todo: Vec<(usize, &Conduit, Vec<Filter>, usize)> =
-                vec![(number, first, Vec::new(), 0)];
-            while let Some((at, conduit, mut filters, hops)) = todo.pop() {
-                if hops > MOST_HOPS || network.bundles.len() >= MOST_BUNDLES {
-                    let why = if hops > MOST_HOPS {
-                        "following it through the ports of models leads round and round".to_string()
-                    } else {
-                        format!("a run has at most {MOST_BUNDLES} conduits between components")
-                    };
-                    problems.error(
-                        first.at,
-                        Code::Limit,
-                        format!("conduit \"{}\" leads nowhere", first.sender),
-                        why,
-                    );
-                    return None;
-                }
-                filters.extend(conduit.filters.iter().cloned());
-                let (next, end) = match &conduit.receiver.component {
-                    Some(name) => match nodes[at].inner.get(name) {
-                        Some(Expansion::Leaf(receiver)) => {
-                            let ends = (
-                                *sender,
-                                &first.sender.port,
-                                *receiver,
-                                &conduit.receiver.port,
-                            );
-                            add_bundle(network, ends, filters, hops > 0, first.receiver_at);
-                            continue;
-                        }
-                        Some(Expansion::Nested(nested)) => (
-                            *nested,
-                            PortReference {
-                                component: None,
-                                port: conduit.receiver.port.clone(),
-                            },
-                        ),
-                        Some(Expansion::Nothing) | None => continue,
-                    },
-                    None => match nodes[at].parent {
-                        Some((parent, name)) => (
-                            parent,
-                            PortReference {
-                                component: Some(name.clone()),
-                                port: conduit.receiver.port.clone(),
-                            },
-                        ),
-                        None => continue,
-                    },
-                };
-                for conduit in nodes[next].from.get(&end).into_iter().flatten().rev() {
-                    todo.push((next, conduit, filters.clone(), hops + 1));
-                }
-            }
-        }
-    }
-    Some(())
-}
-
-/// A conduit to or from the port of a model goes on inside, or there is no message for it or nobody to take one.
-fn check_dead_ends(nodes: &[NestedModel<'_>], problems: &mut Problems) {
-    let mut told: HashSet<TextPosition> = HashSet::new();
-    let inside: HashMap<&Name, HashSet<&Name>> = nodes
-        .iter()
-        .skip(1)
-        .map(|node| {
-            let out = |conduit: &'_ &Conduit| conduit.receiver.component.is_none();
-            (
-                &node.model.name,
-                node.model
-                    .conduits
-                    .iter()
-                    .filter(out)
-                    .map(|c| &c.receiver.port)
-                    .collect(),
-            )
-        })
-        .collect();
-    for node in nodes {
-        for conduit in &node.model.conduits {
-            let ends = [
-                (&conduit.sender, false, conduit.at),
-                (&conduit.receiver, true, conduit.receiver_at),
-            ];
-            for (end, into, at) in ends {
-                let nested = end.component.as_ref().and_then(|name| node.inner.get(name));
-                let Some(Expansion::Nested(nested)) = nested else {
-                    continue;
-                };
-                let NestedModel { model, from, .. } = &nodes[*nested];
-                let joined = match into {
-                    true => from.contains_key(&PortReference {
-                        component: None,
-                        port: end.port.clone(),
-                    }),
-                    false => inside
-                        .get(&model.name)
-                        .is_some_and(|ports| ports.contains(&end.port)),
-                };
-                if joined || !model.ports.contains_key(&end.port) || !told.insert(at) {
-                    continue;
-                }
-                let (what, side) = match into {
-                    true => (
-                        format!("what is sent to \"{end}\" is received by nothing"),
-                        "to",
-                    ),
-                    false => (format!("nothing is ever sent by \"{end}\""), "from"),
-                };
-                let why = format!(
-                    "no conduit leads {side} port \"{}\" inside model \"{}\", which implements it",
-                    end.port, model.name
-                );
-                let hint = match into {
-                    true => format!(
-                        "write {}: COMPONENT.PORT there, or leave this conduit out",
-                        end.port
-                    ),
-                    false => format!(
-                        "write COMPONENT.PORT: {} there, or leave this conduit out",
-                        end.port
-                    ),
-                };
-                problems.warn(at, Code::Unconnected, what, why, hint);
-            }
-        }
-    }
-}
-
-fn add_bundle(
-    network: &mut Network,
-    (sender, sender_port, receiver, receiver_port): (ComponentId, &Name, ComponentId, &Name),
-    filters: Vec<Filter>,
-    through_models: bool,
-    at: TextPosition,
-) {
-    let id = BundleId(network.bundles.len() as u32);
-    let extras = &network.extras;
-    let path = |component: ComponentId, port: &Name| {
-        format!("{}.{port}", network.components[component.index()].path)
-    };
-    let (mut buffer, mut medium, mut pattern) = (extras.buffer.default, None, None);
-    if !extras.buffer.ports.is_empty() || !extras.medium.is_empty() || !extras.fields.is_empty() {
-        let (from, to) = (path(sender, sender_port), path(receiver, receiver_port));
-        let patterns = [&to, &from].map(|path| extras.fields.get(path.as_str()));
-        pattern = patterns
-            .into_iter()
-            .flatten()
-            .next()
-            .map(|(pattern, _)| Box::new(pattern.clone()));
-        let own = |path: &str| {
-            extras
-                .buffer
-                .ports
-                .get(path)
-                .map_or(BufferLimits::default(), |(buffer, _)| *buffer)
-        };
-        buffer = own(&to).or(own(&from)).or(buffer);
-        medium = [to, from]
-            .iter()
-            .find_map(|path| extras.medium.get(path.as_str()))
-            .map(|pinned| pinned.medium);
-    }
-    let link = {
-        let of = |component: ComponentId| network.components[component.index()].path.as_str();
-        let link = extras.links.between(of(sender), of(receiver));
-        (link != LinkTuning::default()).then(|| link.into())
-    };
-    let (sender_port, receiver_port) = (sender_port.clone(), receiver_port.clone());
-    if receiver_port == SETTINGS_IN {
-        let ports = Arc::make_mut(&mut network.components[receiver.index()].ports);
-        ports.entry(receiver_port.clone()).or_insert_with(|| Port {
-            name: SETTINGS_IN.into(),
-            operator: Operator::FInit,
-            timeline: Timeline::default(),
-            guessed: false,
-            at,
-        });
-    }
-    network.attached[sender.index()].sending.push(id);
-    network.attached[receiver.index()].receiving.push(id);
-    network.bundles.push(Bundle {
-        id,
-        sender,
-        sender_port,
-        receiver,
-        receiver_port,
-        filters,
-        buffer,
-        medium,
-        pattern,
-        link,
-        first_conduit: 0,
-        through_models,
-        at,
-    });
-}
-
-/// Each end of a bundle with its port and the other end.
-fn both_ways<'n>(
-    bundle: &'n Bundle,
-    sender: &'n NetworkComponent,
-    receiver: &'n NetworkComponent,
-) -> [(&'n NetworkComponent, &'n Name, &'n NetworkComponent); 2] {
-    [
-        (sender, &bundle.sender_port, receiver),
-        (receiver, &bundle.receiver_port, sender),
-    ]
-}
-
-/// The dimensions that both ends share must have the same sizes, and all peers of a port the same further ones.
-/// Where they have not, nobody is joined, but all else can still be checked.
-fn check_shapes(network: &Network, problems: &mut Problems) {
-    let show = |component: &NetworkComponent| match component.multiplicity.as_slice() {
-        [] => format!("\"{}\" is one instance", component.path),
-        sizes => format!("\"{}\" has multiplicity {sizes:?}", component.path),
-    };
-    // Most ports have no slots, and then there is nothing to compare.
-    let mut slots: HashMap<(ComponentId, &Name), (&[u32], &NetworkComponent)> = HashMap::new();
-    for bundle in &network.bundles {
-        let (sender, receiver) = network.ends(bundle);
-        let (s, r) = (&sender.multiplicity, &receiver.multiplicity);
-        let common = s.len().min(r.len());
-        if s[..common] != r[..common] {
-            let what = format!(
-                "the multiplicities of \"{}.{}\" and \"{}.{}\" do not fit",
-                sender.path, bundle.sender_port, receiver.path, bundle.receiver_port
-            );
-            let why = format!(
-                "{}, {}; instances are paired one to one",
-                show(sender),
-                show(receiver)
-            );
-            let hint =
-                "give both the same multiplicity, or one of them further dimensions".to_string();
-            problems.error_hint(bundle.at, Code::Multiplicity, what, why, hint);
-        }
-        for (own, port, peer) in both_ways(bundle, sender, receiver) {
-            if peer.multiplicity.len() > own.multiplicity.len() {
-                slots
-                    .entry((own.id, port))
-                    .or_insert((&peer.multiplicity[own.multiplicity.len()..], peer));
-            }
-        }
-    }
-    let with_slots = if slots.is_empty() {
-        &[]
-    } else {
-        network.bundles.as_slice()
-    };
-    for bundle in with_slots {
-        let (sender, receiver) = network.ends(bundle);
-        for (own, port, peer) in both_ways(bundle, sender, receiver) {
-            let extra = peer
-                .multiplicity
-                .get(own.multiplicity.len()..)
-                .unwrap_or_default();
-            let Some((other, earlier)) = slots
-                .get(&(own.id, port))
-                .filter(|(other, _)| *other != extra)
-            else {
-                continue;
-            };
-            let why = format!(
-                "{}, so the port has slots {other:?}; but {}; a port has the same slots towards all",
-                show(earlier),
-                show(peer)
-            );
-            let what = format!(
-                "the peers of \"{}.{port}\" have different multiplicities",
-                own.path
-            );
-            problems.error(bundle.at, Code::Multiplicity, what, why);
-        }
-    }
-}
-
-fn number_conduits(network: &mut Network, problems: &mut Problems) -> Option<()> {
-    let mut first = 0u64;
-    for i in 0..network.bundles.len() {
-        let (sender, receiver) = network.ends(&network.bundles[i]);
-        let pairs = u64::from(sender.instances().max(receiver.instances()));
-        network.bundles[i].first_conduit = first as u32;
-        first += pairs;
-        if first > MOST_CONDUITS {
-            let why = format!("a run has at most {MOST_CONDUITS} conduits between instances");
-            problems.error(
-                network.bundles[i].at,
-                Code::Limit,
-                "the run is too large",
-                why,
-            );
-            return None;
-        }
-    }
-    Some(())
 }

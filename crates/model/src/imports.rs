@@ -9,10 +9,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 
 use crate::built_in::BuiltIn;
-use crate::load::{LoadOptions, read_file};
+use crate::document::{Document, Import};
 use crate::names::Name;
+use crate::options::LoadOptions;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
-use crate::read::{Document, Import};
 
 /// The longest chain of modules that import each other.
 const DEEPEST: usize = 32;
@@ -162,7 +162,7 @@ impl Modules<'_> {
             .collect();
         if let Some(path) = tried.iter().find(|path| path.exists()) {
             let file = problems.add_file(path.display().to_string());
-            return read_file(path, file, problems);
+            return crate::read::file(path, file, problems);
         }
         let mut why = match tried.as_slice() {
             [] => format!(

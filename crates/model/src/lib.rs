@@ -44,55 +44,60 @@
 
 #![forbid(unsafe_code)]
 
+pub mod array_description;
 mod built_in;
+mod byte_size;
 mod check;
 mod description;
+mod document;
 mod dump;
 mod emit;
-pub mod exchange;
-mod extras;
 mod filter;
 mod flatten;
 mod imports;
 mod load;
 mod merge;
-mod muscle;
+mod muscle_settings;
 mod names;
 mod network;
 mod operator;
+mod options;
 mod pattern;
 mod problem;
 pub mod quantity;
 mod read;
+mod roots;
 mod settings;
+mod source;
 mod timelines;
+mod titin_section;
 mod yaml;
 
 pub use built_in::{AcceptedValue, BuiltIn};
+pub use byte_size::bytes_of;
 pub use description::{
     BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, CustomImplementation, Description,
     ExecutionModel, HostedFunction, KeepsState, MatchingTimelines, Model, Port, PortReference,
-    Ports, Program, ProgramKind, ResourceRequest, Resources, Resume, SupportedSetting,
-};
-pub use extras::{
-    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
-    PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+    Ports, Program, ProgramKind, ResourceRequest, Resources, Resume, SETTINGS_IN, SupportedSetting,
 };
 pub use filter::{
     ElementType, FILTER_NAMES, Filter, FilterKind, FilterSide, PYTHON_BETWEEN, before_wire,
 };
-pub use load::{LoadOptions, StartMode, load, load_texts};
-pub use merge::SETTINGS_IN;
-pub use muscle::MuscleSettings;
+pub use load::{load, load_texts};
+pub use muscle_settings::MuscleSettings;
 pub use names::{
     BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name, NameError, Reference,
     ReferencePart, is_identifier,
 };
 pub use network::{Bundle, ConduitEnds, Network, NetworkComponent};
 pub use operator::{Operator, Timeline};
+pub use options::{LoadOptions, StartMode};
 pub use pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenFull};
 pub use problem::{
     Code, MOST_PROBLEMS, Problem, ProblemReport, Severity, TextPosition, listing, nearest,
 };
-pub use read::bytes_of;
 pub use settings::{Setting, SettingType, Settings};
+pub use titin_section::{
+    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
+    PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+};

@@ -8,15 +8,12 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::description::{Checkpoints, Component, Model, Port, PortReference};
-use crate::extras::Extras;
+use crate::description::{Checkpoints, Component, Model, Port, PortReference, SETTINGS_IN};
+use crate::document::{Document, FormatVersion};
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Problems};
-use crate::read::{Document, FormatVersion};
-
-/// The port through which settings come in, which every component has.
-pub const SETTINGS_IN: &str = "muscle_settings_in";
+use crate::titin_section::Extras;
 
 /// One document in the terms of v0.2.
 pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -> Document {

@@ -4,17 +4,18 @@
 //! are never listed: their ids and ends are computed from the multiplicities, so a network of any size costs what its
 //! description costs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::description::{Port, Ports, Program, ResourceRequest};
-use crate::extras::{BufferLimits, Extras, LinkTuning, Medium, UserFunction};
 use crate::filter::{Filter, FilterKind, FilterSide, before_wire};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
 use crate::operator::Timeline;
+use crate::options::StartMode;
 use crate::pattern::Pattern;
 use crate::problem::TextPosition;
 use crate::settings::Settings;
+use crate::titin_section::{BufferLimits, Extras, LinkTuning, Medium, UserFunction};
 
 /// A model as it is run. Made by [`Description::network`](crate::Description::network).
 #[derive(Clone, Debug)]
@@ -72,6 +73,29 @@ impl NetworkComponent {
     /// The number of its instances.
     pub fn instances(&self) -> u32 {
         volume(&self.multiplicity)
+    }
+
+    /// Whether no instance of the component is started, so that it needs no program.
+    pub(crate) fn is_left_out_by(&self, start: &StartMode) -> bool {
+        let StartMode::Except { hosted, by_hand } = start else {
+            return *start == StartMode::ByHand;
+        };
+        let names = || hosted.iter().chain(by_hand);
+        let implementation = self.implementation.as_ref();
+        if names().any(|name| {
+            self.path == name.as_str() || implementation.is_some_and(|i| *i == name.as_str())
+        }) {
+            return true;
+        }
+        let own = names().filter_map(|name| name.parse::<InstanceName>().ok());
+        let own: HashSet<InstanceName> =
+            own.filter(|name| *name.component() == self.path).collect();
+        let exists = |name: &&InstanceName| {
+            let (indices, sizes) = (name.indices(), &self.multiplicity);
+            indices.len() == sizes.len()
+                && indices.iter().zip(sizes).all(|(index, size)| index < size)
+        };
+        own.iter().filter(exists).count() == self.instances() as usize
     }
 }
 
@@ -240,7 +264,7 @@ impl Network {
             .receiving
             .iter()
             .map(|id| &self.bundles[id.index()].receiver_port);
-        let connected: std::collections::HashSet<&Name> = sending.chain(receiving).collect();
+        let connected: HashSet<&Name> = sending.chain(receiving).collect();
         component
             .ports
             .values()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use titin_model::{Description, Model, ProblemReport, StartMode, exchange};
+use titin_model::{Description, Model, ProblemReport, StartMode, array_description};
 
 use super::check;
 use crate::draw::{self, schedule::Drawn};
@@ -113,7 +113,7 @@ impl Plot {
                 "--field chooses among the fields of a run; two sides in YAML are one field: leave it out",
             ));
         }
-        let given = exchange::read(files).map_err(|report| refuse(&report))?;
+        let given = array_description::read(files).map_err(|report| refuse(&report))?;
         let coupling = schedule::given::coupling(&given).map_err(|text| complain(&text))?;
         Ok(vec![Alike { coupling, more: 0 }])
     }

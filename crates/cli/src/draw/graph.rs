@@ -183,7 +183,12 @@ fn port(graph: &mut Graph, pin: Pin) -> &mut Port {
 }
 
 /// The pin of an end. A port that nobody declares, such as the one that takes settings, is added.
-fn pin(graph: &mut Graph, numbers: &IndexMap<Name, usize>, end: &PortReference, sends: bool) -> Option<Pin> {
+fn pin(
+    graph: &mut Graph,
+    numbers: &IndexMap<Name, usize>,
+    end: &PortReference,
+    sends: bool,
+) -> Option<Pin> {
     let (part, ports) = match &end.component {
         Some(name) => {
             let part = *numbers.get(name)?;

@@ -1,7 +1,7 @@
 //! Two sides that are given in YAML, before there is a program that declares them.
 
 use titin_array::{Decomposition, Dims, Order, Parts, Region, Run, Side, Spread};
-use titin_model::exchange::{self, Bounds, DecompositionDescription, Exchange};
+use titin_model::array_description::{self, Bounds, DecompositionDescription, Exchange};
 
 use super::{Coupling, End};
 
@@ -9,7 +9,8 @@ use super::{Coupling, End};
 pub(crate) fn coupling(given: &Exchange) -> Result<Coupling, String> {
     let (from, to) = (&given.from, &given.to);
     // Who says nothing of the extents has those that the other side couples.
-    let shape = |own: &exchange::ArrayDescription, other: &exchange::ArrayDescription| {
+    let shape = |own: &array_description::ArrayDescription,
+                 other: &array_description::ArrayDescription| {
         let coupled = || {
             other
                 .region
@@ -40,7 +41,7 @@ pub(crate) fn coupling(given: &Exchange) -> Result<Coupling, String> {
     })
 }
 
-fn end(given: &exchange::ArrayDescription, shape: &[u64]) -> Result<End, String> {
+fn end(given: &array_description::ArrayDescription, shape: &[u64]) -> Result<End, String> {
     let wrong = |error: titin_array::Error| error.to_string();
     let dims = shape.len();
     Dims::new(shape).map_err(wrong)?;
@@ -53,7 +54,7 @@ fn end(given: &exchange::ArrayDescription, shape: &[u64]) -> Result<End, String>
             fortran,
         } => {
             let spreads = each(spread, dims, "ways to spread")?
-                .unwrap_or_else(|| vec![exchange::SpreadDescription::Even; dims]);
+                .unwrap_or_else(|| vec![array_description::SpreadDescription::Even; dims]);
             let spreads: Vec<Spread> = spreads.iter().map(rule).collect();
             let ranks = processes
                 .iter()
@@ -118,12 +119,12 @@ fn each<T: Clone>(given: &[T], dims: usize, what: &str) -> Result<Option<Vec<T>>
     }
 }
 
-fn rule(spread: &exchange::SpreadDescription) -> Spread {
+fn rule(spread: &array_description::SpreadDescription) -> Spread {
     match spread {
-        exchange::SpreadDescription::Even => Spread::Even,
-        exchange::SpreadDescription::Block => Spread::Block,
-        exchange::SpreadDescription::Cyclic(block) => Spread::Cyclic(*block),
-        exchange::SpreadDescription::Bounds(bounds) => Spread::Bounds(bounds.clone()),
+        array_description::SpreadDescription::Even => Spread::Even,
+        array_description::SpreadDescription::Block => Spread::Block,
+        array_description::SpreadDescription::Cyclic(block) => Spread::Cyclic(*block),
+        array_description::SpreadDescription::Bounds(bounds) => Spread::Bounds(bounds.clone()),
     }
 }
 

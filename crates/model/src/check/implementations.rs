@@ -6,15 +6,15 @@ use super::{deeper, paths};
 use crate::built_in::BuiltIn;
 use crate::description::{
     Description, ExecutionModel, HostedFunction, Model, Ports, Program, ProgramKind,
-    ResourceRequest,
+    ResourceRequest, SETTINGS_IN,
 };
-use crate::extras::UserFunction;
 use crate::flatten::DEEPEST;
-use crate::load::StartMode;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::operator::Operator;
+use crate::options::StartMode;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+use crate::titin_section::UserFunction;
 
 /// Each component of the network: its program, ports and resources.
 pub(super) fn check(
@@ -63,7 +63,7 @@ fn check_exists(
     start: &StartMode,
     problems: &mut Problems,
 ) {
-    if component.program.is_some() || start.leaves_out(component) {
+    if component.program.is_some() || component.is_left_out_by(start) {
         return;
     }
     // Whoever runs some components himself has most likely forgotten one.
@@ -219,10 +219,7 @@ fn check_built_in(
             .values()
             .filter(|port| !unconnected.contains(&&port.name))
     };
-    let ins = || {
-        connected()
-            .filter(|port| port.operator.receives() && port.name != crate::merge::SETTINGS_IN)
-    };
+    let ins = || connected().filter(|port| port.operator.receives() && port.name != SETTINGS_IN);
     let name = built_in.name();
     let what = format!(
         "the ports of component \"{}\" are not those of a {name}",
@@ -257,10 +254,7 @@ fn check_built_in(
 
 /// Every port of a component must be one of what implements it, under the same operator.
 fn same_ports(path: &str, ports: &Ports, theirs: &Ports, owner: &str, problems: &mut Problems) {
-    for port in ports
-        .values()
-        .filter(|port| port.name != crate::merge::SETTINGS_IN)
-    {
+    for port in ports.values().filter(|port| port.name != SETTINGS_IN) {
         let Some(their) = theirs.get(&port.name) else {
             let names = || {
                 theirs

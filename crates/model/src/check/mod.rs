@@ -1,20 +1,20 @@
 //! What can be known to be wrong before a run. All of it is looked for, so that all of it can be reported at once.
 
-mod extras;
+mod conduits;
 mod implementations;
 mod model;
 mod paths;
 mod settings;
-mod wire;
+mod titin_section;
 
 use std::collections::HashSet;
 
 use crate::description::{Component, Description, Model, Ports};
 use crate::flatten::flatten;
-use crate::load::LoadOptions;
 use crate::merge;
 use crate::names::Name;
 use crate::network::Network;
+use crate::options::LoadOptions;
 use crate::problem::{Code, Problems, TextPosition};
 use crate::timelines;
 
@@ -89,10 +89,10 @@ pub(crate) fn description(
         problems,
         |(root, network), problems| {
             settings::check(description, root, network, problems);
-            extras::check(description, network, problems);
+            titin_section::check(description, network, problems);
         },
     );
-    wire::check(&network, &options.start, problems);
+    conduits::check(&network, &options.start, problems);
 }
 
 /// Checks what goes by paths. Of several models that are run by themselves a path may be of another one than is run now, as `macro.dt` is

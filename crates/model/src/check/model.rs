@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::description::{Conduit, Description, Model, PortReference, Ports};
+use crate::description::{Conduit, Description, Model, PortReference, Ports, SETTINGS_IN};
 use crate::filter::{FILTER_NAMES, FilterKind};
-use crate::merge::SETTINGS_IN;
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, either, listing};
 

@@ -6,9 +6,9 @@ use indexmap::IndexMap;
 
 use super::deeper;
 use crate::description::{Component, Description, Model};
-use crate::load::LoadOptions;
 use crate::names::{Name, Reference};
 use crate::network::Network;
+use crate::options::LoadOptions;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, either, listing, nearest};
 
 /// Puts the model's name before paths under `resources` and `resume` that lack it, where one component alone can be meant: older

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::paths::{PathTarget, walk};
 use crate::built_in::{AcceptedValue, BuiltIn};
 use crate::description::{Description, Model, SupportedSetting};
-use crate::muscle;
+use crate::muscle_settings;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
@@ -383,11 +383,14 @@ fn check_muscle(
     at: TextPosition,
     problems: &mut Problems,
 ) {
-    match muscle::NAMES.iter().find(|(known, _)| *known == name) {
+    match muscle_settings::NAMES
+        .iter()
+        .find(|(known, _)| *known == name)
+    {
         None => {
             let why =
                 "names that begin with \"muscle_\" are those of settings that the coupler reads";
-            let hint = did_you_mean(name, muscle::NAMES.map(|(name, _)| name));
+            let hint = did_you_mean(name, muscle_settings::NAMES.map(|(name, _)| name));
             problems.warn(
                 at,
                 Code::UnknownSetting,
@@ -406,7 +409,7 @@ fn check_muscle(
             );
         }
         Some((_, None)) => {
-            if let Err(wanted) = muscle::check(name, value) {
+            if let Err(wanted) = muscle_settings::check(name, value) {
                 let why = format!("it takes {wanted}; found {value}");
                 problems.warn(
                     at,

@@ -1,8 +1,9 @@
 //! Conduits and matching timelines.
 
 use super::fields::entries;
-use super::{FormatVersion, text, word_list, wrong_type};
+use super::{text, word_list, wrong_type};
 use crate::description::{Conduit, MatchingTimelines, PortReference};
+use crate::document::FormatVersion;
 use crate::filter;
 use crate::names::{Name, is_dotted};
 use crate::operator::Timeline;

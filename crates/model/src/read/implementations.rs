@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::fields::{entries, identifier};
-use super::{Fields, FormatVersion, any_text, choice, text, text_list, truth, word_list};
+use super::{Fields, any_text, choice, text, text_list, truth, word_list};
 use crate::description::{
     BaseEnv, ExecutionModel, HostedFunction, KeepsState, Port, Ports, Program, ProgramKind,
     SupportedSetting,
 };
-use crate::extras::UserFunction;
+use crate::document::FormatVersion;
 use crate::names::{Name, is_dotted, is_identifier};
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Problems, TextPosition, listing};
 use crate::settings::SettingType;
+use crate::titin_section::UserFunction;
 use crate::yaml::{Node, NodeKind, shorten};
 
 /// The ports under `ports:`.

@@ -1,7 +1,6 @@
 //! `titin: fields`: the patterns by which fields are coupled.
 
-use super::{Fields, choice, count, wrong_type};
-use crate::exchange::interval;
+use super::{Fields, choice, count, interval, wrong_type};
 use crate::pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenFull};
 use crate::problem::{Code, Problems, TextPosition};
 use crate::yaml::{Node, NodeKind};

@@ -5,14 +5,34 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::fields::{dotted, entries};
-use super::{Fields, count, number, odd_number, text, truth, wrong_type};
+use super::{Fields, count, number, odd_number, text, titin_section, truth, wrong_type};
 use crate::description::{
     CheckpointRule, Checkpoints, CustomImplementation, ResourceRequest, Resources, Resume,
 };
+use crate::document::Document;
 use crate::names::{Name, Reference};
 use crate::problem::{Code, Problems, TextPosition};
 use crate::settings::{Setting, Settings};
 use crate::yaml::{Node, NodeKind, ScalarType, shorten};
+
+/// The sections that are the same in both versions.
+pub(super) fn shared(document: &mut Document, fields: &mut Fields<'_>, problems: &mut Problems) {
+    if let Some(node) = fields.take("settings") {
+        document.settings = settings(node, problems);
+    }
+    if let Some(node) = fields.take("resources") {
+        document.resources = resources(node, problems);
+    }
+    if let Some(node) = fields.take("checkpoints") {
+        document.checkpoints = checkpoints(node, problems);
+    }
+    if let Some(node) = fields.take("resume") {
+        document.resume = resume(node, problems);
+    }
+    if let Some(node) = fields.take("titin") {
+        document.extras = titin_section::titin_section(node, problems);
+    }
+}
 
 /// What stands under `settings:`.
 pub(super) fn settings(node: &Node, problems: &mut Problems) -> Settings {

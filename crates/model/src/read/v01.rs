@@ -3,9 +3,12 @@
 
 use indexmap::IndexMap;
 
+use super::components::{OF_MODELS, component, listed_component, too_deep};
 use super::fields::{dotted, entries, identifier};
-use super::{Document, Fields, FormatVersion, conduits, implementations, text, v02};
+use super::sections::shared;
+use super::{Fields, conduits, implementations, text};
 use crate::description::{Component, Model, Program, ProgramKind};
+use crate::document::{Document, FormatVersion};
 use crate::names::Name;
 use crate::problem::{Code, Problems};
 use crate::yaml::{Node, NodeKind, ScalarType};
@@ -26,11 +29,11 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     if let Some(node) = fields.take("implementations") {
         implementations_of(node, &mut document.programs, problems);
     }
-    v02::shared(&mut document, &mut fields, problems);
+    shared(&mut document, &mut fields, problems);
     let why = "it is indented as the sections of a file are, and belongs to the model";
     let hint = |key: &str| format!("indent \"{key}\" as what stands under \"model\" is");
     let before = problems.errors();
-    fields.misplaced(&v02::OF_MODELS, why, hint, problems);
+    fields.misplaced(&OF_MODELS, why, hint, problems);
     if problems.errors() > before {
         document
             .models
@@ -89,7 +92,7 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         return components;
     }
     for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
-        if v02::too_deep(entry, problems) {
+        if too_deep(entry, problems) {
             continue;
         }
         let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else {
@@ -109,7 +112,7 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
                 let Some(mut fields) = Fields::new(&entry.value, what, problems) else {
                     continue;
                 };
-                let component = v02::component(
+                let component = component(
                     name.clone(),
                     entry.at,
                     &mut fields,
@@ -123,39 +126,6 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         components.insert(name, component);
     }
     components
-}
-
-/// A component in the list form, which has its name inside.
-pub(super) fn listed_component(
-    node: &Node,
-    version: FormatVersion,
-    components: &mut IndexMap<Name, Component>,
-    problems: &mut Problems,
-) {
-    let Some(mut fields) = Fields::new(node, "a component", problems) else {
-        return;
-    };
-    let Some(name_node) = fields.take("name") else {
-        let why = "in a list each component has a \"name\"";
-        problems.error(node.at, Code::MissingKey, "a component without a name", why);
-        return;
-    };
-    let name = text(name_node, "a component's name", problems)
-        .and_then(|name| dotted(&name, "the name of a component", name_node.at, problems));
-    let Some(name) = name else { return };
-    let component = v02::component(name.clone(), name_node.at, &mut fields, version, problems);
-    fields.finish(problems);
-    if let Some(first) = components.get(&name) {
-        let why = format!("it is described before, in line {}", first.at.line);
-        problems.error(
-            name_node.at,
-            Code::Duplicate,
-            format!("component \"{name}\" is there twice"),
-            why,
-        );
-    } else {
-        components.insert(name, component);
-    }
 }
 
 fn implementations_of(

@@ -2,27 +2,17 @@
 
 use indexmap::IndexMap;
 
+use super::components::{OF_MODELS, component, listed_component, too_deep};
 use super::fields::{dotted, entries, has_any, misplaced};
-use super::{
-    Document, Fields, FormatVersion, Import, SECTIONS, conduits, count, extras, implementations,
-    sections, text, truth,
-};
+use super::sections::shared;
+use super::{Fields, SECTIONS, conduits, implementations, sections, text};
 use crate::description::{Component, Model};
-use crate::flatten::MOST_INSTANCES;
+use crate::document::{Document, FormatVersion, Import};
 use crate::names::{Name, is_dotted, is_identifier};
 use crate::problem::{Code, Problems, TextPosition};
-use crate::yaml::{MapEntry, Node, NodeKind, shorten};
+use crate::yaml::{Node, NodeKind, shorten};
 
-/// The keys of a model that have mappings. Where one of them is indented too far or not far enough, it seems to be something else.
-pub(super) const OF_MODELS: [&str; 3] = ["components", "conduits", "matching_timelines"];
 const OF_MODELS_TOO: [&str; 3] = ["description", "ports", "supported_settings"];
-const OF_COMPONENTS: [&str; 5] = [
-    "description",
-    "ports",
-    "implementation",
-    "multiplicity",
-    "optional",
-];
 
 const NO_PART: &str = "it is a section of the file, and no part of a model";
 
@@ -124,25 +114,6 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     document
 }
 
-/// The sections that are the same in both versions.
-pub(super) fn shared(document: &mut Document, fields: &mut Fields<'_>, problems: &mut Problems) {
-    if let Some(node) = fields.take("settings") {
-        document.settings = sections::settings(node, problems);
-    }
-    if let Some(node) = fields.take("resources") {
-        document.resources = sections::resources(node, problems);
-    }
-    if let Some(node) = fields.take("checkpoints") {
-        document.checkpoints = sections::checkpoints(node, problems);
-    }
-    if let Some(node) = fields.take("resume") {
-        document.resume = sections::resume(node, problems);
-    }
-    if let Some(node) = fields.take("titin") {
-        document.extras = extras::extras(node, problems);
-    }
-}
-
 fn imports(node: &Node, problems: &mut Problems) -> Vec<Import> {
     let NodeKind::List(items) = node.kind() else {
         return super::wrong_type(node, "\"imports\"", "a list of import statements", problems)
@@ -231,7 +202,7 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
     let mut components = IndexMap::new();
     if let NodeKind::List(items) = node.kind() {
         for item in items {
-            super::v01::listed_component(item, FormatVersion::V02, &mut components, problems);
+            listed_component(item, FormatVersion::V02, &mut components, problems);
         }
         return components;
     }
@@ -261,89 +232,4 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         components.insert(name, component);
     }
     components
-}
-
-/// Whether this is no component but a key of the model that is indented too far, which is then reported.
-pub(super) fn too_deep(entry: &MapEntry, problems: &mut Problems) -> bool {
-    let key = entry.key.as_str();
-    if !OF_MODELS.contains(&key)
-        || !(matches!(entry.value.kind(), NodeKind::Map(_)) || entry.value.is_null())
-        || has_any(&entry.value, &OF_COMPONENTS)
-    {
-        return false;
-    }
-    let why = "it is indented as the names of components are, and belongs to the model";
-    misplaced(
-        entry,
-        "\"components\"",
-        why,
-        format!("indent \"{key}\" as \"components\" is"),
-        problems,
-    );
-    true
-}
-
-/// A component of either version; the caller finishes the fields.
-pub(super) fn component(
-    name: Name,
-    at: TextPosition,
-    fields: &mut Fields<'_>,
-    version: FormatVersion,
-    problems: &mut Problems,
-) -> Component {
-    let what = fields.what().to_string();
-    let mut component = Component {
-        name,
-        at,
-        ..Component::default()
-    };
-    if version == FormatVersion::V02 {
-        match fields.take("description") {
-            Some(node) => {
-                component.description = text(node, "the description", problems).unwrap_or_default()
-            }
-            None => {
-                let why =
-                    "yMMSL v0.2 asks for one, and other tools do not load the file without it";
-                let hint = "add a line \"description: what it computes\"".to_string();
-                problems.warn(
-                    at,
-                    Code::Incomplete,
-                    format!("{what} has no description"),
-                    why,
-                    hint,
-                );
-            }
-        }
-        if let Some(node) = fields.take("optional") {
-            component.optional = truth(node, "\"optional\"", problems).unwrap_or(false);
-        }
-    }
-    if let Some(node) = fields.take("ports") {
-        component.lists_ports = true;
-        component.ports = implementations::ports(node, version, &what, problems).into();
-    }
-    if let Some(node) = fields.take("implementation") {
-        component.implementation_at = node.at;
-        component.implementation = text(node, "the implementation", problems)
-            .and_then(|written| dotted(&written, "an implementation", node.at, problems));
-    }
-    if let Some(node) = fields.take("multiplicity") {
-        let one = std::slice::from_ref(node);
-        let sizes = if let NodeKind::List(items) = node.kind() {
-            items.as_slice()
-        } else {
-            one
-        };
-        let sizes: Option<Vec<_>> = sizes
-            .iter()
-            .map(|n| count(n, "\"multiplicity\"", 1, MOST_INSTANCES, problems))
-            .collect();
-        component.multiplicity = sizes
-            .unwrap_or_default()
-            .into_iter()
-            .map(|n| n as u32)
-            .collect();
-    }
-    component
 }

@@ -1,19 +1,12 @@
 //! What does not fit, told with ports and filters.
 
-use super::{GraphLink, TimelineAnalysis, TimelineGraph, TimelineId, reducers, repeaters};
-use crate::description::Port;
+use super::analysis::{TimelineAnalysis, reducers, repeaters};
+use super::graph::{GraphLink, TimelineGraph, TimelineId};
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, listing};
 
 /// More conduits than these are not shown with one problem.
 const MOST_LINES: usize = 12;
-
-pub(super) fn end(graph: &TimelineGraph<'_>, component: usize, port: &Port) -> String {
-    if component == graph.model() {
-        return port.name.to_string();
-    }
-    format!("{}.{}", graph.names[component], port.name)
-}
 
 pub(super) fn report_cycle(graph: &TimelineGraph<'_>, cycle: &[usize], problems: &mut Problems) {
     let Some(first) = cycle.first().map(|i| &graph.links[*i]) else {
@@ -24,9 +17,9 @@ pub(super) fn report_cycle(graph: &TimelineGraph<'_>, cycle: &[usize], problems:
         let link = &graph.links[*i];
         why += &format!(
             "\n  {} ({}) -> {} ({})",
-            end(graph, link.sender, link.sender_port),
+            graph.port_path(link.sender, link.sender_port),
             link.sender_port.operator,
-            end(graph, link.receiver, link.receiver_port),
+            graph.port_path(link.receiver, link.receiver_port),
             link.receiver_port.operator
         );
     }
@@ -58,7 +51,7 @@ pub(super) fn report_torn(
             why += &format!(
                 "\n  {}, from {}: {}",
                 link.receiver_port.name,
-                end(graph, link.sender, link.sender_port),
+                graph.port_path(link.sender, link.sender_port),
                 graph.show(path)
             );
         }
@@ -81,8 +74,8 @@ pub(super) fn report_torn(
         let hint = if rare.is_some() {
             format!(
                 "if one message is to serve all uses, write \"{}: repeat {}\"",
-                end(graph, link.sender, link.sender_port),
-                end(graph, link.receiver, link.receiver_port)
+                graph.port_path(link.sender, link.sender_port),
+                graph.port_path(link.receiver, link.receiver_port)
             )
         } else {
             let paths = || incoming.iter().map(|(_, path)| path);
@@ -125,11 +118,11 @@ fn matching(graph: &TimelineGraph<'_>, one: TimelineId, other: TimelineId) -> St
 fn over_reduced(graph: &TimelineGraph<'_>, link: &GraphLink<'_>, problems: &mut Problems) {
     let what = format!(
         "\"last\" before \"{}\" has nothing to reduce",
-        end(graph, link.receiver, link.receiver_port)
+        graph.port_path(link.receiver, link.receiver_port)
     );
     let why = format!(
         "\"{}\" sends once per run",
-        end(graph, link.sender, link.sender_port)
+        graph.port_path(link.sender, link.sender_port)
     );
     problems.error_hint(
         link.at,
@@ -172,10 +165,10 @@ pub(super) fn report_links(
         if let Some((_, port)) = coupled.into_iter().find(|(caller, _)| *caller == receiver)
             && answers
         {
-            let back = end(graph, receiver, receiver_port);
+            let back = graph.port_path(receiver, receiver_port);
             let what = format!(
                 "the rates of \"{}\" and \"{back}\" do not match",
-                end(graph, sender, sender_port)
+                graph.port_path(sender, sender_port)
             );
             let why = format!(
                 "\"{}\" is used at some steps of \"{}\" alone, as \"{port}\" has it under `titin: fields`, and \"{back}\" is received in \
@@ -231,8 +224,8 @@ pub(super) fn report_links(
         };
         let what = format!(
             "the rates of \"{}\" and \"{}\" do not match",
-            end(graph, sender, sender_port),
-            end(graph, receiver, receiver_port)
+            graph.port_path(sender, sender_port),
+            graph.port_path(receiver, receiver_port)
         );
         let through: Vec<_> = filters.iter().map(ToString::to_string).collect();
         let through = if through.is_empty() {

@@ -510,11 +510,11 @@ fn rows(end: &End, first: u64, last: u64) -> Option<(Region, u64)> {
 mod tests {
     use super::*;
     use crate::schedule::given;
-    use titin_model::exchange;
+    use titin_model::array_description;
 
     fn coupling(from: &str, to: &str) -> Coupling {
         let sides = [format!("from: {from}"), format!("to: {to}")].map(std::path::PathBuf::from);
-        given::coupling(&exchange::read(&sides).unwrap()).unwrap()
+        given::coupling(&array_description::read(&sides).unwrap()).unwrap()
     }
 
     fn drawn(coupling: &Coupling) -> [String; 2] {

@@ -203,16 +203,17 @@ mod tests {
     use super::*;
     use crate::draw::svg::Style;
     use crate::schedule::{Message, given};
-    use titin_model::exchange;
+    use titin_model::array_description;
 
     fn table(from: u32, to: u32, messages: &[(u32, u32, u64)]) -> (Table, String) {
         let sides = [
             format!("from: {{shape: 100, grid: {from}}}"),
             format!("to: {{grid: {to}}}"),
         ];
-        let coupling =
-            given::coupling(&exchange::read(&sides.map(std::path::PathBuf::from)).unwrap())
-                .unwrap();
+        let coupling = given::coupling(
+            &array_description::read(&sides.map(std::path::PathBuf::from)).unwrap(),
+        )
+        .unwrap();
         let messages = messages
             .iter()
             .map(|&(from, to, elements)| Message { from, to, elements })

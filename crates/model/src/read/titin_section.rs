@@ -6,17 +6,18 @@ use super::fields::{dotted, entries, identifier};
 use super::implementations::{python_function, symbol};
 use super::pattern::pattern;
 use super::{Fields, choice, count, number, text, text_list, word_list, wrong_type};
-use crate::extras::{
-    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Medium, PinnedMedium,
-    ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
-};
+use crate::byte_size::bytes_of;
 use crate::filter::{FILTER_NAMES, FilterSide};
 use crate::names::{Name, is_dotted};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity};
+use crate::titin_section::{
+    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Medium, PinnedMedium,
+    ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+};
 use crate::yaml::{Node, NodeKind, Scalar, ScalarType, shorten};
 
-pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
+pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
     let mut extras = Extras::default();
     let Some(mut fields) = Fields::new(node, "\"titin\"", problems) else {
         return extras;
@@ -501,33 +502,5 @@ fn some_bytes(
     match of(text) {
         Some(bytes) if bytes > 0 => Some(bytes),
         _ => wrong_type(node, what, wanted, problems),
-    }
-}
-
-/// The number of bytes that a text says: `64 MiB`, `1 GB`, `4096`.
-pub fn bytes_of(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 11] = [
-        ("", 1),
-        ("B", 1),
-        ("kB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-        ("KiB", 1 << 10),
-        ("kiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-    ];
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let unit = UNITS.iter().find(|(name, _)| *name == &text[split..]);
-    let number = text[..split].trim().parse::<f64>();
-    match (number, unit) {
-        (Ok(number), Some((_, unit))) if (0.0..1e15).contains(&number) => {
-            Some((number * *unit as f64) as u64)
-        }
-        _ => None,
     }
 }

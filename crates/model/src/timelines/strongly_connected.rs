@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::TimelineId;
+use super::graph::TimelineId;
 
 /// Numbers the strongly connected groups of a graph (Tarjan, without recursion).
 pub(super) fn groups(onward: &HashMap<TimelineId, Vec<TimelineId>>) -> HashMap<TimelineId, usize> {

@@ -5,8 +5,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::report::end;
-use super::{GraphLink, OuterTimeline, TimelineAnalysis, TimelineGraph, reducers};
+use super::analysis::{TimelineAnalysis, reducers};
+use super::graph::{GraphLink, OuterTimeline, TimelineGraph};
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, listing};
 
@@ -52,8 +52,8 @@ pub(super) fn report_late(
         };
         let link = &graph.links[i];
         let (out, into) = (
-            end(graph, sender, port),
-            end(graph, link.receiver, link.receiver_port),
+            graph.port_path(sender, port),
+            graph.port_path(link.receiver, link.receiver_port),
         );
         let names = listing(way.iter().map(|component| graph.names[*component]));
         let what = format!("\"last\" before \"{into}\" would wait for ever");

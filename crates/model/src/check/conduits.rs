@@ -2,13 +2,13 @@
 //! would have to.
 
 use crate::description::{ExecutionModel, Program, ProgramKind};
-use crate::extras::Medium;
 use crate::filter::{Filter, FilterKind, FilterSide, PYTHON_BETWEEN};
-use crate::load::StartMode;
 use crate::network::{Bundle, Calls, Network, NetworkComponent};
 use crate::operator::Operator;
+use crate::options::StartMode;
 use crate::pattern::{PatternSide, Steps};
 use crate::problem::{Code, Problems};
+use crate::titin_section::Medium;
 
 pub(super) fn check(network: &Network, start: &StartMode, problems: &mut Problems) {
     for bundle in &network.bundles {
@@ -62,7 +62,7 @@ fn medium(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut 
             !matches!(program.kind, ProgramKind::Manual)
                 && program.execution_model != ExecutionModel::Manual
         };
-        component.program.as_deref().is_some_and(process) && !start.leaves_out(component)
+        component.program.as_deref().is_some_and(process) && !component.is_left_out_by(start)
     };
     let host = |component: &NetworkComponent| match component
         .program
@@ -125,7 +125,7 @@ fn filters(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut
             let program = component
                 .program
                 .as_deref()
-                .filter(|_| !start.leaves_out(component));
+                .filter(|_| !component.is_left_out_by(start));
             program.and_then(|program| match program.kind {
                 ProgramKind::BuiltIn(built_in) => Some(built_in),
                 _ => None,

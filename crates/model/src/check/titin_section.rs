@@ -1,11 +1,11 @@
 //! The `titin:` section: paths that lead to components and ports, and scales that go together.
 
 use crate::description::Description;
-use crate::extras::EndTime;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+use crate::titin_section::EndTime;
 
 pub(super) fn check(description: &Description, network: &Network, problems: &mut Problems) {
     let extras = &description.extras;

@@ -11,16 +11,14 @@
 use std::path::PathBuf;
 
 use crate::filter::ElementType;
-use crate::load::file_text;
 use crate::problem::{Code, ProblemReport, Problems, TextPosition};
-use crate::read::{Fields, choice, count, text, wrong_type};
+use crate::read::{Fields, LARGEST_INDEX, choice, count, interval, text, wrong_type};
+use crate::source::file_text;
 use crate::yaml::{self, Node, NodeKind};
 
 /// Indices from the first to the one after the last.
 pub type Bounds = (u64, u64);
 
-/// The most that an extent, an index or a number of processes may be here.
-const MOST: u64 = 1 << 62;
 const MOST_PROCESSES: u64 = u32::MAX as u64;
 
 const EXAMPLE: &str = "for example: 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2, 2]}'";
@@ -190,7 +188,7 @@ fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<ArrayDescri
     };
     let shape = fields
         .take("shape")
-        .map(|node| numbers(node, "an extent", 0, MOST, problems));
+        .map(|node| numbers(node, "an extent", 0, LARGEST_INDEX, problems));
     let grid = fields
         .take("grid")
         .map(|node| numbers(node, "a number of processes", 1, MOST_PROCESSES, problems));
@@ -305,7 +303,8 @@ fn each_rank<T>(
 /// `[0:4, 2:8]`, as Python writes slices: the upper bound is not part of it. Or the lower and the upper bounds, `[[0, 2], [4, 8]]`.
 fn bounds(node: &Node, what: &str, problems: &mut Problems) -> Vec<Bounds> {
     if let Some([lower, upper]) = corners(node) {
-        let [lower, upper] = [lower, upper].map(|corner| numbers(corner, what, 0, MOST, problems));
+        let [lower, upper] =
+            [lower, upper].map(|corner| numbers(corner, what, 0, LARGEST_INDEX, problems));
         if lower.len() == upper.len()
             && lower
                 .iter()
@@ -342,47 +341,13 @@ fn corners(node: &Node) -> Option<[&Node; 2]> {
     }
 }
 
-/// `2:8`, or a number alone.
-pub(crate) fn interval(node: &Node, what: &str, problems: &mut Problems) -> Option<Bounds> {
-    let written = if let NodeKind::Scalar(scalar) = node.kind() {
-        scalar.text.as_str()
-    } else {
-        ""
-    };
-    let number = |text: &str| {
-        text.trim()
-            .parse()
-            .ok()
-            .filter(|number: &u64| *number <= MOST)
-    };
-    let found = match written.split_once(':') {
-        Some((lower, upper)) => number(lower)
-            .zip(number(upper))
-            .filter(|(lower, upper)| lower <= upper),
-        None => number(written).map(|lower| (lower, lower + 1)),
-    };
-    if found.is_none() {
-        let why = format!(
-            "indices are written as 2:8, from the first to the one after the last; found {}",
-            node.describe()
-        );
-        problems.error(
-            node.at,
-            Code::BadValue,
-            format!("{what} cannot be read"),
-            why,
-        );
-    }
-    found
-}
-
 /// `1`, `[1, 0]` or `[[1, 2], [0, 0]]`.
 fn widths(node: &Node, problems: &mut Problems) -> Vec<(u64, u64)> {
     let width = |node: &Node, problems: &mut Problems| match numbers(
         node,
         "the width of a halo",
         0,
-        MOST,
+        LARGEST_INDEX,
         problems,
     )[..]
     {
@@ -414,7 +379,7 @@ fn spread(node: &Node, problems: &mut Problems) -> Option<SpreadDescription> {
             node,
             "a bound of a block",
             0,
-            MOST,
+            LARGEST_INDEX,
             problems,
         )));
     }
@@ -424,7 +389,7 @@ fn spread(node: &Node, problems: &mut Problems) -> Option<SpreadDescription> {
         .and_then(|rest| rest.strip_suffix(')'));
     let block = block
         .and_then(|block| block.trim().parse().ok())
-        .filter(|block| (1..=MOST).contains(block));
+        .filter(|block| (1..=LARGEST_INDEX).contains(block));
     match (&*written, block) {
         ("even", _) => Some(SpreadDescription::Even),
         ("block", _) => Some(SpreadDescription::Block),

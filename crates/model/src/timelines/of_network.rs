@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::late::report_late;
+use super::analysis::find;
+use super::graph::{GraphLink, OuterTimeline, TimelineGraph, TimelineId};
+use super::last_cycle::report_late;
+use super::matching::declare;
 use super::report::{report_cycle, report_links, report_torn};
-use super::{GraphLink, OuterTimeline, TimelineGraph, TimelineId, declare, find};
 use crate::description::Model;
 use crate::network::Network;
 use crate::operator::Timeline;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{GraphLink, TimelineGraph, TimelineId};
+use super::graph::{GraphLink, TimelineGraph, TimelineId};
 use crate::description::Model;
 use crate::problem::{Code, Problems, did_you_mean};
 

@@ -1,0 +1,144 @@
+//! The timelines of one model, its nested models closed.
+
+use std::collections::{HashMap, HashSet};
+
+use super::analysis::{find, partners};
+use super::graph::{GraphLink, OuterTimeline, TimelineGraph, TimelineId};
+use super::matching::declare;
+use super::report::{report_cycle, report_links, report_torn};
+use super::strongly_connected::groups;
+use crate::built_in::BuiltIn;
+use crate::description::{Model, Port, PortReference, SETTINGS_IN};
+use crate::operator::{Operator, Timeline};
+use crate::problem::{Code, Problems, TextPosition};
+use crate::titin_section::Extras;
+
+/// Checks the timelines of one model; its nested models are checked on their own.
+pub(crate) fn check(model: &Model, extras: &Extras, strict: bool, problems: &mut Problems) {
+    let mut graph = of_model(model, extras);
+    declare(&mut graph, model, "", problems);
+    let one_way = if strict {
+        Vec::new()
+    } else {
+        one_way(&mut graph)
+    };
+    let found = find(&mut graph, !strict);
+    for cycle in &found.cycles {
+        report_cycle(&graph, cycle, problems);
+    }
+    report_torn(&graph, &found, problems);
+    report_links(&mut graph, &found, problems);
+    if one_way.is_empty() {
+        return;
+    }
+    let partners: HashSet<usize> = partners(&mut graph, &found.around)
+        .into_iter()
+        .map(|(i, _, _)| i)
+        .collect();
+    for i in one_way.into_iter().filter(|i| partners.contains(i)) {
+        let link = &graph.links[i];
+        // What comes with titin makes as many steps as there are messages.
+        let follows = |component: usize| {
+            let implementation = model
+                .components
+                .get_index(component)
+                .and_then(|(_, c)| c.implementation.as_deref());
+            implementation.is_some_and(|name| BuiltIn::from_name(name).is_some())
+        };
+        if follows(link.sender) || follows(link.receiver) {
+            continue;
+        }
+        let what = format!(
+            "{} is taken to step together with {}",
+            graph.names[link.receiver], graph.names[link.sender]
+        );
+        let why = format!(
+            "\"{}\" sends in each of its steps and \"{}\" receives in each of its own; nothing says that these are as many",
+            graph.port_path(link.sender, link.sender_port),
+            graph.port_path(link.receiver, link.receiver_port),
+        );
+        let hint = format!(
+            "if they are, write matching_timelines: {{{}: {}}}",
+            graph.names[link.sender], graph.names[link.receiver]
+        );
+        problems.warn(link.at, Code::Rate, what, why, hint);
+    }
+}
+
+fn of_model<'a>(model: &'a Model, extras: &Extras) -> TimelineGraph<'a> {
+    let mut names: Vec<&str> = model.components.keys().map(|name| name.as_str()).collect();
+    names.push(&model.name);
+    let mut graph = TimelineGraph::new(names);
+    let settings_in = settings_in();
+    for conduit in &model.conduits {
+        let ends = [&conduit.receiver, &conduit.sender]
+            .map(|end| extras.fields.get(end.to_string().as_str()));
+        let keeps_step = ends
+            .into_iter()
+            .flatten()
+            .next()
+            .is_none_or(|(pattern, _)| pattern.keeps_step());
+        let find = |end: &PortReference| match &end.component {
+            None => Some((model.components.len(), model.ports.get(&end.port)?)),
+            Some(name) => {
+                let (number, _, component) = model.components.get_full(name)?;
+                let settings = (end.port == SETTINGS_IN).then_some(settings_in);
+                Some((number, component.ports.get(&end.port).or(settings)?))
+            }
+        };
+        if let (Some((sender, sender_port)), Some((receiver, receiver_port))) =
+            (find(&conduit.sender), find(&conduit.receiver))
+        {
+            if !keeps_step {
+                graph.couple(sender, receiver, receiver_port);
+                continue;
+            }
+            let (filters, at) = (conduit.filters.as_slice(), conduit.receiver_at);
+            graph.links.push(GraphLink {
+                sender,
+                sender_port,
+                receiver,
+                receiver_port,
+                filters,
+                through: false,
+                at,
+            });
+        }
+    }
+    graph
+}
+
+/// The port that every component has without saying so.
+fn settings_in() -> &'static Port {
+    static PORT: std::sync::OnceLock<Port> = std::sync::OnceLock::new();
+    PORT.get_or_init(|| Port {
+        name: SETTINGS_IN.into(),
+        operator: Operator::FInit,
+        timeline: Timeline::default(),
+        guessed: false,
+        at: TextPosition::default(),
+    })
+}
+
+/// Links between steps that no chain of such links leads back from, and whose timelines are not declared to match: that both
+/// sides make as many steps is a guess.
+fn one_way(graph: &mut TimelineGraph<'_>) -> Vec<usize> {
+    let all = vec![OuterTimeline::Known(Vec::new()); graph.names.len()];
+    let partners: Vec<_> = partners(graph, &all)
+        .into_iter()
+        .filter(|(_, a, b)| graph.find(*a) != graph.find(*b))
+        .collect();
+    let mut onward: HashMap<TimelineId, Vec<TimelineId>> = HashMap::new();
+    for (_, a, b) in &partners {
+        onward
+            .entry(graph.find(*a))
+            .or_default()
+            .push(graph.find(*b));
+    }
+    let group = groups(&onward);
+    partners
+        .into_iter()
+        .filter(|(_, a, b)| group.get(&graph.find(*a)) != group.get(&graph.find(*b)))
+        .map(|p| p.0)
+        .collect()
+}
