@@ -1,6 +1,7 @@
-//! Reads description files, checks them, and prints the report as JSON: `check [--by-hand] [--strict] [--model M] FILES...`.
-//! With `--write` it prints the description as yMMSL v0.2 instead, and with `--timelines` the timeline of each component.
-//! Directories to import from are those of `YMMSL_PATH`, and those of Python packages those of `PYTHONPATH`.
+//! Reads description files, checks them, and prints the report as JSON: `check [--by-hand]
+//! [--strict] [--model M] FILES...`. With `--write` the example prints the description as yMMSL
+//! v0.2 instead, and with `--timelines` the timeline of each component. `YMMSL_PATH` lists the
+//! directories to import from, `PYTHONPATH` the directories of Python packages.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

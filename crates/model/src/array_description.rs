@@ -1,4 +1,4 @@
-//! Two sides of a field in YAML: how arrays would be spread over ranks, before there is a program that declares it.
+//! The two arrays of a coupling in YAML: their spread over ranks, before a program declares them.
 //!
 //! ```yaml
 //! from: {shape: [8, 12], grid: [4, 1], halo: 1}
@@ -6,7 +6,8 @@
 //! dtype: float64
 //! ```
 //!
-//! The keys are the words of the calls that declare fields. What must hold of the numbers, those who make decompositions of them check.
+//! The keys are the words of the calls that declare fields. Whether the numbers make a valid
+//! decomposition is checked where the decomposition is made.
 
 use std::path::PathBuf;
 
@@ -26,67 +27,69 @@ const EXAMPLE: &str = "for example: 'from: {shape: [8, 12], grid: [4, 1]}' 'to: 
 /// Two arrays that are coupled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArrayPair {
-    /// The sender's.
+    /// The array of the sender.
     pub from: ArrayDescription,
-    /// The receiver's.
+    /// The array of the receiver.
     pub to: ArrayDescription,
-    /// The element type of each of the arrays that travel together.
+    /// The element types of the arrays that travel together.
     pub dtypes: Vec<ElementType>,
 }
 
-/// One of them.
+/// One of the two arrays of a coupling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArrayDescription {
     /// The extents of the whole array, if they are given.
     pub shape: Option<Vec<u64>>,
-    /// Who owns what.
+    /// The decomposition: the part of each rank.
     pub owned: DecompositionDescription,
-    /// What of it is coupled; `None` for all.
+    /// The coupled region; `None` for the whole array.
     pub region: Option<Vec<Bounds>>,
-    /// The widths of the halo below and above; one for all dimensions, one for each, or none.
+    /// The widths of the halo, below and above: one pair for all dimensions, one pair for each, or
+    /// none.
     pub halo: Vec<(u64, u64)>,
-    /// Whether elements are in Fortran's order.
+    /// Whether the elements are in Fortran order.
     pub fortran: bool,
 }
 
-/// Who owns what of an array.
+/// A decomposition: the part of the array that each rank owns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum DecompositionDescription {
-    /// One rank has all.
+    /// One rank owns the whole array.
     #[default]
     Whole,
     /// A grid of processes.
     Grid {
-        /// How many along each dimension.
+        /// The number of processes along each dimension.
         processes: Vec<u32>,
-        /// How each dimension is spread over them; one for all, one for each, or none.
+        /// The spread of each dimension over the processes: one for all dimensions, one for each,
+        /// or none.
         spread: Vec<SpreadDescription>,
-        /// Whether ranks count through it with the first dimension fastest.
+        /// Whether ranks count through the grid with the first dimension fastest.
         fortran: bool,
     },
     /// The boxes of each rank.
     Boxes(Vec<Vec<Vec<Bounds>>>),
-    /// The numbers of each rank's elements.
+    /// The indices of each rank's elements.
     Indices(Vec<Vec<Bounds>>),
 }
 
 /// How a dimension is spread over the processes along it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpreadDescription {
-    /// Sizes differ by one at most.
+    /// The sizes of two blocks differ by one at most.
     Even,
-    /// Blocks of ceil(n/p).
+    /// Blocks of ceil(n/p) elements.
     Block,
-    /// Blocks of this many, dealt out in turn.
+    /// Blocks of this size, dealt out in turn.
     Cyclic(u64),
     /// The bounds of the blocks.
     Bounds(Vec<u64>),
 }
 
-/// Reads two sides from files, each of which has one of them or both. What is no file and has a colon is taken as YAML itself.
-///
+/// Reads two sides from files; each file has one side or both. An argument that names no file and
+/// has a colon is read as YAML.
 /// # Errors
-/// Everything that is wrong, at once.
+/// All problems, in one report.
 pub fn read(given: &[PathBuf]) -> Result<ArrayPair, ProblemReport> {
     let mut problems = Problems::default();
     let (mut from, mut to, mut dtypes) = (None, None, None);
@@ -156,7 +159,7 @@ pub fn read(given: &[PathBuf]) -> Result<ArrayPair, ProblemReport> {
     }
 }
 
-/// The value of a key that may be given in one place only.
+/// The value of a key that only one argument may give.
 fn once<'n>(
     fields: &mut Fields<'n>,
     key: &'static str,
@@ -271,7 +274,7 @@ fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<ArrayDescri
     })
 }
 
-/// The items of a list; of anything else, it alone.
+/// The items of a list; a node of another kind counts as a list with one item.
 fn list(node: &Node) -> &[Node] {
     match node.kind() {
         NodeKind::List(items) => items,
@@ -286,7 +289,7 @@ fn numbers(node: &Node, what: &str, least: u64, most: u64, problems: &mut Proble
         .collect()
 }
 
-/// One item for each rank.
+/// Reads a list with one item for each rank.
 fn each_rank<T>(
     node: &Node,
     what: &str,
@@ -300,7 +303,8 @@ fn each_rank<T>(
     }
 }
 
-/// `[0:4, 2:8]`, as Python writes slices: the upper bound is not part of it. Or the lower and the upper bounds, `[[0, 2], [4, 8]]`.
+/// `[0:4, 2:8]` as Python writes slices, without the upper bounds; or the lower and the upper
+/// bounds, `[[0, 2], [4, 8]]`.
 fn bounds(node: &Node, what: &str, problems: &mut Problems) -> Vec<Bounds> {
     if let Some([lower, upper]) = corners(node) {
         let [lower, upper] =
@@ -329,7 +333,7 @@ fn bounds(node: &Node, what: &str, problems: &mut Problems) -> Vec<Bounds> {
         .collect()
 }
 
-/// The two lists of numbers that stand for a box.
+/// The two lists of numbers, lower and upper bounds, that describe a box.
 fn corners(node: &Node) -> Option<[&Node; 2]> {
     let is_number =
         |node: &Node| matches!(node.kind(), NodeKind::Scalar(scalar) if !scalar.text.contains(':'));
@@ -491,7 +495,7 @@ mod tests {
         ];
         assert_eq!(boxes.owned, DecompositionDescription::Boxes(parts));
         assert_eq!(boxes.region, Some(one((1, 3), (0, 4))));
-        // As a description has regions.
+        // As in a description.
         let same = side(
             "{shape: [4, 4], boxes: [[[0, 0], [4, 2]], [[[0, 2], [2, 4]], [[2, 2], [4, 4]]], []], region: [[1, 0], [3, 4]]}",
         );

@@ -1,4 +1,4 @@
-//! The components that come with titin, and the settings that each reads.
+//! The components that come with titin, and the settings that each of them reads.
 
 use crate::settings::{Setting, SettingType};
 
@@ -7,17 +7,17 @@ use crate::settings::{Setting, SettingType};
 pub enum BuiltIn {
     /// Sends what files hold.
     Source,
-    /// Writes to files what it receives.
+    /// Writes received messages to files.
     Sink,
     /// Sends each message on to several ports.
     Duplicator,
-    /// Several messages to one.
+    /// Makes one message of several.
     Merger,
-    /// One message to several.
+    /// Makes several messages of one.
     Splitter,
 }
 
-/// What a setting of a built-in component may be.
+/// The values that a setting of a built-in component accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AcceptedValue {
     /// Any text.
@@ -91,7 +91,7 @@ const SPLITTER: &[Row] = &[
 ];
 
 impl BuiltIn {
-    /// All of them.
+    /// All built-in components.
     pub const ALL: [BuiltIn; 5] = [
         BuiltIn::Source,
         BuiltIn::Sink,
@@ -100,7 +100,7 @@ impl BuiltIn {
         BuiltIn::Splitter,
     ];
 
-    /// As an implementation in a description: `titin.source`.
+    /// The name as an implementation in a description: `titin.source`.
     pub fn name(self) -> &'static str {
         match self {
             BuiltIn::Source => "titin.source",
@@ -111,12 +111,13 @@ impl BuiltIn {
         }
     }
 
-    /// The one with this [`name`](BuiltIn::name).
+    /// The component with this [`name`](BuiltIn::name).
     pub fn from_name(name: &str) -> Option<BuiltIn> {
         BuiltIn::ALL.into_iter().find(|b| b.name() == name)
     }
 
-    /// The settings that it reads, for all of it or for one of its ports (`rain.north.file`).
+    /// The settings of the component; each may be given for the whole component or for one port
+    /// (`rain.north.file`).
     pub fn settings(self) -> &'static [(&'static str, AcceptedValue)] {
         match self {
             BuiltIn::Source => SOURCE,
@@ -129,7 +130,7 @@ impl BuiltIn {
 }
 
 impl AcceptedValue {
-    /// Whether a value would do; else what would.
+    /// Whether the setting accepts a value; the error describes the accepted values.
     pub(crate) fn check(self, value: &Setting) -> Result<(), String> {
         let (fits, wanted) = match (self, value) {
             (Text, _) => (value.fits(SettingType::Str), "a text".to_string()),

@@ -1,6 +1,6 @@
 //! Sizes in bytes, as users write them: `64 MiB`, `1 GB`, `4096`.
 
-/// The number of bytes that a text says: `64 MiB`, `1 GB`, `4096`.
+/// The number of bytes in a text: `64 MiB`, `1 GB`, `4096`.
 pub fn bytes_of(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 11] = [
         ("", 1),

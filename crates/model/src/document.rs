@@ -8,7 +8,7 @@ use crate::problem::TextPosition;
 use crate::settings::Settings;
 use crate::titin_section::Extras;
 
-/// What one file says.
+/// The content of one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Document {
     pub version: FormatVersion,

@@ -1,4 +1,4 @@
-//! Back to yMMSL v0.2.
+//! Writes a description as yMMSL v0.2.
 
 use crate::description::{
     BaseEnv, CheckpointRule, Checkpoints, Description, ExecutionModel, KeepsState, Ports, Program,
@@ -99,7 +99,7 @@ fn component_map(
 ) -> YamlMap {
     let mut map = YamlMap::default();
     map.put("description", Yaml::Text(description.into()));
-    // Without them they are guessed again; written down, a guess would be taken for a fact.
+    // Without ports in the file, the reader guesses again. A written guess would count as a fact.
     if !ports_of.values().any(|port| port.guessed) {
         map.put("ports", Yaml::Map(ports(ports_of)));
     }
@@ -263,7 +263,7 @@ fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> YamlMap {
         }
         match program.keeps_state_for_next_use {
             KeepsState::Necessary => {}
-            // In quotes, since to older readers of YAML a bare `no` is false.
+            // In quotes, because a bare `no` is false to older readers of YAML.
             KeepsState::No => inner.text("keeps_state_for_next_use", "no"),
             KeepsState::Helpful => inner.text("keeps_state_for_next_use", "helpful"),
         }

@@ -1,20 +1,20 @@
-//! A small tree of YAML and its text.
+//! A small tree of YAML, and the writer of its text.
 
 use std::fmt::Write;
 
 use crate::yaml::{ScalarType, plain_type};
 
-/// What is written.
+/// A node of the tree.
 pub(crate) enum Yaml {
-    /// A text, quoted if it must be.
+    /// A text, in quotes if necessary.
     Text(String),
-    /// Written as it is: a number, a truth value, a list on one line.
+    /// Written without change: a number, a truth value, a list on one line.
     Raw(String),
     List(Vec<Yaml>),
     Map(YamlMap),
 }
 
-/// Keys in the order of writing; what is empty is left out.
+/// Keys in the order of writing. Empty values are left out.
 #[derive(Default)]
 pub(crate) struct YamlMap(Vec<(String, Yaml)>);
 
@@ -59,7 +59,7 @@ impl YamlMap {
     }
 }
 
-/// A number that every reader of YAML takes for a float.
+/// A number in a form that every reader of YAML takes for a float.
 pub(crate) fn float(value: f64) -> String {
     if value.is_nan() {
         return ".nan".into();
@@ -142,7 +142,7 @@ fn write_text(out: &mut String, text: &str, indent: usize) {
     }
 }
 
-/// A text on one line, in quotes if a reader could take it for something else.
+/// A text on one line, in quotes if a reader could mistake the bare text.
 pub(crate) fn inline(text: &str) -> String {
     let plain = text
         .starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.'))

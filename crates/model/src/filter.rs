@@ -1,4 +1,4 @@
-//! Filters: what happens to a message on its way through a conduit.
+//! Filters: changes to a message on the way through a conduit.
 
 use std::fmt;
 
@@ -11,34 +11,35 @@ use crate::yaml::shorten;
 /// One filter of a conduit, as written before the receiver: `a.out: last scale(2, 0.5) b.in`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Filter {
-    /// What it does.
+    /// The kind of the filter.
     pub kind: FilterKind,
-    /// The side that it was pinned to (`scale(2, 0)@receiver`); `None` leaves the choice to the filter.
+    /// The side that the conduit pins the filter to (`scale(2, 0)@receiver`); `None` leaves the
+    /// choice to the filter.
     pub side: Option<FilterSide>,
 }
 
-/// What a filter does.
+/// The change that a filter makes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilterKind {
     /// Only the last message of a timeline passes.
     Last,
-    /// One message is received again and again.
+    /// One message is received many times.
     Repeat,
     /// One message is received once, then nil.
     Pad,
     /// Compressed on the wire, with this level.
     Zstd(Option<i32>),
-    /// Every number becomes `a x + b`.
+    /// Every number `x` becomes `a x + b`.
     Scale {
         /// The factor.
         a: f64,
-        /// What is added.
+        /// The number to add.
         b: f64,
     },
-    /// Array elements of another type.
+    /// Converts array elements to another type.
     Astype(ElementType),
-    /// A function of the user's, named under `titin: filters`.
+    /// A user function, named under `titin: filters`.
     User(Name),
 }
 
@@ -60,7 +61,7 @@ macro_rules! element_types {
         pub enum ElementType { $(#[doc = $doc] $name),* }
 
         impl ElementType {
-            /// All of them.
+            /// All element types.
             pub const ALL: &'static [ElementType] = &[$(ElementType::$name),*];
 
             /// NumPy's name: `float64`.
@@ -101,12 +102,12 @@ impl FilterKind {
         matches!(self, FilterKind::Last)
     }
 
-    /// Whether it chooses among messages, rather than change them.
+    /// Whether the filter selects messages and leaves their data unchanged.
     pub fn chooses(&self) -> bool {
         self.reduces() || self.repeats()
     }
 
-    /// Whether it can run at either end.
+    /// Whether the filter can run at either end.
     pub(crate) fn takes_sides(&self) -> bool {
         matches!(
             self,
@@ -119,7 +120,7 @@ impl FilterKind {
         matches!(self, FilterKind::Repeat | FilterKind::Pad)
     }
 
-    /// The place in the order that yMMSL asks for; filters without one may stand anywhere.
+    /// The rank in the order that yMMSL asks for; `None` if the filter may stand anywhere.
     fn rank(&self) -> Option<u8> {
         match self {
             FilterKind::Last => Some(0),
@@ -133,11 +134,11 @@ impl FilterKind {
 /// The names of the filters that come with titin.
 pub const FILTER_NAMES: [&str; 6] = ["last", "repeat", "pad", "zstd", "scale", "astype"];
 
-/// What helps where no end of a conduit can call a filter in Python.
+/// The hint for a Python filter that neither end of a conduit can call.
 pub const PYTHON_BETWEEN: &str = "put a component in Python between the two, and the filter before it; or write the filter in a \
                                   language that makes shared libraries: {library: ..., symbol: ...}";
 
-/// Splits `last scale(2, 1) b.in` into its words; a blank within parentheses does not split.
+/// Splits `last scale(2, 1) b.in` into words; a blank inside parentheses does not split.
 pub(crate) fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut start, mut depth) = (None, 0usize);
@@ -157,8 +158,8 @@ pub(crate) fn words(text: &str) -> Vec<&str> {
     words
 }
 
-/// Reads one filter. A name that is none of ours is taken to be the user's own; whether there is one is known once all files
-/// are read. The error says why it is no filter, and what may have been meant.
+/// Reads one filter. An unknown name is taken for a user filter; whether it exists is known once
+/// all files are read. The error has the reason and a hint.
 pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
     let (word, side) = match word.rsplit_once('@') {
         Some((word, "sender")) => (word, Some(FilterSide::Sender)),
@@ -190,7 +191,8 @@ pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
     Ok(Filter { kind, side })
 }
 
-/// Numbers and names with commas or blanks between them: in a list on one line a comma would end the item.
+/// Numbers and names, separated by commas or blanks. (In a YAML list on one line a comma would end
+/// the item.)
 fn arguments_in(text: &str) -> Vec<&str> {
     if text.contains(',') {
         return text.split(',').map(str::trim).collect();
@@ -270,19 +272,21 @@ fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, O
 }
 
 impl Filter {
-    /// Whether this one has to run before the wire: it was pinned to the sender, or makes messages smaller.
+    /// Whether the filter has to run before the wire: because of a pin to the sender, or because
+    /// the filter makes messages smaller.
     fn is_early(&self) -> bool {
         match (self.side, &self.kind) {
             (Some(side), _) => side == FilterSide::Sender,
             (None, FilterKind::Zstd(_)) => true,
-            // Half of all numbers are sent as float64, so a conversion to anything smaller pays before the wire.
+            // Most numbers are sent as float64, so a conversion to a smaller type pays before the
+            // wire.
             (None, FilterKind::Astype(to)) => to.size() < 8,
             (None, _) => false,
         }
     }
 }
 
-/// How many of a conduit's filters run before the wire: all up to the last one that has to.
+/// The number of a conduit's filters that run before the wire: up to the last filter that has to.
 pub fn before_wire(filters: &[Filter]) -> usize {
     filters
         .iter()
@@ -290,7 +294,7 @@ pub fn before_wire(filters: &[Filter]) -> usize {
         .map_or(0, |last| last + 1)
 }
 
-/// Whether the filters stand in an order that makes sense; the error names two that do not.
+/// Whether the filters stand in a valid order; the error names two filters that do not.
 pub(crate) fn check_order(filters: &[Filter]) -> Result<(), String> {
     let ranked = filters
         .iter()

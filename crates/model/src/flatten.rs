@@ -1,4 +1,4 @@
-//! Taking nested models apart.
+//! Flattens nested models into one network.
 
 mod dead_ends;
 mod join;
@@ -24,16 +24,18 @@ use dead_ends::check_dead_ends;
 use join::{join, number_conduits};
 use shapes::check_shapes;
 
-/// The most components of a run, and the most conduits between them.
+/// The most components of a run, and the most conduits between components.
 const MOST_COMPONENTS: usize = 1 << 20;
 const MOST_BUNDLES: usize = 1 << 22;
-/// The longest name of an instance. No file system has longer ones.
+/// The longest name of an instance. An instance has a folder of the same name, and file systems
+/// allow 255 bytes.
 const LONGEST_NAME: usize = 255;
 /// The deepest nesting of models.
 pub(crate) const DEEPEST: usize = 32;
 
 impl Description {
-    /// The flat model to run. A name is needed only where several models are not used by others.
+    /// The flat model to run. The name of the model is needed only if the description has several
+    /// models that no other model uses.
     pub fn network(&self, model: Option<&str>) -> Result<Network, ProblemReport> {
         let mut problems = Problems::with_files(self.files.clone());
         let network = self
@@ -46,29 +48,29 @@ impl Description {
     }
 }
 
-/// What a component comes to be.
+/// The result of flattening a component.
 enum Expansion {
-    /// Taken out.
+    /// Removed: optional and without an implementation.
     Nothing,
     /// A component of the network.
     Leaf(ComponentId),
-    /// A model: the number of its node.
+    /// A model: the number of the nested model.
     Nested(usize),
 }
 
 /// A model at one place in the nesting.
 struct NestedModel<'d> {
     model: &'d Model,
-    /// The path of the component that it implements; empty for the root.
+    /// The path of the component that the model implements; empty for the root.
     path: String,
-    /// The node and the component that it implements.
+    /// The model around, and the component there that this model implements.
     parent: Option<(usize, &'d Name)>,
     multiplicity: Vec<u32>,
     inner: HashMap<&'d Name, Expansion>,
     from: HashMap<&'d PortReference, Vec<&'d Conduit>>,
 }
 
-/// The program with this name; one of titin's own if it is called so.
+/// The program with this name, or the built-in component with this name.
 pub(crate) fn program(description: &Description, name: &Name) -> Option<Arc<Program>> {
     if let Some(program) = description.programs.get(name) {
         return Some(program.clone());
@@ -128,15 +130,16 @@ struct Flattener<'d> {
     nodes: Vec<NestedModel<'d>>,
     components: Vec<NetworkComponent>,
     instances: u64,
-    /// Conduits in all nodes.
+    /// The number of conduits in all models so far.
     conduits: usize,
 }
 
 impl<'d> Flattener<'d> {
-    /// The nodes of `root` and of everything in it, depth first, so that components keep the order of the description.
+    /// Adds `root` and all models inside, depth first, so that components keep the order of the
+    /// description.
     fn add_model(&mut self, root: &'d Model, problems: &mut Problems) -> Option<()> {
         self.add_node(root, String::new(), None, Vec::new());
-        // For each open node, how many of its components are done.
+        // For each open model, the number of components that are done.
         let mut stack = vec![(0usize, 0usize)];
         while let Some((node, done)) = stack.pop() {
             let model = self.nodes[node].model;
@@ -185,7 +188,8 @@ impl<'d> Flattener<'d> {
         self.nodes.len() - 1
     }
 
-    /// The models around a node, outermost first, with the path from each to the node if anybody needs it.
+    /// The models around a nested model, outermost first, with the path from each; the paths stay
+    /// empty if no custom implementation needs them.
     fn chain(&self, node: usize) -> Vec<(&'d Name, String)> {
         let mut chain = Vec::new();
         let mut path = String::new();
@@ -223,7 +227,7 @@ impl<'d> Flattener<'d> {
         } else {
             format!("{above}.{}", component.name)
         };
-        // A component that must be there stays, even if what runs it is not described.
+        // A component that is not optional stays, even without an implementation.
         if implementation.is_none() && component.optional && !self.description.named.contains(&path)
         {
             self.nodes[node]
@@ -326,7 +330,8 @@ impl<'d> Flattener<'d> {
     }
 }
 
-/// Which of the user's own filters a component can call, as far as the description tells; of what it does not have started, all.
+/// The user filters that a component can call, as far as the description tells. A component that
+/// the description does not start may call all.
 fn calls(component: &NetworkComponent, start: &StartMode) -> Calls {
     match component.program.as_ref().map(|program| &program.kind) {
         _ if component.is_left_out_by(start) => Calls::All,

@@ -1,11 +1,12 @@
 //! yMMSL and the model graph: components, ports, operators, conduits, settings, checks.
 //!
-//! [`load`] reads description files of yMMSL v0.1 and v0.2, merges them, follows imports and reports everything that is wrong at
-//! once. [`Description::network`] takes nested models apart and gives the flat [`Network`] that is run: components with their
-//! programs, their instances, and the conduits between these.
+//! [`load`] reads description files of yMMSL v0.1 and v0.2, merges them, follows imports and
+//! reports all problems at once. [`Description::network`] flattens nested models into the
+//! [`Network`] that is run: components with their programs, the instances, and the conduits
+//! between instances.
 //!
-//! This crate reads the files that it is given and the modules that they import. It never prints, starts nothing, opens no
-//! socket, and takes no text, however hostile, for granted.
+//! This crate reads the given files and the modules that they import. The crate never prints,
+//! starts no process, opens no socket, and survives any text, however hostile.
 //!
 //! ```
 //! use titin_model::{LoadOptions, load_texts};

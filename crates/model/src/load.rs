@@ -1,4 +1,5 @@
-//! From files to a [`Description`]: read, merged from left to right, imports followed, checked.
+//! Makes a [`Description`] of files: reads and merges them from left to right, follows imports, and
+//! checks the result.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::options::LoadOptions;
 use crate::problem::{Code, ProblemReport, Problems, TextPosition};
 use crate::read;
 
-/// Reads, merges and checks files; `-` is standard input. All problems are reported at once.
+/// Reads, merges and checks files; `-` is standard input. One report has all problems.
 pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, ProblemReport> {
     let mut problems = Problems::default();
     let mut documents = Vec::new();
@@ -23,7 +24,7 @@ pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, Pro
     finish(documents, options, problems)
 }
 
-/// As [`load`], from texts with names that messages give as their files.
+/// As [`load`], from texts; messages give the names as files.
 pub fn load_texts(
     texts: &[(&str, &str)],
     options: &LoadOptions,

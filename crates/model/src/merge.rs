@@ -1,7 +1,7 @@
-//! Several files to one, from left to right.
-//!
-//! v0.1 files among themselves merge their models: a component replaces one of the same name, a conduit one to the same
-//! receiver. As soon as a v0.2 file is among them, names of models and programs must differ.
+//! Merges several files into one, from left to right.
+//! v0.1 files among themselves merge their models: a component replaces the component of the same
+//! name, a conduit replaces the conduit to the same receiver. With a v0.2 file among them, names of
+//! models and programs must differ.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Problems};
 use crate::titin_section::Extras;
 
-/// One document in the terms of v0.2.
+/// Merges documents into one document in the terms of v0.2.
 pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -> Document {
     let all_old = documents
         .iter()
@@ -154,7 +154,7 @@ fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.links.components.extend(more.links.components);
 }
 
-/// What a v0.1 document leaves to be understood, said as in v0.2.
+/// States the defaults of a v0.1 document in the terms of v0.2.
 fn modernise(document: &mut Document, problems: &mut Problems) {
     if document.version == FormatVersion::V02 {
         return;
@@ -175,7 +175,7 @@ fn modernise(document: &mut Document, problems: &mut Problems) {
     guess_ports(model, |component| component.ports.is_empty(), problems);
 }
 
-/// Gives components that have no ports those that the conduits name. The operators are guessed.
+/// Gives components without ports the ports that the conduits name. The operators are guessed.
 pub(crate) fn guess_ports(
     model: &mut Model,
     which: impl Fn(&Component) -> bool,

@@ -1,19 +1,21 @@
-//! MUSCLE3's own settings, `muscle_...`: what titin does about them.
+//! The settings of MUSCLE3, `muscle_...`, and their effect in titin.
 
 use std::time::Duration;
 
 use crate::names::InstanceName;
 use crate::settings::{Setting, Settings};
 
-/// What an instance is asked to do by settings that MUSCLE3 has for it. Those that cannot be read count as not given, which is
-/// what MUSCLE3 does; `titin check` warns of them.
+/// The values of MUSCLE3's settings for an instance. A value that cannot be read counts as missing,
+/// as in MUSCLE3; `titin check` warns of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MuscleSettings {
     /// Log records below this level, as in Python's `logging`, are not sent to the run's log.
     pub log_level: u8,
-    /// How long a wait lasts before a deadlock is looked for; `None` leaves this instance's waits out.
+    /// The length of a wait after which the manager looks for a cycle; `None` leaves waits of this
+    /// instance out.
     pub patience: Option<Duration>,
-    /// Whether it sends event rows; `None` leaves that to the run. `false` is to count nothing either.
+    /// Whether the instance sends event rows; `None` leaves the choice to the run. With `false` the
+    /// instance counts nothing either.
     pub trace: Option<bool>,
 }
 
@@ -21,7 +23,7 @@ const LOG_LEVEL: &str = "muscle_remote_log_level";
 const TIMEOUT: &str = "muscle_deadlock_receive_timeout";
 const PROFILE: &str = "muscle_profile_level";
 
-/// Names, and why titin does nothing about those about which it does nothing.
+/// Names, and for settings without effect the reason.
 pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
     (TIMEOUT, None),
     (
@@ -36,7 +38,7 @@ pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
     ),
 ];
 
-/// Levels of log records, as MUSCLE3 calls them.
+/// Levels of log records, under MUSCLE3's names.
 const LEVELS: [(&str, u8); 6] = [
     ("debug", 10),
     ("info", 20),
@@ -46,11 +48,11 @@ const LEVELS: [(&str, u8); 6] = [
     ("disable", u8::MAX),
 ];
 
-/// A wait shorter than this is no wait.
+/// The shortest wait that is reported.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 impl MuscleSettings {
-    /// Those of an instance.
+    /// The settings of an instance.
     pub fn of(settings: &Settings, instance: &InstanceName) -> MuscleSettings {
         let find = |name: &str| settings.find(instance, name);
         MuscleSettings {
@@ -61,7 +63,7 @@ impl MuscleSettings {
     }
 }
 
-/// What would do for the setting of this name, if the value does not.
+/// Whether the setting of this name accepts the value; the error describes the accepted values.
 pub(crate) fn check(name: &str, value: &Setting) -> Result<(), String> {
     let (fits, wanted) = match name {
         LOG_LEVEL => {
@@ -96,7 +98,7 @@ fn timeout(value: &Setting) -> Option<Option<Duration>> {
     if seconds < 0.0 {
         return Some(None);
     }
-    // What is longer than time itself is never.
+    // A duration too long for `Duration` means never.
     Some(
         Duration::try_from_secs_f64(seconds)
             .ok()

@@ -1,4 +1,5 @@
-//! Names as users write them: identifiers, references such as `a.b[1].c`, instances such as `macro[3]`.
+//! Names as users write them: identifiers, references such as `a.b[1].c`, instances such as
+//! `macro[3]`.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The longest reference that is accepted, in bytes.
 pub const LONGEST_REFERENCE: usize = 4096;
 
-/// A name that is shared rather than copied: of a component, a port, a program, a model, a setting.
+/// The name of a component, port, program, model or setting; clones share the memory.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Arc<str>);
 
@@ -89,7 +90,8 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// Whether `text` may name a port, a component or a setting: a letter or `_`, then letters, digits and `_`.
+/// Whether `text` may name a port, a component or a setting: a letter or `_`, then letters, digits
+/// and `_`.
 pub fn is_identifier(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes
@@ -103,7 +105,7 @@ pub fn is_dotted(text: &str) -> bool {
     text.len() <= LONGEST_REFERENCE && text.split('.').all(is_identifier)
 }
 
-/// A piece of a [`Reference`].
+/// A part of a [`Reference`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReferencePart {
     /// `a` or `.a`
@@ -112,7 +114,7 @@ pub enum ReferencePart {
     Index(u32),
 }
 
-/// A reference of yMMSL: `a.b[1].c`. Always begins with a name.
+/// A reference of yMMSL, `a.b[1].c`; the first part is a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reference(Vec<ReferencePart>);
 
@@ -225,7 +227,7 @@ impl InstanceName {
         &self.component
     }
 
-    /// Its place among the instances of its component; empty where there is only one.
+    /// The indices of the instance in each dimension; empty if there is only one instance.
     pub fn indices(&self) -> &[u32] {
         &self.indices
     }
@@ -313,7 +315,8 @@ id! {
     ComponentId
 }
 id! {
-    /// An instance of a [`Network`](crate::Network): all instances of the first component, then of the next.
+    /// An instance of a [`Network`](crate::Network): numbers go through all instances of the first
+    /// component, then of the next.
     InstanceId
 }
 id! {
@@ -321,7 +324,8 @@ id! {
     ConduitId
 }
 id! {
-    /// A conduit of the description between two components: as many [`ConduitId`]s as pairs of instances.
+    /// A conduit of the description between two components, for as many [`ConduitId`]s as there are
+    /// pairs of instances.
     BundleId
 }
 

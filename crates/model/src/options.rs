@@ -2,40 +2,43 @@
 
 use std::path::PathBuf;
 
-/// Where to look, and what to ask of the description.
+/// Where imports are searched, and how the description is checked.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     /// Directories with modules to import from: those of `YMMSL_PATH`.
     pub search: Vec<PathBuf>,
     /// Python's `site-packages` directories, whose entry points are modules too.
     pub site_packages: Vec<PathBuf>,
-    /// The model to run; needed only where several could be meant.
+    /// The model to run; needed only if several models could be meant.
     pub model: Option<String>,
     /// How the components come to run.
     pub start: StartMode,
-    /// Refuse components that exchange messages in each step unless the file says that their timelines match.
+    /// Refuse components that exchange messages in each step, unless the file declares that their
+    /// timelines match.
     pub strict_timelines: bool,
 }
 
 /// How the components come to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StartMode {
-    /// Each has a program, which is started.
+    /// Each component has a program, which is started.
     #[default]
     Programs,
-    /// The user starts them, or the file is only looked at; a component without a program is no problem.
+    /// The user starts the components, or only looks at the file; a component without a program is
+    /// no problem.
     ByHand,
-    /// As [`Programs`](StartMode::Programs), except for some, named by component, implementation or instance.
+    /// As [`Programs`](StartMode::Programs), with exceptions, named by component, implementation or
+    /// instance.
     Except {
-        /// They run inside the calling program.
+        /// Components that run inside the calling program.
         hosted: Vec<String>,
-        /// The user starts them.
+        /// Components that the user starts.
         by_hand: Vec<String>,
     },
 }
 
 impl StartMode {
-    /// The components that are named, also by one of their instances.
+    /// The components among the names; the name of an instance counts for the component.
     pub(crate) fn named(&self) -> Vec<String> {
         let StartMode::Except { hosted, by_hand } = self else {
             return Vec::new();

@@ -1,6 +1,7 @@
-//! Quantities with units, as scientists write them: `10 ms`, `2.5 km`, `3 days`, `1e-6 m2/s`, `1 kg m^-3`.
-//!
-//! A value is kept in SI base units with its dimension, so that it can be read in any unit of the same dimension.
+//! Quantities with units, as scientists write them: `10 ms`, `2.5 km`, `3 days`, `1e-6 m2/s`, `1 kg
+//! m^-3`.
+//! A value is kept in SI base units with its dimension, and can be read in any unit of the same
+//! dimension.
 
 use std::fmt;
 
@@ -58,9 +59,9 @@ impl fmt::Display for Dimension {
 /// A value in SI base units.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantity {
-    /// In metres, kilograms, seconds and products of them.
+    /// In metres, kilograms, seconds and products of these units.
     pub value_si: f64,
-    /// What it measures.
+    /// The dimension.
     pub dimension: Dimension,
 }
 
@@ -86,7 +87,7 @@ impl Quantity {
     }
 }
 
-/// Why a text is not a quantity, or not one of the wanted dimension.
+/// The reason why a text is not a quantity, or has the wrong dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     text: String,
@@ -101,7 +102,7 @@ impl UnitError {
         }
     }
 
-    /// What may have been meant.
+    /// A similar unit that may be meant.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -136,27 +137,28 @@ pub fn parse(text: &str) -> Result<Quantity, UnitError> {
     })
 }
 
-/// Reads a number and, after it, a unit, and gives the number in `unit`. A number alone is in that unit already.
-///
-/// A unit without a dimension, as in `90 deg` or `5 %`, is a unit like others: it is converted, and fits no duration.
+/// Reads a number with an optional unit, and gives the number in `unit`. A number without a unit is
+/// taken to be in `unit`.
+/// A unit without a dimension, as in `90 deg` or `5 %`, is converted like other units, and fits no
+/// duration.
 pub fn parse_in(text: &str, unit: &str) -> Result<f64, UnitError> {
     let (quantity, (number, own)) = (parse(text)?, split(text)?);
-    // In its own unit a number stays as it is written: to SI and back it could change in the last digit.
+    // A number in the wanted unit is not converted: the way to SI and back could change the last
+    // digit.
     if own.is_empty() || own == unit {
         return Ok(number);
     }
     quantity.in_unit(unit)
 }
 
-/// Whether `unit` is one, or a product of some.
-///
+/// Whether `unit` is a known unit, or a product of known units.
 /// # Errors
-/// Says what in it is not known.
+/// Names the unknown part.
 pub fn check_unit(unit: &str) -> Result<(), UnitError> {
     parse_unit(unit).map(drop)
 }
 
-/// The number at the beginning, and the text of the unit after it, which may be empty.
+/// The number at the beginning, and the text of the unit, which may be empty.
 fn split(text: &str) -> Result<(f64, &str), UnitError> {
     let text = text.trim();
     let end = number_end(text);
@@ -169,7 +171,8 @@ fn split(text: &str) -> Result<(f64, &str), UnitError> {
     Ok((number, text[end..].trim_start()))
 }
 
-/// Where the number at the beginning ends. `1e` is followed by a digit or a sign, else the `e` belongs to the unit.
+/// The end of the number at the beginning. An `e` with a digit or a sign behind it belongs to the
+/// number, else to the unit.
 fn number_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
@@ -189,7 +192,7 @@ fn number_end(text: &str) -> usize {
     end
 }
 
-/// What one of a unit is in SI. The factor is kept as a ratio: 10 ms is 10 / 1000, which is the nearest number to 0.01.
+/// One of a unit in SI. The factor is a ratio: 10 ms is 10 / 1000, the number nearest to 0.01.
 struct Unit {
     times: f64,
     over: f64,
@@ -227,7 +230,7 @@ fn parse_unit(text: &str) -> Result<Unit, UnitError> {
         }
         let mut after = rest[end..].chars();
         if after.next() == Some('/') {
-            // `/s` with nothing before it is a slip of the pen.
+            // `/s` without a unit before the slash is a mistake.
             if sign < 0 || text.starts_with('/') {
                 return fault(format!("\"{text}\" is not a unit"));
             }
@@ -382,7 +385,8 @@ mod tests {
         let names: Vec<&str> = UNITS.iter().flat_map(|row| row.0.iter().copied()).collect();
         let distinct: std::collections::HashSet<&str> = names.iter().copied().collect();
         assert_eq!(names.len(), distinct.len());
-        // A name goes before what a prefix and another name would make of it. This one, and no other, could be read so.
+        // A unit's name goes before the same text as a prefix and another unit. Only this text is
+        // ambiguous.
         let also = names.iter().filter(|name| {
             let prefixes = PREFIXES.iter().flat_map(|(prefixes, ..)| *prefixes);
             let mut rests = prefixes.filter_map(|prefix| name.strip_prefix(prefix));
@@ -395,7 +399,8 @@ mod tests {
         assert_eq!(also.copied().collect::<Vec<_>>(), ["ft"]);
     }
 
-    /// What is converted is compared with Pint by `tests/python/test_units.py`, which has the units from that file.
+    /// `tests/python/test_units.py` reads the units from this file and compares conversions with
+    /// Pint.
     #[test]
     fn all_units_stand_in_the_table_that_is_compared_with_pint() {
         let rows = include_str!("../../../tests/python/units.csv")

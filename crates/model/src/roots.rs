@@ -7,8 +7,9 @@ use crate::names::Name;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
 
 impl Description {
-    /// The implementation of a component, custom ones included: those of the outermost model win. `around` has the models that
-    /// it stands in, outermost first, each with the dotted path from there to the model that holds the component.
+    /// The implementation of a component, with custom implementations; the outermost model decides.
+    /// `around` has the models around the component, outermost first, each with the dotted path
+    /// from there to the innermost model.
     pub fn implementation<'d>(
         &'d self,
         around: &[(&Name, String)],
@@ -26,7 +27,7 @@ impl Description {
         component.implementation.as_ref()
     }
 
-    /// Models that no component uses as its implementation.
+    /// Models that are not the implementation of any component.
     pub(crate) fn roots(&self) -> Vec<&Model> {
         let mut used: HashSet<&Name> = self
             .custom_implementations
@@ -47,7 +48,7 @@ impl Description {
             .collect()
     }
 
-    /// Where a model that contains itself does so, and by which others.
+    /// A model that contains itself, and the models in between.
     fn model_loop(&self) -> Option<(TextPosition, String)> {
         let user_of = |model: &Model| {
             let using = |user: &&Model| {
@@ -57,7 +58,8 @@ impl Description {
             };
             self.models.values().find(using)
         };
-        // From a model to one that uses it, and on: among so many, who is always used is met again.
+        // Walks from a model to a user of the model. Every model has a user here, so the walk comes
+        // back to a model that it has passed.
         let mut path = vec![self.models.values().next()?];
         let start = loop {
             let user = user_of(path.last()?)?;
@@ -97,7 +99,7 @@ impl Description {
         match roots.as_slice() {
             [root] => Some(root),
             [] if self.models.is_empty() => {
-                // What else is wrong says why: the models could not be read, for instance.
+                // Another problem has been reported, which may explain the lack of models.
                 if problems.errors() == 0 {
                     problems.error(
                         at,

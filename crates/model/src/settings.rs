@@ -1,4 +1,4 @@
-//! Settings: values by name, and the look-up in which the most specific one wins.
+//! Settings: values by name; the most specific value wins.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -62,7 +62,7 @@ impl SettingType {
         SettingType::Table,
     ];
 
-    /// As in a yMMSL file: `[float]`.
+    /// The notation in a yMMSL file: `[float]`.
     pub fn key(self) -> &'static str {
         match self {
             SettingType::Str => "str",
@@ -88,7 +88,7 @@ impl fmt::Display for SettingType {
 }
 
 impl Setting {
-    /// Its type; that of an empty list is `[int]`.
+    /// The type of the value; `[int]` for an empty list.
     pub fn setting_type(&self) -> SettingType {
         match self {
             Setting::Bool(_) => SettingType::Bool,
@@ -101,7 +101,8 @@ impl Setting {
         }
     }
 
-    /// Whether it serves where `wanted` is supported. A whole number serves as `float`, and so does a quantity with a unit.
+    /// Whether the value can be used for a setting of type `wanted`. A whole number and a quantity
+    /// with a unit can be used as `float`.
     pub fn fits(&self, wanted: SettingType) -> bool {
         match (self, wanted) {
             (Setting::Int(_), SettingType::Float) => true,
@@ -113,7 +114,7 @@ impl Setting {
         }
     }
 
-    /// The value as a number, in `unit`. A plain number is taken to be in that unit already.
+    /// The value as a number in `unit`. A plain number is taken to be in `unit`.
     pub fn in_unit(&self, unit: &str) -> Result<f64, UnitError> {
         match self {
             Setting::Int(number) => Ok(*number as f64),
@@ -141,19 +142,20 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Settings by the path that they were given under: `dt`, `macro.dt`, `micro[3].dt`.
+/// Settings by path: `dt`, `macro.dt`, `micro[3].dt`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     values: IndexMap<Name, (Setting, TextPosition)>,
 }
 
 impl Settings {
-    /// The value that `instance` gets for `name`: that of `a.b[3].name` if there is one, else of `a.b.name`, `a.name`, `name`.
+    /// The value of `name` for `instance`: the value of `a.b[3].name` if given, else of `a.b.name`,
+    /// `a.name`, `name`.
     pub fn find(&self, instance: &InstanceName, name: &str) -> Option<&Setting> {
         self.find_entry(instance, name).map(|(_, value)| value)
     }
 
-    /// As [`find`](Settings::find), with the path under which the value was given.
+    /// As [`find`](Settings::find), with the path of the value.
     pub fn find_entry(&self, instance: &InstanceName, name: &str) -> Option<(&Name, &Setting)> {
         if self.values.is_empty() {
             return None;
@@ -162,8 +164,9 @@ impl Settings {
         found.map(|(path, (value, _))| (path, value))
     }
 
-    /// The value that `instance` gets for `name` where `overlay` gives values too. As in MUSCLE3, each path is looked up in the
-    /// overlay and then here, before the next less specific one: `macro.x` here goes before `x` in the overlay.
+    /// The value of `name` for `instance` where `overlay` has values too. As in MUSCLE3, each path
+    /// is looked up in the overlay and then in these settings, before the next less specific path:
+    /// `macro.x` in these settings goes before `x` in the overlay.
     pub fn find_overlaid<'a>(
         &'a self,
         overlay: &'a BTreeMap<String, Setting>,
@@ -173,7 +176,8 @@ impl Settings {
         paths(instance, name).find_map(|path| overlay.get(&path).or_else(|| self.value(&path)))
     }
 
-    /// All that [`find`](Settings::find) can find for `instance`, under a name of its own or of one of its ports.
+    /// All settings that [`find`](Settings::find) can find for `instance`, under a name of the
+    /// instance or of one of its ports.
     pub fn of(&self, instance: &InstanceName) -> impl Iterator<Item = (&Name, &Setting)> {
         let whole = instance.to_string();
         let cuts: Vec<usize> = whole
@@ -185,7 +189,7 @@ impl Settings {
             let Some((owner, _)) = path.as_str().rsplit_once('.') else {
                 return true;
             };
-            // The instance is the owner's, or the owner is a port of the instance's.
+            // The owner contains the instance, or is a port of the instance.
             let leads = whole.strip_prefix(owner);
             leads.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
                 || cuts.iter().any(|&cut| {
@@ -196,7 +200,7 @@ impl Settings {
         })
     }
 
-    /// Sets a value under a path; the last one given counts.
+    /// Sets the value of a path; the last value counts.
     pub fn set(&mut self, path: impl Into<Name>, value: Setting) {
         self.set_at(path.into(), value, TextPosition::default());
     }
@@ -205,7 +209,7 @@ impl Settings {
         self.values.insert(path, (value, at));
     }
 
-    /// The value given under exactly this path.
+    /// The value with exactly this path.
     pub fn value(&self, path: &str) -> Option<&Setting> {
         self.values.get(path).map(|(value, _)| value)
     }
@@ -226,13 +230,13 @@ impl Settings {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no settings.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 }
 
-/// The paths under which `instance` may be given a value for `name`, the most specific one first.
+/// The paths at which `instance` finds a value for `name`, the most specific path first.
 fn paths(instance: &InstanceName, name: &str) -> impl Iterator<Item = String> {
     let whole = instance.to_string();
     let shorter = |end: &usize| (*end > 0).then(|| whole[..*end].rfind(['.', '[']).unwrap_or(0));
@@ -358,7 +362,7 @@ mod tests {
                 "a.b[3][1].port.x"
             ]
         );
-        // Looked up one after the other: when the nearest is gone, the next is found in both.
+        // Remove the nearest setting each time; both then find the next.
         let (mut all, mut of) = (all, of);
         while let Some((found, _)) = of.find_entry(&instance, "x") {
             let found = found.clone();

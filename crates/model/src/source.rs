@@ -6,10 +6,12 @@ use std::path::Path;
 use crate::problem::{Code, Problems, TextPosition};
 use crate::yaml::LONGEST_FILE;
 
-/// What stands for the text that comes in on standard input, whose relative paths begin in the current directory.
+/// The file name that stands for standard input. Relative paths in its text begin in the current
+/// directory.
 const STANDARD_INPUT: &str = "-";
 
-/// The text of a file, or the reason that there is none. No more is read than may be, also of what has no size.
+/// The text of a file; reports a file that cannot be read. Reads no more than the limit, even from
+/// a file without a size.
 pub(crate) fn file_text(
     path: &Path,
     file: TextPosition,

@@ -1,8 +1,10 @@
-//! Timelines: which components step together, which are called by others, and conduits between those that do not fit.
-//!
-//! A component that is called (through F_INIT) by another in each of its steps has a timeline inside the other's; the path of
-//! timelines says how often it runs. A conduit fits if both ends are on the same path, filters taken into account. Components
-//! that exchange messages in each step (O_I to S) step together: their timelines are taken to match, declared or not.
+//! Timelines: which components step together, which components are called in the steps of others,
+//! and which conduits do not fit.
+//! A component with an F_INIT port may be called by another component in each step of the caller.
+//! The timeline of the component then lies inside the timeline of the caller, and the path of
+//! timelines gives the number of runs. A conduit fits if both ends are on the same path, filters
+//! included. Components that exchange messages in each step (O_I to S) step together: their
+//! timelines are taken to match, declared or not.
 
 mod analysis;
 mod calling_order;

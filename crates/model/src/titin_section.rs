@@ -1,4 +1,4 @@
-//! What stands under `titin:`: everything that yMMSL has no place for.
+//! The `titin:` section: settings for which yMMSL has no place.
 
 use indexmap::IndexMap;
 
@@ -17,7 +17,7 @@ pub struct Extras {
     pub stage: IndexMap<Name, StagedFiles>,
     /// The unit of timestamps; `None` for seconds.
     pub time_unit: Option<Name>,
-    /// Where the end time is known from, by component.
+    /// The source of the end time, by component.
     pub progress: IndexMap<Name, ProgressGoal>,
     /// The user's own filters.
     pub filters: IndexMap<Name, FilterDefinition>,
@@ -25,22 +25,23 @@ pub struct Extras {
     pub buffer: Buffers,
     /// The medium that conduits are pinned to, by port.
     pub medium: IndexMap<Name, PinnedMedium>,
-    /// The patterns by which fields are coupled, by port; the receiver's goes before the sender's.
+    /// The coupling patterns of fields, by port. The pattern of a receiver goes before the pattern
+    /// of a sender.
     pub fields: IndexMap<Name, (Pattern, TextPosition)>,
-    /// How long a program may take to end, once the run has failed.
+    /// The time that programs have to end once the run has failed.
     pub grace: Option<Quantity>,
-    /// How long a host may be silent.
+    /// The longest silence of a host.
     pub heartbeat: Option<Quantity>,
-    /// How long to wait for an instance to register.
+    /// The time that instances have to register.
     pub register_timeout: Option<Quantity>,
     /// Ports that must be connected, by program.
     pub required: IndexMap<Name, RequiredPorts>,
-    /// How links by tcp are made.
+    /// Settings of links by tcp.
     pub links: Links,
 }
 
 impl Extras {
-    /// The unit of timestamps: that of `time_unit`, else seconds.
+    /// The unit of timestamps: `time_unit`, else seconds.
     pub fn time_unit(&self) -> &str {
         self.time_unit.as_deref().unwrap_or("s")
     }
@@ -70,10 +71,10 @@ pub struct StagedFiles {
     pub(crate) at: TextPosition,
 }
 
-/// How far a component has to go.
+/// The end of a component's run, for the display of progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgressGoal {
-    /// Where its end time is.
+    /// The source of the end time.
     pub end: EndTime,
     pub(crate) at: TextPosition,
 }
@@ -81,23 +82,23 @@ pub struct ProgressGoal {
 /// The simulated time at which a component ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EndTime {
-    /// Given here; a number alone, which has no dimension, is in the unit of timestamps.
+    /// Given here. A bare number, without a dimension, is in the unit of timestamps.
     Time(Quantity),
     /// The value of this setting.
     Setting(Name),
 }
 
-/// A filter of the user's.
+/// A user filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterDefinition {
     /// The function to call.
     pub call: UserFunction,
-    /// Where it runs; `None` for the receiver.
+    /// The side at which the filter runs; `None` for the receiver.
     pub side: Option<FilterSide>,
     pub(crate) at: TextPosition,
 }
 
-/// A function of the user's.
+/// A user function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserFunction {
     /// `module:function`
@@ -119,13 +120,13 @@ pub enum UserFunction {
 /// Buffer limits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Buffers {
-    /// Of every conduit that has none of its own.
+    /// The limits of every conduit without limits.
     pub default: BufferLimits,
-    /// By port, `component.port`; the receiver's goes before the sender's.
+    /// By port, `component.port`. The limits of a receiver go before those of a sender.
     pub ports: IndexMap<Name, (BufferLimits, TextPosition)>,
 }
 
-/// What a conduit may hold; `None` leaves it to the runtime.
+/// The most that a conduit holds; `None` leaves the limit to the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferLimits {
     /// The number of messages.
@@ -135,7 +136,7 @@ pub struct BufferLimits {
 }
 
 impl BufferLimits {
-    /// These limits; where one is missing, that of `other`.
+    /// These limits; a missing limit is taken from `other`.
     pub fn or(self, other: BufferLimits) -> BufferLimits {
         BufferLimits {
             messages: self.messages.or(other.messages),
@@ -144,7 +145,7 @@ impl BufferLimits {
     }
 }
 
-/// How messages travel.
+/// The carrier of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Medium {
@@ -157,10 +158,10 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// All of them.
+    /// All media.
     pub const ALL: [Medium; 3] = [Medium::Inproc, Medium::Shm, Medium::Tcp];
 
-    /// As in a description: `tcp`.
+    /// The key in a description: `tcp`.
     pub fn key(self) -> &'static str {
         match self {
             Medium::Inproc => "inproc",
@@ -181,21 +182,21 @@ pub struct PinnedMedium {
 /// Ports of a program that must be connected.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequiredPorts {
-    /// Their names.
+    /// The names of the ports.
     pub ports: Vec<Name>,
     pub(crate) at: TextPosition,
 }
 
-/// How links by tcp are made.
+/// Settings of links by tcp.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
-    /// All that have no settings of their own.
+    /// The settings of links without settings.
     pub default: LinkTuning,
-    /// Those of a component's instances.
+    /// The settings of links of a component's instances.
     pub components: IndexMap<Name, (LinkTuning, TextPosition)>,
 }
 
-/// How a link by tcp is made; `None` leaves it to the runtime.
+/// Settings of a link by tcp; `None` leaves the choice to the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkTuning {
     /// The number of parallel streams.
@@ -209,7 +210,7 @@ pub struct LinkTuning {
 }
 
 impl LinkTuning {
-    /// What both ends want: the larger number, but of two rates the lower one.
+    /// The settings that both ends want: the larger number, but the lower of two rates.
     pub fn and(self, other: LinkTuning) -> LinkTuning {
         let lower = self.pacing.into_iter().chain(other.pacing).min();
         LinkTuning {
@@ -220,7 +221,7 @@ impl LinkTuning {
         }
     }
 
-    /// These settings; where one is missing, that of `other`.
+    /// These settings; a missing setting is taken from `other`.
     pub fn or(self, other: LinkTuning) -> LinkTuning {
         LinkTuning {
             streams: self.streams.or(other.streams),
@@ -232,7 +233,7 @@ impl LinkTuning {
 }
 
 impl Links {
-    /// How a link between instances of these components is made.
+    /// The settings of a link between instances of these components.
     pub fn between(&self, one: &str, other: &str) -> LinkTuning {
         let own = |name: &str| {
             self.components

@@ -1,7 +1,7 @@
-//! YAML text to a small tree in which every key and value knows its place.
-//!
-//! Scalars follow the rules of the `ymmsl` package: `yes` is a string, `1e3` a float. Depth, size and aliases are limited, so
-//! that no text, however made, takes more memory than a small multiple of its length or ends in a stack overflow.
+//! Reads YAML into a small tree in which every key and value has its position.
+//! Scalars follow the rules of the `ymmsl` package: `yes` is a string, `1e3` a float. Depth, size
+//! and aliases are limited, so that no text needs more memory than a small multiple of its length,
+//! or overflows the stack.
 
 mod hint;
 mod scalar;
@@ -23,7 +23,7 @@ use scalar::scalar_type;
 pub(crate) const LONGEST_FILE: usize = 64 << 20;
 /// The deepest nesting.
 const DEEPEST: usize = 64;
-/// The most nodes that one file may stand for, aliases written out.
+/// The most nodes of one file, aliases written out.
 const MOST_NODES: usize = 8_000_000;
 
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(crate) enum NodeKind {
     Scalar(Scalar),
     List(Vec<Node>),
     Map(Vec<MapEntry>),
-    /// An alias; shared, so that it costs nothing.
+    /// An alias. The node is shared, so an alias costs nothing.
     Alias(Rc<Node>),
 }
 
@@ -47,13 +47,14 @@ pub(crate) struct Scalar {
     pub of: ScalarType,
 }
 
-/// What a scalar means.
+/// The type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ScalarType {
     Null,
     Bool(bool),
     Int(i64),
-    /// A number that does not fit (`1e400`), or that readers of YAML do not agree about (`012`, `1:30`).
+    /// A number that does not fit (`1e400`), or that YAML readers interpret differently (`012`,
+    /// `1:30`).
     OddNumber,
     Float(f64),
     Text,
@@ -67,7 +68,7 @@ pub(crate) struct MapEntry {
 }
 
 impl Node {
-    /// The node itself, or what it is an alias of.
+    /// The kind of the node, or of the target of an alias.
     pub fn kind(&self) -> &NodeKind {
         match &self.kind {
             NodeKind::Alias(node) => node.kind(),
@@ -85,7 +86,7 @@ impl Node {
         )
     }
 
-    /// What it is, for "expected a list, found ...".
+    /// The node in words, for "expected a list, found ...".
     pub fn describe(&self) -> String {
         match self.kind() {
             NodeKind::List(_) => "a list".into(),
@@ -108,7 +109,7 @@ impl Node {
     }
 }
 
-/// A text cut to what fits in a message.
+/// A text shortened to fit in a message.
 pub(crate) fn shorten(text: &str) -> String {
     const LONGEST: usize = 60;
     let line: String = text
@@ -123,7 +124,7 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-/// Reads one document. What is not YAML is reported, and nothing is returned.
+/// Reads one document. Reports a text that is not YAML and returns nothing.
 pub(crate) fn parse(text: &str, file: TextPosition, problems: &mut Problems) -> Option<Node> {
     if text.len() > LONGEST_FILE {
         let why = format!(
@@ -213,16 +214,17 @@ struct OpenCollection {
 
 enum OpenContent {
     List(Vec<Node>),
-    /// The key that waits for its value has no text if it cannot be a key.
+    /// The key that waits for its value; without a text if the node cannot be a key.
     Map {
         entries: Vec<MapEntry>,
         key: Option<(Option<String>, TextPosition)>,
-        /// The entries by the hash of their key, or the next number if another key had that.
+        /// The index of each entry by the hash of the key, or by the next number if another key has
+        /// the same hash.
         seen: HashMap<u64, u32>,
     },
 }
 
-/// How large a node is with its aliases written out.
+/// The size of a node with aliases written out.
 #[derive(Clone, Copy)]
 struct Extent {
     nodes: usize,
@@ -232,7 +234,7 @@ struct Extent {
 struct TreeBuilder<'a> {
     file: TextPosition,
     problems: &'a mut Problems,
-    /// Of the whole document so far.
+    /// The number of nodes so far.
     nodes: usize,
     hash: RandomState,
     anchors: HashMap<usize, (Rc<Node>, Extent)>,
@@ -249,7 +251,7 @@ impl TreeBuilder<'_> {
         }
     }
 
-    /// `None` ends the reading.
+    /// Adds an event of the parser to the tree; `None` ends the reading.
     fn event(&mut self, event: Event<'_>, span: &Span) -> Option<()> {
         let at = self.place(span);
         match event {
@@ -388,7 +390,7 @@ impl TreeBuilder<'_> {
     }
 }
 
-/// Where this key was given before. If it was not, it is noted as that of the next entry.
+/// The position at which a key was given before. A new key is noted as the key of the next entry.
 fn find(
     seen: &mut HashMap<u64, u32>,
     entries: &[MapEntry],

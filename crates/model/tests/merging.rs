@@ -1,4 +1,4 @@
-//! What several files come to be together, and what is imported into them.
+//! Merging of several files, and imports.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn read(texts: &[&str], options: &LoadOptions) -> Result<Description, ProblemRep
     load_texts(&files, options)
 }
 
-/// An imported model of which a component gets another program.
+/// An imported model with a custom program for one component.
 const CHANGED: &str = "ymmsl_version: v0.2
 imports:
 - from shared.models import implementation pair
@@ -88,7 +88,7 @@ programs: {p: {executable: p}}
     assert_eq!(merged(["''", "one", "''"]), "one");
 }
 
-/// Two components that call each other at rates that nothing says to be the same.
+/// Two components that call each other at rates that may differ.
 const UNEQUAL: &str = "ymmsl_version: v0.1
 model:
   name: m

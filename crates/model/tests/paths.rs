@@ -117,7 +117,7 @@ fn resources_of_a_model_inside_the_one_that_runs_have_no_effect() {
 
 #[test]
 fn instances_to_resume_may_lack_the_name_of_the_model() {
-    // MUSCLE3 writes them like this. What comes of it is another matter.
+    // MUSCLE3 writes such paths.
     let report = read(&["resume: {macro: macro_1.pack}"]).unwrap_err();
     let codes: Vec<_> = report.problems.iter().map(|problem| problem.code).collect();
     assert_eq!(codes, [Code::Incomplete, Code::NotYet], "{report}");

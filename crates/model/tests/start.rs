@@ -1,4 +1,4 @@
-//! How components come to run decides what must be there.
+//! The start mode of components decides which programs must exist.
 
 use titin_model::{BuiltIn, Code, LoadOptions, ProgramKind, StartMode, load_texts};
 
@@ -64,7 +64,7 @@ fn hosted_components_are_named_by_path_or_implementation() {
         load(names(&["macro", "fast", "micor"])).unwrap_err(),
         [Code::UnknownComponent]
     );
-    // An optional component is there if something runs it.
+    // An optional component is present if a program runs it.
     let network = load(names(&["macro", "fast", "extra"]))
         .unwrap()
         .network(None)
@@ -80,7 +80,7 @@ fn what_is_started_by_hand_may_be_single_instances() {
         StartMode::Except { hosted, by_hand }
     };
     assert!(load(names(&["macro"], &["micro[0]", "micro[1]"])).is_ok());
-    // One instance of a component that has no program is not all of them.
+    // One instance of a component without a program does not stand for all instances.
     assert_eq!(
         load(names(&["macro"], &["micro[1]"])).unwrap_err(),
         [Code::UnknownImplementation]

@@ -1,5 +1,5 @@
-//! What happens on the way from one end of a conduit to the other: media that are there, and filters that can run where they
-//! would have to.
+//! Conduits of the network: the medium must exist between both processes, the filters must be able
+//! to run, and the coupling pattern must fit.
 
 use crate::description::{ExecutionModel, Program, ProgramKind};
 use crate::filter::{Filter, FilterKind, FilterSide, PYTHON_BETWEEN};
@@ -24,7 +24,7 @@ pub(super) fn check(network: &Network, start: &StartMode, problems: &mut Problem
     }
 }
 
-/// A conduit has one medium, whichever of its ends says so.
+/// A conduit has one medium: pins at both ends must agree.
 fn pins(network: &Network, bundle: &Bundle, problems: &mut Problems) {
     let pinned = &network.extras.medium;
     if pinned.len() < 2 {
@@ -54,7 +54,7 @@ fn pins(network: &Network, bundle: &Bundle, problems: &mut Problems) {
     );
 }
 
-/// Two programs that are started each as a process of its own cannot talk as within one.
+/// Two programs in different processes cannot use the medium inproc.
 fn medium(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut Problems) {
     let (sender, receiver) = network.ends(bundle);
     let apart = |component: &NetworkComponent| {
@@ -91,7 +91,7 @@ fn medium(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut 
     problems.error_hint(at, Code::BadValue, what, why, hint.to_string());
 }
 
-/// Pins that cannot be kept, and functions of the user's where nothing can call them.
+/// Pins of filters that cannot be kept, and user functions in programs that cannot call them.
 fn filters(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut Problems) {
     let (sender, receiver) = network.ends(bundle);
     let placed = network.filters(bundle);
@@ -136,7 +136,8 @@ fn filters(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut
             FilterSide::Receiver => (receiver, sender, &to, "receiver"),
         };
         let name = plain(filter);
-        // A filter in a library runs in every program; one in Python needs Python there, which a host of libraries never has.
+        // Every program can call a filter from a library. A Python filter needs Python in the
+        // process, and a host of libraries has none.
         if here.calls == Calls::Libraries && network.in_python(filter).is_some() {
             let what = format!("filter \"{name}\" cannot run at the {word}, \"{own}\"");
             let why = format!(
@@ -183,8 +184,8 @@ fn filters(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut
     }
 }
 
-/// What a field can be coupled by: no filters, regions of the same extents, and on an F_INIT port one for each use, since `reuse`
-/// counts what comes there.
+/// A field is coupled without filters and by regions of the same extents. On an F_INIT port each
+/// use needs one field, since `reuse` counts the messages that arrive there.
 fn pattern(network: &Network, bundle: &Bundle, problems: &mut Problems) {
     let Some(pattern) = &bundle.pattern else {
         return;
@@ -260,7 +261,7 @@ fn ends(
     )
 }
 
-/// The filter as it is written without a side.
+/// The filter in the notation without a side.
 fn plain(filter: &Filter) -> String {
     Filter {
         side: None,

@@ -1,4 +1,4 @@
-//! A model by itself: conduits between ports that are there and face the right way.
+//! One model: its conduits join existing ports, in the right direction.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,8 @@ pub(super) fn check(model: &Model, problems: &mut Problems) {
     }
 }
 
-/// Whether a conduit leads from a receiver to a sender; then that is reported, for both ends at once.
+/// Reports a conduit from a receiving port to a sending port, for both ends at once; true if it is
+/// one.
 fn is_reversed(model: &Model, conduit: &Conduit, problems: &mut Problems) -> bool {
     let (Some(from), Some(to)) = (
         operator(model, &conduit.sender),
@@ -73,7 +74,7 @@ fn check_end(
     problems: &mut Problems,
 ) {
     let Some(name) = &end.component else {
-        // Seen from inside, a port of the model on which it receives is one that sends.
+        // Inside the model, a port on which the model receives is a sending port.
         let same_port = model
             .components
             .values()
@@ -133,10 +134,10 @@ fn operators(sending: bool) -> [Operator; 2] {
     }
 }
 
-/// A port that a conduit needs.
+/// The port that a conduit needs at one end.
 struct ExpectedPort<'a> {
     end: &'a PortReference,
-    /// Whether the conduit begins there.
+    /// Whether the conduit begins at the port.
     sending: bool,
     operators: [Operator; 2],
     owner: String,
@@ -205,7 +206,7 @@ fn check_port(wanted: ExpectedPort<'_>, ports: &Ports, problems: &mut Problems) 
     }
 }
 
-/// The user's own filters on conduits are those under `titin: filters`.
+/// Each user filter on a conduit must be described under `titin: filters`.
 pub(super) fn filters_exist(description: &Description, problems: &mut Problems) {
     let own = &description.extras.filters;
     for conduit in description

@@ -1,4 +1,5 @@
-//! Paths that begin with a model's name, as under `resources`, `resume` and `custom_implementations`.
+//! Paths that begin with a model's name, as under `resources`, `resume` and
+//! `custom_implementations`.
 
 use std::collections::HashSet;
 
@@ -11,8 +12,9 @@ use crate::network::Network;
 use crate::options::LoadOptions;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, either, listing, nearest};
 
-/// Puts the model's name before paths under `resources` and `resume` that lack it, where one component alone can be meant: older
-/// files have the former, and MUSCLE3 writes the latter.
+/// Puts the model's name before paths under `resources` and `resume` that lack the name, where only
+/// one component can be meant. Older files omit the name under `resources`, and MUSCLE3 omits it
+/// under `resume`.
 pub(super) fn complete(
     description: &mut Description,
     options: &LoadOptions,
@@ -20,7 +22,7 @@ pub(super) fn complete(
 ) {
     let resources = std::mem::take(&mut description.resources);
     let resume = std::mem::take(&mut description.resume);
-    // Models inside others are not run by themselves, unless one of them is asked for.
+    // Nested models are not run alone, unless the user asks for one.
     let mut roots = description.roots();
     let asked = options
         .model
@@ -56,7 +58,7 @@ fn completed<T>(
             all.insert(full, item);
             continue;
         };
-        // Of two files the later one counts, however each has written the path.
+        // If two files give the same path, in either notation, the later file counts.
         if at(other).file == at(&item).file {
             let why = format!(
                 "it is there with the model's name too, in line {}",
@@ -71,7 +73,8 @@ fn completed<T>(
     all
 }
 
-/// The path with the model's name, also where it lacks that and leads to one component. `None` if it leads to several.
+/// The path with the model's name, completed if the name is missing and one component can be meant.
+/// `None` if several components can be meant.
 fn full_path(
     description: &Description,
     roots: &[&Model],
@@ -118,7 +121,8 @@ fn full_path(
     }
 }
 
-/// The model with whose name a path begins, and the rest. A model's own name may have dots, so the longest that fits is meant.
+/// The model at the beginning of a path, and the rest of the path. The name of a model may have
+/// dots, so the longest match counts.
 fn prefixed<'d, 'p>(description: &'d Description, path: &'p str) -> Option<(&'d Model, &'p str)> {
     let fits = description.models.values().filter_map(|model| {
         let rest = path.strip_prefix(model.name.as_str())?.strip_prefix('.')?;
@@ -127,7 +131,8 @@ fn prefixed<'d, 'p>(description: &'d Description, path: &'p str) -> Option<(&'d 
     fits.max_by_key(|(model, _)| model.name.len())
 }
 
-/// The component at a path that begins with a model's name; if there is none, that is reported.
+/// The component at a path that begins with a model's name; reports a path that leads to no
+/// component.
 pub(super) fn find<'d>(
     description: &'d Description,
     path: &str,
@@ -188,7 +193,7 @@ pub(super) fn find<'d>(
     }
 }
 
-/// Paths under `resources`.
+/// Checks the paths under `resources`.
 pub(super) fn resources(description: &Description, network: &Network, problems: &mut Problems) {
     let roots: HashSet<&Name> = description
         .roots()
@@ -206,7 +211,7 @@ pub(super) fn resources(description: &Description, network: &Network, problems: 
             continue;
         };
         if model.name != network.model {
-            // Another model that could be run has resources of its own.
+            // Another model that could be run has resources too.
             if !roots.contains(&model.name) {
                 let what = format!("resources for \"{path}\" have no effect");
                 let why = format!(
@@ -240,10 +245,10 @@ pub(super) fn resources(description: &Description, network: &Network, problems: 
     }
 }
 
-/// Paths under `resume`.
+/// Checks the paths under `resume`.
 pub(super) fn resume(description: &Description, problems: &mut Problems) {
     for (path, resume) in &description.resume {
-        // An instance may be named, with indices at the end.
+        // The path may end with the indices of an instance.
         let component = path.split('[').next().unwrap_or_default();
         let Some(found) = find(description, component, resume.at, "resume", problems) else {
             continue;
@@ -265,11 +270,11 @@ pub(super) fn resume(description: &Description, problems: &mut Problems) {
     }
 }
 
-/// What a path of components leads to.
+/// The target of a path of components.
 pub(super) enum PathTarget<'d> {
-    /// A component, and the model that implements it, if one does.
+    /// A component, and the model that implements the component, if a model does.
     Component(&'d Component, Option<&'d Model>),
-    /// The deepest model that could be reached, and the part of the path that leads nowhere in it.
+    /// The deepest model on the path, and the rest of the path, which leads nowhere in the model.
     Lost(&'d Model, String),
 }
 
@@ -283,7 +288,7 @@ pub(super) fn walk<'d>(
     let mut chain: Vec<(&Name, String)> = vec![(&root.name, String::new())];
     let mut rest = path;
     loop {
-        // A component's own name may have dots, so the longest that fits is meant.
+        // The name of a component may have dots, so the longest match counts.
         let mut ends = rest
             .char_indices()
             .filter(|(_, c)| *c == '.')

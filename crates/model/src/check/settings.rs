@@ -1,4 +1,4 @@
-//! Settings: names that something reads, and values of the type that it reads.
+//! Settings: each must have a reader, and a value of the type that the reader supports.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -32,7 +32,7 @@ pub(super) fn check(
     check_types(description, root, network, problems);
 }
 
-/// The models that implement components of the network's model, by path.
+/// The models that implement components of the network, by path.
 fn nested<'d>(
     description: &'d Description,
     root: &'d Model,
@@ -56,22 +56,23 @@ fn nested<'d>(
     models.collect()
 }
 
-/// Who reads which settings.
+/// The settings that each component reads.
 struct Readers<'a> {
     network: &'a Network,
     root: &'a Model,
-    /// The names that each path's components read; `None` if one of them does not say.
+    /// The settings that the components at each path read; `None` if a component does not list its
+    /// settings.
     by_path: HashMap<&'a str, Option<BTreeSet<&'a str>>>,
-    /// All names that any component says it reads.
+    /// All settings that any component lists.
     known: BTreeSet<&'a str>,
 }
 
-/// Which of titin's own does the work of a component, if one does.
+/// The built-in component that implements a component, if there is one.
 fn built_in(component: &NetworkComponent) -> Option<BuiltIn> {
     BuiltIn::from_name(component.implementation.as_ref()?)
 }
 
-/// What a component says that it reads, if it says so.
+/// The settings that a component's program lists; `None` if the program lists none.
 fn supported<'a>(
     description: &'a Description,
     component: &NetworkComponent,
@@ -90,7 +91,8 @@ impl<'a> Readers<'a> {
             by_path: HashMap::new(),
             known: root.supported_settings.keys().map(|n| n.as_str()).collect(),
         };
-        // What is given to the whole, or to a component that a model implements, is read by all components within.
+        // A setting given to a whole model, or to a component that a model implements, is read by
+        // all components inside.
         for component in &network.components {
             let names: Option<BTreeSet<&str>> = match built_in(component) {
                 Some(built_in) => Some(built_in.settings().iter().map(|(name, _)| *name).collect()),
@@ -114,13 +116,13 @@ impl<'a> Readers<'a> {
                 }
             }
         }
-        // Models that say which settings they take count as readers too.
+        // Models that list supported settings count as readers too.
         for (path, model) in
             std::iter::once((String::new(), root)).chain(nested(description, root, network))
         {
             for name in model.supported_settings.keys() {
                 readers.known.insert(name);
-                // It can be given to the model itself, or to anything around it.
+                // The setting can be given to the model, or to any model around.
                 let around = std::iter::successors(Some(path.as_str()), |path| {
                     (!path.is_empty()).then(|| path.rsplit_once('.').map_or("", |(outer, _)| outer))
                 });
@@ -134,8 +136,8 @@ impl<'a> Readers<'a> {
         readers
     }
 
-    /// Splits a path where the longest component in front ends: `a.b[1]`, `a.b` and `x` for `a.b[1].x`. Without a component the
-    /// whole path is the setting's name.
+    /// Splits a path after the longest component name: `a.b[1].x` gives `a.b[1]`, `a.b` and `x`.
+    /// Without a component the whole path is the name of the setting.
     fn split<'p>(&self, path: &'p str) -> (&'p str, &'p str, &'p str) {
         path.rmatch_indices('.')
             .map(|(dot, _)| {
@@ -147,7 +149,7 @@ impl<'a> Readers<'a> {
                 )
             })
             .find(|(instance, component, _)| {
-                // An index inside, as in `a[1].b`, is not how instances are named.
+                // Indices come at the end of an instance's name, so `a[1].b` names none.
                 self.by_path.contains_key(component) && !instance[component.len()..].contains('.')
             })
             .unwrap_or(("", "", path))
@@ -183,7 +185,7 @@ impl<'a> Readers<'a> {
         } else if name.starts_with("muscle_") {
             check_muscle(path, name, value, at, problems);
         } else {
-            // What comes with titin has settings for each of its ports.
+            // Built-in components have settings for each port.
             let own = self
                 .network
                 .component(component)
@@ -197,7 +199,8 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// Whether something reads the setting `name` of `component`, or of any component if that is empty.
+    /// Reports a setting `name` of `component` that has no reader. An empty `component` stands for
+    /// all components.
     fn check_name(
         &self,
         path: &str,
@@ -248,7 +251,7 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// Whether an instance that a path names exists.
+    /// Whether the instance in a path exists; reports an instance that does not.
     fn check_instance(
         &self,
         front: &str,
@@ -285,7 +288,8 @@ impl<'a> Readers<'a> {
         false
     }
 
-    /// An index of a component that a model implements: those within it are the instances, each with all indices.
+    /// Reports an index on a component that a model implements. The components inside the model are
+    /// the instances, and carry all indices.
     fn no_instance_of_model(
         &self,
         path: &str,
@@ -313,7 +317,7 @@ impl<'a> Readers<'a> {
         );
     }
 
-    /// A path that leads into a model, where there is no `word`.
+    /// Reports a path into a model that has no component `word`.
     fn lost_within(
         &self,
         path: &str,
@@ -338,7 +342,7 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// The paths of components within one that a model implements.
+    /// The paths of the components inside a component that a model implements.
     fn within(&self, component: &str) -> impl Iterator<Item = &'a str> {
         let inside = move |path: &&str| {
             path.strip_prefix(component)
@@ -351,7 +355,7 @@ impl<'a> Readers<'a> {
             .filter(inside)
     }
 
-    /// A path that begins with no component, but with `word`.
+    /// Reports a path whose first word, `word`, is no component.
     fn lost(&self, path: &str, word: &str, rest: &str, at: TextPosition, problems: &mut Problems) {
         let plain = word.split('[').next().unwrap_or_default();
         let what = format!("setting \"{path}\" belongs to no component");
@@ -375,7 +379,8 @@ impl<'a> Readers<'a> {
     }
 }
 
-/// A setting of MUSCLE3's own. Other couplers' files are to load, so nothing about it is an error.
+/// Checks a setting of MUSCLE3. Problems are warnings only, since files of other couplers must
+/// load.
 fn check_muscle(
     path: &str,
     name: &str,
@@ -423,7 +428,7 @@ fn check_muscle(
     }
 }
 
-/// Each value that a component gets must be of the type that it reads.
+/// Each value that a component reads must have the type that the program supports.
 fn check_types(
     description: &Description,
     root: &Model,
@@ -505,7 +510,8 @@ fn check_types(
     }
 }
 
-/// What a component of titin's gets, for all of it, for a port, and for single instances.
+/// Checks the settings of a built-in component: for the whole component, for a port, and for single
+/// instances.
 fn check_built_in(
     settings: &Settings,
     component: &NetworkComponent,

@@ -1,4 +1,4 @@
-//! The `titin:` section: paths that lead to components and ports, and scales that go together.
+//! The `titin:` section: paths must lead to components and ports, and scales must fit together.
 
 use crate::description::Description;
 use crate::names::{InstanceName, Name};
@@ -96,10 +96,10 @@ fn end(network: &Network, path: &Name, at: TextPosition, problems: &mut Problems
     problems.error_hint(at, Code::UnknownPath, what, why, hint);
 }
 
-/// What somebody meant by a path that leads to no component.
+/// The hint for a path that leads to no component.
 fn meant_component(network: &Network, path: &str) -> String {
     let is_one = |path: &&str| network.component(path).is_some();
-    // With the model's name before it, or a port behind it.
+    // The path may begin with the model's name, or end with a port.
     let bare = path
         .strip_prefix(network.model.as_str())
         .and_then(|rest| rest.strip_prefix('.'));
@@ -125,7 +125,8 @@ fn port(network: &Network, path: &Name, at: TextPosition, section: &str, problem
     problems.error_hint(at, Code::UnknownPath, what, why, meant_port(network, path));
 }
 
-/// Tells of an entry for a sender's field where each of its receivers has one of its own, which holds as a whole.
+/// Warns of an entry for a sender's field that has no effect, because every receiver has an entry
+/// too.
 fn replaced(network: &Network, sender: &Name, at: TextPosition, problems: &mut Problems) {
     let paths = network.bundles.iter().map(|bundle| {
         let (from, to) = network.ends(bundle);
@@ -151,7 +152,7 @@ fn replaced(network: &Network, sender: &Name, at: TextPosition, problems: &mut P
     problems.warn(at, Code::BadValue, what, why, hint.to_string());
 }
 
-/// What somebody meant by a path that leads to no port.
+/// The hint for a path that leads to no port.
 fn meant_port(network: &Network, path: &str) -> String {
     let ports = |component: &NetworkComponent| {
         let path = component.path.clone();
@@ -171,7 +172,7 @@ fn meant_port(network: &Network, path: &str) -> String {
         .and_then(|rest| rest.strip_prefix('.'));
     let with_model = all.iter().find(|known| bare == Some(known));
     let (owner, name) = path.rsplit_once('.').unwrap_or(("", path));
-    // The port of another component, where this one has none that is like it.
+    // Another component may have a port of this name.
     let elsewhere = || {
         all.iter()
             .find(|known| known.rsplit_once('.').is_some_and(|(_, port)| port == name))
@@ -190,7 +191,7 @@ fn meant_port(network: &Network, path: &str) -> String {
         })
 }
 
-/// Components that exchange messages in each step should have steps of the same length.
+/// Components that exchange messages in each step should have timesteps of the same length.
 fn steps(network: &Network, problems: &mut Problems) {
     let dt = |path: &Name| network.extras.scales.get(path).and_then(|scales| scales.dt);
     for bundle in &network.bundles {
@@ -233,7 +234,7 @@ fn steps(network: &Network, problems: &mut Problems) {
 mod tests {
     use crate::load_texts;
 
-    /// What is said to this under `titin:`, of a model with macro (out, back) and micro (in, final).
+    /// The hint for this `titin:` section of a model with macro (out, back) and micro (in, final).
     fn hint(section: &str) -> String {
         let text = format!(
             "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      macro: {{description: x, ports: {{o_i: out, s: back}}, \

@@ -7,7 +7,7 @@ use crate::description::{Conduit, PortReference};
 use crate::names::Name;
 use crate::problem::{Code, Problems, TextPosition};
 
-/// A conduit to or from the port of a model goes on inside, or there is no message for it or nobody to take one.
+/// Warns of conduits to or from the port of a model where no conduit goes on inside the model.
 pub(super) fn check_dead_ends(nodes: &[NestedModel<'_>], problems: &mut Problems) {
     let mut told: HashSet<TextPosition> = HashSet::new();
     let inside: HashMap<&Name, HashSet<&Name>> = nodes

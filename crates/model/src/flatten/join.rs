@@ -11,13 +11,14 @@ use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Problems, TextPosition};
 use crate::titin_section::{BufferLimits, LinkTuning};
 
-/// Follows each conduit from the program that sends to the programs that receive, through the ports of models.
+/// Follows each conduit from the sending component to the receiving components, through the ports
+/// of models.
 pub(super) fn join(
     nodes: &[NestedModel<'_>],
     network: &mut Network,
     problems: &mut Problems,
 ) -> Option<()> {
-    /// More hops than this are a loop.
+    /// A conduit with more hops than this is a loop.
     const MOST_HOPS: usize = 4 * DEEPEST;
     for (number, node) in nodes.iter().enumerate() {
         for first in &node.model.conduits {

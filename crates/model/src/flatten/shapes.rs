@@ -18,14 +18,15 @@ fn both_ways<'n>(
     ]
 }
 
-/// The dimensions that both ends share must have the same sizes, and all peers of a port the same further ones.
-/// Where they have not, nobody is joined, but all else can still be checked.
+/// The dimensions that both ends share must have the same sizes, and all peers of a port must have
+/// the same further dimensions. Conduits that break this rule join no instances, but the other
+/// checks still run.
 pub(super) fn check_shapes(network: &Network, problems: &mut Problems) {
     let show = |component: &NetworkComponent| match component.multiplicity.as_slice() {
         [] => format!("\"{}\" is one instance", component.path),
         sizes => format!("\"{}\" has multiplicity {sizes:?}", component.path),
     };
-    // Most ports have no slots, and then there is nothing to compare.
+    // Most ports have no slots, and nothing to compare.
     let mut slots: HashMap<(ComponentId, &Name), (&[u32], &NetworkComponent)> = HashMap::new();
     for bundle in &network.bundles {
         let (sender, receiver) = network.ends(bundle);

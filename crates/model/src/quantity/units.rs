@@ -1,4 +1,4 @@
-//! The units that are known, and their prefixes.
+//! The known units and prefixes.
 
 use super::{Dimension, UnitError};
 use crate::problem::nearest;
@@ -41,9 +41,10 @@ use Prefix::{No, Yes};
 
 pub(super) type Row = (&'static [&'static str], f64, f64, [i8; 7], Prefix);
 
-/// Names, factor to SI as a ratio, dimension, and whether it takes prefixes.
+/// Names, factor to SI as a ratio, dimension, and whether prefixes are allowed.
 pub(super) const UNITS: &[Row] = &[
-    // Time. `M` is mega, so a minute is never `m`, and a year is the Julian one, as in astronomy and CF.
+    // Time. `M` is mega, so a minute is never `m`. A year is the Julian year, as in astronomy and
+    // CF.
     (
         &["s", "sec", "secs", "second", "seconds"],
         1.0,
@@ -109,7 +110,7 @@ pub(super) const UNITS: &[Row] = &[
         [0, 0, 1, 0, 0, 0, 0],
         No,
     ),
-    // Not by prefixes: `ha` is a hectare, and `Pa` a pascal.
+    // No prefixes: `ha` is a hectare, and `Pa` a pascal.
     (
         &["kyr", "ky", "ka", "millennium", "millennia"],
         31_557_600e3,

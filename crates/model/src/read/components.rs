@@ -10,7 +10,7 @@ use crate::names::Name;
 use crate::problem::{Code, Problems, TextPosition};
 use crate::yaml::{MapEntry, Node, NodeKind};
 
-/// The keys of a model that have mappings. Where one of them is indented too far or not far enough, it seems to be something else.
+/// The mappings of a model. With wrong indentation such a key looks like a component or a section.
 pub(super) const OF_MODELS: [&str; 3] = ["components", "conduits", "matching_timelines"];
 
 const OF_COMPONENTS: [&str; 5] = [
@@ -86,7 +86,8 @@ pub(super) fn component(
     component
 }
 
-/// Whether this is no component but a key of the model that is indented too far, which is then reported.
+/// Reports a key of the model that is indented too far, among the components; false for a
+/// component.
 pub(super) fn too_deep(entry: &MapEntry, problems: &mut Problems) -> bool {
     let key = entry.key.as_str();
     if !OF_MODELS.contains(&key)
@@ -106,7 +107,7 @@ pub(super) fn too_deep(entry: &MapEntry, problems: &mut Problems) -> bool {
     true
 }
 
-/// A component in the list form, which has its name inside.
+/// A component in the list form, with the name inside.
 pub(super) fn listed_component(
     node: &Node,
     version: FormatVersion,

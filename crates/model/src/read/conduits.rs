@@ -10,7 +10,7 @@ use crate::operator::Timeline;
 use crate::problem::{Code, Problems, TextPosition};
 use crate::yaml::{Node, NodeKind, Scalar, ScalarType, shorten, with_colon};
 
-/// What stands under `conduits:`: `sender: receiver`, or `sender: [receivers]`.
+/// The conduits under `conduits:`, as `sender: receiver` or `sender: [receivers]`.
 pub(super) fn conduits(
     node: &Node,
     version: FormatVersion,
@@ -51,7 +51,7 @@ pub(super) fn conduits(
         of: ScalarType::Text,
     }) = node.kind()
     {
-        // YAML takes all lines together for one text.
+        // YAML joins the lines into one text.
         let words = text.split(' ').collect::<Vec<_>>();
         let first = match &words[..] {
             [_, "->", ..] => 3,
@@ -176,7 +176,7 @@ fn add(
     }
 }
 
-/// The ends of a conduit that is written `a.out -> b.in`, of which YAML may have taken a part for the key.
+/// The ends of a conduit that is written `a.out -> b.in`; YAML may have taken a part as the key.
 fn arrow<'t>(sender: &'t str, receivers: &'t Node) -> Option<(&'t str, &'t str)> {
     let (from, to) = sender.split_once("->")?;
     let to = match receivers.kind() {
@@ -187,7 +187,7 @@ fn arrow<'t>(sender: &'t str, receivers: &'t Node) -> Option<(&'t str, &'t str)>
     (is_dotted(from) && is_dotted(to)).then_some((from, to))
 }
 
-/// `component.port`, or in v0.2 `port` for one of the model's own.
+/// An end of a conduit: `component.port`, or in v0.2 `port` for a port of the model.
 fn end(
     written: &str,
     at: TextPosition,
@@ -227,7 +227,7 @@ fn end(
     }
 }
 
-/// What stands under `matching_timelines:`.
+/// The entries under `matching_timelines:`.
 pub(super) fn matching_timelines(node: &Node, problems: &mut Problems) -> Vec<MatchingTimelines> {
     let mut all = Vec::new();
     for entry in entries(node, "\"matching_timelines\"", problems).unwrap_or_default() {

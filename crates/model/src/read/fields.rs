@@ -1,4 +1,4 @@
-//! The keys of a mapping, taken one by one; what is left over is unknown.
+//! The keys of a mapping, taken one by one; keys left over are unknown.
 
 use crate::names::{Name, is_dotted, is_identifier};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
@@ -12,7 +12,8 @@ pub(crate) struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// The keys of `node`; none if there is nothing there. `what` is the thing that the mapping describes.
+    /// The keys of `node`; none if the node is empty. `what` names the thing that the mapping
+    /// describes.
     pub fn new(node: &'n Node, what: impl Into<String>, problems: &mut Problems) -> Option<Self> {
         let what = what.into();
         let entries = entries(node, &what, problems)?;
@@ -24,7 +25,7 @@ impl<'n> Fields<'n> {
         })
     }
 
-    /// The value under `key`. Nothing written there counts as no key.
+    /// The value under `key`. A key without a value counts as missing.
     pub fn take(&mut self, key: &'static str) -> Option<&'n Node> {
         self.entry(key)
             .map(|entry| &entry.value)
@@ -38,7 +39,8 @@ impl<'n> Fields<'n> {
         Some(&self.entries[i])
     }
 
-    /// Keys that begin with `prefix`, which goes before a name of the user's, and that name: `timeline fast`, `fast`.
+    /// Keys that begin with `prefix`, and the user's name behind the prefix: `timeline fast`,
+    /// `fast`.
     pub fn take_prefixed(&mut self, prefix: &str) -> Vec<(&'n MapEntry, &'n str)> {
         let entries = self.entries;
         let mut found = Vec::new();
@@ -51,7 +53,7 @@ impl<'n> Fields<'n> {
         found
     }
 
-    /// Reports keys that belong to something else, and leaves them out: `hint` says where each should stand.
+    /// Reports keys that belong elsewhere, and skips them; `hint` says where each key should stand.
     pub fn misplaced(
         &mut self,
         keys: &[&str],
@@ -71,7 +73,7 @@ impl<'n> Fields<'n> {
         &self.what
     }
 
-    /// Reports the keys that nobody took.
+    /// Reports the keys that were not taken.
     pub fn finish(self, problems: &mut Problems) {
         for (entry, taken) in self.entries.iter().zip(&self.taken) {
             if !taken {
@@ -92,7 +94,7 @@ impl<'n> Fields<'n> {
     }
 }
 
-/// Reports a key that is indented as if it belonged to `inside`.
+/// Reports a key whose indentation puts it wrongly inside `inside`.
 pub(crate) fn misplaced(
     entry: &MapEntry,
     inside: &str,
@@ -112,7 +114,7 @@ pub(crate) fn has_any(node: &Node, keys: &[&str]) -> bool {
     matches!(node.kind(), NodeKind::Map(entries) if entries.iter().any(|entry| keys.contains(&entry.key.as_str())))
 }
 
-/// The entries of a mapping; none if there is nothing.
+/// The entries of a mapping; none for an empty node.
 pub(crate) fn entries<'n>(
     node: &'n Node,
     what: &str,
@@ -125,7 +127,7 @@ pub(crate) fn entries<'n>(
     }
 }
 
-/// A name with dots, or the reason that it is none.
+/// A name with dots; reports a text that is none.
 pub(crate) fn dotted(
     written: &str,
     what: &str,
@@ -138,7 +140,7 @@ pub(crate) fn dotted(
     bad_name(written, what, at, problems)
 }
 
-/// A name without dots, or the reason that it is none.
+/// A name without dots; reports a text that is none.
 pub(crate) fn identifier(
     written: &str,
     what: &str,

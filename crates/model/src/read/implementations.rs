@@ -42,7 +42,7 @@ pub(super) fn ports(
         }
     }
     if version == FormatVersion::V02 {
-        // `+fast` is how ymmsl 0.15 to 0.17 wrote `timeline fast`.
+        // ymmsl 0.15 to 0.17 wrote `+fast` for `timeline fast`.
         for (entry, words) in ["timeline ", "+"]
             .into_iter()
             .flat_map(|prefix| fields.take_prefixed(prefix))
@@ -114,7 +114,7 @@ fn add_ports(
     }
 }
 
-/// What stands under `supported_settings:`.
+/// The settings under `supported_settings:`.
 pub(super) fn supported_settings(
     node: &Node,
     what: &str,
@@ -152,7 +152,7 @@ fn supported_setting(
                 .unwrap_or_default();
             of.map(|of| (of, description))
         }
-        // Without a type the description has it as its first word.
+        // Without a type the description begins with the type.
         (None, Some(description)) => typed_text(name, description, problems),
         (None, None) => {
             let why = format!(
@@ -184,7 +184,7 @@ fn typed_text(name: &str, node: &Node, problems: &mut Problems) -> Option<(Setti
     ))
 }
 
-/// `[float]` is a list with one text in it to YAML.
+/// To YAML `[float]` is a list with one text.
 fn setting_type(name: &str, node: &Node, problems: &mut Problems) -> Option<SettingType> {
     let mut inner = node;
     let mut depth = 0;
@@ -306,7 +306,8 @@ pub(super) fn program(
     }
     if let Some(node) = args {
         let given = text_list(node, "\"args\"", problems);
-        // MUSCLE3 hands a text to a shell, which takes it for several words; a list is one argument each.
+        // MUSCLE3 passes a text to a shell, which splits it into words; each item of a list is one
+        // argument.
         program.args = match node.kind() {
             NodeKind::List(_) => given,
             _ => given.iter().flat_map(|text| shell_words(text)).collect(),
@@ -359,7 +360,8 @@ pub(super) fn program(
                 why,
             );
         }
-        // One that is wrong is there still, so that components that name it are not wrong as well.
+        // A faulty program stays in the description, so that components that name it are not
+        // reported too.
         if let Some(guest) = guest(node, &what, problems) {
             program.kind = ProgramKind::Hosted(guest);
         }
@@ -406,8 +408,8 @@ pub(super) fn program(
     Some(program)
 }
 
-/// What a host calls: `{host: NAME, function: "module:function"}`, or `{host: NAME, library: ./lib.so, function: name}`, or
-/// with `step` in the place of `function`.
+/// The function that a host calls: `{host: NAME, function: "module:function"}`, or `{host: NAME,
+/// library: ./lib.so, function: name}`, or with `step` in place of `function`.
 fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<HostedFunction> {
     let mut fields = Fields::new(node, format!("\"titin\" of {what}"), problems)?;
     let [host, function, library, step] =
@@ -543,8 +545,8 @@ fn environment(node: &Node, what: &str, problems: &mut Problems) -> IndexMap<Str
     variables
 }
 
-/// A text as the words that a shell sees: blanks part them, quotes and backslashes keep together. What takes the dollar sign
-/// its meaning in a shell makes it `$$`, as one in a list is written.
+/// Splits a text into words as a shell does: blanks separate, quotes and backslashes join. A quoted
+/// or escaped dollar sign becomes `$$`, the notation in a list of arguments.
 fn shell_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let (mut word, mut quote) = (None::<String>, None);
@@ -560,7 +562,8 @@ fn shell_words(text: &str) -> Vec<String> {
                 let word = word.get_or_insert_default();
                 match letters.next() {
                     Some('$') => word.push_str("$$"),
-                    // Between these quotes it is a letter like others, but before what would end or mean something there.
+                    // Inside double quotes a backslash is an ordinary letter, except before a
+                    // letter with a meaning there.
                     Some(letter)
                         if quote.is_some() && !matches!(letter, '"' | '\\' | '`' | '\n') =>
                     {

@@ -1,4 +1,4 @@
-//! From the YAML tree to a [`Document`]: typed, with all problems collected, for both versions of yMMSL.
+//! Makes a [`Document`] of the YAML tree, with all problems collected, for both versions of yMMSL.
 
 mod components;
 mod conduits;
@@ -22,7 +22,8 @@ pub(crate) use fields::Fields;
 pub(crate) use values::{LARGEST_INDEX, choice, count, interval, text, wrong_type};
 use values::{any_text, number, odd_number, text_list, truth, word_list};
 
-/// The sections of a file that say how a model is run. Where one of them is indented too far it seems to be something else.
+/// The sections of a file that describe the run. With wrong indentation such a key looks like a
+/// model or a component.
 const SECTIONS: [&str; 8] = [
     "imports",
     "programs",
@@ -34,7 +35,8 @@ const SECTIONS: [&str; 8] = [
     "titin",
 ];
 
-/// Reads one file. Without a version nothing can be read; any other problem leaves out only what it concerns.
+/// Reads one file. Without a version nothing can be read; any other problem leaves out only the
+/// faulty part.
 pub(crate) fn document(
     text: &str,
     file: TextPosition,
@@ -109,7 +111,8 @@ pub(crate) fn file(path: &Path, name: TextPosition, problems: &mut Problems) -> 
     Some(document)
 }
 
-/// The directory of a file; `.` for a name alone, whose parent is the empty path and could not be made absolute.
+/// The directory of a file. A bare file name has the empty path as parent, which could not be made
+/// absolute; `.` takes its place.
 fn directory(path: &Path) -> PathBuf {
     let parent = path
         .parent()

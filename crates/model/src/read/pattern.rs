@@ -1,4 +1,4 @@
-//! `titin: fields`: the patterns by which fields are coupled.
+//! Reads `titin: fields`: the coupling patterns of fields.
 
 use super::{Fields, choice, count, interval, wrong_type};
 use crate::pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenFull};
@@ -22,7 +22,8 @@ pub(super) fn pattern(
         .map(|node| choice(node, "the mode", &modes, problems));
     let (pulls, mode_is_wrong) = (mode == Some(Some(true)), mode == Some(None));
     let both = share(&mut fields, &PatternSide::default(), problems);
-    // Who pulls takes a version when it wants one: the steps are those that have one.
+    // A receiver that pulls takes versions at any of its steps; the given steps are those of the
+    // sender.
     let of_receiver = match pulls {
         true => PatternSide {
             steps: Steps::default(),
@@ -85,7 +86,7 @@ pub(super) fn pattern(
     ))
 }
 
-/// What an end couples; what is not said is as in `usual`.
+/// Reads the steps and the region of one side; missing entries are as in `usual`.
 fn share(fields: &mut Fields<'_>, usual: &PatternSide, problems: &mut Problems) -> PatternSide {
     let step = |node, key: &str, problems: &mut Problems| {
         count(node, &format!("\"{key}\""), 1, i64::MAX as u64, problems)
@@ -124,8 +125,9 @@ fn share(fields: &mut Fields<'_>, usual: &PatternSide, problems: &mut Problems) 
     PatternSide { steps, region }
 }
 
-/// `[[0, 0], [512, 1024]]`: the lower bounds, and the upper ones, which do not belong. Or `[0:512, 0:1024]`, as `titin plot
-/// --schedule` has it too.
+/// Reads a region, as `[[0, 0], [512, 1024]]`, lower bounds and upper bounds, or as `[0:512,
+/// 0:1024]`. The upper bounds are not part of the region. `titin plot --schedule` reads both forms
+/// too.
 fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> {
     const WANTED: &str = "a list of lower bounds and one of upper bounds, such as [[0, 0], [512, 1024]], or slices, as [0:512, 0:1024],";
     let what = "the region";
@@ -162,7 +164,7 @@ fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> 
     box_of(node, bounds, problems)
 }
 
-/// Bounds, if something is between them.
+/// The bounds of a region that is not empty.
 fn box_of(
     node: &Node,
     (lower, upper): (Vec<u64>, Vec<u64>),
@@ -367,7 +369,7 @@ mod tests {
         );
         model("{b.in: {sender: {every: 2}}, a.back: {receiver: {every: 2}}}").unwrap();
 
-        // As one of two that it answers.
+        // As one of two callers.
         let text = "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {ports: {o_i: out, s: back}, implementation: p}\n      \
                     c: {ports: {o_i: out, s: back}, implementation: p}\n      \
                     b: {ports: {f_init: [in, other], o_f: [back, again]}, implementation: p}\n    \

@@ -1,4 +1,5 @@
-//! The sections that both versions share: settings, resources, checkpoints, resume; and custom implementations.
+//! The sections that both versions share: settings, resources, checkpoints, resume; and custom
+//! implementations.
 
 use std::path::PathBuf;
 
@@ -15,7 +16,7 @@ use crate::problem::{Code, Problems, TextPosition};
 use crate::settings::{Setting, Settings};
 use crate::yaml::{Node, NodeKind, ScalarType, shorten};
 
-/// The sections that are the same in both versions.
+/// Reads the sections that both versions share.
 pub(super) fn shared(document: &mut Document, fields: &mut Fields<'_>, problems: &mut Problems) {
     if let Some(node) = fields.take("settings") {
         document.settings = settings(node, problems);
@@ -34,7 +35,7 @@ pub(super) fn shared(document: &mut Document, fields: &mut Fields<'_>, problems:
     }
 }
 
-/// What stands under `settings:`.
+/// Reads `settings:`.
 pub(super) fn settings(node: &Node, problems: &mut Problems) -> Settings {
     let mut settings = Settings::default();
     for entry in entries(node, "\"settings\"", problems).unwrap_or_default() {
@@ -123,7 +124,7 @@ fn value(path: &str, node: &Node, problems: &mut Problems) -> Option<Setting> {
 
 const MOST_CORES: u64 = 100_000_000;
 
-/// What stands under `resources:`.
+/// Reads `resources:`.
 pub(super) fn resources(node: &Node, problems: &mut Problems) -> IndexMap<Name, Resources> {
     let mut all = IndexMap::new();
     for entry in entries(node, "\"resources\"", problems).unwrap_or_default() {
@@ -190,7 +191,7 @@ fn need(
     }
 }
 
-/// What stands under `checkpoints:`.
+/// Reads `checkpoints:`.
 pub(super) fn checkpoints(node: &Node, problems: &mut Problems) -> Checkpoints {
     let mut checkpoints = Checkpoints {
         at: node.at,
@@ -278,11 +279,11 @@ fn rule(node: &Node, what: &str, problems: &mut Problems) -> Option<CheckpointRu
     }
 }
 
-/// What stands under `resume:`.
+/// Reads `resume:`.
 pub(super) fn resume(node: &Node, problems: &mut Problems) -> IndexMap<Name, Resume> {
     let mut all = IndexMap::new();
     for entry in entries(node, "\"resume\"", problems).unwrap_or_default() {
-        // An instance may be named, with its index.
+        // The path may end with the index of an instance.
         let path = match entry.key.parse::<Reference>() {
             Ok(path) => Name::from(path.to_string()),
             Err(error) => {
@@ -311,7 +312,7 @@ pub(super) fn resume(node: &Node, problems: &mut Problems) -> IndexMap<Name, Res
     all
 }
 
-/// What stands under `custom_implementations:`.
+/// Reads `custom_implementations:`.
 pub(super) fn custom_implementations(
     node: &Node,
     problems: &mut Problems,

@@ -1,4 +1,4 @@
-//! The `titin:` section.
+//! Reads the `titin:` section.
 
 use indexmap::IndexMap;
 
@@ -63,7 +63,7 @@ pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
     extras
 }
 
-/// A mapping from paths to things.
+/// Reads a mapping from paths to values.
 fn by_path<T>(
     node: Option<&Node>,
     what: &str,
@@ -85,7 +85,7 @@ fn by_path<T>(
     all
 }
 
-/// A number with a unit, or a plain number, which is taken to be in SI units.
+/// A number with a unit, or a plain number in SI units.
 fn measure(
     node: &Node,
     what: &str,
@@ -140,7 +140,7 @@ fn duration(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity
     measure(node, what, Dimension::TIME, problems)
 }
 
-/// A duration after which something counts as missing, so there must be some.
+/// A duration after which a process counts as lost; it must not be 0.
 fn timeout(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
     let duration = duration(node, what, problems)?;
     if duration.value_si == 0.0 {
@@ -416,8 +416,8 @@ fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
     buffers
 }
 
-/// The size of a socket's buffer. A window that is smaller than a segment is filled by no segment, and each then waits for
-/// the system's timers; on the loopback interface a segment has up to 64 KiB.
+/// The size of a socket's buffer. The window of a small buffer may be smaller than a segment; the
+/// system then sends only when a timer ends. On the loopback interface a segment has up to 64 KiB.
 fn socket_buffer(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     const LEAST: u64 = 64 << 10;
     let size = bytes(node, what, problems)?;
@@ -450,10 +450,10 @@ fn bytes(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     )
 }
 
-/// Who writes a lower rate without a unit has most likely another unit in mind.
+/// A lower rate without a unit is most likely meant in another unit.
 const SLOWEST_PLAIN: u64 = 1_000_000;
 
-/// Bytes per second: as [`bytes`], with `/s` behind it if one likes.
+/// Bytes per second: as [`bytes`], with an optional `/s`.
 fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     let wanted = "a number of bytes per second, such as \"100 MB/s\" or \"64 MiB\" (kbit/s and the like are not known)";
     let of = |text: &str| bytes_of(text.strip_suffix("/s").unwrap_or(text).trim_end());
@@ -484,7 +484,8 @@ fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     Some(rate)
 }
 
-/// A number that is not zero: plain, or what `of` makes of a text; `wanted` says what there should be.
+/// A positive number: a plain number, or a text that `of` reads; `wanted` describes the expected
+/// form.
 fn some_bytes(
     node: &Node,
     what: &str,

@@ -1,5 +1,5 @@
-//! The document of yMMSL v0.1, read into the same types. What needs the whole model (ports that are not listed, the model's name
-//! before the paths of resources) is done when all files are merged.
+//! Reads a document of yMMSL v0.1 into the same types. Ports that are not listed, and the model's
+//! name before the paths of resources, are added once all files are merged.
 
 use indexmap::IndexMap;
 

@@ -43,7 +43,7 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
                     entry.key
                 );
                 misplaced(entry, "\"models\"", why, hint, problems);
-                // Which of the models lacks it cannot be known.
+                // Which of the models lacks the key cannot be known.
                 faulty = true;
                 continue;
             }
@@ -57,7 +57,7 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
                 );
                 problems.lost_section();
                 if entry.value.is_null() {
-                    // What follows at the same depth was to be inside of it.
+                    // The entries that follow at this depth were meant to be inside the section.
                     break;
                 }
                 continue;
@@ -190,7 +190,8 @@ fn model(name: Name, at: TextPosition, node: &Node, problems: &mut Problems) -> 
     let known = problems.errors();
     fields.finish(problems);
     if problems.errors() > known && model.components.is_empty() {
-        // They may stand under the unknown key: what names them is not looked at.
+        // The components may stand under the unknown key, so conduits and timelines that name them
+        // are not checked.
         model.conduits.clear();
         model.matching_timelines.clear();
     }
@@ -209,7 +210,7 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
     for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
         if too_deep(entry, problems) {
             if entry.value.is_null() {
-                // What follows at the same depth was to be inside of it.
+                // The entries that follow at this depth were meant to be inside the section.
                 break;
             }
             continue;

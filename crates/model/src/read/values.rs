@@ -1,9 +1,9 @@
-//! Single values: texts, numbers, choices and intervals, or the reason why a node is none.
+//! Reads single values: texts, numbers, choices and intervals.
 
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, either};
 use crate::yaml::{self, Node, NodeKind, Scalar, ScalarType};
 
-/// A text, or the reason that it is none.
+/// A text; reports another type.
 pub(crate) fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
     match node.kind() {
         NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => Some(scalar.text.clone()),
@@ -23,7 +23,8 @@ pub(crate) fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<S
     }
 }
 
-/// As [`text`], but a number or a truth value serves as it is written: for variables of the environment.
+/// As [`text`], but a number or a truth value counts as the text that is written: for environment
+/// variables.
 pub(crate) fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
     match node.kind() {
         NodeKind::Scalar(scalar) if scalar.of != ScalarType::Null => Some(scalar.text.clone()),
@@ -61,7 +62,7 @@ pub(crate) fn number(node: &Node, what: &str, problems: &mut Problems) -> Option
     wrong_type(node, what, "a number", problems)
 }
 
-/// Why nobody knows which number is meant.
+/// The reason why the meaning of a number is unclear.
 pub(crate) fn odd_number(scalar: &Scalar) -> String {
     let text = yaml::shorten(&scalar.text);
     format!("\"{text}\" reads as different numbers in different tools, or does not fit in 64 bits")
@@ -106,7 +107,7 @@ pub(crate) fn count(
     wrong_type(node, what, "a whole number", problems)
 }
 
-/// `a b` or `[a, b]`, each with its place; nothing is an empty list.
+/// `a b` or `[a, b]`, each word with its position; an empty node is an empty list.
 pub(crate) fn word_list(
     node: &Node,
     what: &str,
@@ -135,7 +136,7 @@ pub(crate) fn word_list(
     }
 }
 
-/// A text, which is one item, or a list of texts.
+/// A list of texts; a text alone is a list with one item.
 pub(crate) fn text_list(node: &Node, what: &str, problems: &mut Problems) -> Vec<String> {
     match node.kind() {
         NodeKind::List(items) => items
@@ -147,7 +148,7 @@ pub(crate) fn text_list(node: &Node, what: &str, problems: &mut Problems) -> Vec
     }
 }
 
-/// One of a few words.
+/// One of several words.
 pub(crate) fn choice<T: Copy>(
     node: &Node,
     what: &str,
@@ -226,5 +227,5 @@ pub(crate) fn interval(node: &Node, what: &str, problems: &mut Problems) -> Opti
     found
 }
 
-/// The most that an extent, an index or a number of processes may be here.
+/// The largest extent, index or number of processes in an array.
 pub(crate) const LARGEST_INDEX: u64 = 1 << 62;

@@ -1,4 +1,4 @@
-//! The timeline of every component, and where the timelines around a component disagree.
+//! The timeline of every component, and components whose F_INIT ports disagree.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use super::graph::{GraphLink, OuterTimeline, TimelineGraph, TimelineId};
 use crate::filter::Filter;
 use crate::operator::Operator;
 
-/// A link to an F_INIT port, and the timeline along which its messages come.
+/// A link to an F_INIT port, and the timeline of the messages on the link.
 pub(super) type Incoming = (usize, Vec<TimelineId>);
 
-/// Timelines as far as they can be found, and what does not fit.
+/// Timelines, as far as they can be found, and the links that do not fit.
 pub(super) struct TimelineAnalysis {
     pub(super) around: Vec<OuterTimeline>,
     pub(super) cycles: Vec<Vec<usize>>,
     /// Components whose F_INIT links come from different timelines.
     pub(super) torn: Vec<(usize, Vec<Incoming>)>,
-    /// Links whose reducers reduce more than there is.
+    /// Links with more reducing filters than the timeline has levels.
     pub(super) over_reduced: BTreeSet<usize>,
 }
 
@@ -28,7 +28,8 @@ pub(super) fn repeaters(filters: &[Filter]) -> usize {
     filters.iter().filter(|f| f.kind.repeats()).count()
 }
 
-/// Finds the timeline of every component, uniting those that exchange messages in each step if `infer` is set.
+/// Finds the timeline of every component. With `infer` set, components that exchange messages in
+/// each step are united.
 pub(super) fn find(graph: &mut TimelineGraph<'_>, infer: bool) -> TimelineAnalysis {
     let callers = callers(graph);
     let (order, cycles) = order(graph, &callers);
@@ -97,7 +98,7 @@ fn assign(
     }
 }
 
-/// The links between the steps of two components, with the timelines that they join.
+/// The links between steps of two components, with the timelines that each link joins.
 pub(super) fn partners(
     graph: &mut TimelineGraph<'_>,
     around: &[OuterTimeline],

@@ -1,11 +1,11 @@
-//! The order in which components come to run, each after its callers.
+//! The order in which components can start, each after its callers.
 
 use std::collections::VecDeque;
 
 use super::graph::TimelineGraph;
 use crate::operator::Operator;
 
-/// The links of each component that lead to its F_INIT ports.
+/// The links to the F_INIT ports of each component.
 pub(super) fn callers(graph: &TimelineGraph<'_>) -> Vec<Vec<usize>> {
     let mut callers = vec![Vec::new(); graph.names.len()];
     for (i, link) in graph.links.iter().enumerate() {
@@ -16,8 +16,9 @@ pub(super) fn callers(graph: &TimelineGraph<'_>) -> Vec<Vec<usize>> {
     callers
 }
 
-/// Components in an order in which each comes after those that call it, and the cycles that make it impossible for the others.
-/// A cycle is a list of links, each from the component at which the one before ends.
+/// Components in an order with callers first, and the cycles that keep the other components from
+/// starting. A cycle is a list of links; each link begins at the component where the link before
+/// ends.
 pub(super) fn order(
     graph: &TimelineGraph<'_>,
     callers: &[Vec<usize>],
@@ -45,7 +46,7 @@ pub(super) fn order(
     (order, cycles(graph, callers, &waits))
 }
 
-/// Among the components that still wait, walking to any caller that waits too must come round.
+/// Walks from each waiting component to a caller that waits too, until the walk closes a cycle.
 fn cycles(graph: &TimelineGraph<'_>, callers: &[Vec<usize>], waits: &[usize]) -> Vec<Vec<usize>> {
     let mut cycles = Vec::new();
     let mut state = vec![0u32; waits.len()];

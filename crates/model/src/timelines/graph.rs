@@ -8,23 +8,24 @@ use crate::names::Name;
 use crate::operator::{Operator, Timeline};
 use crate::problem::TextPosition;
 
-/// A timeline of a component's own; a number in [`TimelineGraph::parts`].
+/// A timeline that begins at a component; a number in [`TimelineGraph::parts`].
 pub(super) type TimelineId = u32;
 
-/// Components and conduits, of a model with its nested models closed or of a whole network.
+/// Components and conduits: of one model, with nested models closed, or of a whole network.
 pub(super) struct TimelineGraph<'a> {
-    /// Paths of the components; the last one is the model itself.
+    /// Paths of the components; the last entry is the model.
     pub(super) names: Vec<&'a str>,
     pub(super) links: Vec<GraphLink<'a>>,
-    /// The timelines of each component's own: its usual one, and those of `timeline x:` in its ports.
+    /// The timelines that begin at each component: the usual timeline, and one for each `timeline
+    /// x:` among the ports.
     pub(super) parts: Vec<(usize, Timeline)>,
     pub(super) part_of: HashMap<(usize, Timeline), TimelineId>,
-    /// The usual timeline of each component, which is nearly always the one that is meant.
+    /// The usual timeline of each component, for quick access.
     pub(super) usual: Vec<Option<TimelineId>>,
-    /// Union-find over parts.
+    /// The parent of each timeline in a union-find forest.
     pub(super) same: Vec<TimelineId>,
-    /// Components that are used at some steps of another one, as `titin: fields` says: that one, and their F_INIT port. How often
-    /// that is no timeline tells.
+    /// Components that are used at some steps of a caller, as `titin: fields` says: the caller, and
+    /// the F_INIT port. No timeline tells how often they run.
     pub(super) coupled: HashMap<usize, Vec<(usize, String)>>,
 }
 
@@ -34,28 +35,28 @@ pub(super) struct GraphLink<'a> {
     pub(super) receiver: usize,
     pub(super) receiver_port: &'a Port,
     pub(super) filters: &'a [Filter],
-    /// It leads through the port of a model, whose steps are then those of both ends.
+    /// Whether the link leads through the port of a model; its steps then belong to both ends.
     pub(super) through: bool,
     pub(super) at: TextPosition,
 }
 
 impl GraphLink<'_> {
-    /// Whether an operator at one of its ends is a guess, and may be another.
+    /// Whether the operator of an end was guessed and may be wrong.
     pub(super) fn guessed(&self) -> bool {
         self.sender_port.guessed || self.receiver_port.guessed
     }
 
-    /// Whether the receiver, to which it is a call, surely cannot start before the sender.
+    /// Whether the receiver certainly cannot start before the sender.
     pub(super) fn calls(&self, model: usize) -> bool {
         self.sender != model && !self.guessed()
     }
 }
 
-/// What is known of the timeline around a component.
+/// The timeline around a component.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum OuterTimeline {
     Known(Vec<TimelineId>),
-    /// It waits for itself, or its ports are guessed: there is nothing to compare.
+    /// The component waits for itself, or has guessed ports; nothing can be compared.
     Unknown,
 }
 
@@ -77,7 +78,7 @@ impl<'a> TimelineGraph<'a> {
         self.names.len() - 1
     }
 
-    /// How a port is written in messages: `component.port`, or its name alone if it is one of the model's own.
+    /// The name of a port in messages: `component.port`, or the bare name for a port of the model.
     pub(super) fn port_path(&self, component: usize, port: &Port) -> String {
         if component == self.model() {
             return port.name.to_string();
@@ -111,7 +112,8 @@ impl<'a> TimelineGraph<'a> {
         part
     }
 
-    /// The sender gives the receiver some of its steps, as `titin: fields` says.
+    /// Notes that the sender gives the receiver some of the sender's steps, as `titin: fields`
+    /// says.
     pub(super) fn couple(&mut self, sender: usize, receiver: usize, port: &Port) {
         if port.operator == Operator::FInit {
             let port = self.port_path(receiver, port);
@@ -122,7 +124,7 @@ impl<'a> TimelineGraph<'a> {
         }
     }
 
-    /// The parts that a port's own timeline adds to what is around its component.
+    /// Extends `path`, the timeline around a component, by the timeline of a port.
     pub(super) fn port_parts(&mut self, component: usize, port: &Port, path: &mut Vec<TimelineId>) {
         if port.timeline.is_root() {
             path.push(self.usual_part(component));
@@ -148,7 +150,8 @@ impl<'a> TimelineGraph<'a> {
         a != b
     }
 
-    /// As [`find`](TimelineGraph::find), and every part on the way has half as far to go afterwards.
+    /// As [`find`](TimelineGraph::find), and halves the way to the root for every timeline on the
+    /// way.
     pub(super) fn shorten(&mut self, mut part: TimelineId) -> TimelineId {
         while self.same[part as usize] != part {
             let above = self.same[part as usize];
@@ -162,7 +165,7 @@ impl<'a> TimelineGraph<'a> {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.find(*a) == self.find(*b))
     }
 
-    /// The timeline along which messages of this port go.
+    /// The timeline of the messages of a port.
     pub(super) fn messages(
         &mut self,
         component: usize,
@@ -196,8 +199,8 @@ impl<'a> TimelineGraph<'a> {
         path.iter().map(name).collect::<Vec<_>>().into()
     }
 
-    /// The two timelines that a link between steps joins, if both ends have the same around them: nearly all links are like
-    /// that, and this takes no memory.
+    /// The two timelines that a link between steps joins, if both ends have the same timeline
+    /// around them. Nearly all links do, and this path allocates nothing.
     pub(super) fn step(
         &mut self,
         link: usize,
@@ -229,7 +232,7 @@ impl<'a> TimelineGraph<'a> {
         Some((part(sender, sender_port)?, part(receiver, receiver_port)?))
     }
 
-    /// Finds what a written part such as `macro` or `macro.fast` means.
+    /// Finds the timeline for a written name such as `macro` or `macro.fast`.
     pub(super) fn written_part(
         &mut self,
         components: &HashMap<&str, usize>,

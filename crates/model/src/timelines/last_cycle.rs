@@ -1,7 +1,8 @@
-//! `last` behind which the receiver would wait for what waits for the receiver: a deadlock.
-//!
-//! What a sender sent last in its own steps is known when these are over. On an O_F port, and for every further `last`, it is the
-//! steps of its callers that must be over, which the sender learns when it is called in their next use, or has to end.
+//! A `last` filter that closes a cycle: the receiver would wait for a message that depends on the
+//! receiver.
+//! The last message of a sender within its steps is known when the steps are over. For an O_F port,
+//! and for every further `last`, the steps of the callers must be over. The sender learns of that
+//! when it is called in the next use of a caller, or has to end.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -74,8 +75,8 @@ pub(super) fn report_late(
     }
 }
 
-/// The component and those that call it, as far as they are within the timeline of this length: all of them must come to a next
-/// use before this one does.
+/// The component and its callers within the timeline of this length: all of them must reach their
+/// next use before the component does.
 fn callers_within(
     component: usize,
     callers: &HashMap<usize, Vec<usize>>,
@@ -95,8 +96,9 @@ fn callers_within(
     within
 }
 
-/// A way along conduits from the receiver of a link back to one of `first`, with less than two steps of the timeline on it:
-/// what is received in a step goes into what is sent in the next, and with one more step between there would be time to wait.
+/// A path along conduits from the receiver of a link back to a component in `first`, with fewer
+/// than two steps of the timeline on it. A message received in a step flows into a message sent in
+/// the next step; one step more leaves time to wait.
 fn way(
     graph: &TimelineGraph<'_>,
     found: &TimelineAnalysis,

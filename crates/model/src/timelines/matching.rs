@@ -1,4 +1,4 @@
-//! Timelines that a model says match.
+//! Timelines that a model declares to match.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,8 @@ use super::graph::{GraphLink, TimelineGraph, TimelineId};
 use crate::description::Model;
 use crate::problem::{Code, Problems, did_you_mean};
 
-/// Unites what the model declares to match. `prefix` is the path of the component that the model implements, if any.
+/// Unites timelines that the model declares to match. `prefix` is the path of the component that
+/// the model implements, if any.
 pub(super) fn declare(
     graph: &mut TimelineGraph<'_>,
     model: &Model,

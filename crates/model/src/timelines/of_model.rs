@@ -1,4 +1,4 @@
-//! The timelines of one model, its nested models closed.
+//! The timelines of one model, with its nested models closed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Problems, TextPosition};
 use crate::titin_section::Extras;
 
-/// Checks the timelines of one model; its nested models are checked on their own.
+/// Checks the timelines of one model. Nested models are checked separately.
 pub(crate) fn check(model: &Model, extras: &Extras, strict: bool, problems: &mut Problems) {
     let mut graph = of_model(model, extras);
     declare(&mut graph, model, "", problems);
@@ -37,7 +37,7 @@ pub(crate) fn check(model: &Model, extras: &Extras, strict: bool, problems: &mut
         .collect();
     for i in one_way.into_iter().filter(|i| partners.contains(i)) {
         let link = &graph.links[i];
-        // What comes with titin makes as many steps as there are messages.
+        // A built-in component makes as many steps as there are messages.
         let follows = |component: usize| {
             let implementation = model
                 .components
@@ -108,7 +108,7 @@ fn of_model<'a>(model: &'a Model, extras: &Extras) -> TimelineGraph<'a> {
     graph
 }
 
-/// The port that every component has without saying so.
+/// The port for settings, for components that do not list it.
 fn settings_in() -> &'static Port {
     static PORT: std::sync::OnceLock<Port> = std::sync::OnceLock::new();
     PORT.get_or_init(|| Port {
@@ -120,8 +120,9 @@ fn settings_in() -> &'static Port {
     })
 }
 
-/// Links between steps that no chain of such links leads back from, and whose timelines are not declared to match: that both
-/// sides make as many steps is a guess.
+/// Links between steps of components that no chain of such links leads back from, and whose
+/// timelines are not declared to match. For these links, equal numbers of steps at both ends are a
+/// guess.
 fn one_way(graph: &mut TimelineGraph<'_>) -> Vec<usize> {
     let all = vec![OuterTimeline::Known(Vec::new()); graph.names.len()];
     let partners: Vec<_> = partners(graph, &all)

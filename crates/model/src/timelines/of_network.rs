@@ -1,4 +1,4 @@
-//! The timelines of a whole network, with its nested models taken apart.
+//! The timelines of a whole network.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::network::Network;
 use crate::operator::Timeline;
 use crate::problem::Problems;
 
-/// Fills in the timelines of a network, and reports what does not fit where conduits lead from one model into another.
+/// Fills in the timelines of a network, and reports conduits between models that do not fit.
 pub(crate) fn of_network(
     network: &mut Network,
     models: &[(String, &Model)],
@@ -56,11 +56,11 @@ pub(crate) fn of_network(
         } else {
             format!("{path}.")
         };
-        // What is wrong with the declarations was said when the model was checked.
+        // Problems of the declarations were reported when the model was checked.
         declare(&mut graph, model, &prefix, &mut Problems::default());
     }
     let found = find(&mut graph, true);
-    // Each model was found to be right by itself; whether they are right together shows only here.
+    // Each model fits by itself; only here can one see whether the models fit together.
     if models.len() > 1 && problems.errors() == 0 {
         for cycle in &found.cycles {
             report_cycle(&graph, cycle, problems);

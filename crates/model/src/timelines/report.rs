@@ -1,11 +1,11 @@
-//! What does not fit, told with ports and filters.
+//! Reports of timelines that do not fit, with ports and filters.
 
 use super::analysis::{TimelineAnalysis, reducers, repeaters};
 use super::graph::{GraphLink, TimelineGraph, TimelineId};
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, listing};
 
-/// More conduits than these are not shown with one problem.
+/// The most conduits that one problem shows.
 const MOST_LINES: usize = 12;
 
 pub(super) fn report_cycle(graph: &TimelineGraph<'_>, cycle: &[usize], problems: &mut Problems) {
@@ -96,7 +96,7 @@ pub(super) fn report_torn(
     }
 }
 
-/// Where two timelines of as many parts first differ.
+/// The first difference between two timelines of the same length.
 fn differing(
     graph: &TimelineGraph<'_>,
     one: &[TimelineId],
@@ -106,7 +106,7 @@ fn differing(
     parts.find(|(a, b)| graph.find(*a) != graph.find(*b))
 }
 
-/// The line of the model that says that two parts of timelines match.
+/// The line of the model that declares two timelines to match.
 fn matching(graph: &TimelineGraph<'_>, one: TimelineId, other: TimelineId) -> String {
     format!(
         "matching_timelines: {{{}: {}}}",

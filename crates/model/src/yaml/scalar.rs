@@ -1,4 +1,4 @@
-//! The type of a scalar, as the `ymmsl` package sees it.
+//! The type of a scalar, by the rules of the `ymmsl` package.
 
 use super::ScalarType;
 
