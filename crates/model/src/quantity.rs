@@ -399,8 +399,8 @@ mod tests {
         assert_eq!(also.copied().collect::<Vec<_>>(), ["ft"]);
     }
 
-    /// `tests/python/test_units.py` reads the units from this file and compares conversions with
-    /// Pint.
+    /// Holds `units.csv` to the tables; `tests/python/test_units.py` compares the conversions of the
+    /// units in that file with Pint.
     #[test]
     fn all_units_stand_in_the_table_that_is_compared_with_pint() {
         let rows = include_str!("../../../tests/python/units.csv")
