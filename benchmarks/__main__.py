@@ -12,6 +12,7 @@ from benchmarks import (
     conduits,
     death,
     harness,
+    instructions,
     many,
     message,
     multicast,
@@ -31,6 +32,7 @@ from benchmarks import (
 QUESTIONS = {
     "message": message.main,
     "rate": rate.main,
+    "instructions": instructions.main,
     "multicast": multicast.main,
     "conduits": conduits.main,
     "redistribution": redistribution.main,

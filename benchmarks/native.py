@@ -24,6 +24,7 @@ PACKAGES = [
     "mpiexec.mpich:mpich",
     "/usr/include/zmq.h:libzmq3-dev",
     "taskset:util-linux",
+    "valgrind:valgrind",
 ]
 
 #: Starters of the two MPIs; the programs see to their cores themselves, so that all are pinned the same way.

@@ -3,14 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod commands;
-mod draw;
 mod listen;
-mod schedule;
 mod sources;
 mod speed;
 mod table;
 mod terminal;
-mod timeline;
 mod view;
 
 use std::process::ExitCode;

@@ -5,7 +5,6 @@ mod run;
 
 use std::time::Duration;
 
-use serde::Serialize;
 use titin_model::Medium;
 
 pub(crate) use pingpong::echo;
@@ -41,51 +40,6 @@ impl Peer {
         match self {
             Peer::Here(medium) => *medium,
             Peer::Elsewhere(_) => Medium::Tcp,
-        }
-    }
-}
-
-/// What a medium can do.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Speed {
-    pub(crate) medium: &'static str,
-    /// Of the fastest of small messages, in seconds.
-    pub(crate) latency: f64,
-    /// Of the largest message, in bytes per second.
-    pub(crate) bandwidth: f64,
-    pub(crate) sizes: Vec<Figure>,
-}
-
-/// What a message of one size costs, one way.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Figure {
-    pub(crate) bytes: u64,
-    /// The median.
-    pub(crate) seconds: f64,
-    /// By how much half of the times differ from it, as a part of it.
-    pub(crate) spread: f64,
-    /// Round trips that it was taken from.
-    pub(crate) trips: u64,
-}
-
-impl Figure {
-    pub(crate) fn bandwidth(&self) -> f64 {
-        self.bytes as f64 / self.seconds
-    }
-}
-
-impl Speed {
-    fn new(medium: Medium, sizes: Vec<Figure>) -> Speed {
-        let small = sizes.iter().filter(|figure| figure.bytes <= SMALL);
-        let latency = small
-            .map(|figure| figure.seconds)
-            .fold(f64::INFINITY, f64::min);
-        let bandwidth = sizes.last().map_or(0.0, Figure::bandwidth);
-        Speed {
-            medium: medium.key(),
-            latency,
-            bandwidth,
-            sizes,
         }
     }
 }

@@ -83,8 +83,3 @@ pub(crate) fn harmless(text: &str) -> String {
         })
         .collect()
 }
-
-/// `1 error`, `2 errors`.
-pub(crate) fn count(n: u64, thing: &str) -> String {
-    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
-}

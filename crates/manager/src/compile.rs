@@ -10,7 +10,7 @@ use titin_model::{
     Description, EndTime, ExecutionModel, Network, NetworkComponent, ProgramKind, ResourceRequest,
     UserFunction,
 };
-use titin_transport::host;
+use titin_os::host;
 use titin_wire::LinkSettings;
 use titin_wire::control::{Scale, UserFilter};
 

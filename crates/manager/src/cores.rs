@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
-use titin_transport::host;
+use titin_os::host;
 
 /// The cores that this process may run on, as many as its control group's quota pays for.
 pub fn cores() -> Vec<u32> {
@@ -19,7 +19,7 @@ pub fn cores() -> Vec<u32> {
         let count = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         cores = (0..count).collect();
     }
-    if let Some(quota) = host::groups()
+    if let Some(quota) = host::control_groups()
         .iter()
         .filter_map(|group| quota(group))
         .reduce(f64::min)

@@ -15,7 +15,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use titin_transport::claim;
+use titin_os::folder_lock;
 use titin_wire::Secret;
 use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place};
 
@@ -177,7 +177,7 @@ impl RunDirectory {
     pub fn prepare_connection(&self, secret: &Secret) -> ConnectionFile {
         let meeting_place = meeting_place(secret);
         // With it go those of runs whose manager and guard were both killed. Where it cannot be made, programs take the network.
-        let claim = claim::enter(&meeting_place, MEETING_PLACES).ok();
+        let claim = folder_lock::enter(&meeting_place, MEETING_PLACES).ok();
         ConnectionFile {
             file: self.connection(),
             meeting_place,

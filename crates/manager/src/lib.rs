@@ -52,4 +52,4 @@ pub mod state;
 mod tree;
 pub mod trial;
 
-pub use titin_transport::claim;
+pub use titin_os::folder_lock;

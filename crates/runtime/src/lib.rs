@@ -54,7 +54,7 @@ pub use ranks::Communicator;
 pub use setting::{SettingValue, overlay_of};
 pub use titin_array as array;
 pub use titin_model::{AcceptedValue, BuiltIn, Operator, nearest};
-pub use titin_transport::forks::{after as after_fork, before as before_fork};
+pub use titin_os::forks::{after as after_fork, before as before_fork};
 pub use titin_transport::{Buffer, Filling};
 pub use titin_wire::control::{Scale, UserFilter};
 pub use titin_wire::meta::{Content, Dtype, Form, Layout, MAX_RANK, Meta, Order, Shape};

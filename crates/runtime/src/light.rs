@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
-use titin_transport::{Doorbell, descriptors::Held};
+use titin_os::Descriptor;
+use titin_transport::Doorbell;
 use titin_wire::ConduitId;
 
 use crate::wait::later;
@@ -23,7 +24,7 @@ pub struct Ready {
     queue: Mutex<VecDeque<u64>>,
     bell: Doorbell,
     /// Readable while somebody is on the list, for those who wait for descriptors.
-    event: OnceLock<Held>,
+    event: OnceLock<Descriptor>,
 }
 
 /// An instance's way onto a list.

@@ -6,16 +6,18 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Who may use whom.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("titin-model", &[]),
     ("titin-array", &[]),
     ("titin-wire", &["titin-model"]),
-    ("titin-transport", &["titin-wire"]),
+    ("titin-os", &[]),
+    ("titin-transport", &["titin-os", "titin-wire"]),
     (
         "titin-runtime",
         &[
             "titin-transport",
             "titin-array",
+            "titin-os",
             "titin-wire",
             "titin-model",
         ],
@@ -23,15 +25,19 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("titin-components", &["titin-runtime"]),
     (
         "titin-manager",
-        &["titin-transport", "titin-wire", "titin-model"],
+        &["titin-transport", "titin-os", "titin-wire", "titin-model"],
     ),
     ("titin-relay", &["titin-transport", "titin-wire"]),
     ("titin-capi", &["titin-runtime"]),
     (
+        "titin-draw",
+        &["titin-model", "titin-array", "titin-manager"],
+    ),
+    (
         "titin-cli",
         &[
             "titin-model",
-            "titin-array",
+            "titin-draw",
             "titin-runtime",
             "titin-components",
             "titin-manager",
@@ -42,8 +48,12 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("titin-python", &[]),
 ];
 
-/// In tests only: the runtime's play whole runs, with the manager that there is.
-const IN_TESTS: [(&str, &str); 1] = [("titin-runtime", "titin-manager")];
+/// Dependencies of tests only. The tests of the runtime run whole models with the real manager. The
+/// tests of the command declare fields.
+const IN_TESTS: [(&str, &str); 2] = [
+    ("titin-runtime", "titin-manager"),
+    ("titin-cli", "titin-array"),
+];
 
 const TESTKIT: &str = "titin-testkit";
 
@@ -89,10 +99,12 @@ fn unsafe_code_is_forbidden_where_it_has_no_business() {
     for crate_name in [
         "model",
         "array",
+        "os",
         "wire",
         "runtime",
         "components",
         "manager",
+        "draw",
         "cli",
         "testkit",
     ] {

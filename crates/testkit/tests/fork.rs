@@ -3,8 +3,9 @@
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
 
+use titin_os::descriptors;
 use titin_testkit::Pair;
-use titin_transport::{Lost, descriptors};
+use titin_transport::Lost;
 
 #[test]
 #[allow(unsafe_code)]

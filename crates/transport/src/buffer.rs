@@ -7,9 +7,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use memmap2::{Advice, MmapMut};
 use titin_wire::ALIGNMENT;
 
-use crate::forks::{self, Born};
-use crate::host;
 use crate::shm::{Placed, Pool, View};
+use titin_os::forks::{self, ForkTime};
+use titin_os::host;
 
 /// Smaller buffers are left to the allocator, which recycles them itself.
 const POOLED: usize = 64 << 10;
@@ -53,7 +53,7 @@ pub struct Buffer {
     memory: Memory,
     start: usize,
     length: usize,
-    born: Born,
+    acquired: ForkTime,
 }
 
 /// A buffer that is being filled, from its beginning to its end.
@@ -90,7 +90,7 @@ impl Buffer {
             memory: Memory::Viewed(view),
             start: 0,
             length,
-            born: Born::now(),
+            acquired: ForkTime::now(),
         }
     }
 
@@ -115,7 +115,7 @@ impl Deref for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if matches!(self.memory, Memory::Placed(_) | Memory::Viewed(_)) {
-            return forks::give_back(std::mem::take(&mut self.memory), self.born);
+            return forks::drop_when_unseen(std::mem::take(&mut self.memory), self.acquired);
         }
         if self.memory.len() >= POOLED {
             // In a forked child whoever held the lock may not exist any more; so there is an end to trying.
@@ -167,7 +167,7 @@ impl Filling {
                 memory,
                 start,
                 length,
-                born: Born::default(),
+                acquired: ForkTime::default(),
             },
             filled: 0,
         })
@@ -181,7 +181,7 @@ impl Filling {
                 memory,
                 start: 0,
                 length,
-                born: Born::now(),
+                acquired: ForkTime::now(),
             },
             filled: 0,
         })

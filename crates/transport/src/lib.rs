@@ -39,11 +39,6 @@ mod tcp;
 mod turns;
 mod window;
 
-pub mod claim;
-pub mod descriptors;
-pub mod forks;
-pub mod host;
-
 pub use arrivals::Arrivals;
 pub use buffer::{Buffer, Filling};
 pub use carrier::{Attention, Carrier, Lost, Medium, Outgoing, Sent};

@@ -23,12 +23,12 @@ use titin_wire::connection::PATIENCE;
 use titin_wire::handshake::{Agreement, Handshake, Purpose};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
-use crate::descriptors::Held;
 use crate::tcp::{Link, LinkId, Sinks};
 use crate::{Exchange, Lost};
 use dial::{Dialled, Next, Target};
 use gathering::{Gathering, Gatherings};
 use pending::{Pending, Standing, Step, Wish};
+use titin_os::{Descriptor, threads};
 
 /// How long a stranger has to prove itself where there are places enough: it may be starved of its core.
 const STRANGER_TIME: Duration = Duration::from_secs(30);
@@ -83,8 +83,8 @@ pub trait Handler: Send + Sync {
 
 /// The sockets of a process.
 pub struct Reactor {
-    epoll: Arc<Held>,
-    wake: Held,
+    epoll: Arc<Descriptor>,
+    wake: Descriptor,
     secret: Secret,
     /// The id by which peers know the process.
     own: OnceLock<EndpointId>,
@@ -97,7 +97,7 @@ pub struct Reactor {
 
 enum Command {
     /// Take up a listener, of processes of this host if it shares memory.
-    Listen(u64, Held, bool),
+    Listen(u64, Descriptor, bool),
     Dial(Box<Dialled>),
     Tick,
     Stop,
@@ -166,22 +166,16 @@ impl Reactor {
             rests: None,
             next_tick: Some(Instant::now()),
         };
-        // The mask is inherited, so the thread never runs a host program's signal handler.
-        let mask = nix::sys::signal::SigSet::all();
-        let before = mask.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK)?;
-        let thread = std::thread::Builder::new()
-            .name("titin".into())
-            .spawn(move || {
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.run())) {
-                    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-                    handler.broken(
-                        text.or_else(|| panic.downcast_ref().cloned())
-                            .unwrap_or_default(),
-                    );
-                }
-            });
-        before.thread_set_mask()?;
-        *reactor.thread.lock().expect("never poisoned") = Some(thread?);
+        let thread = threads::spawn_without_signals("titin", move || {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.run())) {
+                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                handler.broken(
+                    text.or_else(|| panic.downcast_ref().cloned())
+                        .unwrap_or_default(),
+                );
+            }
+        })?;
+        *reactor.thread.lock().expect("never poisoned") = Some(thread);
         Ok(reactor)
     }
 
@@ -227,7 +221,7 @@ impl Reactor {
         Ok(Address::Shm(path.to_owned()))
     }
 
-    fn take_up(&self, socket: Held, shares: bool) {
+    fn take_up(&self, socket: Descriptor, shares: bool) {
         self.command(Command::Listen(
             self.next.fetch_add(1, Ordering::Relaxed),
             socket,
@@ -318,7 +312,7 @@ struct Worker {
 }
 
 struct Listener {
-    socket: Held,
+    socket: Descriptor,
     shares: bool,
     admits: bool,
 }
@@ -392,7 +386,7 @@ impl Worker {
         false
     }
 
-    fn register(&self, token: u64, socket: &Held, flags: epoll::EventFlags) {
+    fn register(&self, token: u64, socket: &Descriptor, flags: epoll::EventFlags) {
         let _ = epoll::add(
             &self.reactor.epoll,
             socket,
@@ -401,7 +395,7 @@ impl Worker {
         );
     }
 
-    fn await_events(&self, token: u64, socket: &Held, flags: epoll::EventFlags) {
+    fn await_events(&self, token: u64, socket: &Descriptor, flags: epoll::EventFlags) {
         let _ = epoll::modify(
             &self.reactor.epoll,
             socket,
@@ -411,7 +405,7 @@ impl Worker {
     }
 
     /// Takes a socket out, since closing it is not enough: a forked child may still hold it.
-    fn unregister(&self, socket: &Held) {
+    fn unregister(&self, socket: &Descriptor) {
         let _ = epoll::delete(&self.reactor.epoll, socket);
     }
 

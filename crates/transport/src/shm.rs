@@ -45,10 +45,10 @@ use returns::Returns;
 use send::Outbound;
 
 use crate::carrier::look;
-use crate::descriptors::Held;
 use crate::latch::Latch;
 use crate::tcp::{Link, Received, Sinks};
 use crate::{Attention, Carrier, Doorbell, Inbox, Lost, Medium, Message, Outgoing, Sent};
+use titin_os::Descriptor;
 
 /// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers.
 const RING: usize = 256 << 10;
@@ -162,7 +162,7 @@ impl Shared {
         pool: Arc<Pool>,
         link: Weak<Link>,
         sinks: Weak<Sinks>,
-        peer: Option<Held>,
+        peer: Option<Descriptor>,
     ) -> Arc<Self> {
         let Taken {
             region: theirs,
@@ -284,7 +284,7 @@ impl Shared {
     /// Takes in what comes until it is enough, or until the next message of this inbox comes, if one is given.
     fn stay(&self, wanted: Option<&Inbox>, attention: &mut dyn Attention) -> Option<Message> {
         let sinks = self.sinks.upgrade()?;
-        // Held while we look: what comes for others is handed on from here, and they are woken.
+        // Descriptor while we look: what comes for others is handed on from here, and they are woken.
         let mut inbound = self.inbound.try_lock().ok()?;
         let mut found = None;
         loop {

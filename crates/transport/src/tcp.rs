@@ -27,11 +27,11 @@ use rustix::event::epoll;
 use titin_wire::ConduitId;
 use titin_wire::frame::{Ack, Frame, Header};
 
-use crate::descriptors::Held;
 use crate::shm::{Segment, Shared};
 use crate::turns::Turns;
 use crate::{Attention, Carrier, Lost, Medium, Outgoing, Sent};
 use stripes::{Failure, Stripes};
+use titin_os::Descriptor;
 use writer::{Kept, Left, Outcome, Writer, Writing};
 
 pub(crate) use inbound::{Inbound, Sinks};
@@ -55,8 +55,8 @@ impl fmt::Display for LinkId {
 pub struct Link {
     id: LinkId,
     tag: Option<u128>,
-    socket: Held,
-    epoll: Weak<Held>,
+    socket: Descriptor,
+    epoll: Weak<Descriptor>,
     /// What the reactor is told of.
     watched: Mutex<epoll::EventFlags>,
     inbound: Mutex<Inbound>,
@@ -76,8 +76,8 @@ impl Link {
     pub(crate) fn new(
         id: LinkId,
         tag: Option<u128>,
-        (socket, further): (Held, Vec<Held>),
-        epoll: &Arc<Held>,
+        (socket, further): (Descriptor, Vec<Descriptor>),
+        epoll: &Arc<Descriptor>,
         inbound: Inbound,
         shared: impl FnOnce(&Weak<Link>) -> Option<Arc<Shared>>,
         detour: Option<String>,
@@ -181,12 +181,12 @@ impl Link {
         self.closed.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn socket(&self) -> &Held {
+    pub(crate) fn socket(&self) -> &Descriptor {
         &self.socket
     }
 
     /// What is ready when something can be done on a further stream.
-    pub(crate) fn bundle(&self) -> Option<&Held> {
+    pub(crate) fn bundle(&self) -> Option<&Descriptor> {
         self.stripes.as_ref().map(Stripes::bundle)
     }
 

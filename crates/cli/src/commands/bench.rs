@@ -7,17 +7,16 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use titin_draw::units::{bytes, count, message_size, percent, seconds};
+use titin_draw::{MediumSpeed, draw_latencies};
 use titin_model::Medium;
 use titin_runtime::{Instance, Options};
 
 use super::run::{ended, signals};
-use crate::draw;
 use crate::listen::own_address;
-use crate::speed::{self, Effort, Ended, Peer, SIZES, Scratch, Speed};
-use crate::table::{Column, bytes, percent, seconds, table};
-use crate::terminal::{
-    self, BOLD, FAINT, GOOD, PLACE, WARNING, complain, count, harmless, print, warn,
-};
+use crate::speed::{self, Effort, Ended, Peer, SIZES, Scratch};
+use crate::table::{Column, table};
+use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, WARNING, complain, harmless, print, warn};
 
 /// The exit code of a benchmark that the user ended.
 const INTERRUPTED: u8 = 130;
@@ -57,7 +56,7 @@ struct Found {
     /// How many programs wanted to compute when it began, on average over a minute, and for how many there are cores.
     load: f64,
     cores: usize,
-    media: Vec<Speed>,
+    media: Vec<MediumSpeed>,
 }
 
 impl Bench {
@@ -69,8 +68,8 @@ impl Bench {
             return complain("--seconds is more than 0 and at most 3600");
         }
         // Not only once all is measured.
-        if let Some(Err(text)) = self.plot.as_deref().map(draw::check_ending) {
-            return complain(&text);
+        if let Some(Err(text)) = self.plot.as_deref().map(titin_draw::check_ending) {
+            return complain(&text.to_string());
         }
         let peers = match &self.listen {
             None => Medium::ALL.map(Peer::Here).into(),
@@ -100,7 +99,7 @@ impl Bench {
             let progress = |size: u64| {
                 let done = SIZES.iter().position(|known| *known == size).unwrap_or(0);
                 bar.set_position((number * SIZES.len() + done) as u64);
-                bar.set_message(format!("{key}, {}", named(size)));
+                bar.set_message(format!("{key}, {}", message_size(size)));
             };
             if ended(&mut signals) {
                 bar.finish_and_clear();
@@ -149,8 +148,8 @@ impl Bench {
 
     fn tell(&self, found: &Found) -> Result<(), ExitCode> {
         if let Some(path) = &self.plot {
-            let picture = draw::speed::draw(&found.host, &found.media);
-            draw::write(path, &picture).map_err(|text| complain(&text))?;
+            let picture = draw_latencies(&found.host, &found.media);
+            titin_draw::write(path, &picture).map_err(|error| complain(&error.to_string()))?;
         }
         if self.json {
             let text = serde_json::to_string_pretty(found).map_err(|error| {
@@ -226,15 +225,6 @@ fn bar(steps: usize) -> ProgressBar {
     bar
 }
 
-/// A size as people say it: `64 KiB`.
-pub(crate) fn named(size: u64) -> String {
-    match size {
-        0..1024 => format!("{size} B"),
-        1024..1_048_576 => format!("{} KiB", size >> 10),
-        _ => format!("{} MiB", size >> 20),
-    }
-}
-
 fn text(found: &Found, width: Option<usize>) -> String {
     // Speed goes before spread where there is no room for both.
     let spreads = width.is_none_or(|width| width >= 24 * (found.media.len() + 1));
@@ -264,7 +254,7 @@ fn text(found: &Found, width: Option<usize>) -> String {
                 .into_iter()
                 .flatten()
             });
-            std::iter::once(named(*size)).chain(cells).collect()
+            std::iter::once(message_size(*size)).chain(cells).collect()
         })
         .collect();
     let mut out = format!(
@@ -312,11 +302,11 @@ fn between(medium: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::speed::Figure;
+    use titin_draw::MessageTime;
 
     #[test]
     fn a_medium_that_was_too_slow_for_large_messages_leaves_cells_empty() {
-        let figure = |bytes, seconds| Figure {
+        let figure = |bytes, seconds| MessageTime {
             bytes,
             seconds,
             spread: 0.02,
@@ -327,7 +317,7 @@ mod tests {
             .map(|size| figure(*size, 1e-6 + *size as f64 * 1e-9))
             .collect();
         let slow = vec![figure(0, 2e-3), figure(1 << 10, 0.25)];
-        let speed = |medium, sizes: Vec<Figure>| Speed {
+        let speed = |medium, sizes: Vec<MessageTime>| MediumSpeed {
             medium,
             latency: 1e-6,
             bandwidth: 1e9,

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Args;
+use titin_draw::units::count;
 use titin_manager::compile::{Choices, folders};
 use titin_manager::launch::environment;
 use titin_manager::trial::{look_for_python, not_here};
@@ -12,7 +13,7 @@ use titin_model::{Description, Network, Problem, ProblemReport, Severity, StartM
 
 use crate::sources::Sources;
 use crate::terminal::{
-    self, BOLD, ERROR, FAINT, GOOD, PLACE, REFUSED, WARNING, complain, count, harmless, print,
+    self, BOLD, ERROR, FAINT, GOOD, PLACE, REFUSED, WARNING, complain, harmless, print,
 };
 
 /// Finds what is wrong with a description: names, ports, types, settings, time scales, deadlock

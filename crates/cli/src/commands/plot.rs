@@ -1,18 +1,20 @@
-//! `titin plot`: pictures of a description.
+//! `titin plot`: pictures of a description or of a run's fields.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use titin_draw::{
+    DrawError, FieldCoupling, FieldSchedule, described_field, draw_coupling_graph, draw_scale_map,
+    draw_schedules, is_run, recorded_fields, schedules_to_json,
+};
 use titin_model::{Description, Model, ProblemReport, StartMode, array_description};
 
 use super::check;
-use crate::draw::{self, schedule::Drawn};
-use crate::schedule::{self, Told, run::Alike};
 use crate::sources::Sources;
 use crate::terminal::{self, REFUSED, answer, complain, warn};
 
-/// The largest model that is drawn.
+/// The most components and conduits of a model that is drawn.
 const MOST_COMPONENTS: usize = 2_000;
 const MOST_CONDUITS: usize = 8_000;
 
@@ -39,106 +41,109 @@ pub(crate) struct Plot {
     json: bool,
 }
 
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+enum PlotError {
+    #[error(transparent)]
+    Draw(#[from] DrawError),
+    /// The description has errors.
+    #[error(transparent)]
+    Description(#[from] ProblemReport),
+    #[error(
+        "model \"{model}\" is not drawn: it has {components} components and {conduits} conduits, and with more than \
+         {MOST_COMPONENTS} or {MOST_CONDUITS} a picture cannot be read; draw a model inside it with -m"
+    )]
+    TooLarge {
+        model: String,
+        components: usize,
+        conduits: usize,
+    },
+    #[error(
+        "{} is a run, and it was given with other files: give one run, or files with two sides",
+        .0.display()
+    )]
+    RunAmongFiles(PathBuf),
+    #[error(
+        "--field chooses among the fields of a run; two sides in YAML are one field: leave it out"
+    )]
+    FieldWithoutRun,
+}
+
 impl Plot {
     pub(crate) fn run(&self) -> ExitCode {
-        if self.schedule {
-            return match self.draw_schedule() {
-                Ok(picture) => self.put(&picture),
-                Err(refused) => refused,
-            };
-        }
-        // Nothing is started, so the programs may be described elsewhere.
-        let picture = self
-            .sources
-            .load(StartMode::ByHand, false)
-            .and_then(|description| self.draw(&description));
+        let picture = if self.schedule {
+            self.draw_schedules()
+        } else {
+            self.draw_model()
+        };
         match picture {
-            Ok(Ok(picture)) => self.put(&picture),
-            Ok(Err(text)) => complain(&text),
-            Err(report) => refuse(&report),
+            Ok(picture) => self.put(&picture),
+            Err(PlotError::Description(report)) => {
+                // Standard output is for the picture.
+                warn(&check::text(&report, None, terminal::width()));
+                ExitCode::from(REFUSED)
+            }
+            Err(error) => complain(&error.to_string()),
         }
     }
 
+    /// Writes the picture to the file that the user named, or else to standard output.
     fn put(&self, picture: &str) -> ExitCode {
         let Some(path) = &self.output else {
             return answer(picture);
         };
-        let fits = if self.json {
+        let ending = if self.json {
             Ok(())
         } else {
-            draw::check_ending(path)
+            titin_draw::check_ending(path)
         };
-        match fits.and_then(|()| draw::write(path, picture)) {
+        match ending.and_then(|()| titin_draw::write(path, picture)) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(text) => complain(&text),
+            Err(error) => complain(&error.to_string()),
         }
     }
 
-    fn draw_schedule(&self) -> Result<String, ExitCode> {
-        let fields = self.fields()?.into_iter().map(|Alike { coupling, more }| {
-            Ok(Drawn {
-                schedule: coupling.schedule()?,
-                coupling,
-                more,
-            })
-        });
-        let fields: Vec<Drawn> = fields
-            .collect::<Result<_, String>>()
-            .map_err(|text| complain(&text))?;
-        if !self.json {
-            return Ok(draw::schedule::draw(&fields));
+    fn draw_schedules(&self) -> Result<String, PlotError> {
+        let couplings = self.couplings()?.into_iter();
+        let fields: Vec<FieldSchedule> = couplings
+            .map(FieldSchedule::new)
+            .collect::<Result<_, DrawError>>()?;
+        if self.json {
+            return Ok(schedules_to_json(&fields)?);
         }
-        let told = |field: &Drawn| Told::of(&field.coupling, field.schedule.as_ref(), field.more);
-        let told: Vec<Told> = fields.iter().map(told).collect();
-        let text =
-            serde_json::to_string_pretty(&told).map_err(|error| complain(&error.to_string()))?;
-        Ok(text + "\n")
+        Ok(draw_schedules(&fields))
     }
 
-    /// Those of a run, or the one that is given.
-    fn fields(&self) -> Result<Vec<Alike>, ExitCode> {
+    /// The fields of a run, or the one field whose sides the user gives.
+    fn couplings(&self) -> Result<Vec<FieldCoupling>, PlotError> {
         let files = &self.sources.files;
-        if let Some(run) = files.iter().find(|path| schedule::run::is_run(path)) {
+        if let Some(run) = files.iter().find(|path| is_run(path)) {
             if files.len() > 1 {
-                return Err(complain(&format!(
-                    "{} is a run, and it was given with other files: give one run, or files with two sides",
-                    run.display()
-                )));
+                return Err(PlotError::RunAmongFiles(run.clone()));
             }
-            return schedule::run::couplings(run, self.field.as_deref())
-                .map_err(|text| complain(&text));
+            return Ok(recorded_fields(run, self.field.as_deref())?);
         }
         if self.field.is_some() {
-            return Err(complain(
-                "--field chooses among the fields of a run; two sides in YAML are one field: leave it out",
-            ));
+            return Err(PlotError::FieldWithoutRun);
         }
-        let given = array_description::read(files).map_err(|report| refuse(&report))?;
-        let coupling = schedule::given::coupling(&given).map_err(|text| complain(&text))?;
-        Ok(vec![Alike { coupling, more: 0 }])
+        Ok(vec![described_field(&array_description::read(files)?)?])
     }
 
-    fn draw(&self, description: &Description) -> Result<Result<String, String>, ProblemReport> {
+    fn draw_model(&self) -> Result<String, PlotError> {
+        // No program is started, so components without a program are no error.
+        let description: Description = self.sources.load(StartMode::ByHand, false)?;
         let network = description.network(self.sources.model.as_deref())?;
         if self.scales {
-            return Ok(draw::scales::draw(&network));
+            return Ok(draw_scale_map(&network)?);
         }
         let model: &Model = &description.models[&network.model];
         if model.conduits.len() > MOST_CONDUITS || model.components.len() > MOST_COMPONENTS {
-            return Ok(Err(format!(
-                "model \"{}\" is not drawn: it has {} components and {} conduits, and with more than {MOST_COMPONENTS} or \
-                 {MOST_CONDUITS} a picture cannot be read; draw a model inside it with -m",
-                model.name,
-                model.components.len(),
-                model.conduits.len()
-            )));
+            return Err(PlotError::TooLarge {
+                model: model.name.to_string(),
+                components: model.components.len(),
+                conduits: model.conduits.len(),
+            });
         }
-        Ok(Ok(draw::coupling::draw(description, model)))
+        Ok(draw_coupling_graph(&description, model))
     }
-}
-
-fn refuse(report: &ProblemReport) -> ExitCode {
-    // Standard output is for the picture.
-    warn(&check::text(report, None, terminal::width()));
-    ExitCode::from(REFUSED)
 }

@@ -1,18 +1,16 @@
 //! `titin profile`: where the time of a run went.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use titin_draw::units::{bytes, percent, seconds};
+use titin_draw::{DrawError, draw_time_bars, draw_timeline, write_trace_events};
 use titin_manager::profile::{Conduit, Database, Instance, Profile, Region};
 
-use crate::draw;
-use crate::table::{Column, bytes, percent, seconds, table};
+use crate::table::{Column, table};
 use crate::terminal::{self, BOLD, FAINT, answer, complain, harmless};
-use crate::timeline;
 
 /// The rows of a table, unless all are asked for.
 const MOST_ROWS: usize = 40;
@@ -42,39 +40,33 @@ impl ProfileOf {
         match self.work() {
             Ok(None) => ExitCode::SUCCESS,
             Ok(Some(text)) => answer(&text),
-            Err(text) => complain(&text),
+            Err(error) => complain(&error.to_string()),
         }
     }
 
-    /// Writes the files that are asked for; what is to be printed, if anything.
-    fn work(&self) -> Result<Option<String>, String> {
-        self.plot.as_deref().map_or(Ok(()), draw::check_ending)?;
-        let database = Database::open(&self.run)?;
-        let profile = database.profile()?;
+    /// Writes the files that the user asked for. Returns the text to print, if any.
+    fn work(&self) -> Result<Option<String>, ProfileError> {
+        self.plot
+            .as_deref()
+            .map_or(Ok(()), titin_draw::check_ending)?;
+        let database = Database::open(&self.run).map_err(ProfileError::read)?;
+        let profile = database.profile().map_err(ProfileError::read)?;
         if let Some(path) = &self.timeline {
             if !profile.traced {
-                return Err(format!(
-                    "{} has no event rows, so there is no timeline: the run was not traced; run it with `titin run --trace`",
-                    self.run.display()
-                ));
+                return Err(ProfileError::NotTraced(self.run.clone()));
             }
-            let file = File::create(path).map_err(|error| unwritten(path, &error))?;
-            let mut out = BufWriter::new(file);
-            timeline::write(&database, &profile, &mut out)?
-                .and_then(|()| out.flush())
-                .map_err(|error| unwritten(path, &error))?;
+            write_trace_events(&database, &profile, path)?;
         }
         if let Some(path) = &self.plot {
             let picture = if profile.traced {
-                draw::chart::timeline(&database, &profile)?
+                draw_timeline(&database, &profile)?
             } else {
-                draw::chart::bars(&profile)
+                draw_time_bars(&profile)
             };
-            draw::write(path, &picture)?;
+            titin_draw::write(path, &picture)?;
         }
         if self.json {
-            let text = serde_json::to_string_pretty(&profile).map_err(|error| error.to_string())?;
-            return Ok(Some(text + "\n"));
+            return Ok(Some(serde_json::to_string_pretty(&profile)? + "\n"));
         }
         let most = if self.all { usize::MAX } else { MOST_ROWS };
         let quiet = self.timeline.is_some() || self.plot.is_some();
@@ -82,8 +74,26 @@ impl ProfileOf {
     }
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> String {
-    format!("{} cannot be written: {error}", path.display())
+/// Why the profile is not shown.
+#[derive(Debug, thiserror::Error)]
+enum ProfileError {
+    #[error("{0}")]
+    Read(String),
+    #[error(
+        "{} has no event rows, so there is no timeline: the run was not traced; run it with `titin run --trace`",
+        .0.display()
+    )]
+    NotTraced(PathBuf),
+    #[error(transparent)]
+    Draw(#[from] DrawError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+impl ProfileError {
+    fn read(error: impl ToString) -> ProfileError {
+        ProfileError::Read(error.to_string())
+    }
 }
 
 fn text(profile: &Profile, most: usize, width: Option<usize>) -> String {

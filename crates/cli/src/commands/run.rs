@@ -8,6 +8,7 @@ use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
+use titin_draw::units::count;
 use titin_manager::anchor::anchored;
 use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::event::signal_name;
@@ -19,7 +20,7 @@ use titin_model::StartMode;
 use super::check;
 use crate::listen::reach;
 use crate::sources::Sources;
-use crate::terminal::{self, BOLD, GOOD, complain, count, print, warn};
+use crate::terminal::{self, BOLD, GOOD, complain, print, warn};
 use crate::view;
 
 /// The exit code of a run that failed.

@@ -4,9 +4,10 @@
 
 use std::time::Instant;
 
+use titin_draw::MessageTime;
 use titin_runtime::{Content, Dtype, Instance, Layout, Order, Patience, Payload, PortId, Result};
 
-use super::{Effort, Figure, SIZES, SMALL};
+use super::{Effort, SIZES, SMALL};
 
 /// How many small messages are timed at once.
 const AT_ONCE: u32 = 50;
@@ -66,7 +67,7 @@ impl<'a> Side<'a> {
 }
 
 /// The first side: all sizes, up to one that takes too long.
-pub(super) fn measure(instance: &Instance, effort: &Effort<'_>) -> Result<Vec<Figure>> {
+pub(super) fn measure(instance: &Instance, effort: &Effort<'_>) -> Result<Vec<MessageTime>> {
     let mut side = Side::new(instance)?;
     // The other side may not be there yet, and the two of them are not connected: no message takes as long as that.
     side.send(0)?;
@@ -86,7 +87,7 @@ pub(super) fn measure(instance: &Instance, effort: &Effort<'_>) -> Result<Vec<Fi
     Ok(found)
 }
 
-fn size(side: &mut Side<'_>, bytes: u64, effort: &Effort<'_>) -> Result<Figure> {
+fn size(side: &mut Side<'_>, bytes: u64, effort: &Effort<'_>) -> Result<MessageTime> {
     let at_once = if bytes <= SMALL { AT_ONCE } else { 1 };
     let mut times = Vec::new();
     let begin = Instant::now();
@@ -112,7 +113,7 @@ fn size(side: &mut Side<'_>, bytes: u64, effort: &Effort<'_>) -> Result<Figure> 
         }
     }
     let (seconds, spread) = middle(&mut times);
-    Ok(Figure {
+    Ok(MessageTime {
         bytes,
         seconds,
         spread,

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use titin_manager::claim;
+use titin_draw::{MediumSpeed, MessageTime};
 use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::directory::RunDirectory;
 use titin_manager::event::Level;
+use titin_manager::folder_lock;
 use titin_manager::plan::Plan;
 use titin_manager::report::Story;
 use titin_manager::session::{Ending, Session, Setup, View};
@@ -19,7 +20,7 @@ use titin_model::{LoadOptions, Medium, StartMode, load};
 use titin_runtime::{Instance, Options};
 
 use super::pingpong::{PORTS, echo, measure as ping};
-use super::{Effort, Figure, Peer, Speed};
+use super::{Effort, Peer, SMALL};
 use crate::commands::run::Forwarding;
 
 /// The two components.
@@ -40,7 +41,7 @@ pub(crate) fn measure(
     scratch: &Scratch,
     effort: &Effort<'_>,
     invite: &dyn Fn(&str, &str),
-) -> Result<Speed, Ended> {
+) -> Result<MediumSpeed, Ended> {
     let folder = scratch.path.join(peer.medium().key());
     let session = open(peer, &folder)?;
     let connection = folder.join("run/connection.json");
@@ -63,7 +64,7 @@ pub(crate) fn measure(
             let instance = join(HERE)?;
             let found = ping(&instance, effort)?;
             instance.close()?;
-            Ok::<Vec<Figure>, titin_runtime::Error>(found)
+            Ok::<Vec<MessageTime>, titin_runtime::Error>(found)
         };
         // A side that never joined would be waited for.
         side().inspect_err(|_| interrupter.interrupt("an error of the benchmark"))
@@ -94,10 +95,10 @@ pub(crate) fn measure(
 fn told(
     peer: &Peer,
     ending: &Ending,
-    found: Result<Vec<Figure>, titin_runtime::Error>,
-) -> Result<Speed, Ended> {
+    found: Result<Vec<MessageTime>, titin_runtime::Error>,
+) -> Result<MediumSpeed, Ended> {
     match found {
-        Ok(sizes) if ending.outcome == "done" => Ok(Speed::new(peer.medium(), sizes)),
+        Ok(sizes) if ending.outcome == "done" => Ok(MediumSpeed::new(peer.medium(), sizes, SMALL)),
         _ if ending
             .story
             .as_ref()
@@ -258,7 +259,7 @@ impl Scratch {
     pub(crate) fn new() -> Result<Scratch, String> {
         use std::os::unix::fs::DirBuilderExt as _;
         let place = std::env::temp_dir();
-        claim::sweep(&place, SCRATCH);
+        folder_lock::sweep(&place, SCRATCH);
         let wrong = |error: io::Error| {
             let place = place.display();
             format!(
@@ -270,7 +271,7 @@ impl Scratch {
             let path = place.join(format!("{SCRATCH}{}-{tried}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    return claim::claim(&path)
+                    return folder_lock::lock_new(&path)
                         .map(|_claim| Scratch { path, _claim })
                         .map_err(wrong);
                 }

@@ -221,7 +221,7 @@ fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
     {
         text.push_str(&format!(
             " {FAINT}{messages:.0} messages/s, {}/s{FAINT:#}",
-            crate::table::bytes(bytes as u64)
+            titin_draw::units::bytes(bytes as u64)
         ));
     }
     text

@@ -19,7 +19,7 @@ use rustix::process::{
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
-use titin_transport::claim;
+use titin_os::folder_lock;
 
 use super::lines::Lines;
 use super::mpi_files::MpiFiles;
@@ -71,7 +71,7 @@ pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) ->
         paused: None,
         mpi_files: MpiFiles::watch().ok(),
     };
-    let _claim = claim::join(meeting_place);
+    let _claim = folder_lock::join(meeting_place);
     let process = getppid().and_then(|manager| pidfd_open(manager, PidfdFlags::empty()).ok());
     let lives = guard.run();
     remove_connection(connection, meeting_place);
@@ -80,7 +80,7 @@ pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) ->
         if let Some(process) = process.filter(|_| !lives) {
             let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&ENDED));
         }
-        claim::remove(scratch);
+        folder_lock::remove_unused(scratch);
     }
     Ok(())
 }

@@ -8,7 +8,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
-use titin_transport::{Handler, Link, Lost, Reactor, host};
+use titin_os::host;
+use titin_transport::{Handler, Link, Lost, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use titin_transport::claim;
-use titin_transport::host::addresses;
+use titin_os::folder_lock;
+use titin_os::host::addresses;
 use titin_wire::Address;
 use titin_wire::connection::{MEETING_PLACES, meeting_place, meeting_place_of};
 
@@ -38,7 +38,7 @@ impl Process {
 
     /// Makes a folder that goes with the processes that use it, or joins those.
     fn claim(&self, place: PathBuf) -> Option<PathBuf> {
-        let file = claim::enter(&place, MEETING_PLACES).ok()?;
+        let file = folder_lock::enter(&place, MEETING_PLACES).ok()?;
         self.claims
             .lock()
             .expect("never poisoned")
@@ -51,7 +51,7 @@ impl Process {
         let claims = std::mem::take(&mut *self.claims.lock().expect("never poisoned"));
         claims
             .into_iter()
-            .for_each(|(place, file)| claim::leave(&place, file));
+            .for_each(|(place, file)| folder_lock::leave(&place, file));
     }
 }
 

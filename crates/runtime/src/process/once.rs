@@ -2,12 +2,12 @@
 
 use std::sync::OnceLock;
 
-use titin_transport::descriptors;
+use titin_os::{Descriptor, descriptors};
 
 use crate::{Error, Kind, Result};
 
 /// Keeps the mark by which another copy of the runtime would see that this one is there.
-static MARK: OnceLock<descriptors::Held> = OnceLock::new();
+static MARK: OnceLock<Descriptor> = OnceLock::new();
 
 /// To be called in the child after a fork; gives the descriptors that the child is to close.
 ///

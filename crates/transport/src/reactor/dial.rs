@@ -15,10 +15,9 @@ use titin_wire::frame::Frame;
 use titin_wire::handshake::{Purpose, Refusal};
 use titin_wire::{EndpointId, LinkSettings};
 
-use super::pending::prepare;
 use crate::Lost;
-use crate::descriptors::Held;
 use crate::tcp::settings;
+use titin_os::{Descriptor, sockets};
 
 /// What part of the whole time an address has to answer, before the next one is tried. It is longer in each round.
 const SHARE: u32 = 30;
@@ -81,7 +80,7 @@ struct Failure {
 /// What to do next for a wish.
 pub(super) enum Next {
     /// Wait for this connection.
-    Connect(Held, Attempt),
+    Connect(Descriptor, Attempt),
     /// Come back then.
     Pause(Instant, Dialled),
     /// Tell that there is no link, and why.
@@ -162,7 +161,7 @@ impl Dialled {
     ///
     /// # Errors
     /// If the system refuses it.
-    pub(super) fn connect_further(&self) -> Result<Held, Lost> {
+    pub(super) fn connect_further(&self) -> Result<Descriptor, Lost> {
         Ok(connect(
             self.trying.as_ref().ok_or(Lost::Closed)?,
             &self.settings,
@@ -297,7 +296,7 @@ impl fmt::Display for Failure {
     }
 }
 
-fn connect(peer: &Target, wished: &LinkSettings) -> Result<Held, Errno> {
+fn connect(peer: &Target, wished: &LinkSettings) -> Result<Descriptor, Errno> {
     let peer = match peer {
         Target::Tcp(peer) => peer,
         Target::Shm(path) => return connect_local(path),
@@ -308,8 +307,8 @@ fn connect(peer: &Target, wished: &LinkSettings) -> Result<Held, Errno> {
         AddressFamily::INET6
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = Held::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
-    prepare(&socket);
+    let socket = Descriptor::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
+    sockets::prepare_tcp(&socket);
     // Before the connection is made, since the two ends agree then on how large a window can be.
     settings::size(&socket, wished);
     match net::connect(&socket, peer) {
@@ -318,9 +317,9 @@ fn connect(peer: &Target, wished: &LinkSettings) -> Result<Held, Errno> {
     }
 }
 
-fn connect_local(path: &str) -> Result<Held, Errno> {
+fn connect_local(path: &str) -> Result<Descriptor, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = Held::from(net::socket_with(
+    let socket = Descriptor::from(net::socket_with(
         AddressFamily::UNIX,
         SocketType::STREAM,
         flags,

@@ -16,13 +16,13 @@ use titin_wire::{LinkSettings, Secret};
 
 use super::dial::{Attempt, Dialled};
 use crate::Lost;
-use crate::descriptors::Held;
 use crate::shm::{Offer, Shared, Taken};
 use crate::tcp::{self, Inbound, Link, LinkId, Reader, Sinks, settings};
+use titin_os::{Descriptor, sockets};
 
 /// A socket whose ends have not proved themselves yet.
 pub(super) struct Pending {
-    pub(super) socket: Held,
+    pub(super) socket: Descriptor,
     pub(super) deadline: Instant,
     /// Whether it is known to be of another user than this process.
     foreign: bool,
@@ -96,7 +96,7 @@ pub(super) enum Step {
 }
 
 impl Pending {
-    fn new(socket: Held, deadline: Instant) -> Self {
+    fn new(socket: Descriptor, deadline: Instant) -> Self {
         let (foreign, since) = (false, Instant::now());
         let (dialled, joins, agreed, shake, sharing) = (None, None, None, None, None);
         Pending {
@@ -113,13 +113,17 @@ impl Pending {
     }
 
     /// A stranger that has come to a listener, and has so long to prove itself.
-    pub(super) fn accepted(socket: Held, shares: bool, shake: Handshake, time: Duration) -> Self {
+    pub(super) fn accepted(
+        socket: Descriptor,
+        shares: bool,
+        shake: Handshake,
+        time: Duration,
+    ) -> Self {
         let mut foreign = false;
         if shares {
-            let user = rustix::process::geteuid();
-            foreign = sockopt::socket_peercred(&socket).is_ok_and(|peer| peer.uid != user);
+            foreign = sockets::is_of_other_user(&socket);
         } else {
-            prepare(&socket);
+            sockets::prepare_tcp(&socket);
         }
         let shake = Some((shake, Vec::new()));
         let sharing = shares.then(Sharing::default);
@@ -133,7 +137,7 @@ impl Pending {
 
     /// A socket that was dialled.
     pub(super) fn dialled(
-        socket: Held,
+        socket: Descriptor,
         Attempt {
             dialled,
             deadline,
@@ -349,7 +353,7 @@ impl Pending {
         mut self,
         further: Vec<Pending>,
         id: LinkId,
-        epoll: &Arc<Held>,
+        epoll: &Arc<Descriptor>,
         sinks: &Arc<Sinks>,
     ) -> Result<Arc<Link>, (Option<u128>, Lost)> {
         let ahead = self.ahead();
@@ -366,7 +370,10 @@ impl Pending {
             .sharing
             .map(|sharing| (sharing.files, (sharing.offer, sharing.taken)))
             .unzip();
-        let peer = shared.is_some().then(|| process_of(&self.socket)).flatten();
+        let peer = shared
+            .is_some()
+            .then(|| sockets::peer_process(&self.socket))
+            .flatten();
         let shared = |link: &Weak<Link>| {
             let (offer, taken) = shared?;
             let pool = sinks.exchange.as_ref()?.pool().clone();
@@ -396,7 +403,7 @@ impl Pending {
 
 impl Sharing {
     /// Offers memory to the peer, which has just proved itself.
-    fn begin(&mut self, socket: &Held, agreement: Agreement) -> Result<(), Lost> {
+    fn begin(&mut self, socket: &Descriptor, agreement: Agreement) -> Result<(), Lost> {
         let offer = Offer::new()?;
         let (frame, files) = offer.announcement()?;
         let files = files.map(|file| file.as_fd());
@@ -420,7 +427,7 @@ impl Sharing {
     }
 
     /// Goes on with what the peer has said since: that it offers memory too, and that it has ours.
-    fn advance(&mut self, socket: &Held, ahead: &mut Vec<u8>) -> Result<Step, Lost> {
+    fn advance(&mut self, socket: &Descriptor, ahead: &mut Vec<u8>) -> Result<Step, Lost> {
         while let Some(header) = ahead.first_chunk::<HEADER>() {
             match Header::decode(header)?.frame()? {
                 Frame::Share { ring, blocks } if self.taken.is_none() => {
@@ -452,25 +459,8 @@ fn unconnected(error: Errno) -> Lost {
     }
 }
 
-/// The process at the other end of a Unix socket, where the system tells.
-fn process_of(socket: &Held) -> Option<Held> {
-    let peer = sockopt::socket_peercred(socket).ok()?;
-    Some(
-        rustix::process::pidfd_open(peer.pid, rustix::process::PidfdFlags::empty())
-            .ok()?
-            .into(),
-    )
-}
-
-/// Options that every TCP socket of ours has.
-pub(super) fn prepare(socket: &Held) {
-    // Small messages are not held back; a host that vanishes is noticed even without traffic.
-    let _ = sockopt::set_tcp_nodelay(socket, true);
-    let _ = sockopt::set_socket_keepalive(socket, true);
-}
-
 /// Writes the few bytes of a handshake, which always fit a fresh socket's buffer.
-fn write_whole(socket: &Held, bytes: &[u8]) -> Result<(), Lost> {
+fn write_whole(socket: &Descriptor, bytes: &[u8]) -> Result<(), Lost> {
     if !bytes.is_empty() && net::send(socket, bytes, SendFlags::NOSIGNAL)? != bytes.len() {
         return Err(Lost::System(
             "the socket does not take a handshake".to_owned(),
@@ -495,7 +485,7 @@ mod tests {
         let (mut stranger, socket) = std::os::unix::net::UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
         let secret = Secret::random();
-        let socket = Held::from(OwnedFd::from(socket));
+        let socket = Descriptor::from(OwnedFd::from(socket));
         let mut pending = Pending::accepted(
             socket,
             false,

@@ -16,7 +16,7 @@ static BELLS_HERE: OnceLock<Option<Bells>> = OnceLock::new();
 
 struct Bells {
     region: Region,
-    file: crate::descriptors::Held,
+    file: titin_os::Descriptor,
     places: Mutex<Places>,
 }
 
@@ -65,7 +65,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // In a forked child whoever held the lock may not exist any more, and the place is the parent's.
-        if crate::descriptors::forked() {
+        if titin_os::descriptors::forked() {
             return;
         }
         let bells = here().expect("there were some when this was taken");

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::doorbell::Bell;
-use crate::host;
+use titin_os::host;
 
 /// A mapping of a memory file.
 #[derive(Debug)]

@@ -22,9 +22,9 @@ use titin_wire::frame::Frame;
 
 use super::memory::{self, Piece, Region, Writers};
 use super::returns::Returns;
-use crate::descriptors::Held;
-use crate::host;
 use crate::tcp::Link;
+use titin_os::Descriptor;
+use titin_os::host;
 
 /// Blocks that a process may have at once; so many counts of returns are there for each peer.
 pub(crate) const BLOCKS: usize = 1 << 14;
@@ -62,7 +62,7 @@ pub(crate) struct Pool {
     given: Option<usize>,
     /// The ceiling where nobody has.
     usual: OnceLock<usize>,
-    /// Held while a single block beyond the ceiling is made, so that what is free is known: two threads do not count on the same.
+    /// Descriptor while a single block beyond the ceiling is made, so that what is free is known: two threads do not count on the same.
     singles: Mutex<()>,
     /// Why there was no block for somebody.
     short: Mutex<Option<Shortage>>,
@@ -124,7 +124,7 @@ struct Plan {
 #[derive(Debug)]
 pub(crate) struct Segment {
     region: Arc<Region>,
-    file: Held,
+    file: Descriptor,
     /// Tells it from those that had these places before.
     pub(crate) serial: u32,
     /// Place of its first block.
@@ -269,7 +269,7 @@ impl Pool {
 
     fn give_back(&self, block: Block) {
         // In a forked child whoever held the lock may not exist any more, and the block is the parent's.
-        if crate::descriptors::forked() {
+        if titin_os::descriptors::forked() {
             return;
         }
         let mut state = self.lock();

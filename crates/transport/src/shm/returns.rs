@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::memory::Region;
-use crate::descriptors::Held;
 #[cfg(test)]
 use crate::sync::AtomicU32 as Count;
+use titin_os::Descriptor;
 
 /// What one peer has returned: a count for each block.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Returns {
     /// The link to the peer has ended. It may still view what it was given.
     gone: AtomicBool,
     /// The peer's process, which tells when it has ended; nothing is certain where the system does not tell.
-    process: Option<Held>,
+    process: Option<Descriptor>,
     /// It has ended, and holds nothing.
     dead: AtomicBool,
     /// The search for free blocks that last asked whether it has.
@@ -37,18 +37,22 @@ enum Counts {
 
 impl Returns {
     /// Counts that another process keeps in this region.
-    pub(crate) fn shared(region: Arc<Region>, start: usize, process: Option<Held>) -> Arc<Self> {
+    pub(crate) fn shared(
+        region: Arc<Region>,
+        start: usize,
+        process: Option<Descriptor>,
+    ) -> Arc<Self> {
         Arc::new(Returns::of(Counts::Shared { region, start }, process))
     }
 
     /// Counts of so many blocks in this process.
     #[cfg(test)]
-    pub(super) fn here(blocks: usize, process: Option<Held>) -> Arc<Self> {
+    pub(super) fn here(blocks: usize, process: Option<Descriptor>) -> Arc<Self> {
         let counts = Counts::Here((0..blocks).map(|_| Count::new(0)).collect());
         Arc::new(Returns::of(counts, process))
     }
 
-    fn of(counts: Counts, process: Option<Held>) -> Self {
+    fn of(counts: Counts, process: Option<Descriptor>) -> Self {
         Returns {
             counts,
             gone: AtomicBool::new(false),
@@ -65,7 +69,7 @@ impl Returns {
 
     /// Counts a return, for the peer.
     pub(crate) fn add(&self, block: usize) {
-        if !crate::descriptors::forked() {
+        if !titin_os::descriptors::forked() {
             self.counts.add(block);
         }
     }

@@ -3,13 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use nix::libc;
-use nix::sys::socket::{SetSockOpt as _, sockopt::SetStruct};
 use rustix::net::sockopt;
 use titin_wire::LinkSettings;
 use titin_wire::frame::MAX_STREAMS;
 
-use crate::descriptors::Held;
+use titin_os::{Descriptor, sockets};
 
 /// A further stream is worth it for each such piece of the way there and back.
 const PER_STREAM: Duration = Duration::from_millis(5);
@@ -29,7 +27,7 @@ pub(crate) fn further(settings: &LinkSettings, address: &SocketAddr, time: Durat
 }
 
 /// Sets the buffers of a socket; the system may have a limit.
-pub(crate) fn size(socket: &Held, settings: &LinkSettings) {
+pub(crate) fn size(socket: &Descriptor, settings: &LinkSettings) {
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX).min(1 << 30);
     settings
         .send_buffer
@@ -40,23 +38,11 @@ pub(crate) fn size(socket: &Held, settings: &LinkSettings) {
 }
 
 /// Has the system hold back what is sent faster than one of so many streams may.
-pub(crate) fn pace(socket: &Held, settings: &LinkSettings, streams: u64) {
+pub(crate) fn pace(socket: &Descriptor, settings: &LinkSettings, streams: u64) {
     settings
         .pacing
-        .map(|rate| PacingRate.set(&**socket, &rate.div_ceil(streams.max(1))));
+        .map(|rate| sockets::set_pacing_rate(socket, rate.div_ceil(streams.max(1))));
 }
-
-/// The system's own pacing, which needs no discipline of a network device.
-#[derive(Clone, Copy)]
-struct PacingRate;
-
-nix::setsockopt_impl!(
-    PacingRate,
-    libc::SOL_SOCKET,
-    libc::SO_MAX_PACING_RATE,
-    u64,
-    SetStruct<u64>
-);
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use rustix::net::{
 use rustix::process::Resource;
 
 use crate::Lost;
-use crate::descriptors::Held;
+use titin_os::Descriptor;
 
 /// The kernel takes this many pieces of memory in one call.
 const MAX_SLICES: usize = 64;
@@ -100,7 +100,7 @@ const FILES: usize = 4;
 
 /// As [`read`], and takes the descriptors that come with the bytes.
 pub(crate) fn read_with_files(
-    socket: &Held,
+    socket: &Descriptor,
     slices: &mut [IoSliceMut<'_>],
     files: &mut VecDeque<OwnedFd>,
 ) -> Result<usize, Lost> {
@@ -146,7 +146,7 @@ fn no_files(why: Errno) -> Lost {
 }
 
 /// Whether the other end has closed a connection, and all that it said has been read.
-pub(super) fn has_ended(socket: &Held) -> bool {
+pub(super) fn has_ended(socket: &Descriptor) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     !matches!(
         rustix::net::recv(socket, &mut [0u8], flags),
@@ -155,7 +155,7 @@ pub(super) fn has_ended(socket: &Held) -> bool {
 }
 
 /// Reads without blocking; 0 if nothing is there.
-pub(crate) fn read(socket: &Held, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
+pub(crate) fn read(socket: &Descriptor, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
     loop {
         match rustix::io::readv(socket, slices) {
             Ok(0) => return Err(Lost::Closed),

@@ -17,9 +17,9 @@ use titin_wire::frame::{Frame, HEADER, Header, PIECE};
 
 use super::payload::{Rest, slice_parts};
 use super::socket::{writable, write};
-use crate::descriptors::Held;
 use crate::turns::Turns;
 use crate::{Lost, Outgoing};
+use titin_os::Descriptor;
 
 /// Messages are not cut into pieces smaller than this, and those that are not longer go by the first stream.
 const SMALL: u64 = 128 << 10;
@@ -29,8 +29,8 @@ const TURN: usize = 4 << 20;
 
 /// The further streams of one link.
 pub(super) struct Stripes {
-    sockets: Vec<Held>,
-    bundle: Held,
+    sockets: Vec<Descriptor>,
+    bundle: Descriptor,
     /// What the bundle watches of each.
     watched: Vec<Mutex<epoll::EventFlags>>,
     turns: Turns<Lanes, ()>,
@@ -131,8 +131,8 @@ impl Piece {
 
 impl Stripes {
     /// Takes sockets over, which the bundle then watches under their numbers, from 1.
-    pub(super) fn new(sockets: Vec<Held>) -> Result<Self, Errno> {
-        let bundle = Held::from(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+    pub(super) fn new(sockets: Vec<Descriptor>) -> Result<Self, Errno> {
+        let bundle = Descriptor::from(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         for (socket, number) in sockets.iter().zip(1..) {
             epoll::add(
                 &bundle,
@@ -159,7 +159,7 @@ impl Stripes {
         })
     }
 
-    pub(super) fn bundle(&self) -> &Held {
+    pub(super) fn bundle(&self) -> &Descriptor {
         &self.bundle
     }
 
@@ -168,7 +168,7 @@ impl Stripes {
     }
 
     /// The socket of this number.
-    pub(super) fn socket(&self, number: usize) -> &Held {
+    pub(super) fn socket(&self, number: usize) -> &Descriptor {
         &self.sockets[number - 1]
     }
 

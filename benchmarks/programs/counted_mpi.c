@@ -1,0 +1,32 @@
+/* A side of the counted ping-pong over MPI. Arguments: bytes, trips, and the file that both sides map. */
+#include <mpi.h>
+
+#include "counted.h"
+
+static int other;
+
+static void send_bytes(const void *data, size_t bytes) {
+    MPI_Send(data, (int)bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+}
+
+static void receive_bytes(void *memory, size_t bytes) {
+    MPI_Recv(memory, (int)bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void probe(void) {
+    int is_there;
+    MPI_Iprobe(other, 0, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+}
+
+int main(int argc, char **argv) {
+    const struct counted_medium medium = {send_bytes, receive_bytes, probe};
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (argc != 4) return fprintf(stderr, "%s: three arguments are needed\n", argv[0]), 2;
+    other = 1 - rank;
+    MPI_Barrier(MPI_COMM_WORLD);
+    play_counted(&medium, rank, argv + 1);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,251 @@
+//! The column of each box.
+//!
+//! - A caller stands left of the component that it calls.
+//! - A component that sends at its end stands left of the receiver that starts with the message.
+//! - Peers that exchange messages in each step stand side by side.
+//!
+//! These relations can form cycles. Cycles are cut where that costs least.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use titin_model::Operator;
+
+use crate::coupling_graph::graph::{Graph, NetReceiver, Pin};
+
+/// What a relation costs that is drawn from right to left, and what each column of its length
+/// costs.
+type Weight = i64;
+const CALL: Weight = 3;
+const SEQUENCE: Weight = 2;
+const PEER: Weight = 1;
+
+/// The column of each box, from 0.
+pub(super) fn columns(graph: &Graph) -> Vec<usize> {
+    let n = graph.boxes.len();
+    let (mut relations, peers) = relations(graph);
+    let ranks = longest_paths(n, &acyclic(n, &relations));
+    for (before, after) in breadth_first(n, &peers, &ranks) {
+        *relations.entry((before, after)).or_default() += PEER;
+    }
+    let edges = acyclic(n, &relations);
+    let mut columns = longest_paths(n, &edges);
+    tighten(&mut columns, &edges);
+    let first = columns.iter().min().copied().unwrap_or(0);
+    columns.iter_mut().for_each(|column| *column -= first);
+    columns
+}
+
+type Relations = BTreeMap<(usize, usize), Weight>;
+
+/// The pairs of boxes of which the first stands left of the second, and the pairs of peers, which
+/// may stand either way.
+fn relations(graph: &Graph) -> (Relations, Vec<(usize, usize)>) {
+    let mut relations = Relations::new();
+    let mut peers = Vec::new();
+    let conduits = graph.nets.iter().flat_map(|net| {
+        net.to
+            .iter()
+            .map(|NetReceiver { pin, .. }| (net.from, *pin))
+    });
+    for (from, to) in conduits {
+        let (Some((sender, sends)), Some((receiver, receives))) =
+            (box_of(graph, from), box_of(graph, to))
+        else {
+            continue;
+        };
+        if sender == receiver {
+            continue;
+        }
+        let (pair, weight) = match (sends, receives) {
+            (Operator::OI, Operator::FInit) => ((sender, receiver), CALL),
+            (Operator::OF, Operator::S) => ((receiver, sender), CALL),
+            (Operator::OF, _) => ((sender, receiver), SEQUENCE),
+            _ => {
+                peers.push((sender, receiver));
+                continue;
+            }
+        };
+        *relations.entry(pair).or_default() += weight;
+    }
+    peers.retain(|(a, b)| !relations.contains_key(&(*a, *b)) && !relations.contains_key(&(*b, *a)));
+    (relations, peers)
+}
+
+/// The box of a pin and the operator of its port; `None` for the model's own ports.
+fn box_of(graph: &Graph, pin: Pin) -> Option<(usize, Operator)> {
+    match pin {
+        Pin::Box { number, port } => Some((number, graph.boxes[number].ports[port].operator)),
+        Pin::Outer(_) => None,
+    }
+}
+
+/// Orients each pair of peers by a breadth-first search: the peer that is found first stands left.
+/// So a ring of peers folds in two, and a chain of peers becomes a row.
+fn breadth_first(n: usize, peers: &[(usize, usize)], ranks: &[usize]) -> Vec<(usize, usize)> {
+    let mut near = vec![Vec::new(); n];
+    for &(a, b) in peers {
+        near[a].push(b);
+        near[b].push(a);
+    }
+    let mut level = vec![usize::MAX; n];
+    let mut roots: Vec<usize> = (0..n).filter(|v| !near[*v].is_empty()).collect();
+    roots.sort_by_key(|v| (ranks[*v], *v));
+    for root in roots {
+        if level[root] != usize::MAX {
+            continue;
+        }
+        level[root] = 0;
+        let mut queue = VecDeque::from([root]);
+        while let Some(v) = queue.pop_front() {
+            for &w in &near[v] {
+                if level[w] == usize::MAX {
+                    level[w] = level[v] + 1;
+                    queue.push_back(w);
+                }
+            }
+        }
+    }
+    let mut oriented: Vec<_> = peers
+        .iter()
+        .filter(|(a, b)| level[*a] != level[*b])
+        .map(|&(a, b)| if level[a] < level[b] { (a, b) } else { (b, a) })
+        .collect();
+    oriented.sort_unstable();
+    oriented.dedup();
+    oriented
+}
+
+/// An edge from a box to one further right.
+type Edge = (usize, usize, Weight);
+
+/// The relations as edges without a cycle: relations against [`sequence`] are reversed. The edges
+/// are sorted by their first box along the sequence.
+fn acyclic(n: usize, relations: &Relations) -> Vec<Edge> {
+    let mut position = vec![0; n];
+    for (index, v) in sequence(n, relations).into_iter().enumerate() {
+        position[v] = index;
+    }
+    let mut edges: Vec<Edge> = relations
+        .iter()
+        .map(|(&(a, b), &weight)| {
+            if position[a] < position[b] {
+                (a, b, weight)
+            } else {
+                (b, a, weight)
+            }
+        })
+        .collect();
+    edges.sort_by_key(|(a, b, _)| (position[*a], position[*b]));
+    edges
+}
+
+/// A sequence of all boxes with little weight against it, after Eades, Lin and Smyth (1993). Sinks
+/// go to the end and sources to the front. If there are neither, the box whose outgoing weight
+/// exceeds its incoming weight most goes to the front.
+fn sequence(n: usize, relations: &Relations) -> Vec<usize> {
+    let mut outgoing = vec![Vec::new(); n];
+    let mut incoming = vec![Vec::new(); n];
+    let (mut out_weight, mut in_weight) = (vec![0; n], vec![0; n]);
+    for (&(a, b), &weight) in relations {
+        outgoing[a].push((b, weight));
+        incoming[b].push((a, weight));
+        out_weight[a] += weight;
+        in_weight[b] += weight;
+    }
+    let mut left: Vec<usize> = (0..n).collect();
+    let (mut front, mut back) = (Vec::new(), Vec::new());
+    while !left.is_empty() {
+        let sink = left.iter().rposition(|v| out_weight[*v] == 0);
+        let source = || left.iter().position(|v| in_weight[*v] == 0);
+        let excess = |index: &usize| out_weight[left[*index]] - in_weight[left[*index]];
+        // `max_by_key` returns the last maximum; reversed, the description's order decides.
+        let largest = || (0..left.len()).rev().max_by_key(excess).unwrap_or(0);
+        let index = sink.unwrap_or_else(|| source().unwrap_or_else(largest));
+        let v = left.remove(index);
+        for &(w, weight) in &outgoing[v] {
+            in_weight[w] -= weight;
+        }
+        for &(w, weight) in &incoming[v] {
+            out_weight[w] -= weight;
+        }
+        if sink.is_some() {
+            back.push(v);
+        } else {
+            front.push(v);
+        }
+    }
+    front.extend(back.into_iter().rev());
+    front
+}
+
+/// The length of the longest path to each box. The edges are those of [`acyclic`], in its order.
+fn longest_paths(n: usize, edges: &[Edge]) -> Vec<usize> {
+    let mut columns = vec![0; n];
+    for &(a, b, _) in edges {
+        columns[b] = columns[b].max(columns[a] + 1);
+    }
+    columns
+}
+
+/// The edges at each box: the other box, the weight, and whether the edge leads to the right.
+type Neighbours = Vec<Vec<(usize, Weight, bool)>>;
+
+/// Moves boxes, and groups of boxes that edges of length one join, to the right as long as that
+/// makes the edges shorter in all.
+fn tighten(columns: &mut [usize], edges: &[Edge]) {
+    let n = columns.len();
+    let mut near: Neighbours = vec![Vec::new(); n];
+    for &(a, b, weight) in edges {
+        near[a].push((b, weight, true));
+        near[b].push((a, weight, false));
+    }
+    for _ in 0..n.min(50) {
+        let mut moved = false;
+        for v in 0..n {
+            moved |= move_right(columns, &near, v);
+        }
+        if !moved {
+            break;
+        }
+    }
+}
+
+/// Moves a box and its group to the right if that makes the edges shorter in all.
+fn move_right(columns: &mut [usize], near: &Neighbours, v: usize) -> bool {
+    let group = group_of(columns, near, v);
+    let crossing = || {
+        group
+            .iter()
+            .flat_map(|u| near[*u].iter().map(move |edge| (*u, edge)))
+            .filter(|(_, (w, ..))| !group.contains(w))
+    };
+    let gain: Weight = crossing()
+        .map(|(_, (_, weight, forward))| if *forward { *weight } else { -weight })
+        .sum();
+    let slack = crossing()
+        .filter(|(_, (_, _, forward))| *forward)
+        .map(|(u, (w, ..))| columns[*w] - columns[u] - 1)
+        .min();
+    if gain > 0
+        && let Some(slack @ 1..) = slack
+    {
+        group.iter().for_each(|u| columns[*u] += slack);
+        return true;
+    }
+    false
+}
+
+/// The boxes that have to move with a box that moves right: those that paths of edges of length one
+/// lead to.
+fn group_of(columns: &[usize], near: &Neighbours, v: usize) -> HashSet<usize> {
+    let mut group = HashSet::from([v]);
+    let mut pending = vec![v];
+    while let Some(u) = pending.pop() {
+        for &(w, _, forward) in &near[u] {
+            if forward && columns[w] == columns[u] + 1 && group.insert(w) {
+                pending.push(w);
+            }
+        }
+    }
+    group
+}

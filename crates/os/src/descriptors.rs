@@ -1,0 +1,92 @@
+//! The descriptors that titin has opened in this process, so that a forked child can close them.
+//!
+//! After a fork the child's instances are dead. If the child kept the sockets, peers would not notice
+//! the end of the parent. The table consists of plain atomics: a fork handler, which may take no
+//! lock, can read it.
+
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+const FREE: u64 = u64::MAX;
+
+/// Set in a forked child.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Each entry has the descriptor's number in its lower half, and a serial number in its upper half.
+/// The serial number tells apart descriptors that have the same number one after the other.
+static TABLE: [AtomicU64; 4096] = [const { AtomicU64::new(FREE) }; 4096];
+
+static SERIAL: AtomicU32 = AtomicU32::new(0);
+
+/// Takes every descriptor out of the table, for a forked child to close. Dropping a [`Descriptor`]
+/// does not close its number again.
+pub fn take_all() -> impl Iterator<Item = RawFd> {
+    FORKED.store(true, Ordering::Release);
+    TABLE
+        .iter()
+        .map(|entry| entry.swap(FREE, Ordering::AcqRel))
+        .filter(|entry| *entry != FREE)
+        .map(|entry| entry as RawFd)
+}
+
+/// Whether this is a forked child that has called [`take_all`]. Its instances, and the shared memory
+/// that the child sees, belong to the parent.
+pub fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// A descriptor that is listed in the table while it is open.
+#[derive(Debug)]
+pub struct Descriptor {
+    /// `None` only while the descriptor is dropped.
+    file: Option<OwnedFd>,
+    entry: u64,
+    /// Index in the table; `None` if the table was full.
+    slot: Option<usize>,
+}
+
+impl From<OwnedFd> for Descriptor {
+    /// Lists a descriptor. When the table is full, a forked child does not close the descriptor.
+    fn from(file: OwnedFd) -> Self {
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let entry = u64::from(serial) << 32 | file.as_raw_fd() as u64;
+        let slot = TABLE.iter().position(|free| {
+            free.compare_exchange(FREE, entry, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        });
+        Descriptor {
+            file: Some(file),
+            entry,
+            slot,
+        }
+    }
+}
+
+impl Deref for Descriptor {
+    type Target = OwnedFd;
+
+    fn deref(&self) -> &OwnedFd {
+        self.file.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        (**self).as_fd()
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        let (Some(file), Some(slot)) = (self.file.take(), self.slot) else {
+            return;
+        };
+        let listed =
+            TABLE[slot].compare_exchange(self.entry, FREE, Ordering::AcqRel, Ordering::Relaxed);
+        if listed.is_err() {
+            // The fork handler has closed the descriptor; its number may belong to another file now.
+            let _ = file.into_raw_fd();
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What titin asks of the operating system: locks of folders, the resources of this host, descriptors
+//! that a forked child closes, memory that forked children still see, and options of sockets.
+//!
+//! This crate knows Linux and nothing of titin: no frames, no conduits, no instances.
+//!
+//! ```
+//! let folder = std::env::temp_dir().join(format!("titin-os-example-{}", std::process::id()));
+//! let lock = titin_os::folder_lock::enter(&folder, "titin-os-example-").unwrap();
+//! assert!(folder.exists());
+//! titin_os::folder_lock::leave(&folder, lock);
+//! assert!(!folder.exists());
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod descriptors;
+pub mod folder_lock;
+pub mod forks;
+pub mod host;
+pub mod sockets;
+pub mod threads;
+
+pub use descriptors::Descriptor;
