@@ -212,7 +212,8 @@ impl<'d> Flattener<'d> {
         chain
     }
 
-    /// The number of the node, if the component is a model. `None` if it cannot go on.
+    /// Adds a component of a nested model. Returns the number of the new nested model if the
+    /// component is a model; `None` ends the flattening.
     fn add_component(
         &mut self,
         node: usize,
@@ -221,12 +222,7 @@ impl<'d> Flattener<'d> {
     ) -> Option<Option<usize>> {
         let chain = self.chain(node);
         let implementation = self.description.implementation(&chain, component);
-        let above = &self.nodes[node].path;
-        let path = if above.is_empty() {
-            component.name.to_string()
-        } else {
-            format!("{above}.{}", component.name)
-        };
+        let path = self.path_of(node, component);
         // A component that is not optional stays, even without an implementation.
         if implementation.is_none() && component.optional && !self.description.named.contains(&path)
         {
@@ -235,82 +231,80 @@ impl<'d> Flattener<'d> {
                 .insert(&component.name, Expansion::Nothing);
             return Some(None);
         }
+        let model = implementation.and_then(|name| self.description.models.get(name));
+        let expansion = match model {
+            Some(model) => {
+                if chain.iter().any(|(name, _)| **name == model.name) {
+                    report_model_loop(component, &path, &model.name, problems);
+                    return None;
+                }
+                Expansion::Nested(self.add_nested(node, component, path, model, problems)?)
+            }
+            None => {
+                Expansion::Leaf(self.add_leaf(node, component, path, implementation, problems)?)
+            }
+        };
+        let nested = match expansion {
+            Expansion::Nested(nested) => Some(nested),
+            _ => None,
+        };
+        self.nodes[node].inner.insert(&component.name, expansion);
+        Some(nested)
+    }
+
+    /// The dotted path of a component of a nested model.
+    fn path_of(&self, node: usize, component: &Component) -> String {
+        match self.nodes[node].path.as_str() {
+            "" => component.name.to_string(),
+            above => format!("{above}.{}", component.name),
+        }
+    }
+
+    /// The multiplicity of a component, with the dimensions of the models around first.
+    fn multiplicity_of(&self, node: usize, component: &Component) -> Vec<u32> {
         let mut multiplicity = self.nodes[node].multiplicity.clone();
         multiplicity.extend(&component.multiplicity);
-        let model =
-            implementation.and_then(|name| Some((name, self.description.models.get(name)?)));
-        if let Some((implementation, model)) = model {
-            if chain.iter().any(|(name, _)| *name == implementation) {
-                let why = format!(
-                    "component \"{path}\" is implemented by \"{implementation}\", which contains it"
-                );
-                problems.error(
-                    component.at,
-                    Code::ModelLoop,
-                    "a model contains itself",
-                    why,
-                );
-                return None;
-            }
-            self.conduits += model.conduits.len();
-            if self.nodes.len() >= MOST_COMPONENTS || self.conduits > MOST_BUNDLES {
-                let why = "too many models stand inside each other";
-                problems.error(component.at, Code::Limit, "the model is too large", why);
-                return None;
-            }
-            let nested = self.add_node(model, path, Some((node, &component.name)), multiplicity);
-            self.nodes[node]
-                .inner
-                .insert(&component.name, Expansion::Nested(nested));
-            return Some(Some(nested));
-        }
-        let count = multiplicity
-            .iter()
-            .try_fold(1u64, |n, size| n.checked_mul(u64::from(*size)));
-        let total = count
-            .and_then(|n| n.checked_add(self.instances))
-            .filter(|n| *n <= MOST_INSTANCES);
-        if total.is_none() || self.components.len() >= MOST_COMPONENTS {
-            let why = format!(
-                "a run has at most {MOST_COMPONENTS} components and {MOST_INSTANCES} instances"
-            );
-            problems.error(
-                component.at,
-                Code::Limit,
-                format!("component \"{path}\" makes the run too large"),
-                why,
-            );
+        multiplicity
+    }
+
+    /// Adds the model that implements a component; `None` if the model gets too large.
+    fn add_nested(
+        &mut self,
+        node: usize,
+        component: &'d Component,
+        path: String,
+        model: &'d Model,
+        problems: &mut Problems,
+    ) -> Option<usize> {
+        self.conduits += model.conduits.len();
+        if self.nodes.len() >= MOST_COMPONENTS || self.conduits > MOST_BUNDLES {
+            let why = "too many models stand inside each other";
+            problems.error(component.at, Code::Limit, "the model is too large", why);
             return None;
         }
-        let longest = path.len()
-            + multiplicity
-                .iter()
-                .map(|size| format!("[{}]", size - 1).len())
-                .sum::<usize>();
-        if longest > LONGEST_NAME {
-            let why = format!(
-                "the name of an instance, with those of the models around it and with its indices, has at most \
-                 {LONGEST_NAME} bytes, since its folder has it too; here it is {longest}"
-            );
-            problems.error(
-                component.at,
-                Code::Limit,
-                "the name of a component is too long",
-                why,
-            );
-        }
+        let multiplicity = self.multiplicity_of(node, component);
+        Some(self.add_node(model, path, Some((node, &component.name)), multiplicity))
+    }
+
+    /// Adds a component that no model implements; `None` if the run gets too large.
+    fn add_leaf(
+        &mut self,
+        node: usize,
+        component: &Component,
+        path: String,
+        implementation: Option<&Name>,
+        problems: &mut Problems,
+    ) -> Option<ComponentId> {
+        let multiplicity = self.multiplicity_of(node, component);
+        let Some(total) = self.instances_with(&multiplicity) else {
+            report_too_large(component, &path, problems);
+            return None;
+        };
+        check_name_length(component, &path, &multiplicity, problems);
         let id = ComponentId(self.components.len() as u32);
-        self.nodes[node]
-            .inner
-            .insert(&component.name, Expansion::Leaf(id));
-        let full = format!("{}.{path}", self.nodes[0].model.name);
-        let need = self
-            .description
-            .resources
-            .get(full.as_str())
-            .map_or(ResourceRequest::Threads(1), |r| r.need);
-        let mut component = NetworkComponent {
+        let mut leaf = NetworkComponent {
             id,
+            need: self.need_of(&path),
             path: path.into(),
             description: component.description.clone(),
             ports: component.ports.clone(),
@@ -318,16 +312,75 @@ impl<'d> Flattener<'d> {
             program: implementation.and_then(|name| program(self.description, name)),
             multiplicity,
             timeline: Timeline::default(),
-            need,
             calls: Calls::All,
             first_instance: self.instances as u32,
             at: component.at,
         };
-        component.calls = calls(&component, &self.description.start);
-        self.components.push(component);
-        self.instances = total.unwrap_or(MOST_INSTANCES);
-        Some(None)
+        leaf.calls = calls(&leaf, &self.description.start);
+        self.components.push(leaf);
+        self.instances = total;
+        Some(id)
     }
+
+    /// The number of instances with one more component of this multiplicity; `None` beyond the
+    /// limits of a run.
+    fn instances_with(&self, multiplicity: &[u32]) -> Option<u64> {
+        let more = multiplicity
+            .iter()
+            .try_fold(1u64, |count, size| count.checked_mul(u64::from(*size)))?;
+        let total = self.instances.checked_add(more)?;
+        (total <= MOST_INSTANCES && self.components.len() < MOST_COMPONENTS).then_some(total)
+    }
+
+    /// The resources that the description gives to the component at a path.
+    fn need_of(&self, path: &str) -> ResourceRequest {
+        let full = format!("{}.{path}", self.nodes[0].model.name);
+        let resources = self.description.resources.get(full.as_str());
+        resources.map_or(ResourceRequest::Threads(1), |resources| resources.need)
+    }
+}
+
+fn report_model_loop(component: &Component, path: &str, model: &Name, problems: &mut Problems) {
+    let why = format!("component \"{path}\" is implemented by \"{model}\", which contains it");
+    problems.error(
+        component.at,
+        Code::ModelLoop,
+        "a model contains itself",
+        why,
+    );
+}
+
+fn report_too_large(component: &Component, path: &str, problems: &mut Problems) {
+    let why =
+        format!("a run has at most {MOST_COMPONENTS} components and {MOST_INSTANCES} instances");
+    let what = format!("component \"{path}\" makes the run too large");
+    problems.error(component.at, Code::Limit, what, why);
+}
+
+/// Reports a component whose last instance has a name that is too long.
+fn check_name_length(
+    component: &Component,
+    path: &str,
+    multiplicity: &[u32],
+    problems: &mut Problems,
+) {
+    let indices = multiplicity
+        .iter()
+        .map(|size| format!("[{}]", size - 1).len());
+    let longest = path.len() + indices.sum::<usize>();
+    if longest <= LONGEST_NAME {
+        return;
+    }
+    let why = format!(
+        "the name of an instance, with those of the models around it and with its indices, has at most \
+         {LONGEST_NAME} bytes, since its folder has it too; here it is {longest}"
+    );
+    problems.error(
+        component.at,
+        Code::Limit,
+        "the name of a component is too long",
+        why,
+    );
 }
 
 /// The user filters that a component can call, as far as the description tells. A component that
