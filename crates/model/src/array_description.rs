@@ -9,7 +9,7 @@
 //! The keys are the words of the calls that declare fields. Whether the numbers make a valid
 //! decomposition is checked where the decomposition is made.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::filter::ElementType;
 use crate::problem::{Code, ProblemReport, Problems, TextPosition};
@@ -92,71 +92,77 @@ pub enum SpreadDescription {
 /// All problems, in one report.
 pub fn read(given: &[PathBuf]) -> Result<ArrayPair, ProblemReport> {
     let mut problems = Problems::default();
-    let (mut from, mut to, mut dtypes) = (None, None, None);
+    let mut read = PartialPair::default();
     for (number, path) in (1..).zip(given) {
-        let text = path
-            .to_str()
-            .filter(|text| text.contains(':') && !path.exists());
-        let name = text.map_or_else(
-            || path.display().to_string(),
-            |_| format!("argument {number}"),
-        );
-        let file = problems.add_file(name);
-        let Some(text) = text
-            .map(str::to_owned)
-            .or_else(|| file_text(path, file, &mut problems))
-        else {
-            continue;
-        };
-        let Some(root) = yaml::parse(&text, file, &mut problems) else {
-            continue;
-        };
-        let Some(mut fields) = Fields::new(&root, "an exchange", &mut problems) else {
-            continue;
-        };
-        if fields.take("ymmsl_version").is_some() {
-            let why =
-                "how arrays are spread over ranks is said by the programs, not by a description";
-            let hint = format!("give the directory of a run, or two sides, {EXAMPLE}");
-            problems.error_hint(root.at, Code::WrongType, "this is a description", why, hint);
-            continue;
-        }
-        for (key, kept) in [("from", &mut from), ("to", &mut to)] {
-            if let Some(node) = once(&mut fields, key, kept.is_some(), &mut problems) {
-                *kept = side(node, key, &mut problems);
-            }
-        }
-        if let Some(node) = once(&mut fields, "dtype", dtypes.is_some(), &mut problems) {
-            dtypes = Some(
-                list(node)
-                    .iter()
-                    .filter_map(|item| dtype(item, &mut problems))
-                    .collect(),
-            );
-        }
-        fields.finish(&mut problems);
+        read_argument(path, number, &mut read, &mut problems);
     }
-    let both = from.zip(to);
+    let both = read.from.zip(read.to);
     if both.is_none() && problems.errors() == 0 {
         let hint = EXAMPLE.to_string();
         let why =
             "a schedule is drawn between \"from\", the sender's side, and \"to\", the receiver's";
-        problems.error_hint(
-            TextPosition::default(),
-            Code::MissingKey,
-            "a side is missing",
-            why,
-            hint,
-        );
+        let at = TextPosition::default();
+        problems.error_hint(at, Code::MissingKey, "a side is missing", why, hint);
     }
     match both {
         Some((from, to)) if problems.errors() == 0 => Ok(ArrayPair {
             from,
             to,
-            dtypes: dtypes.unwrap_or_else(|| vec![ElementType::Float64]),
+            dtypes: read.dtypes.unwrap_or_else(|| vec![ElementType::Float64]),
         }),
         _ => Err(problems.into_report()),
     }
+}
+
+/// The parts of an [`ArrayPair`] that the arguments read so far have given.
+#[derive(Default)]
+struct PartialPair {
+    from: Option<ArrayDescription>,
+    to: Option<ArrayDescription>,
+    dtypes: Option<Vec<ElementType>>,
+}
+
+/// Reads one argument, a file or YAML, into `read`.
+fn read_argument(path: &Path, number: usize, read: &mut PartialPair, problems: &mut Problems) {
+    let Some(root) = root(path, number, problems) else {
+        return;
+    };
+    let Some(mut fields) = Fields::new(&root, "an exchange", problems) else {
+        return;
+    };
+    if fields.take("ymmsl_version").is_some() {
+        let why = "how arrays are spread over ranks is said by the programs, not by a description";
+        let hint = format!("give the directory of a run, or two sides, {EXAMPLE}");
+        problems.error_hint(root.at, Code::WrongType, "this is a description", why, hint);
+        return;
+    }
+    for (key, kept) in [("from", &mut read.from), ("to", &mut read.to)] {
+        if let Some(node) = once(&mut fields, key, kept.is_some(), problems) {
+            *kept = side(node, key, problems);
+        }
+    }
+    if let Some(node) = once(&mut fields, "dtype", read.dtypes.is_some(), problems) {
+        let dtypes = list(node).iter().filter_map(|item| dtype(item, problems));
+        read.dtypes = Some(dtypes.collect());
+    }
+    fields.finish(problems);
+}
+
+/// The YAML tree of an argument.
+fn root(path: &Path, number: usize, problems: &mut Problems) -> Option<Node> {
+    let written = path
+        .to_str()
+        .filter(|text| text.contains(':') && !path.exists());
+    let name = match written {
+        Some(_) => format!("argument {number}"),
+        None => path.display().to_string(),
+    };
+    let file = problems.add_file(name);
+    let text = match written {
+        Some(text) => text.to_owned(),
+        None => file_text(path, file, problems)?,
+    };
+    yaml::parse(&text, file, problems)
 }
 
 /// The value of a key that only one argument may give.
@@ -183,95 +189,124 @@ fn once<'n>(
 fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<ArrayDescription> {
     let before = problems.errors();
     let mut fields = Fields::new(node, format!("the side \"{which}\""), problems)?;
-    let orders = [("c", false), ("f", true)];
-    let order = |key, what, fields: &mut Fields<'_>, problems: &mut Problems| {
-        fields
-            .take(key)
-            .and_then(|node| choice(node, what, &orders, problems))
-    };
-    let shape = fields
-        .take("shape")
-        .map(|node| numbers(node, "an extent", 0, LARGEST_INDEX, problems));
-    let grid = fields
-        .take("grid")
-        .map(|node| numbers(node, "a number of processes", 1, MOST_PROCESSES, problems));
-    let spread = fields.take("spread");
-    let ranks = order("ranks", "the order of ranks", &mut fields, problems);
-    let boxes = fields.take("boxes");
-    let indices = fields.take("indices");
+    let shape = fields.take("shape");
+    let shape = shape.map(|node| numbers(node, "an extent", 0, LARGEST_INDEX, problems));
+    let decomposition = DecompositionFields::take(&mut fields, problems);
     let region = fields
         .take("region")
         .map(|node| bounds(node, "a region", problems));
-    let halo = fields
-        .take("halo")
-        .map_or_else(Vec::new, |node| widths(node, problems));
-    let fortran = order("order", "the order of elements", &mut fields, problems).unwrap_or(false);
+    let halo = fields.take("halo").map(|node| widths(node, problems));
+    let fortran = order(&mut fields, "order", "the order of elements", problems);
     fields.finish(problems);
 
-    let given = [grid.is_some(), boxes.is_some(), indices.is_some()]
-        .iter()
-        .filter(|given| **given)
-        .count();
-    if given > 1 {
-        let why = "the parts of the ranks are given by one of \"grid\", \"boxes\" and \"indices\"";
-        problems.error(
-            node.at,
-            Code::Duplicate,
-            format!("\"{which}\" says twice who owns what"),
-            why,
-        );
-    }
-    if grid.is_none() && (spread.is_some() || ranks.is_some()) {
-        let why = "\"spread\" and \"ranks\" are about a grid of processes";
-        problems.error(
-            node.at,
-            Code::MissingKey,
-            format!("\"{which}\" has no \"grid\""),
-            why,
-        );
-    }
-    let owned = match (grid, boxes, indices) {
-        (Some(processes), ..) => DecompositionDescription::Grid {
-            processes: processes.into_iter().map(|count| count as u32).collect(),
-            spread: spread.map_or_else(Vec::new, |node| spreads(node, problems)),
-            fortran: ranks.unwrap_or(false),
-        },
-        (_, Some(node), _) => {
-            DecompositionDescription::Boxes(each_rank(node, "boxes", problems, |node, problems| {
-                let one = list(node)
-                    .first()
-                    .is_some_and(|first| matches!(first.kind(), NodeKind::Scalar(_)));
-                let boxes = if one || corners(node).is_some() {
-                    std::slice::from_ref(node)
-                } else {
-                    list(node)
-                };
-                boxes
-                    .iter()
-                    .map(|node| bounds(node, "a box", problems))
-                    .collect()
-            }))
-        }
-        (_, _, Some(node)) => DecompositionDescription::Indices(each_rank(
-            node,
-            "indices",
-            problems,
-            |node, problems| {
-                list(node)
-                    .iter()
-                    .filter_map(|node| interval(node, "an index", problems))
-                    .collect()
-            },
-        )),
-        _ => DecompositionDescription::Whole,
-    };
+    decomposition.check(node, which, problems);
+    let owned = decomposition.read(problems);
     (problems.errors() == before).then_some(ArrayDescription {
         shape,
         owned,
         region,
-        halo,
-        fortran,
+        halo: halo.unwrap_or_default(),
+        fortran: fortran.unwrap_or(false),
     })
+}
+
+/// Whether an order is Fortran's.
+fn order(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<bool> {
+    choice(
+        fields.take(key)?,
+        what,
+        &[("c", false), ("f", true)],
+        problems,
+    )
+}
+
+/// The keys that give the part of each rank.
+struct DecompositionFields<'n> {
+    grid: Option<Vec<u64>>,
+    spread: Option<&'n Node>,
+    fortran_ranks: Option<bool>,
+    boxes: Option<&'n Node>,
+    indices: Option<&'n Node>,
+}
+
+impl<'n> DecompositionFields<'n> {
+    fn take(fields: &mut Fields<'n>, problems: &mut Problems) -> Self {
+        let grid = fields.take("grid");
+        DecompositionFields {
+            grid: grid
+                .map(|node| numbers(node, "a number of processes", 1, MOST_PROCESSES, problems)),
+            spread: fields.take("spread"),
+            fortran_ranks: order(fields, "ranks", "the order of ranks", problems),
+            boxes: fields.take("boxes"),
+            indices: fields.take("indices"),
+        }
+    }
+
+    /// Reports keys that contradict each other, or that need another key.
+    fn check(&self, node: &Node, which: &str, problems: &mut Problems) {
+        let given = [
+            self.grid.is_some(),
+            self.boxes.is_some(),
+            self.indices.is_some(),
+        ];
+        if given.iter().filter(|given| **given).count() > 1 {
+            let why =
+                "the parts of the ranks are given by one of \"grid\", \"boxes\" and \"indices\"";
+            let what = format!("\"{which}\" says twice who owns what");
+            problems.error(node.at, Code::Duplicate, what, why);
+        }
+        if self.grid.is_none() && (self.spread.is_some() || self.fortran_ranks.is_some()) {
+            let why = "\"spread\" and \"ranks\" are about a grid of processes";
+            let what = format!("\"{which}\" has no \"grid\"");
+            problems.error(node.at, Code::MissingKey, what, why);
+        }
+    }
+
+    fn read(self, problems: &mut Problems) -> DecompositionDescription {
+        match (self.grid, self.boxes, self.indices) {
+            (Some(processes), ..) => DecompositionDescription::Grid {
+                processes: processes.into_iter().map(|count| count as u32).collect(),
+                spread: self
+                    .spread
+                    .map_or_else(Vec::new, |node| spreads(node, problems)),
+                fortran: self.fortran_ranks.unwrap_or(false),
+            },
+            (_, Some(node), _) => {
+                DecompositionDescription::Boxes(each_rank(node, "boxes", problems, boxes))
+            }
+            (_, _, Some(node)) => {
+                DecompositionDescription::Indices(each_rank(node, "indices", problems, indices))
+            }
+            _ => DecompositionDescription::Whole,
+        }
+    }
+}
+
+/// The boxes of one rank: a list of boxes, or one box.
+fn boxes(node: &Node, problems: &mut Problems) -> Vec<Vec<Bounds>> {
+    let first = list(node).first();
+    let of_slices = first.is_some_and(|first| matches!(first.kind(), NodeKind::Scalar(_)));
+    let boxes = match of_slices || corners(node).is_some() {
+        true => std::slice::from_ref(node),
+        false => list(node),
+    };
+    boxes
+        .iter()
+        .map(|node| bounds(node, "a box", problems))
+        .collect()
+}
+
+/// The indices of one rank's elements.
+fn indices(node: &Node, problems: &mut Problems) -> Vec<Bounds> {
+    list(node)
+        .iter()
+        .filter_map(|node| interval(node, "an index", problems))
+        .collect()
 }
 
 /// The items of a list; a node of another kind counts as a list with one item.
@@ -379,34 +414,29 @@ fn spreads(node: &Node, problems: &mut Problems) -> Vec<SpreadDescription> {
 
 fn spread(node: &Node, problems: &mut Problems) -> Option<SpreadDescription> {
     if let NodeKind::List(_) = node.kind() {
-        return Some(SpreadDescription::Bounds(numbers(
-            node,
-            "a bound of a block",
-            0,
-            LARGEST_INDEX,
-            problems,
-        )));
+        let bounds = numbers(node, "a bound of a block", 0, LARGEST_INDEX, problems);
+        return Some(SpreadDescription::Bounds(bounds));
     }
     let written = text(node, "a way to spread a dimension", problems)?;
-    let block = written
-        .strip_prefix("cyclic(")
-        .and_then(|rest| rest.strip_suffix(')'));
-    let block = block
-        .and_then(|block| block.trim().parse().ok())
-        .filter(|block| (1..=LARGEST_INDEX).contains(block));
-    match (&*written, block) {
+    match (&*written, cyclic_block(&written)) {
         ("even", _) => Some(SpreadDescription::Even),
         ("block", _) => Some(SpreadDescription::Block),
         (_, Some(block)) => Some(SpreadDescription::Cyclic(block)),
         _ => {
             let why = format!("found {}", node.describe());
-            let hint = "\"even\", \"block\", \"cyclic(b)\" with blocks of b, or a list of bounds"
-                .to_string();
+            let hint = "\"even\", \"block\", \"cyclic(b)\" with blocks of b, or a list of bounds";
             let what = "there is no such way to spread a dimension";
-            problems.error_hint(node.at, Code::BadValue, what, why, hint);
+            problems.error_hint(node.at, Code::BadValue, what, why, hint.to_string());
             None
         }
     }
+}
+
+/// The size of the blocks in `cyclic(3)`.
+fn cyclic_block(written: &str) -> Option<u64> {
+    let block = written.strip_prefix("cyclic(")?.strip_suffix(')')?;
+    let block = block.trim().parse().ok()?;
+    (1..=LARGEST_INDEX).contains(&block).then_some(block)
 }
 
 fn dtype(node: &Node, problems: &mut Problems) -> Option<ElementType> {

@@ -51,6 +51,10 @@ impl YamlMap {
         }
     }
 
+    pub fn extend(&mut self, more: YamlMap) {
+        self.0.extend(more.0);
+    }
+
     /// The text of a document.
     pub fn document(&self) -> String {
         let mut out = String::new();
