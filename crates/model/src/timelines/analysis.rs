@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::calling_order::{callers, order};
-use super::graph::{GraphLink, OuterTimeline, TimelineGraph, TimelineId};
-use crate::filter::Filter;
-use crate::operator::Operator;
+use super::graph::{OuterTimeline, TimelineGraph, TimelineId, reducers, repeaters};
 
 /// A link to an F_INIT port, and the timeline of the messages on the link.
 pub(super) type Incoming = (usize, Vec<TimelineId>);
@@ -18,14 +16,6 @@ pub(super) struct TimelineAnalysis {
     pub(super) torn: Vec<(usize, Vec<Incoming>)>,
     /// Links with more reducing filters than the timeline has levels.
     pub(super) over_reduced: BTreeSet<usize>,
-}
-
-pub(super) fn reducers(filters: &[Filter]) -> usize {
-    filters.iter().filter(|f| f.kind.reduces()).count()
-}
-
-pub(super) fn repeaters(filters: &[Filter]) -> usize {
-    filters.iter().filter(|f| f.kind.repeats()).count()
 }
 
 /// Finds the timeline of every component. With `infer` set, components that exchange messages in
@@ -51,51 +41,59 @@ fn assign(
     callers: &[Vec<usize>],
     order: &[usize],
 ) -> TimelineAnalysis {
-    let mut around = vec![OuterTimeline::Unknown; graph.names.len()];
-    around[graph.model()] = OuterTimeline::Known(Vec::new());
-    let (mut torn, mut over_reduced) = (Vec::new(), BTreeSet::new());
-    for component in order {
-        let mut incoming: Vec<Incoming> = Vec::new();
-        let mut unknown = graph.coupled.contains_key(component);
-        for i in &callers[*component] {
-            let (sender, port, filters) = {
-                let link = &graph.links[*i];
-                unknown |= link.guessed();
-                (link.sender, link.sender_port, link.filters)
-            };
-            if repeaters(filters) > 0 {
-                continue;
-            }
-            match graph.messages(sender, port, &around) {
-                None => unknown = true,
-                Some(path) if path.len() < reducers(filters) => {
-                    over_reduced.insert(*i);
-                }
-                Some(mut path) => {
-                    path.truncate(path.len() - reducers(filters));
-                    incoming.push((*i, path));
-                }
-            }
-        }
+    let mut found = TimelineAnalysis {
+        around: vec![OuterTimeline::Unknown; graph.names.len()],
+        cycles: Vec::new(),
+        torn: Vec::new(),
+        over_reduced: BTreeSet::new(),
+    };
+    found.around[graph.model()] = OuterTimeline::Known(Vec::new());
+    for &component in order {
+        let Some(incoming) = incoming(graph, component, &callers[component], &mut found) else {
+            continue;
+        };
         let first = incoming
             .first()
             .map(|(_, path)| path.clone())
             .unwrap_or_default();
-        if unknown {
+        if incoming.iter().all(|(_, path)| graph.equal(path, &first)) {
+            found.around[component] = OuterTimeline::Known(first);
+        } else {
+            found.torn.push((component, incoming));
+        }
+    }
+    found
+}
+
+/// The links to the F_INIT ports of a component, with the timelines that their messages come from;
+/// `None` if one of the timelines is unknown.
+fn incoming(
+    graph: &mut TimelineGraph<'_>,
+    component: usize,
+    links: &[usize],
+    found: &mut TimelineAnalysis,
+) -> Option<Vec<Incoming>> {
+    let mut incoming = Vec::new();
+    let mut unknown = graph.coupled.contains_key(&component);
+    for &i in links {
+        let link = &graph.links[i];
+        unknown |= link.guessed();
+        let (sender, port, filters) = (link.sender, link.sender_port, link.filters);
+        if repeaters(filters) > 0 {
             continue;
         }
-        if incoming.iter().all(|(_, path)| graph.equal(path, &first)) {
-            around[*component] = OuterTimeline::Known(first);
-        } else {
-            torn.push((*component, incoming));
+        match graph.messages(sender, port, &found.around) {
+            None => unknown = true,
+            Some(path) if path.len() < reducers(filters) => {
+                found.over_reduced.insert(i);
+            }
+            Some(mut path) => {
+                path.truncate(path.len() - reducers(filters));
+                incoming.push((i, path));
+            }
         }
     }
-    TimelineAnalysis {
-        around,
-        cycles: Vec::new(),
-        torn,
-        over_reduced,
-    }
+    (!unknown).then_some(incoming)
 }
 
 /// The links between steps of two components, with the timelines that each link joins.
@@ -104,32 +102,18 @@ pub(super) fn partners(
     around: &[OuterTimeline],
 ) -> Vec<(usize, TimelineId, TimelineId)> {
     let mut partners = Vec::new();
+    let model = graph.model();
     for i in 0..graph.links.len() {
-        let GraphLink {
-            sender,
-            sender_port,
-            receiver,
-            receiver_port,
-            filters,
-            through,
-            ..
-        } = graph.links[i];
-        let model = graph.model();
-        let each_step =
-            sender_port.operator == Operator::OI && receiver_port.operator == Operator::S;
-        let plain = !filters.iter().any(|f| f.kind.reduces() || f.kind.repeats());
-        if !each_step || !plain || sender == model || receiver == model {
+        let link = &graph.links[i];
+        let through = link.through;
+        if !link.joins_steps() || link.sender == model || link.receiver == model {
             continue;
         }
         if let Some((x, y)) = graph.step(i, around) {
             partners.push((i, x, y));
             continue;
         }
-        let ends = (
-            graph.messages(sender, sender_port, around),
-            graph.messages(receiver, receiver_port, around),
-        );
-        let (Some(mut a), Some(mut b)) = ends else {
+        let Some((mut a, mut b)) = graph.both_messages(i, around) else {
             continue;
         };
         if through && a.len() == b.len() {

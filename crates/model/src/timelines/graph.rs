@@ -46,6 +46,13 @@ impl GraphLink<'_> {
         self.sender_port.guessed || self.receiver_port.guessed
     }
 
+    /// Whether the link joins steps, and no filter changes the number of messages.
+    pub(super) fn joins_steps(&self) -> bool {
+        self.sender_port.operator == Operator::OI
+            && self.receiver_port.operator == Operator::S
+            && reducers(self.filters) + repeaters(self.filters) == 0
+    }
+
     /// Whether the receiver certainly cannot start before the sender.
     pub(super) fn calls(&self, model: usize) -> bool {
         self.sender != model && !self.guessed()
@@ -84,6 +91,14 @@ impl<'a> TimelineGraph<'a> {
             return port.name.to_string();
         }
         format!("{}.{}", self.names[component], port.name)
+    }
+
+    pub(super) fn sender_path(&self, link: &GraphLink<'_>) -> String {
+        self.port_path(link.sender, link.sender_port)
+    }
+
+    pub(super) fn receiver_path(&self, link: &GraphLink<'_>) -> String {
+        self.port_path(link.receiver, link.receiver_port)
     }
 
     pub(super) fn usual_part(&mut self, component: usize) -> TimelineId {
@@ -183,6 +198,24 @@ impl<'a> TimelineGraph<'a> {
         Some(path)
     }
 
+    /// The timelines of the messages at both ends of a link.
+    pub(super) fn both_messages(
+        &mut self,
+        link: usize,
+        around: &[OuterTimeline],
+    ) -> Option<(Vec<TimelineId>, Vec<TimelineId>)> {
+        let GraphLink {
+            sender,
+            sender_port,
+            receiver,
+            receiver_port,
+            ..
+        } = self.links[link];
+        let from = self.messages(sender, sender_port, around);
+        let to = self.messages(receiver, receiver_port, around);
+        from.zip(to)
+    }
+
     pub(super) fn show(&self, path: &[TimelineId]) -> String {
         match self.timeline(path).to_string() {
             text if text.is_empty() => "once per run".into(),
@@ -245,4 +278,12 @@ impl<'a> TimelineGraph<'a> {
         let key = (*components.get(component)?, Timeline::parse(own));
         self.part_of.get(&key).copied()
     }
+}
+
+pub(super) fn reducers(filters: &[Filter]) -> usize {
+    filters.iter().filter(|f| f.kind.reduces()).count()
+}
+
+pub(super) fn repeaters(filters: &[Filter]) -> usize {
+    filters.iter().filter(|f| f.kind.repeats()).count()
 }

@@ -6,8 +6,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::analysis::{TimelineAnalysis, reducers};
-use super::graph::{GraphLink, OuterTimeline, TimelineGraph};
+use super::analysis::TimelineAnalysis;
+use super::graph::{GraphLink, OuterTimeline, TimelineGraph, TimelineId, reducers};
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, listing};
 
@@ -16,26 +16,13 @@ pub(super) fn report_late(
     found: &TimelineAnalysis,
     problems: &mut Problems,
 ) {
-    let late = |link: &GraphLink<'_>| {
-        let own = usize::from(link.sender_port.operator == Operator::OI);
-        reducers(link.filters) > own && !link.guessed()
-    };
     let links: Vec<usize> = (0..graph.links.len())
-        .filter(|i| late(&graph.links[*i]))
+        .filter(|i| is_late(&graph.links[*i]))
         .collect();
     if links.is_empty() {
         return;
     }
-    let (mut onward, mut callers) = (
-        HashMap::<usize, Vec<usize>>::new(),
-        HashMap::<usize, Vec<usize>>::new(),
-    );
-    for (i, link) in graph.links.iter().enumerate() {
-        onward.entry(link.sender).or_default().push(i);
-        if link.receiver_port.operator == Operator::FInit {
-            callers.entry(link.receiver).or_default().push(link.sender);
-        }
-    }
+    let neighbours = LinkNeighbours::of(graph);
     for i in links {
         if problems.is_full() {
             return;
@@ -47,32 +34,69 @@ pub(super) fn report_late(
         let Some(level) = from.len().checked_sub(reducers(graph.links[i].filters)) else {
             continue;
         };
-        let first = callers_within(sender, &callers, found, level);
-        let Some(way) = way(graph, found, &onward, i, &first, level) else {
-            continue;
-        };
-        let link = &graph.links[i];
-        let (out, into) = (
-            graph.port_path(sender, port),
-            graph.port_path(link.receiver, link.receiver_port),
-        );
-        let names = listing(way.iter().map(|component| graph.names[*component]));
-        let what = format!("\"last\" before \"{into}\" would wait for ever");
-        let why = format!(
-            "which message of \"{out}\" is the last one is known once \"{}\" is called in a later step{}, or has to end, and that \
-             waits for \"{}\" in turn, by way of {names}",
-            graph.names[sender],
-            graph
-                .show(&from[..level])
-                .strip_prefix("in each step")
-                .unwrap_or_default(),
-            graph.names[link.receiver],
-        );
-        let hint =
-            "let the component whose steps these are send it on, once in a use: on an O_F port of its own"
-                .to_string();
-        problems.error_hint(link.at, Code::Cycle, what, why, hint);
+        let callers = callers_within(sender, &neighbours.callers, found, level);
+        if let Some(path) = path_back(graph, found, &neighbours.onward, i, &callers, level) {
+            report_cycle_of_last(graph, i, &from[..level], &path, problems);
+        }
     }
+}
+
+/// Whether the last message of a link is known only after the steps of a caller.
+fn is_late(link: &GraphLink<'_>) -> bool {
+    let own = usize::from(link.sender_port.operator == Operator::OI);
+    reducers(link.filters) > own && !link.guessed()
+}
+
+/// The links that begin at each component, and the callers of each component.
+struct LinkNeighbours {
+    onward: HashMap<usize, Vec<usize>>,
+    callers: HashMap<usize, Vec<usize>>,
+}
+
+impl LinkNeighbours {
+    fn of(graph: &TimelineGraph<'_>) -> Self {
+        let (mut onward, mut callers) = (HashMap::new(), HashMap::new());
+        for (i, link) in graph.links.iter().enumerate() {
+            onward.entry(link.sender).or_insert_with(Vec::new).push(i);
+            if link.receiver_port.operator == Operator::FInit {
+                callers
+                    .entry(link.receiver)
+                    .or_insert_with(Vec::new)
+                    .push(link.sender);
+            }
+        }
+        LinkNeighbours { onward, callers }
+    }
+}
+
+/// Reports a link whose receiver waits for a message that depends on the receiver. `around` is the
+/// timeline whose steps must be over; `path` leads from the receiver back to a caller.
+fn report_cycle_of_last(
+    graph: &TimelineGraph<'_>,
+    link: usize,
+    around: &[TimelineId],
+    path: &[usize],
+    problems: &mut Problems,
+) {
+    let link = &graph.links[link];
+    let what = format!(
+        "\"last\" before \"{}\" would wait for ever",
+        graph.receiver_path(link)
+    );
+    let why = format!(
+        "which message of \"{}\" is the last one is known once \"{}\" is called in a later step{}, or has to end, and that \
+         waits for \"{}\" in turn, by way of {}",
+        graph.sender_path(link),
+        graph.names[link.sender],
+        graph
+            .show(around)
+            .strip_prefix("in each step")
+            .unwrap_or_default(),
+        graph.names[link.receiver],
+        listing(path.iter().map(|component| graph.names[*component]))
+    );
+    let hint = "let the component whose steps these are send it on, once in a use: on an O_F port of its own";
+    problems.error_hint(link.at, Code::Cycle, what, why, hint.to_string());
 }
 
 /// The component and its callers within the timeline of this length: all of them must reach their
@@ -99,7 +123,7 @@ fn callers_within(
 /// A path along conduits from the receiver of a link back to a component in `first`, with fewer
 /// than two steps of the timeline on it. A message received in a step flows into a message sent in
 /// the next step; one step more leaves time to wait.
-fn way(
+fn path_back(
     graph: &TimelineGraph<'_>,
     found: &TimelineAnalysis,
     onward: &HashMap<usize, Vec<usize>>,
@@ -107,43 +131,49 @@ fn way(
     first: &HashSet<usize>,
     level: usize,
 ) -> Option<Vec<usize>> {
-    type State = (usize, bool);
-    let enters = |link: &GraphLink<'_>| (link.receiver, link.receiver_port.operator == Operator::S);
-    let start: State = enters(&graph.links[link]);
-    let mut best: HashMap<State, (u32, Option<State>)> = HashMap::from([(start, (0, None))]);
+    let start = arrival(&graph.links[link]);
+    let mut best: Visits = HashMap::from([(start, (0, None))]);
     let mut todo = VecDeque::from([start]);
     while let Some(state) = todo.pop_front() {
-        let (at, in_step) = state;
-        let steps = best[&state].0;
-        if first.contains(&at) {
-            let back = std::iter::successors(Some(state), |state| best[state].1);
-            let mut way: Vec<usize> = back.map(|(component, _)| component).collect();
-            way.reverse();
-            way.dedup();
-            return Some(way);
+        let (component, in_step) = state;
+        if first.contains(&component) {
+            return Some(components_to(state, &best));
         }
-        let OuterTimeline::Known(around) = &found.around[at] else {
+        let OuterTimeline::Known(around) = &found.around[component] else {
             continue;
         };
-        for link in onward
-            .get(&at)
-            .into_iter()
-            .flatten()
-            .map(|i| &graph.links[*i])
-        {
+        let steps = best[&state].0;
+        let links = onward.get(&component).into_iter().flatten();
+        for link in links.map(|i| &graph.links[*i]) {
             let next_step =
                 in_step && link.sender_port.operator == Operator::OI && around.len() < level;
             let steps = steps + u32::from(next_step);
-            let next = enters(link);
-            if steps > 1
-                || link.guessed()
-                || best.get(&next).is_some_and(|(known, _)| *known <= steps)
-            {
-                continue;
+            let next = arrival(link);
+            let known = best.get(&next).is_some_and(|(known, _)| *known <= steps);
+            if steps <= 1 && !link.guessed() && !known {
+                best.insert(next, (steps, Some(state)));
+                todo.push_back(next);
             }
-            best.insert(next, (steps, Some(state)));
-            todo.push_back(next);
         }
     }
     None
+}
+
+/// A component that a message reaches, and whether it is received there in a step.
+type Arrival = (usize, bool);
+
+/// The fewest steps to each arrival so far, and the arrival before.
+type Visits = HashMap<Arrival, (u32, Option<Arrival>)>;
+
+fn arrival(link: &GraphLink<'_>) -> Arrival {
+    (link.receiver, link.receiver_port.operator == Operator::S)
+}
+
+/// The components on the way to an arrival.
+fn components_to(last: Arrival, visits: &Visits) -> Vec<usize> {
+    let back = std::iter::successors(Some(last), |arrival| visits[arrival].1);
+    let mut components: Vec<usize> = back.map(|(component, _)| component).collect();
+    components.reverse();
+    components.dedup();
+    components
 }

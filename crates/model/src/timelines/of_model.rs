@@ -38,74 +38,70 @@ pub(crate) fn check(model: &Model, extras: &Extras, strict: bool, problems: &mut
     for i in one_way.into_iter().filter(|i| partners.contains(i)) {
         let link = &graph.links[i];
         // A built-in component makes as many steps as there are messages.
-        let follows = |component: usize| {
-            let implementation = model
-                .components
-                .get_index(component)
-                .and_then(|(_, c)| c.implementation.as_deref());
-            implementation.is_some_and(|name| BuiltIn::from_name(name).is_some())
-        };
-        if follows(link.sender) || follows(link.receiver) {
-            continue;
+        if !is_built_in(model, link.sender) && !is_built_in(model, link.receiver) {
+            report_guessed_match(&graph, link, problems);
         }
-        let what = format!(
-            "{} is taken to step together with {}",
-            graph.names[link.receiver], graph.names[link.sender]
-        );
-        let why = format!(
-            "\"{}\" sends in each of its steps and \"{}\" receives in each of its own; nothing says that these are as many",
-            graph.port_path(link.sender, link.sender_port),
-            graph.port_path(link.receiver, link.receiver_port),
-        );
-        let hint = format!(
-            "if they are, write matching_timelines: {{{}: {}}}",
-            graph.names[link.sender], graph.names[link.receiver]
-        );
-        problems.warn(link.at, Code::Rate, what, why, hint);
     }
+}
+
+fn is_built_in(model: &Model, component: usize) -> bool {
+    let component = model.components.get_index(component);
+    let implementation = component.and_then(|(_, component)| component.implementation.as_deref());
+    implementation.is_some_and(|name| BuiltIn::from_name(name).is_some())
+}
+
+/// Warns of a link between steps whose numbers are only guessed to be equal.
+fn report_guessed_match(graph: &TimelineGraph<'_>, link: &GraphLink<'_>, problems: &mut Problems) {
+    let (sender, receiver) = (graph.names[link.sender], graph.names[link.receiver]);
+    let what = format!("{receiver} is taken to step together with {sender}");
+    let why = format!(
+        "\"{}\" sends in each of its steps and \"{}\" receives in each of its own; nothing says that these are as many",
+        graph.sender_path(link),
+        graph.receiver_path(link),
+    );
+    let hint = format!("if they are, write matching_timelines: {{{sender}: {receiver}}}");
+    problems.warn(link.at, Code::Rate, what, why, hint);
 }
 
 fn of_model<'a>(model: &'a Model, extras: &Extras) -> TimelineGraph<'a> {
     let mut names: Vec<&str> = model.components.keys().map(|name| name.as_str()).collect();
     names.push(&model.name);
     let mut graph = TimelineGraph::new(names);
-    let settings_in = settings_in();
     for conduit in &model.conduits {
-        let ends = [&conduit.receiver, &conduit.sender]
-            .map(|end| extras.fields.get(end.to_string().as_str()));
-        let keeps_step = ends
-            .into_iter()
-            .flatten()
-            .next()
-            .is_none_or(|(pattern, _)| pattern.keeps_step());
-        let find = |end: &PortReference| match &end.component {
-            None => Some((model.components.len(), model.ports.get(&end.port)?)),
-            Some(name) => {
-                let (number, _, component) = model.components.get_full(name)?;
-                let settings = (end.port == SETTINGS_IN).then_some(settings_in);
-                Some((number, component.ports.get(&end.port).or(settings)?))
-            }
+        let ends = (
+            port_at(model, &conduit.sender),
+            port_at(model, &conduit.receiver),
+        );
+        let (Some((sender, sender_port)), Some((receiver, receiver_port))) = ends else {
+            continue;
         };
-        if let (Some((sender, sender_port)), Some((receiver, receiver_port))) =
-            (find(&conduit.sender), find(&conduit.receiver))
-        {
-            if !keeps_step {
-                graph.couple(sender, receiver, receiver_port);
-                continue;
-            }
-            let (filters, at) = (conduit.filters.as_slice(), conduit.receiver_at);
-            graph.links.push(GraphLink {
-                sender,
-                sender_port,
-                receiver,
-                receiver_port,
-                filters,
-                through: false,
-                at,
-            });
+        let mut paths = [&conduit.receiver, &conduit.sender].into_iter();
+        let pattern = paths.find_map(|end| extras.fields.get(end.to_string().as_str()));
+        if pattern.is_some_and(|(pattern, _)| !pattern.keeps_step()) {
+            graph.couple(sender, receiver, receiver_port);
+            continue;
         }
+        graph.links.push(GraphLink {
+            sender,
+            sender_port,
+            receiver,
+            receiver_port,
+            filters: conduit.filters.as_slice(),
+            through: false,
+            at: conduit.receiver_at,
+        });
     }
     graph
+}
+
+/// The number of the component at an end of a conduit, and the port.
+fn port_at<'a>(model: &'a Model, end: &PortReference) -> Option<(usize, &'a Port)> {
+    let Some(name) = &end.component else {
+        return Some((model.components.len(), model.ports.get(&end.port)?));
+    };
+    let (number, _, component) = model.components.get_full(name)?;
+    let settings = (end.port == SETTINGS_IN).then(settings_in);
+    Some((number, component.ports.get(&end.port).or(settings)?))
 }
 
 /// The port for settings, for components that do not list it.
