@@ -160,35 +160,44 @@ pub(crate) fn words(text: &str) -> Vec<&str> {
 
 /// Reads one filter. An unknown name is taken for a user filter; whether it exists is known once
 /// all files are read. The error has the reason and a hint.
-pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
-    let (word, side) = match word.rsplit_once('@') {
-        Some((word, "sender")) => (word, Some(FilterSide::Sender)),
-        Some((word, "receiver")) => (word, Some(FilterSide::Receiver)),
-        Some((_, other)) => {
-            return Err((
-                format!("\"@{other}\" is no side of a conduit; write @sender or @receiver"),
-                None,
-            ));
-        }
-        None => (word, None),
-    };
+pub(crate) fn parse(word: &str) -> Result<Filter, FilterFault> {
+    let (word, side) = split_side(word)?;
     let (name, arguments) = match word.split_once('(') {
         None => (word, None),
-        Some((name, rest)) => {
-            let inside = rest
-                .strip_suffix(')')
-                .ok_or_else(|| (format!("\"{word}\" lacks its \")\""), None))?;
-            (name, Some(arguments_in(inside)))
-        }
+        Some((name, rest)) => match rest.strip_suffix(')') {
+            Some(inside) => (name, Some(arguments_in(inside))),
+            None => return Err(fault(format!("\"{word}\" lacks its \")\""))),
+        },
     };
     let kind = kind(name, arguments.as_deref())?;
     if side.is_some() && !kind.takes_sides() {
-        return Err((
-            format!("\"{name}\" knows its side of the wire and cannot be pinned"),
-            None,
-        ));
+        let why = format!("\"{name}\" knows its side of the wire and cannot be pinned");
+        return Err(fault(why));
     }
     Ok(Filter { kind, side })
+}
+
+/// The reason why a text is no filter, and a hint.
+pub(crate) type FilterFault = (String, Option<String>);
+
+fn fault(why: String) -> FilterFault {
+    (why, None)
+}
+
+fn fault_hint(why: impl Into<String>, hint: impl Into<String>) -> FilterFault {
+    (why.into(), Some(hint.into()))
+}
+
+/// Splits off the side that the filter is pinned to: `scale(2, 0)@receiver`.
+fn split_side(word: &str) -> Result<(&str, Option<FilterSide>), FilterFault> {
+    match word.rsplit_once('@') {
+        Some((word, "sender")) => Ok((word, Some(FilterSide::Sender))),
+        Some((word, "receiver")) => Ok((word, Some(FilterSide::Receiver))),
+        Some((_, other)) => Err(fault(format!(
+            "\"@{other}\" is no side of a conduit; write @sender or @receiver"
+        ))),
+        None => Ok((word, None)),
+    }
 }
 
 /// Numbers and names, separated by commas or blanks. (In a YAML list on one line a comma would end
@@ -200,75 +209,82 @@ fn arguments_in(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, Option<String>)> {
+fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, FilterFault> {
     let plain = |kind| match arguments {
         None => Ok(kind),
-        Some(_) => Err((format!("\"{name}\" takes nothing in parentheses"), None)),
-    };
-    let number = |text: &str| match text.parse::<f64>() {
-        Ok(x) if x.is_finite() => Ok(x),
-        _ => Err((
-            format!("\"{text}\" is not a number"),
-            Some("write scale(a, b), as scale(2.0, 0.5)".into()),
-        )),
+        Some(_) => Err(fault(format!("\"{name}\" takes nothing in parentheses"))),
     };
     match name {
         "last" => plain(FilterKind::Last),
         "repeat" => plain(FilterKind::Repeat),
         "pad" => plain(FilterKind::Pad),
-        "zstd" => match arguments {
-            None => Ok(FilterKind::Zstd(None)),
-            Some([level]) => match level.parse() {
-                Ok(level @ 1..=22) => Ok(FilterKind::Zstd(Some(level))),
-                _ => Err((
-                    format!("\"{level}\" is not a level of zstd; they go from 1 to 22"),
-                    None,
-                )),
-            },
-            Some(_) => Err((
-                "zstd takes one level".into(),
-                Some("write zstd or zstd(3)".into()),
-            )),
-        },
-        "scale" => match arguments {
-            Some([a]) => Ok(FilterKind::Scale {
-                a: number(a)?,
-                b: 0.0,
-            }),
-            Some([a, b]) => Ok(FilterKind::Scale {
-                a: number(a)?,
-                b: number(b)?,
-            }),
-            _ => Err((
-                "scale needs its numbers a and b, for a x + b".into(),
-                Some("write scale(2.0, 0.5)".into()),
-            )),
-        },
-        "astype" => {
-            let names = || ElementType::ALL.iter().map(|t| t.name());
-            let Some([wanted]) = arguments else {
-                return Err((
-                    "astype needs the type wanted".into(),
-                    Some("write astype(float32)".into()),
-                ));
-            };
-            ElementType::ALL
-                .iter()
-                .find(|t| t.name() == *wanted)
-                .map(|t| FilterKind::Astype(*t))
-                .ok_or_else(|| {
-                    (
-                        format!("\"{wanted}\" is no element type"),
-                        did_you_mean(wanted, names()).or(Some(listing(names()))),
-                    )
-                })
-        }
+        "zstd" => zstd(arguments),
+        "scale" => scale(arguments),
+        "astype" => astype(arguments),
         _ if is_identifier(name) => plain(FilterKind::User(name.into())),
-        _ => Err((
-            format!("\"{}\" is not the name of a filter", shorten(name)),
-            None,
-        )),
+        _ => Err(fault(format!(
+            "\"{}\" is not the name of a filter",
+            shorten(name)
+        ))),
     }
+}
+
+fn zstd(arguments: Option<&[&str]>) -> Result<FilterKind, FilterFault> {
+    match arguments {
+        None => Ok(FilterKind::Zstd(None)),
+        Some([level]) => match level.parse() {
+            Ok(level @ 1..=22) => Ok(FilterKind::Zstd(Some(level))),
+            _ => Err(fault(format!(
+                "\"{level}\" is not a level of zstd; they go from 1 to 22"
+            ))),
+        },
+        Some(_) => Err(fault_hint("zstd takes one level", "write zstd or zstd(3)")),
+    }
+}
+
+fn scale(arguments: Option<&[&str]>) -> Result<FilterKind, FilterFault> {
+    match arguments {
+        Some([a]) => Ok(FilterKind::Scale {
+            a: finite(a)?,
+            b: 0.0,
+        }),
+        Some([a, b]) => Ok(FilterKind::Scale {
+            a: finite(a)?,
+            b: finite(b)?,
+        }),
+        _ => {
+            let why = "scale needs its numbers a and b, for a x + b";
+            Err(fault_hint(why, "write scale(2.0, 0.5)"))
+        }
+    }
+}
+
+fn finite(text: &str) -> Result<f64, FilterFault> {
+    match text.parse::<f64>() {
+        Ok(x) if x.is_finite() => Ok(x),
+        _ => {
+            let why = format!("\"{text}\" is not a number");
+            Err(fault_hint(why, "write scale(a, b), as scale(2.0, 0.5)"))
+        }
+    }
+}
+
+fn astype(arguments: Option<&[&str]>) -> Result<FilterKind, FilterFault> {
+    let Some([wanted]) = arguments else {
+        return Err(fault_hint(
+            "astype needs the type wanted",
+            "write astype(float32)",
+        ));
+    };
+    if let Some(dtype) = ElementType::ALL
+        .iter()
+        .find(|dtype| dtype.name() == *wanted)
+    {
+        return Ok(FilterKind::Astype(*dtype));
+    }
+    let names = || ElementType::ALL.iter().map(|dtype| dtype.name());
+    let hint = did_you_mean(wanted, names()).unwrap_or_else(|| listing(names()));
+    Err(fault_hint(format!("\"{wanted}\" is no element type"), hint))
 }
 
 impl Filter {
