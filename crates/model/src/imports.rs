@@ -6,7 +6,7 @@
 mod python;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::built_in::BuiltIn;
 use crate::document::{Document, Import};
@@ -137,20 +137,7 @@ impl Modules<'_> {
             .iter()
             .find(|entry| entry.module == module.as_str())
         {
-            return match python::text(entry) {
-                Ok((path, text)) => {
-                    let file = problems.add_file(path.display().to_string());
-                    crate::read::document(&text, file, problems)
-                }
-                Err(why) => {
-                    let hint = format!(
-                        "save its text as {}.ymmsl in a directory of YMMSL_PATH",
-                        module.replace('.', "/")
-                    );
-                    problems.error_hint(import.at, Code::Import, what, why, hint);
-                    None
-                }
-            };
+            return installed_module(entry, import, what, problems);
         }
         let relative: PathBuf = module
             .split('.')
@@ -165,42 +152,73 @@ impl Modules<'_> {
             let file = problems.add_file(path.display().to_string());
             return crate::read::file(path, file, problems);
         }
-        let mut why = match tried.as_slice() {
-            [] => format!(
-                "it would be a file {}, but YMMSL_PATH names no directory",
-                relative.display()
-            ),
-            tried => {
-                let tried: Vec<_> = tried
-                    .iter()
-                    .map(|path| format!("\n  {}", path.display()))
-                    .collect();
-                format!("there is no file{}", tried.concat())
-            }
-        };
-        let installed = || entry_points.iter().map(|entry| entry.module.as_str());
-        if installed().next().is_some() {
-            why += &format!("\ninstalled Python packages have {}", listing(installed()));
-        } else {
-            why += "\nand no installed Python package has a module of this name";
-        }
-        let package = module
-            .rsplit_once('.')
-            .map_or(String::new(), |(package, _)| format!("{package}."));
-        let beside: Vec<String> = beside(&tried)
-            .into_iter()
-            .map(|name| format!("{package}{name}"))
-            .collect();
-        let known = installed().chain(beside.iter().map(String::as_str));
-        problems.error_hint(
-            import.at,
-            Code::Import,
-            what,
-            why,
-            did_you_mean(module, known),
-        );
+        let why = not_found(&relative, &tried, entry_points);
+        let hint = meant_module(module, &tried, entry_points);
+        problems.error_hint(import.at, Code::Import, what, why, hint);
         None
     }
+}
+
+/// Reads a module from an installed Python package.
+fn installed_module(
+    entry: &python::EntryPoint,
+    import: &Import,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<Document> {
+    match python::text(entry) {
+        Ok((path, text)) => {
+            let file = problems.add_file(path.display().to_string());
+            crate::read::document(&text, file, problems)
+        }
+        Err(why) => {
+            let path = import.module.replace('.', "/");
+            let hint = format!("save its text as {path}.ymmsl in a directory of YMMSL_PATH");
+            problems.error_hint(import.at, Code::Import, what, why, hint);
+            None
+        }
+    }
+}
+
+/// The reason why a module was not found: the places that were searched.
+fn not_found(relative: &Path, tried: &[PathBuf], installed: &[python::EntryPoint]) -> String {
+    let mut why = match tried {
+        [] => format!(
+            "it would be a file {}, but YMMSL_PATH names no directory",
+            relative.display()
+        ),
+        tried => {
+            let tried: Vec<_> = tried
+                .iter()
+                .map(|path| format!("\n  {}", path.display()))
+                .collect();
+            format!("there is no file{}", tried.concat())
+        }
+    };
+    if installed.is_empty() {
+        why += "\nand no installed Python package has a module of this name";
+    } else {
+        let modules = installed.iter().map(|entry| entry.module.as_str());
+        why += &format!("\ninstalled Python packages have {}", listing(modules));
+    }
+    why
+}
+
+/// The hint for a module that was not found: a module with a similar name.
+fn meant_module(
+    module: &Name,
+    tried: &[PathBuf],
+    installed: &[python::EntryPoint],
+) -> Option<String> {
+    let package = module
+        .rsplit_once('.')
+        .map_or(String::new(), |(package, _)| format!("{package}."));
+    let beside: Vec<String> = beside(tried)
+        .into_iter()
+        .map(|name| format!("{package}{name}"))
+        .collect();
+    let installed = installed.iter().map(|entry| entry.module.as_str());
+    did_you_mean(module, installed.chain(beside.iter().map(String::as_str)))
 }
 
 /// The last names of the modules beside the files that were tried.

@@ -143,39 +143,7 @@ pub(super) fn find<'d>(
     let what = format!("\"{path}\" leads to no component");
     let Some((model, rest)) = prefixed(description, path) else {
         let why = format!("paths under \"{section}\" begin with the name of a model");
-        let mut models = description.models.values();
-        let within = models
-            .find(|model| matches!(walk(description, model, path), PathTarget::Component(..)));
-        let hint = match (within, description.models.get(path)) {
-            (Some(model), _) => format!("did you mean \"{}.{path}\"?", model.name),
-            (None, Some(model)) => {
-                let of = |component: &Name| format!("{path}.{component}");
-                let paths: Vec<String> = model.components.keys().map(of).collect();
-                format!(
-                    "it is a model; write the path of a component: {}",
-                    either(paths.iter().map(String::as_str))
-                )
-            }
-            (None, None) => {
-                let (first, rest) = path
-                    .split_once('.')
-                    .map_or((path, ""), |(first, _)| (first, &path[first.len()..]));
-                let names = || description.models.keys().map(Name::as_str);
-                let component = description.models.values().find_map(|model| {
-                    let near = nearest(first, model.components.keys().map(Name::as_str))?;
-                    Some(format!("did you mean \"{}.{near}{rest}\"?", model.name))
-                });
-                let model =
-                    nearest(first, names()).map(|near| format!("did you mean \"{near}{rest}\"?"));
-                let listed = || format!("the models are {}", listing(names()));
-                if rest.is_empty() {
-                    component
-                } else {
-                    model.or(component)
-                }
-                .unwrap_or_else(listed)
-            }
-        };
+        let hint = meant_path(description, path);
         problems.error_hint(at, Code::UnknownPath, what, why, hint);
         return None;
     };
@@ -191,6 +159,37 @@ pub(super) fn find<'d>(
             None
         }
     }
+}
+
+/// The hint for a path that begins with no model's name.
+fn meant_path(description: &Description, path: &str) -> String {
+    let leads =
+        |model: &&Model| matches!(walk(description, model, path), PathTarget::Component(..));
+    if let Some(model) = description.models.values().find(leads) {
+        return format!("did you mean \"{}.{path}\"?", model.name);
+    }
+    if let Some(model) = description.models.get(path) {
+        let paths: Vec<String> = model
+            .components
+            .keys()
+            .map(|component| format!("{path}.{component}"))
+            .collect();
+        let paths = either(paths.iter().map(String::as_str));
+        return format!("it is a model; write the path of a component: {paths}");
+    }
+    let (first, rest) = path.split_at(path.find('.').unwrap_or(path.len()));
+    let names = || description.models.keys().map(Name::as_str);
+    let component = || {
+        description.models.values().find_map(|model| {
+            let near = nearest(first, model.components.keys().map(Name::as_str))?;
+            Some(format!("did you mean \"{}.{near}{rest}\"?", model.name))
+        })
+    };
+    let model = nearest(first, names()).filter(|_| !rest.is_empty());
+    model
+        .map(|near| format!("did you mean \"{near}{rest}\"?"))
+        .or_else(component)
+        .unwrap_or_else(|| format!("the models are {}", listing(names())))
 }
 
 /// Checks the paths under `resources`.

@@ -91,49 +91,50 @@ impl<'a> Readers<'a> {
             by_path: HashMap::new(),
             known: root.supported_settings.keys().map(|n| n.as_str()).collect(),
         };
-        // A setting given to a whole model, or to a component that a model implements, is read by
-        // all components inside.
         for component in &network.components {
-            let names: Option<BTreeSet<&str>> = match built_in(component) {
-                Some(built_in) => Some(built_in.settings().iter().map(|(name, _)| *name).collect()),
-                None => supported(description, component)
-                    .map(|settings| settings.keys().map(|n| n.as_str()).collect()),
-            };
-            readers.known.extend(names.iter().flatten());
-            let path = component.path.as_str();
-            let ends = path
-                .char_indices()
-                .filter(|(_, c)| *c == '.')
-                .map(|(i, _)| i);
-            for end in [0].into_iter().chain(ends).chain([path.len()]) {
-                let all = readers
-                    .by_path
-                    .entry(&path[..end])
-                    .or_insert_with(|| Some(BTreeSet::new()));
-                match (all, &names) {
-                    (Some(all), Some(names)) => all.extend(names),
-                    (all, _) => *all = None,
-                }
-            }
+            readers.add_component(description, component);
         }
         // Models that list supported settings count as readers too.
-        for (path, model) in
-            std::iter::once((String::new(), root)).chain(nested(description, root, network))
-        {
-            for name in model.supported_settings.keys() {
-                readers.known.insert(name);
-                // The setting can be given to the model, or to any model around.
-                let around = std::iter::successors(Some(path.as_str()), |path| {
-                    (!path.is_empty()).then(|| path.rsplit_once('.').map_or("", |(outer, _)| outer))
-                });
-                for path in around {
-                    if let Some(Some(all)) = readers.by_path.get_mut(path) {
-                        all.insert(name);
-                    }
+        readers.add_model(String::new(), root);
+        for (path, model) in nested(description, root, network) {
+            readers.add_model(path, model);
+        }
+        readers
+    }
+
+    /// Adds the settings that a component reads. A setting given to a whole model, or to a
+    /// component that a model implements, is read by all components inside.
+    fn add_component(&mut self, description: &'a Description, component: &'a NetworkComponent) {
+        let names: Option<BTreeSet<&str>> = match built_in(component) {
+            Some(built_in) => Some(built_in.settings().iter().map(|(name, _)| *name).collect()),
+            None => supported(description, component)
+                .map(|settings| settings.keys().map(|n| n.as_str()).collect()),
+        };
+        self.known.extend(names.iter().flatten());
+        let path = component.path.as_str();
+        let dots = path.match_indices('.').map(|(dot, _)| dot);
+        for end in [0].into_iter().chain(dots).chain([path.len()]) {
+            let all = self.by_path.entry(&path[..end]);
+            match (all.or_insert_with(|| Some(BTreeSet::new())), &names) {
+                (Some(all), Some(names)) => all.extend(names),
+                (all, _) => *all = None,
+            }
+        }
+    }
+
+    /// Adds the settings that a model lists. They can be given to the model, or to any model around.
+    fn add_model(&mut self, path: String, model: &'a Model) {
+        for name in model.supported_settings.keys() {
+            self.known.insert(name);
+            let around = std::iter::successors(Some(path.as_str()), |path| {
+                (!path.is_empty()).then(|| path.rsplit_once('.').map_or("", |(outer, _)| outer))
+            });
+            for path in around {
+                if let Some(Some(all)) = self.by_path.get_mut(path) {
+                    all.insert(name);
                 }
             }
         }
-        readers
     }
 
     /// Splits a path after the longest component name: `a.b[1].x` gives `a.b[1]`, `a.b` and `x`.
@@ -435,43 +436,12 @@ fn check_types(
     network: &Network,
     problems: &mut Problems,
 ) {
-    let settings = &description.settings;
-    let mut given: HashMap<&str, Vec<&Name>> = HashMap::new();
-    for (path, _) in settings.iter().filter(|(path, _)| path.contains('[')) {
-        given
-            .entry(path.split('[').next().unwrap_or_default())
-            .or_default()
-            .push(path);
-    }
-    let places: HashMap<&Name, TextPosition> =
-        settings.entries().map(|(path, _, at)| (path, at)).collect();
+    let given = GivenSettings::new(&description.settings);
     for component in &network.components {
         if let Some(built_in) = built_in(component) {
-            check_built_in(settings, component, built_in, &given, &places, problems);
+            check_built_in(&given, component, built_in, problems);
         }
     }
-    let mut check = |path: &Name, of: SettingType, reader: &str, name: &str| {
-        let Some(value) = settings.value(path).filter(|value| !value.fits(of)) else {
-            return;
-        };
-        let at = places.get(path).copied().unwrap_or_default();
-        let why = format!(
-            "{reader} reads \"{name}\" as {of}; found {value}, which is {}",
-            value.setting_type()
-        );
-        let hint = (of == SettingType::Float && value.setting_type() == SettingType::Str)
-            .then(|| "a number, or one with a unit such as \"10 ms\", would do".to_string());
-        problems.error_hint(
-            at,
-            Code::SettingType,
-            format!("setting \"{path}\" has the wrong type"),
-            why,
-            hint,
-        );
-    };
-    let implements = |implementation: &str, component: &str| {
-        format!("\"{implementation}\", which implements component \"{component}\",")
-    };
     let nested = nested(description, root, network);
     for (path, model) in std::iter::once((String::new(), root)).chain(nested) {
         let reader = match path.as_str() {
@@ -480,90 +450,148 @@ fn check_types(
         };
         let whole = InstanceName::new(path.as_str(), Vec::new());
         for (name, setting) in &model.supported_settings {
-            if let Some((given, _)) = settings.find_entry(&whole, name) {
-                check(given, setting.of, &reader, name);
+            if let Some((path, _)) = given.settings.find_entry(&whole, name) {
+                given.check_type(path, setting.of, &reader, name, problems);
             }
         }
     }
     for component in &network.components {
-        let Some(supported) = supported(description, component) else {
-            continue;
-        };
-        let reader = implements(
-            component.implementation.as_deref().unwrap_or_default(),
-            &component.path,
-        );
-        let whole = InstanceName::new(component.path.clone(), Vec::new());
-        for (name, setting) in supported {
-            if let Some((path, _)) = settings.find_entry(&whole, name) {
-                check(path, setting.of, &reader, name);
-            }
-            for path in given.get(component.path.as_str()).into_iter().flatten() {
-                if path
-                    .rsplit_once("].")
-                    .is_some_and(|(_, last)| last == name.as_str())
-                {
-                    check(path, setting.of, &reader, name);
-                }
-            }
+        if let Some(supported) = supported(description, component) {
+            check_component(&given, component, supported, problems);
         }
+    }
+}
+
+/// Checks the settings of a component, for the whole component and for single instances.
+fn check_component(
+    given: &GivenSettings<'_>,
+    component: &NetworkComponent,
+    supported: &Supported,
+    problems: &mut Problems,
+) {
+    let implementation = component.implementation.as_deref().unwrap_or_default();
+    let reader = implements(implementation, &component.path);
+    let whole = InstanceName::new(component.path.clone(), Vec::new());
+    for (name, setting) in supported {
+        let of_whole = given
+            .settings
+            .find_entry(&whole, name)
+            .map(|(path, _)| path);
+        let of_instances = given.of_instances(&component.path, name);
+        for path in of_whole.into_iter().chain(of_instances) {
+            given.check_type(path, setting.of, &reader, name, problems);
+        }
+    }
+}
+
+fn implements(implementation: &str, component: &str) -> String {
+    format!("\"{implementation}\", which implements component \"{component}\",")
+}
+
+/// The settings of a description, with quick access to positions and to settings of instances.
+struct GivenSettings<'s> {
+    settings: &'s Settings,
+    positions: HashMap<&'s Name, TextPosition>,
+    /// The paths that begin with an instance, by the component.
+    by_component: HashMap<&'s str, Vec<&'s Name>>,
+}
+
+impl<'s> GivenSettings<'s> {
+    fn new(settings: &'s Settings) -> Self {
+        let mut by_component: HashMap<&str, Vec<&Name>> = HashMap::new();
+        for (path, _) in settings.iter().filter(|(path, _)| path.contains('[')) {
+            let component = path.split('[').next().unwrap_or_default();
+            by_component.entry(component).or_default().push(path);
+        }
+        let positions = settings.entries().map(|(path, _, at)| (path, at)).collect();
+        GivenSettings {
+            settings,
+            positions,
+            by_component,
+        }
+    }
+
+    /// The paths of a setting of single instances of a component.
+    fn of_instances(&self, component: &str, name: &str) -> impl Iterator<Item = &'s Name> {
+        let paths = self
+            .by_component
+            .get(component)
+            .into_iter()
+            .flatten()
+            .copied();
+        paths.filter(move |path| path.rsplit_once("].").is_some_and(|(_, last)| last == name))
+    }
+
+    fn position(&self, path: &Name) -> TextPosition {
+        self.positions.get(path).copied().unwrap_or_default()
+    }
+
+    /// Reports a value that does not have the type that `reader` supports.
+    fn check_type(
+        &self,
+        path: &Name,
+        of: SettingType,
+        reader: &str,
+        name: &str,
+        problems: &mut Problems,
+    ) {
+        let Some(value) = self.settings.value(path).filter(|value| !value.fits(of)) else {
+            return;
+        };
+        let found = value.setting_type();
+        let why = format!("{reader} reads \"{name}\" as {of}; found {value}, which is {found}");
+        let hint = (of == SettingType::Float && found == SettingType::Str)
+            .then(|| "a number, or one with a unit such as \"10 ms\", would do".to_string());
+        let what = format!("setting \"{path}\" has the wrong type");
+        problems.error_hint(self.position(path), Code::SettingType, what, why, hint);
     }
 }
 
 /// Checks the settings of a built-in component: for the whole component, for a port, and for single
 /// instances.
 fn check_built_in(
-    settings: &Settings,
+    given: &GivenSettings<'_>,
     component: &NetworkComponent,
     built_in: BuiltIn,
-    given: &HashMap<&str, Vec<&Name>>,
-    places: &HashMap<&Name, TextPosition>,
     problems: &mut Problems,
 ) {
     let whole = InstanceName::new(component.path.clone(), Vec::new());
     let mut paths: BTreeSet<(&Name, usize)> = BTreeSet::new();
-    let single = given.get(component.path.as_str());
     for (row, (name, _)) in built_in.settings().iter().enumerate() {
         let of_ports = component.ports.keys().map(|port| format!("{port}.{name}"));
         for name in of_ports.chain([name.to_string()]) {
+            let of_whole = given
+                .settings
+                .find_entry(&whole, &name)
+                .map(|(path, _)| path);
+            let of_instances = given.of_instances(&component.path, &name);
             paths.extend(
-                settings
-                    .find_entry(&whole, &name)
-                    .map(|(path, _)| (path, row)),
+                of_whole
+                    .into_iter()
+                    .chain(of_instances)
+                    .map(|path| (path, row)),
             );
-            let of_instances = single.into_iter().flatten().copied();
-            let ends = of_instances
-                .filter(|path| path.rsplit_once("].").is_some_and(|(_, end)| end == name));
-            paths.extend(ends.map(|path| (path, row)));
         }
     }
     for (path, row) in paths {
-        let (name, takes) = built_in.settings()[row];
-        let Some((value, Err(wanted))) = settings
-            .value(path)
-            .map(|value| (value, takes.check(value)))
-        else {
+        let (name, accepted) = built_in.settings()[row];
+        let Some(value) = given.settings.value(path) else {
             continue;
         };
-        let at = places.get(path).copied().unwrap_or_default();
-        let who = format!(
-            "{}, which implements component \"{}\",",
-            built_in.name(),
-            component.path
+        let Err(wanted) = accepted.check(value) else {
+            continue;
+        };
+        let (built_in, component) = (built_in.name(), &component.path);
+        let why = format!(
+            "{built_in}, which implements component \"{component}\", takes for \"{name}\" {wanted}; found {value}"
         );
-        let why = format!("{who} takes for \"{name}\" {wanted}; found {value}");
-        let hint = match (takes, value) {
+        let hint = match (accepted, value) {
             (AcceptedValue::Word(words), Setting::Str(word)) => {
                 did_you_mean(word, words.iter().copied())
             }
             _ => None,
         };
-        problems.error_hint(
-            at,
-            Code::SettingType,
-            format!("setting \"{path}\" does not fit"),
-            why,
-            hint,
-        );
+        let what = format!("setting \"{path}\" does not fit");
+        problems.error_hint(given.position(path), Code::SettingType, what, why, hint);
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn pattern(
     let mode = fields
         .take("mode")
         .map(|node| choice(node, "the mode", &modes, problems));
-    let (pulls, mode_is_wrong) = (mode == Some(Some(true)), mode == Some(None));
+    let pulls = mode == Some(Some(true));
     let both = share(&mut fields, &PatternSide::default(), problems);
     // A receiver that pulls takes versions at any of its steps; the given steps are those of the
     // sender.
@@ -31,46 +31,14 @@ pub(super) fn pattern(
         },
         false => both.clone(),
     };
-    let mut end = |key, usual: PatternSide, problems: &mut Problems| {
-        let Some(node) = fields.take(key) else {
-            return usual;
-        };
-        let Some(mut own) = Fields::new(node, format!("{what}, \"{key}\""), problems) else {
-            return usual;
-        };
-        let share = share(&mut own, &usual, problems);
-        own.finish(problems);
-        share
-    };
-    let (sender, receiver) = (
-        end("sender", both, problems),
-        end("receiver", of_receiver, problems),
-    );
-    let versions = fields.take("versions");
-    let full = fields.take("full");
+    let sender = side(&mut fields, "sender", both, problems);
+    let receiver = side(&mut fields, "receiver", of_receiver, problems);
+    let (versions, full) = (fields.take("versions"), fields.take("full"));
     fields.finish(problems);
-    let needless = [("versions", versions), ("full", full)]
-        .into_iter()
-        .find_map(|(key, node)| Some((key, node?)));
-    if let Some((key, node)) = needless.filter(|_| !pulls && !mode_is_wrong) {
-        let why = "a field that is pushed is received once for each time it is sent: no versions of it are kept";
-        let hint = "write mode: pull beside it, or take it out; how far a sender may be ahead is set under \"buffer\"";
-        problems.error_hint(
-            node.at,
-            Code::BadValue,
-            format!("\"{key}\" has no use in {what}"),
-            why,
-            hint.to_string(),
-        );
+    if matches!(mode, None | Some(Some(false))) {
+        report_needless_versions(versions, full, &what, problems);
     }
-    let versions =
-        versions.and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
-    let ways = [("evict", WhenFull::Evict), ("wait", WhenFull::Wait)];
-    let full = full.and_then(|node| choice(node, "what is done when it is full", &ways, problems));
-    let cache = VersionCache {
-        versions: versions.unwrap_or(1) as u32,
-        full: full.unwrap_or_default(),
-    };
+    let cache = cache(versions, full, problems);
     let mode = if pulls {
         TransferMode::Pull(cache)
     } else {
@@ -84,6 +52,53 @@ pub(super) fn pattern(
         },
         at,
     ))
+}
+
+/// Reads the entries for one side; missing entries are as in `usual`.
+fn side(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    usual: PatternSide,
+    problems: &mut Problems,
+) -> PatternSide {
+    let Some(node) = fields.take(key) else {
+        return usual;
+    };
+    let what = format!("{}, \"{key}\"", fields.what());
+    let Some(mut own) = Fields::new(node, what, problems) else {
+        return usual;
+    };
+    let side = share(&mut own, &usual, problems);
+    own.finish(problems);
+    side
+}
+
+/// Reports keys for versions of a field that is pushed.
+fn report_needless_versions(
+    versions: Option<&Node>,
+    full: Option<&Node>,
+    what: &str,
+    problems: &mut Problems,
+) {
+    let mut given = [("versions", versions), ("full", full)].into_iter();
+    let Some((key, node)) = given.find_map(|(key, node)| Some((key, node?))) else {
+        return;
+    };
+    let why = "a field that is pushed is received once for each time it is sent: no versions of it are kept";
+    let hint = "write mode: pull beside it, or take it out; how far a sender may be ahead is set under \"buffer\"";
+    let what = format!("\"{key}\" has no use in {what}");
+    problems.error_hint(node.at, Code::BadValue, what, why, hint.to_string());
+}
+
+fn cache(versions: Option<&Node>, full: Option<&Node>, problems: &mut Problems) -> VersionCache {
+    let versions =
+        versions.and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
+    let ways = [("evict", WhenFull::Evict), ("wait", WhenFull::Wait)];
+    let full = full.and_then(|node| choice(node, "what is done when it is full", &ways, problems));
+    VersionCache {
+        versions: versions.unwrap_or(1) as u32,
+        full: full.unwrap_or_default(),
+    }
 }
 
 /// Reads the steps and the region of one side; missing entries are as in `usual`.

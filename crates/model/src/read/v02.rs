@@ -6,7 +6,7 @@ use super::components::{OF_MODELS, component, listed_component, too_deep};
 use super::fields::{dotted, entries, has_any, misplaced};
 use super::sections::shared;
 use super::{Fields, SECTIONS, conduits, implementations, sections, text};
-use crate::description::{Component, Model};
+use crate::description::{Component, Model, Program};
 use crate::document::{Document, FormatVersion, Import};
 use crate::names::{Name, is_dotted, is_identifier};
 use crate::problem::{Code, Problems, TextPosition};
@@ -32,64 +32,10 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
         document.imports = imports(node, problems);
     }
     if let Some(node) = fields.take("models") {
-        let mut faulty = false;
-        for entry in entries(node, "\"models\"", problems).unwrap_or_default() {
-            let as_model =
-                has_any(&entry.value, &OF_MODELS) || has_any(&entry.value, &OF_MODELS_TOO);
-            if OF_MODELS.contains(&entry.key.as_str()) && !as_model {
-                let why = "it is indented as the names of models are, and belongs to one of them";
-                let hint = format!(
-                    "indent \"{}\" one step more, under the name of its model",
-                    entry.key
-                );
-                misplaced(entry, "\"models\"", why, hint, problems);
-                // Which of the models lacks the key cannot be known.
-                faulty = true;
-                continue;
-            }
-            if SECTIONS.contains(&entry.key.as_str()) && !as_model {
-                misplaced(
-                    entry,
-                    "\"models\"",
-                    NO_PART,
-                    no_indent(&entry.key),
-                    problems,
-                );
-                problems.lost_section();
-                if entry.value.is_null() {
-                    // The entries that follow at this depth were meant to be inside the section.
-                    break;
-                }
-                continue;
-            }
-            let Some(name) = dotted(&entry.key, "the name of a model", entry.at, problems) else {
-                continue;
-            };
-            if let Some(model) = model(name.clone(), entry.at, &entry.value, problems) {
-                document.models.insert(name, model);
-            }
-        }
-        document
-            .models
-            .values_mut()
-            .for_each(|model| model.faulty |= faulty);
+        document.models = models(node, problems);
     }
     if let Some(node) = fields.take("programs") {
-        for entry in entries(node, "\"programs\"", problems).unwrap_or_default() {
-            let Some(name) = dotted(&entry.key, "the name of a program", entry.at, problems) else {
-                continue;
-            };
-            let program = implementations::program(
-                name.clone(),
-                entry.at,
-                &entry.value,
-                FormatVersion::V02,
-                problems,
-            );
-            document
-                .programs
-                .extend(program.map(|program| (name, program)));
-        }
+        document.programs = programs(node, problems);
     }
     if let Some(node) = fields.take("custom_implementations") {
         document.custom_implementations = sections::custom_implementations(node, problems);
@@ -112,6 +58,48 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
         problems.lost_section();
     }
     document
+}
+
+fn models(node: &Node, problems: &mut Problems) -> IndexMap<Name, Model> {
+    let mut models = IndexMap::new();
+    let mut faulty = false;
+    for entry in entries(node, "\"models\"", problems).unwrap_or_default() {
+        let key = entry.key.as_str();
+        let as_model = has_any(&entry.value, &OF_MODELS) || has_any(&entry.value, &OF_MODELS_TOO);
+        if OF_MODELS.contains(&key) && !as_model {
+            let why = "it is indented as the names of models are, and belongs to one of them";
+            let hint = format!("indent \"{key}\" one step more, under the name of its model");
+            misplaced(entry, "\"models\"", why, hint, problems);
+            // Which of the models lacks the key cannot be known.
+            faulty = true;
+        } else if SECTIONS.contains(&key) && !as_model {
+            misplaced(entry, "\"models\"", NO_PART, no_indent(key), problems);
+            problems.lost_section();
+            if entry.value.is_null() {
+                // The entries that follow at this depth were meant to be inside the section.
+                break;
+            }
+        } else if let Some(name) = dotted(key, "the name of a model", entry.at, problems)
+            && let Some(model) = model(name.clone(), entry.at, &entry.value, problems)
+        {
+            models.insert(name, model);
+        }
+    }
+    models.values_mut().for_each(|model| model.faulty |= faulty);
+    models
+}
+
+fn programs(node: &Node, problems: &mut Problems) -> IndexMap<Name, Program> {
+    let mut programs = IndexMap::new();
+    for entry in entries(node, "\"programs\"", problems).unwrap_or_default() {
+        let Some(name) = dotted(&entry.key, "the name of a program", entry.at, problems) else {
+            continue;
+        };
+        let (at, version) = (entry.at, FormatVersion::V02);
+        let program = implementations::program(name.clone(), at, &entry.value, version, problems);
+        programs.extend(program.map(|program| (name, program)));
+    }
+    programs
 }
 
 fn imports(node: &Node, problems: &mut Problems) -> Vec<Import> {
