@@ -29,6 +29,7 @@ PYTHON = TREE / ".venv/bin/python"
 
 #: By part: its files, its crate, and tests in Python that notice changes of it, too.
 PARTS = {
+    "element": ("crates/element/src/*", "element", []),
     "array": ("crates/array/src/*", "array", []),
     "model": ("crates/model/src/*", "model", []),
     "components": ("crates/components/src/*", "components", ["tests/components"]),

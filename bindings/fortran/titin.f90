@@ -41,7 +41,7 @@ module titin
       titin_error_closed, titin_error_evicted, titin_pending
    public :: titin_f_init, titin_o_i, titin_s, titin_o_f
    public :: titin_bool, titin_i8, titin_i16, titin_i32, titin_i64, titin_u8, titin_u16, titin_u32, titin_u64, titin_f16, &
-      titin_f32, titin_f64, titin_c64, titin_c128, titin_order_c, titin_order_fortran
+      titin_bf16, titin_f32, titin_f64, titin_c64, titin_c128, titin_order_c, titin_order_fortran
    public :: titin_kind_nil, titin_kind_bool, titin_kind_int, titin_kind_uint, titin_kind_float, titin_kind_text, &
       titin_kind_bytes, titin_kind_array, titin_kind_list, titin_kind_map
    public :: titin_log_debug, titin_log_info, titin_log_warning, titin_log_error, titin_log_critical

@@ -229,8 +229,7 @@ contains
    pure function same_bits(given, wanted) result(same)
       integer(c_int), intent(in) :: given, wanted
       logical :: same
-      same = given == wanted .or. (given >= titin_i8 .and. given <= titin_i64 .and. wanted == given + titin_u8 - titin_i8) &
-         .or. (given == titin_i16 .and. wanted == titin_f16)
+      same = given == wanted .or. any(titin_without_kind == wanted .and. titin_their_integers == given)
    end function
 
    ! The type of elements as which an array goes: that of its kind, or the one whose bits the program says that it holds. `wrong` is
@@ -251,6 +250,6 @@ contains
          wrong = trim(number)//", which is no type of elements"
       end if
       wrong = "as: an array of "//text(titin_dtype_name(dtype))//" does not hold the bits of "//wrong// &
-         "; give titin_u8 to titin_u64, or titin_f16, with integers of the same size"
+         "; give titin_u8 to titin_u64, titin_f16 or titin_bf16, with integers of the same size"
    end subroutine
 end module titin_common

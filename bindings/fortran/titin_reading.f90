@@ -29,7 +29,7 @@ module titin_reading
       !> view(a, name, index, reversed): points `a`, of the array's kind and rank, at an array, here or in an entry. The
       !> array must not be changed, and lives as long as this. An array of rank 2 and more that was sent in C order lies
       !> the other way round: give reversed=.true. and mind that its indices are reversed, or receive it into an array of
-      !> your own, which copies it to the right places. With as=titin_u8 to titin_u64 or titin_f16 an integer pointer is for
+      !> your own, which copies it to the right places. With as=titin_u8 to titin_u64, titin_f16 or titin_bf16 an integer pointer is for
       !> elements of the same size, whose bits it has.
       procedure, private :: view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, view_complex32, &
          view_complex64, view_bool
@@ -332,10 +332,7 @@ contains
    function unusual(dtype) result(name)
       integer(c_int), intent(in) :: dtype
       character(len=:), allocatable :: name
-      integer(c_int), parameter :: types(5) = [titin_u8, titin_u16, titin_u32, titin_u64, titin_f16]
-      character(len=*), parameter :: names(5) = &
-         [character(len=9) :: "titin_u8", "titin_u16", "titin_u32", "titin_u64", "titin_f16"]
-      name = trim(names(findloc(types, dtype, dim=1)))
+      name = trim(titin_their_names(findloc(titin_without_kind, dtype, dim=1)))
    end function
 
    subroutine view_int8(self, a, name, index, reversed, as, ierr)

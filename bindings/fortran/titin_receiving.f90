@@ -16,7 +16,7 @@ module titin_receiving
    type, extends(lending_layer) :: receiving_layer
    contains
       !> receive(port, message, slot, timeout, default), or receive(port, data, slot, timeout, timestamp, message) into an
-      !> array of one's own, whose kind and shape must be those of the message; with as=titin_u8 to titin_u64 or titin_f16 the
+      !> array of one's own, whose kind and shape must be those of the message; with as=titin_u8 to titin_u64, titin_f16 or titin_bf16 the
       !> bits of such elements, into integers of the same size. `timeout` in seconds; without it, for ever.
       !> `default` is what a port gives that nothing is connected to; arrays of one's own can hold theirs beforehand, and
       !> be received if is_connected(port).

@@ -17,7 +17,7 @@ module titin_sending
    contains
       !> send(port, data, timestamp, next_timestamp, slot, settings, names): any kind and rank, text, a value. Returns when
       !> the data may be changed. `settings` is the overlay to go with it, `names` are index names; with as=titin_u8 to titin_u64
-      !> or titin_f16 integers of the same size go as the elements whose bits they hold.
+      !> titin_f16 or titin_bf16 integers of the same size go as the elements whose bits they hold.
       procedure, private :: send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &
          send_complex64, send_bool, send_logical, send_text, send_value
       generic :: send => send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &

@@ -2,6 +2,7 @@
 
 import json
 
+import ml_dtypes  # noqa: F401: gives NumPy bfloat16
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ def copy(model, name, ports=("o_i", "s"), **settings):
     return model.run() / "sink/workdir" / name
 
 
-DTYPES = ["?", "i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"]
+DTYPES = ["?", "i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16", "bfloat16"]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -14,6 +14,7 @@ static const uint16_t u16[] = {1, UINT16_MAX, 3};
 static const uint32_t u32[] = {1, UINT32_MAX, 3};
 static const uint64_t u64[] = {1, UINT64_MAX, 3};
 static const float f32[] = {0.5F, -1.5F, 3.0F};
+static const uint16_t bf16[] = {0x3f00, 0xbfc0, 0x4040}; /* 0.5, -1.5, 3 */
 static const double f64[] = {0.5, -1.5, 3.0};
 static const float c64[] = {0.5F, -2.0F, -1.5F, 0.0F, 0.0F, 3.0F};
 static const double c128[] = {0.5, -2.0, -1.5, 0.0, 0.0, 3.0};
@@ -23,7 +24,7 @@ static const struct {
     const void *elements;
 } types[] = {{TITIN_BOOL, flags}, {TITIN_I8, i8},   {TITIN_I16, i16}, {TITIN_I32, i32}, {TITIN_I64, i64},
              {TITIN_U8, u8},      {TITIN_U16, u16}, {TITIN_U32, u32}, {TITIN_U64, u64}, {TITIN_F32, f32},
-             {TITIN_F64, f64},    {TITIN_C64, c64}, {TITIN_C128, c128}};
+             {TITIN_F64, f64},    {TITIN_C64, c64}, {TITIN_C128, c128}, {TITIN_BF16, bf16}};
 
 static const int64_t extents[] = {3};
 static titin_port *in, *out;
@@ -99,7 +100,7 @@ static void read_all(int dtype, const void *elements) {
     CHECK(titin_value_dtype(array) == dtype && titin_value_elements(array) == 3);
     CHECK(titin_value_nbytes(array) == (int64_t)bytes);
     const titin_value *first = titin_value_find(map, "number"), *list = titin_value_find(map, "list");
-    if (dtype != TITIN_C64 && dtype != TITIN_C128) {
+    if (dtype != TITIN_C64 && dtype != TITIN_C128 && dtype != TITIN_BF16) {
         CHECK(is(first, dtype, elements, 0) && titin_value_size(list) == 3);
         for (int place = 0; place < 3; ++place) CHECK(is(titin_value_item(list, place), dtype, elements, place));
     }

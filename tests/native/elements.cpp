@@ -14,6 +14,7 @@ static std::array<T, 3> sample() {
     else if constexpr (std::is_unsigned_v<T>) return {T(1), std::numeric_limits<T>::max(), T(3)};
     else if constexpr (std::is_integral_v<T>) return {T(1), std::numeric_limits<T>::min(), T(3)};
     else if constexpr (std::is_floating_point_v<T>) return {T(0.5), T(-1.5), T(3)};
+    else if constexpr (std::is_same_v<T, titin::bfloat16>) return {T(0.5F), T(-1.5F), T(3.0F)};
     else return {T(0.5, -2), T(-1.5, 0), T(0, 3)};
 }
 
@@ -75,7 +76,7 @@ static void each(Call &&call) {
 template <class Call>
 static void of_every_type(Call &&call) {
     each<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
-         std::uint64_t, float, double, std::complex<float>, std::complex<double>>(call);
+         std::uint64_t, float, double, std::complex<float>, std::complex<double>, titin::bfloat16>(call);
 }
 
 int main(int argc, char **argv) {

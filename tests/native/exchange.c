@@ -38,13 +38,14 @@ static void lend(void) {
 
 /* Elements that Fortran has no kind for: the first and the last, and 2; each type of those without sign, and numbers of 16 bits. */
 static const uint8_t u8[] = {0, 255, 2};
-static const uint16_t u16[] = {0, UINT16_MAX, 2}, f16[] = {0, 0xc000, 0x3c00};
+static const uint16_t u16[] = {0, UINT16_MAX, 2}, f16[] = {0, 0xc000, 0x3c00}, bf16[] = {0, 0xc000, 0x3f80};
 static const uint32_t u32[] = {0, UINT32_MAX, 2};
 static const uint64_t u64[] = {0, UINT64_MAX, 2};
 static const struct {
     int dtype;
     const void *data;
-} unusual[] = {{TITIN_U8, u8}, {TITIN_U16, u16}, {TITIN_U32, u32}, {TITIN_U64, u64}, {TITIN_F16, f16}};
+} unusual[] = {{TITIN_U8, u8}, {TITIN_U16, u16}, {TITIN_U32, u32}, {TITIN_U64, u64}, {TITIN_F16, f16},
+             {TITIN_BF16, bf16}};
 
 static void left(void) {
     double line[10], grid[3][4];

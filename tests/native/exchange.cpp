@@ -9,6 +9,7 @@ using titin::Value;
 
 /// Elements that Fortran has no kind for; C++17 has none for numbers of 16 bits, which go as their bits.
 static const std::uint16_t f16[] = {0, 0xc000, 0x3c00};
+static const std::vector<titin::bfloat16> brains = {titin::bfloat16(0.0F), titin::bfloat16(-2.0F), titin::bfloat16(1.0F)};
 
 template <class T>
 static std::vector<T> unusual() {
@@ -74,6 +75,7 @@ static void left(titin::Instance &instance) {
     instance.send("out", unusual<std::uint64_t>(), 8.0);
     const std::int64_t three = 3;
     CHECK(titin_send(titin_port_find(instance.raw(), "out"), TITIN_NO_SLOT, TITIN_F16, 1, &three, f16, 8.0, TITIN_NO_NEXT) == 0);
+    instance.send("out", brains, 8.0);
     instance.send("out",
                   Value::map({{"bits", Value::array(unusual<std::uint32_t>())}, {"large", std::numeric_limits<std::uint64_t>::max()}}),
                   8.0);
@@ -130,6 +132,7 @@ static void right(titin::Instance &instance) {
     std::int64_t count = titin::any;
     const void *bits = titin_message_array(halves.raw(), TITIN_F16, 1, &count, TITIN_ORDER_C);
     CHECK(bits && count == 3 && std::memcmp(bits, f16, sizeof f16) == 0);
+    CHECK(instance.receive("in").array<titin::bfloat16>({titin::any}).vector() == brains);
     const titin::Message several = instance.receive("in");
     CHECK(several.value()["bits"].array<std::uint32_t>({3}).vector() == unusual<std::uint32_t>());
     CHECK(several.value()["large"].as<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());

@@ -82,6 +82,7 @@ contains
       call instance%send("out", u32, timestamp=8.0_real64, as=titin_u32)
       call instance%send("out", u64, timestamp=8.0_real64, as=titin_u64)
       call instance%send("out", f16, timestamp=8.0_real64, as=titin_f16)
+      call instance%send("out", [0_int16, -16384_int16, 16256_int16], timestamp=8.0_real64, as=titin_bf16)
       call instance%send("out", u16, timestamp=8.0_real64, as=titin_u32, ierr=ierr)
       call check(ierr == titin_error_usage .and. index(titin_error_text(), "int16 does not hold the bits of uint32") > 0, &
          "bits of another size")
@@ -125,6 +126,8 @@ contains
       call check(all(u64 == [0_int64, -1_int64, 2_int64]), "uint64")
       call instance%receive("in", f16, as=titin_f16)
       call check(all(f16 == [0_int16, -16384_int16, 15360_int16]), "float16")
+      call instance%receive("in", f16, as=titin_bf16)
+      call check(all(f16 == [0_int16, -16384_int16, 16256_int16]), "bfloat16")
       call instance%receive("in", message)
       call message%view(bits, name="bits", as=titin_u32)
       call message%read_unsigned(large, name="large")

@@ -28,10 +28,11 @@ programs:
 
 #: Sends these one after the other.
 SENDER = """\
+import ml_dtypes
 import numpy as np
 import titin
 types = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-types += ["float16", "float32", "float64", "complex64", "complex128"]
+types += ["float16", "float32", "float64", "complex64", "complex128", "bfloat16"]
 table = np.arange(6.0).reshape(2, 3)
 everything = [np.ones(2, name) for name in types] + [table, np.asfortranarray(table)]
 everything += [None, 1.5, "text", {"cells": table}, table[0], table[:1]]

@@ -9,6 +9,7 @@ import sys
 from itertools import product
 from typing import Any
 
+import ml_dtypes  # noqa: F401: gives NumPy bfloat16
 import numpy as np
 import pytest
 import titin
@@ -30,6 +31,7 @@ DTYPES = [
     "float64",
     "complex64",
     "complex128",
+    "bfloat16",
 ]
 
 

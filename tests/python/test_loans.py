@@ -6,6 +6,7 @@ import gc
 import json
 import subprocess
 
+import ml_dtypes  # noqa: F401: gives NumPy bfloat16
 import numpy as np
 import pytest
 import titin
@@ -13,7 +14,7 @@ import titin
 from ..conftest import TITIN
 from .conftest import pair
 
-DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
+DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "bfloat16"]
 
 
 def test_loans_of_all_shapes_and_types(stage):

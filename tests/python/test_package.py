@@ -130,10 +130,6 @@ def test_the_lists_are_in_the_order_of_the_header():
     operators = sorted((f"TITIN_{name}" for name in ("F_INIT", "O_I", "S", "O_F")), key=header.__getitem__)
     assert [f"TITIN_{name.upper()}" for name in listed("OPERATORS")] == operators
     assert [header[name] for name in operators] == [1, 2, 3, 4]
-    short = {"int": "I", "uint": "U", "float": "F", "complex": "C"}
-    for number, name in enumerate(listed("DTYPES"), start=1):
-        family, bits = re.fullmatch(r"([a-z]+)(\d*)", name).groups()
-        assert header[f"TITIN_{short.get(family, family.upper())}{bits}"] == number, name
 
 
 def test_errors_have_the_same_numbers_everywhere():

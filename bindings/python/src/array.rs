@@ -36,8 +36,8 @@ impl Array {
 
     /// Memory that is to be read from where it lies.
     pub fn to_read(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let view = buffer(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
-        match dtype(&view) {
+        let (view, element) = view(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
+        match element {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
             Element::Swapped => Err(swapped(
                 "send",
@@ -51,7 +51,7 @@ impl Array {
     /// Memory that is to be written to.
     pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
-        let view = buffer(object, ffi::PyBUF_RECORDS).map_err(|error| {
+        let (view, element) = view(object, ffi::PyBUF_RECORDS).map_err(|error| {
             error::mismatch(
                 py,
                 format!(
@@ -61,7 +61,7 @@ impl Array {
                 ),
             )
         })?;
-        match dtype(&view) {
+        match element {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
             // A copy of it would be filled in its place.
             Element::Swapped => Err(swapped(
@@ -101,8 +101,8 @@ impl Array {
 
     fn native(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
-        let view = buffer(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
-        match dtype(&view) {
+        let (view, element) = view(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
+        match element {
             Element::Native(dtype) => Array::new(view, dtype).with_names(object),
             Element::Swapped => {
                 drop(view);
@@ -240,6 +240,44 @@ fn buffer(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<View> {
     }
 }
 
+/// The memory of an object, and what its elements are.
+fn view(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<(View, Element)> {
+    match buffer(object, flags) {
+        Ok(view) => {
+            let element = dtype(&view);
+            Ok((view, element))
+        }
+        Err(error) => match custom(object)? {
+            Some((bits, number)) => Ok((buffer(&bits, flags)?, Element::Native(number))),
+            None => Err(error),
+        },
+    }
+}
+
+/// An array of a type that libtitin knows by name and the buffer protocol does not, as those of `ml_dtypes`: its bits as
+/// whole numbers of the same size, in the same memory, and the number of the type.
+fn custom<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, c_int)>> {
+    let py = object.py();
+    let Ok(dtype) = object.getattr(intern!(py, "dtype")) else {
+        return Ok(None);
+    };
+    let name = dtype
+        .getattr(intern!(py, "name"))
+        .and_then(|name| name.extract::<String>());
+    let Some(number) = name.ok().and_then(|name| sys::element_type(&name)) else {
+        return Ok(None);
+    };
+    if !dtype.getattr(intern!(py, "isnative"))?.is_truthy()? {
+        return Ok(None);
+    }
+    let size: usize = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
+    let array = py
+        .import(intern!(py, "numpy"))?
+        .call_method1(intern!(py, "asarray"), (object,))?;
+    let bits = array.call_method1(intern!(py, "view"), (format!("u{size}"),))?;
+    Ok(Some((bits, number)))
+}
+
 enum Element {
     /// One that libtitin knows, by number.
     Native(c_int),
@@ -281,11 +319,7 @@ fn dtype(view: &ffi::Py_buffer) -> Element {
     if swapped && view.itemsize > 1 {
         return Element::Swapped;
     }
-    let index = sys::DTYPES
-        .iter()
-        .position(|known| *known == name)
-        .expect("every name above is there");
-    Element::Native(index as c_int + 1)
+    Element::Native(sys::element_type(name).expect("libtitin knows the names above"))
 }
 
 /// A NumPy array of what offers its memory in another way than by a buffer.
@@ -384,7 +418,7 @@ fn refused(object: &Bound<'_, PyAny>) -> PyErr {
         }
         None => "an array is needed; send numpy.asarray of it",
         _ => {
-            "elements must be bool, integers of 8 to 64 bits, float16 to float64, or complex64 and complex128"
+            "elements must be bool, integers of 8 to 64 bits, float16 to float64, bfloat16, or complex64 and complex128"
         }
     };
     error::mismatch(py, format!("cannot send {}: {hint}", describe(object)))

@@ -386,8 +386,7 @@ impl Field {
         for (number, (object, dtype)) in arrays.iter().zip(&self.dtypes).enumerate() {
             let array = look(&object)?;
             if array.dtype != *dtype {
-                let [given, wanted] =
-                    [array.dtype, *dtype].map(|dtype| sys::DTYPES[dtype as usize - 1]);
+                let [given, wanted] = [array.dtype, *dtype].map(sys::element_name);
                 let (port, place) = (&self.port, number + 1);
                 let text = format!(
                     "field on port '{port}': argument {place} is of {given}, where the field was declared with {wanted}"

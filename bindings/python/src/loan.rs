@@ -203,14 +203,11 @@ pub fn number(dtype: &Bound<'_, PyAny>) -> PyResult<c_int> {
     let py = dtype.py();
     let name = dtype.getattr(intern!(py, "name"))?.extract::<String>()?;
     let native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
-    let index = sys::DTYPES
-        .iter()
-        .position(|known| *known == name)
-        .filter(|_| native);
-    index.map(|index| index as c_int + 1).ok_or_else(|| {
+    let number = sys::element_type(&name).filter(|_| native);
+    number.ok_or_else(|| {
         let text = format!(
-            "arrays of {dtype} do not travel so: elements are bool, integers of 8 to 64 bits, float16 to float64, complex64 or \
-             complex128, in this machine's byte order"
+            "arrays of {dtype} do not travel so: elements are bool, integers of 8 to 64 bits, float16 to float64, bfloat16, \
+             complex64 or complex128, in this machine's byte order"
         );
         error::mismatch(py, text)
     })

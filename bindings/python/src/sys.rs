@@ -1,6 +1,7 @@
 //! What the extension uses of `titin.h`. A test compares the numbers, and what each function takes, with the header.
 
-use std::ffi::{c_char, c_double, c_int, c_void};
+use std::ffi::{CStr, c_char, c_double, c_int, c_void};
+use std::sync::OnceLock;
 
 /// Opaque types of the header.
 macro_rules! opaque {
@@ -41,23 +42,33 @@ pub const MAP: c_int = 10;
 pub const TYPE_NONE: c_int = 0;
 pub const TYPE_TEXT: c_int = 4;
 
-/// Types of elements, by their number in the header less one.
-pub const DTYPES: [&str; 14] = [
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-];
+/// The names of the element types, in the order of their numbers from 1 on, as libtitin has them.
+fn element_names() -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let name = |number| {
+            // SAFETY: libtitin gives a constant in ASCII that ends with a NUL, or NULL after the last type.
+            let name = unsafe { titin_dtype_name(number) };
+            if name.is_null() {
+                return None;
+            }
+            // SAFETY: as above.
+            unsafe { CStr::from_ptr(name) }.to_str().ok()
+        };
+        (1..).map_while(name).collect()
+    })
+}
+
+/// The name of the element type with this number, which comes from libtitin.
+pub fn element_name(number: c_int) -> &'static str {
+    element_names()[number as usize - 1]
+}
+
+/// The number of the element type with this name.
+pub fn element_type(name: &str) -> Option<c_int> {
+    let place = element_names().iter().position(|known| *known == name)?;
+    Some(place as c_int + 1)
+}
 
 pub const NO_SLOT: c_int = -1;
 pub const WAIT: c_double = f64::MAX;
@@ -84,6 +95,7 @@ unsafe extern "C" {
     pub fn titin_error_kind() -> c_int;
     pub fn titin_set_error(text: *const c_char);
     pub fn titin_version() -> *const c_char;
+    pub fn titin_dtype_name(dtype: c_int) -> *const c_char;
 
     pub fn titin_options_new() -> *mut titin_options;
     pub fn titin_options_free(options: *mut titin_options);

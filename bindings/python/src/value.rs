@@ -276,7 +276,7 @@ fn is_plain(object: &Bound<'_, PyAny>) -> bool {
 /// Whether an object is one of NumPy's scalars, which are numbers; complex ones have no other form than an array.
 fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
     let py = object.py();
-    if array.rank() != 0 || sys::DTYPES[array.dtype as usize - 1].starts_with("complex") {
+    if array.rank() != 0 || sys::element_name(array.dtype).starts_with("complex") {
         return Ok(false);
     }
     Ok(
@@ -403,6 +403,28 @@ unsafe fn copied(py: Python<'_>, object: *mut ffi::PyObject, length: i64) -> PyR
         })
 }
 
+/// A type of elements as NumPy has it, or else the package `ml_dtypes`.
+fn numpy_dtype(py: Python<'_>, number: c_int) -> PyResult<Py<PyAny>> {
+    let name = sys::element_name(number);
+    let dtype = py
+        .import(intern!(py, "numpy"))?
+        .getattr(intern!(py, "dtype"))?;
+    if let Ok(known) = dtype.call1((name,)) {
+        return Ok(known.unbind());
+    }
+    let scalar = py
+        .import(intern!(py, "ml_dtypes"))
+        .and_then(|package| package.getattr(name))
+        .map_err(|_| {
+            let text = format!(
+                "the data hold an array of {name}, which NumPy does not have: install the package ml_dtypes, \
+                 as by `pip install titin[ml_dtypes]`"
+            );
+            error::mismatch(py, text)
+        })?;
+    Ok(dtype.call1((scalar,))?.unbind())
+}
+
 /// A NumPy array over a message's memory.
 ///
 /// # Safety
@@ -413,13 +435,14 @@ unsafe fn array(
     payload: Option<&Payload>,
 ) -> PyResult<Py<PyAny>> {
     static NDARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    static DTYPES: [PyOnceLock<Py<PyAny>>; sys::DTYPES.len()] = [const { PyOnceLock::new() }; _];
+    /// Types of elements by number, as NumPy has them.
+    static DTYPES: [PyOnceLock<Py<PyAny>>; 256] = [const { PyOnceLock::new() }; _];
     let payload =
         payload.ok_or_else(|| PyRuntimeError::new_err("libtitin gave settings with an array"))?;
     // SAFETY: the value is an array.
     let (dtype, rank, order, data, length) = unsafe {
         (
-            sys::titin_value_dtype(value) as usize - 1,
+            sys::titin_value_dtype(value),
             sys::titin_value_rank(value),
             sys::titin_value_order(value),
             sys::titin_value_raw_data(value),
@@ -434,13 +457,7 @@ unsafe fn array(
             .getattr("ndarray")
             .map(Bound::unbind)
     })?;
-    let find = || -> PyResult<_> {
-        Ok(py
-            .import(intern!(py, "numpy"))?
-            .call_method1("dtype", (sys::DTYPES[dtype],))?
-            .unbind())
-    };
-    let element = DTYPES[dtype].get_or_try_init(py, find)?;
+    let element = DTYPES[dtype as usize].get_or_try_init(py, || numpy_dtype(py, dtype))?;
     let order = if order == sys::ORDER_FORTRAN {
         intern!(py, "F")
     } else {

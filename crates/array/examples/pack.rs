@@ -1,6 +1,6 @@
 //! How fast messages are packed and unpacked, beside a plain copy of as many bytes:
 //!
-//!     cargo run --release -p titin-array --example pack
+//!     cargo range --release -p titin-array --example pack
 //!
 //! Rank 0 of four packs its part of an array of doubles for all of its partners, or unpacks what it gets from them. The time is
 //! the shortest of many turns; the ratio is to a plain copy in the same turns.
@@ -8,8 +8,8 @@
 use std::time::Instant;
 
 use titin_array::{
-    Decomposition, Exchange, Local, Order, Parts, Register, Role, Schedule, Side, Source, Spread,
-    Target,
+    Decomposition, Exchange, LocalLayout, Order, Ownership, Register, Role, Schedule, Side,
+    SourceArray, Spread, TargetArray,
 };
 
 fn main() {
@@ -65,7 +65,8 @@ fn main() {
 fn unstructured(edge: u64) {
     let count = edge * edge;
     // Multiplied by an odd number, every one comes up once, since there are 2ⁿ.
-    let parts = |rank| Parts::indices((0..count / 4).map(|n| (n * 4 + rank) * 0x9E37_79B1 % count));
+    let parts =
+        |rank| Ownership::indices((0..count / 4).map(|n| (n * 4 + rank) * 0x9E37_79B1 % count));
     let from = Side::new(Decomposition::indices(&[count], 4).unwrap());
     let exchange = Exchange::new(
         from,
@@ -84,12 +85,12 @@ fn unstructured(edge: u64) {
     }
     let directory = register.directory().unwrap();
     let mut receive = |rank| {
-        let queries = exchange.queries(rank, &Parts::Rule, &map).unwrap();
+        let queries = exchange.queries(rank, &Ownership::Rule, &map).unwrap();
         let answers = queries
             .iter()
             .map(|(_, query)| directory.answer(rank, query).unwrap())
             .collect();
-        exchange.receiving(rank, &Parts::Rule, answers).unwrap()
+        exchange.receiving(rank, &Ownership::Rule, answers).unwrap()
     };
     let all: Vec<_> = (0..4).map(&mut receive).collect();
     let mut wants = Vec::new();
@@ -102,7 +103,7 @@ fn unstructured(edge: u64) {
         );
     }
     let sending = exchange.sending(0, &parts(0), &wants).unwrap();
-    run(
+    range(
         &format!("{edge}²: single elements to rows"),
         &exchange,
         &sending,
@@ -117,17 +118,24 @@ fn measure(name: &str, from: Side, to: Side) {
     let exchange = Exchange::new(from, to).unwrap();
     let [sending, receiving] =
         [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
-    run(name, &exchange, &sending, &receiving, &Parts::Rule);
+    range(name, &exchange, &sending, &receiving, &Ownership::Rule);
 }
 
-fn run(name: &str, exchange: &Exchange, sending: &Schedule, receiving: &Schedule, parts: &Parts) {
-    let dense =
-        |side: &Side, parts| Local::dense(&side.decomposition, 0, parts, None, side.order).unwrap();
+fn range(
+    name: &str,
+    exchange: &Exchange,
+    sending: &Schedule,
+    receiving: &Schedule,
+    parts: &Ownership,
+) {
+    let dense = |side: &Side, parts| {
+        LocalLayout::dense(&side.decomposition, 0, parts, None, side.order).unwrap()
+    };
     let (here, there) = (
         dense(exchange.from(), parts),
-        dense(exchange.to(), &Parts::Rule),
+        dense(exchange.to(), &Ownership::Rule),
     );
-    let memory = |local: &Local| {
+    let memory = |local: &LocalLayout| {
         (0..local.length() as usize * SIZE)
             .map(|n| n as u8)
             .collect::<Vec<_>>()
@@ -147,7 +155,7 @@ fn run(name: &str, exchange: &Exchange, sending: &Schedule, receiving: &Schedule
             timed(|| copies.copy_from_slice(std::hint::black_box(&sources))),
             timed(|| {
                 for (place, message) in sent.iter_mut().enumerate() {
-                    let field = Source {
+                    let field = SourceArray {
                         memory: &sources,
                         local: &here,
                         size: SIZE,
@@ -157,7 +165,7 @@ fn run(name: &str, exchange: &Exchange, sending: &Schedule, receiving: &Schedule
             }),
             timed(|| {
                 for (place, message) in received.iter().enumerate() {
-                    let field = Target {
+                    let field = TargetArray {
                         memory: &mut targets,
                         local: &there,
                         size: SIZE,

@@ -1,7 +1,7 @@
 //! How long a rank works for its schedule, with many ranks on both sides, all played in one process:
 //!
-//!     cargo run --release -p titin-array --example schedule              a table
-//!     cargo run --release -p titin-array --example schedule -- --json    a line for each row, for programs
+//!     cargo range --release -p titin-array --example schedule              a table
+//!     cargo range --release -p titin-array --example schedule -- --json    a line for each row, for programs
 //!
 //! Each line has the mean and the longest processor time of a rank, in microseconds, for arrays of 1 GB and of 8 GB of doubles. A rank
 //! of an irregular sender works for its own schedule and for its share of the directory.
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use titin_array::{
-    Bytes, Decomposition, Directory, Entries, Exchange, Order, Parts, Region, Register, Role, Run,
-    Schedule, Side, Spread,
+    Bytes, Decomposition, Directory, DirectoryEntries, Exchange, IndexRange, Order, Ownership,
+    Region, Register, Role, Schedule, Side, Spread,
 };
 
 fn main() {
@@ -111,17 +111,22 @@ fn boxes(name: Name, shape: &[u64], senders: u32, receivers: u32, each: u32) {
 
 /// An unstructured mesh: 2048 elements for each rank of the sender, 16 by 16 in no order.
 fn indices(name: Name, senders: u32, receivers: u32) {
-    let runs = u64::from(senders) * 128;
-    let side = |ranks| Side::new(Decomposition::indices(&[runs * 16], ranks).unwrap());
+    let ranges = u64::from(senders) * 128;
+    let side = |ranks| Side::new(Decomposition::indices(&[ranges * 16], ranks).unwrap());
     // Multiplied by an odd number, every one comes up once, since there are 2ⁿ.
-    let dealt = |ranks: u32, by: u64| -> Vec<Parts> {
+    let dealt = |ranks: u32, by: u64| -> Vec<Ownership> {
         let list = |rank: u32| {
-            (u64::from(rank)..runs)
+            (u64::from(rank)..ranges)
                 .step_by(ranks as usize)
-                .map(|n| n * by % runs * 16)
+                .map(|n| n * by % ranges * 16)
         };
-        let parts =
-            |rank| Parts::Indices(list(rank).map(|first| Run { first, length: 16 }).collect());
+        let parts = |rank| {
+            Ownership::Indices(
+                list(rank)
+                    .map(|first| IndexRange { first, length: 16 })
+                    .collect(),
+            )
+        };
         (0..ranks).map(parts).collect()
     };
     let exchange = Exchange::new(side(senders), side(receivers)).unwrap();
@@ -133,7 +138,7 @@ fn indices(name: Name, senders: u32, receivers: u32) {
     );
 }
 
-fn irregular(name: Name, exchange: Exchange, from: &[Parts], to: &[Parts]) {
+fn irregular(name: Name, exchange: Exchange, from: &[Ownership], to: &[Ownership]) {
     let (senders, receivers) = (from.len() as u32, to.len() as u32);
     let map = exchange.map(senders);
     let (mut messages, mut bytes) = (0, 0);
@@ -168,7 +173,7 @@ fn irregular(name: Name, exchange: Exchange, from: &[Parts], to: &[Parts]) {
         }
     }
     let (answered, times) = timed(senders, |at| {
-        let answer = |(rank, query): &(u32, Entries)| {
+        let answer = |(rank, query): &(u32, DirectoryEntries)| {
             (
                 *rank,
                 directories[at as usize].answer(*rank, query).unwrap(),
@@ -290,7 +295,7 @@ fn report(
 }
 
 /// So many boxes for each rank, cut at places that no rule gives, and not beside each other.
-fn bisected(whole: Region, ranks: u32, each: u32, seed: u64) -> Vec<Parts> {
+fn bisected(whole: Region, ranks: u32, each: u32, seed: u64) -> Vec<Ownership> {
     let (mut seed, mut open, mut boxes) = (seed, vec![(whole, ranks * each)], Vec::new());
     while let Some((region, ranks)) = open.pop() {
         if ranks == 1 {
@@ -322,6 +327,6 @@ fn bisected(whole: Region, ranks: u32, each: u32, seed: u64) -> Vec<Parts> {
             .collect()
     };
     (0..ranks as usize)
-        .map(|rank| Parts::Boxes(of(rank)))
+        .map(|rank| Ownership::Boxes(of(rank)))
         .collect()
 }

@@ -8,16 +8,16 @@
 //! | --- | --- |
 //! | [`Side`] | order; region; extents of the array; ranks (32 bits); kind 0 regular, 1 boxes, 2 indices; of a regular one the order of the grid, and for each dimension the processes (32 bits) and the spread |
 //! | [`Spread`] | kind 0 block, 1 even, 2 bounds, 3 cyclic; a list of bounds; the block of cyclic |
-//! | [`Parts`] | kind 0 rule, 1 boxes, 2 indices; a list of regions; a list of runs |
-//! | [`Run`] | first, length |
-//! | [`Wants`] | kind 0 part, 1 boxes, 2 runs; the list |
-//! | [`Entries`] | kind 1 boxes, 2 runs; a list of place (32 bits) and region; a list of runs |
-//! | [`Answer`] | kind 1 boxes, 2 runs; a list of rank (32 bits), place (32 bits), region; a list of rank and run |
+//! | [`Ownership`] | kind 0 rule, 1 boxes, 2 indices; a list of regions; a list of ranges |
+//! | [`IndexRange`] | first, length |
+//! | [`ElementRequest`] | kind 0 part, 1 boxes, 2 ranges; the list |
+//! | [`DirectoryEntries`] | kind 1 boxes, 2 ranges; a list of place (32 bits) and region; a list of ranges |
+//! | [`DirectoryAnswer`] | kind 1 boxes, 2 ranges; a list of rank (32 bits), place (32 bits), region; a list of rank and range |
 
 use crate::decomposition::Rule;
 use crate::{
-    Answer, Decomposition, Dims, Entries, Error, MOST_DIMS, Order, OwnedBox, Parts, Region, Run,
-    Side, Spread, Wants,
+    Decomposition, Dims, DirectoryAnswer, DirectoryEntries, ElementRequest, Error, IndexRange,
+    MOST_DIMS, Order, OwnedBox, Ownership, Region, Side, Spread,
 };
 
 /// What travels between ranks.
@@ -165,14 +165,14 @@ impl Bytes for Region {
     }
 }
 
-impl Bytes for Run {
+impl Bytes for IndexRange {
     fn write(&self, bytes: &mut Vec<u8>) {
         (self.first, self.length).write(bytes);
     }
 
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
         let (first, length) = <(u64, u64)>::read(bytes)?;
-        Ok(Run { first, length })
+        Ok(IndexRange { first, length })
     }
 }
 
@@ -271,97 +271,97 @@ impl Bytes for Decomposition {
     }
 }
 
-impl Bytes for Parts {
+impl Bytes for Ownership {
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
-            Parts::Rule => 0u8.write(bytes),
-            Parts::Boxes(boxes) => {
+            Ownership::Rule => 0u8.write(bytes),
+            Ownership::Boxes(boxes) => {
                 1u8.write(bytes);
                 boxes.write(bytes);
             }
-            Parts::Indices(runs) => {
+            Ownership::Indices(ranges) => {
                 2u8.write(bytes);
-                runs.write(bytes);
+                ranges.write(bytes);
             }
         }
     }
 
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
         Ok(match u8::read(bytes)? {
-            0 => Parts::Rule,
-            1 => Parts::Boxes(Vec::read(bytes)?),
-            2 => Parts::Indices(Vec::read(bytes)?),
+            0 => Ownership::Rule,
+            1 => Ownership::Boxes(Vec::read(bytes)?),
+            2 => Ownership::Indices(Vec::read(bytes)?),
             kind => return wrong_kind(kind),
         })
     }
 }
 
-impl Bytes for Wants {
+impl Bytes for ElementRequest {
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
-            Wants::Part => 0u8.write(bytes),
-            Wants::Boxes(boxes) => {
+            ElementRequest::Part => 0u8.write(bytes),
+            ElementRequest::Boxes(boxes) => {
                 1u8.write(bytes);
                 boxes.write(bytes);
             }
-            Wants::Runs(runs) => {
+            ElementRequest::Ranges(ranges) => {
                 2u8.write(bytes);
-                runs.write(bytes);
+                ranges.write(bytes);
             }
         }
     }
 
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
         Ok(match u8::read(bytes)? {
-            0 => Wants::Part,
-            1 => Wants::Boxes(Vec::read(bytes)?),
-            2 => Wants::Runs(Vec::read(bytes)?),
+            0 => ElementRequest::Part,
+            1 => ElementRequest::Boxes(Vec::read(bytes)?),
+            2 => ElementRequest::Ranges(Vec::read(bytes)?),
             kind => return wrong_kind(kind),
         })
     }
 }
 
-impl Bytes for Entries {
+impl Bytes for DirectoryEntries {
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
-            Entries::Boxes(boxes) => {
+            DirectoryEntries::Boxes(boxes) => {
                 1u8.write(bytes);
                 boxes.write(bytes);
             }
-            Entries::Runs(runs) => {
+            DirectoryEntries::Ranges(ranges) => {
                 2u8.write(bytes);
-                runs.write(bytes);
+                ranges.write(bytes);
             }
         }
     }
 
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
         Ok(match u8::read(bytes)? {
-            1 => Entries::Boxes(Vec::read(bytes)?),
-            2 => Entries::Runs(Vec::read(bytes)?),
+            1 => DirectoryEntries::Boxes(Vec::read(bytes)?),
+            2 => DirectoryEntries::Ranges(Vec::read(bytes)?),
             kind => return wrong_kind(kind),
         })
     }
 }
 
-impl Bytes for Answer {
+impl Bytes for DirectoryAnswer {
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
-            Answer::Boxes(boxes) => {
+            DirectoryAnswer::Boxes(boxes) => {
                 1u8.write(bytes);
                 boxes.write(bytes);
             }
-            Answer::Runs(runs) => {
+            DirectoryAnswer::Ranges(ranges) => {
                 2u8.write(bytes);
-                runs.write(bytes);
+                ranges.write(bytes);
             }
         }
     }
 
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
         Ok(match u8::read(bytes)? {
-            1 => Answer::Boxes(Vec::read(bytes)?),
-            2 => Answer::Runs(Vec::read(bytes)?),
+            1 => DirectoryAnswer::Boxes(Vec::read(bytes)?),
+            2 => DirectoryAnswer::Ranges(Vec::read(bytes)?),
             kind => return wrong_kind(kind),
         })
     }

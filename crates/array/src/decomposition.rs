@@ -1,6 +1,6 @@
 //! Which rank owns which part of an array.
 
-use crate::spread::Dimension;
+use crate::spread::SpreadDimension;
 use crate::{Dims, Error, MOST_ELEMENTS, Order, Region, Spread};
 
 /// Which rank of an instance owns which part of an array: by a rule that everybody can evaluate, or as each rank declares.
@@ -22,7 +22,7 @@ pub(crate) enum Rule {
 /// A grid of processes, and how each dimension is spread over its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grid {
-    pub dimensions: Vec<Dimension>,
+    pub dimensions: Vec<SpreadDimension>,
     pub procs: Dims,
     pub order: Order,
 }
@@ -53,7 +53,7 @@ impl Decomposition {
         }
         let dimensions = spreads.iter().enumerate();
         let dimensions = dimensions
-            .map(|(dim, spread)| Dimension::new(dim, shape[dim], grid[dim], spread.clone()));
+            .map(|(dim, spread)| SpreadDimension::new(dim, shape[dim], grid[dim], spread.clone()));
         let dimensions = dimensions.collect::<Result<_, _>>()?;
         Ok(Self {
             shape,
@@ -156,7 +156,7 @@ impl Decomposition {
         let next = move |at: &u64| {
             dimension
                 .filter(|_| *at < to)
-                .map(|dimension| dimension.end_of_run(*at).min(to))
+                .map(|dimension| dimension.end_of_range(*at).min(to))
         };
         std::iter::successors(next(&from), next)
     }
@@ -184,11 +184,11 @@ impl Decomposition {
     /// Which indices a rank has along a dimension, rising; `None` if only the rank itself knows.
     pub fn indices_along(&self, rank: u32, dim: usize) -> Option<impl Iterator<Item = u64>> {
         let dimension = self.grid()?.dimensions.get(dim)?;
-        let runs = self
+        let ranges = self
             .coordinates(rank)
-            .map(|place| dimension.runs(place[dim]))
+            .map(|place| dimension.ranges(place[dim]))
             .unwrap_or_default();
-        Some(runs.into_iter().flat_map(|(from, to)| from..to))
+        Some(ranges.into_iter().flat_map(|(from, to)| from..to))
     }
 
     /// How many elements a rank has; `None` if only the rank itself knows.
@@ -208,15 +208,15 @@ impl Decomposition {
         };
         let mut regions = vec![Region::from_fn(0, |_| (0, 0))];
         for (dimension, process) in grid.dimensions.iter().zip(&*place) {
-            let runs = dimension.runs(*process);
+            let ranges = dimension.ranges(*process);
             let longer = regions.iter().flat_map(|region| {
                 let count = region.lower().len();
-                runs.iter().map(move |run| {
+                ranges.iter().map(move |range| {
                     Region::from_fn(count + 1, |dim| {
                         if dim < count {
                             (region.lower()[dim], region.upper()[dim])
                         } else {
-                            *run
+                            *range
                         }
                     })
                 })
@@ -243,11 +243,11 @@ impl Grid {
     }
 }
 
-impl Dimension {
+impl SpreadDimension {
     /// The pieces that a process has.
-    fn runs(&self, process: u32) -> Vec<(u64, u64)> {
+    fn ranges(&self, process: u32) -> Vec<(u64, u64)> {
         let (from, to) = self.interval(process);
-        let Some((block, procs)) = self.teeth() else {
+        let Some((block, procs)) = self.cyclic_blocks() else {
             return if from < to {
                 vec![(from, to)]
             } else {

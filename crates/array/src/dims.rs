@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use crate::Error;
+use crate::Invalid;
 
 /// As many dimensions as an array may have: what Fortran 77 and NumPy users meet, and what the wire format takes.
 pub const MOST_DIMS: usize = 7;
@@ -20,13 +20,13 @@ pub struct Dims<T = u64> {
 
 impl<T: Copy + Default> Dims<T> {
     /// The values of a slice; more than [`MOST_DIMS`] are refused.
-    pub fn new(values: &[T]) -> Result<Self, Error> {
+    pub fn new(values: &[T]) -> Result<Self, Invalid> {
         if values.len() > MOST_DIMS {
             let message = format!(
                 "an array has at most {MOST_DIMS} dimensions, not {}",
                 values.len()
             );
-            return Err(Error::Invalid(message));
+            return Err(Invalid(message));
         }
         Ok(Self::from_fn(values.len(), |dim| values[dim]))
     }

@@ -1,15 +1,17 @@
 //! One rank's share of the directory: who owns what, and the answers to who wants it.
 
-use crate::numbers::twice;
-use crate::tree::Tree;
-use crate::{Answer, Entries, Error, Exchange, Overlap, OwnedBox, Region, Run};
+use crate::box_tree::BoxTree;
+use crate::index_schedule::check_single_owners;
+use crate::{
+    DirectoryAnswer, DirectoryEntries, Error, Exchange, IndexRange, Overlap, OwnedBox, Region,
+};
 
 /// Takes what the ranks of the sender tell this rank of the directory, until all have.
 #[derive(Debug)]
 pub struct Register {
     exchange: Exchange,
     boxes: Vec<OwnedBox>,
-    runs: Vec<(u32, Run)>,
+    ranges: Vec<(u32, IndexRange)>,
 }
 
 /// Answers the ranks of the receiver.
@@ -17,8 +19,8 @@ pub struct Register {
 pub struct Directory {
     exchange: Exchange,
     boxes: Vec<OwnedBox>,
-    tree: Tree,
-    runs: Vec<(u32, Run)>,
+    tree: BoxTree,
+    ranges: Vec<(u32, IndexRange)>,
 }
 
 impl Register {
@@ -27,12 +29,12 @@ impl Register {
         Self {
             exchange,
             boxes: Vec::new(),
-            runs: Vec::new(),
+            ranges: Vec::new(),
         }
     }
 
     /// What a rank of the sender owns.
-    pub fn enter(&mut self, rank: u32, entries: &Entries) -> Result<(), Error> {
+    pub fn enter(&mut self, rank: u32, entries: &DirectoryEntries) -> Result<(), Error> {
         let ranks = self.exchange.from.decomposition.ranks();
         if rank >= ranks {
             return Err(Error::Broken(format!(
@@ -41,7 +43,7 @@ impl Register {
         }
         check(&self.exchange, rank, entries)?;
         match entries {
-            Entries::Boxes(boxes) => {
+            DirectoryEntries::Boxes(boxes) => {
                 let owned = boxes.iter().map(|(place, region)| OwnedBox {
                     rank,
                     place: *place,
@@ -49,20 +51,23 @@ impl Register {
                 });
                 self.boxes.extend(owned);
             }
-            Entries::Runs(runs) => self.runs.extend(runs.iter().map(|run| (rank, *run))),
+            DirectoryEntries::Ranges(ranges) => self
+                .ranges
+                .extend(ranges.iter().map(|range| (rank, *range))),
         }
         Ok(())
     }
 
     /// Once all have told: the directory, unless elements have two owners.
     pub fn directory(mut self) -> Result<Directory, Error> {
-        self.runs.sort_unstable_by_key(|(rank, run)| (*run, *rank));
-        twice(&self.exchange, &self.runs)?;
+        self.ranges
+            .sort_unstable_by_key(|(rank, range)| (*range, *rank));
+        check_single_owners(&self.exchange, &self.ranges)?;
         // A box that is told again is no second one.
         self.boxes.sort_unstable();
         self.boxes.dedup();
         let regions: Vec<_> = self.boxes.iter().map(|entry| entry.region).collect();
-        let tree = Tree::new(&regions);
+        let tree = BoxTree::new(&regions);
         let mut overlaps = Vec::new();
         'boxes: for (number, one) in self.boxes.iter().enumerate() {
             let mut hits = tree.hits(&one.region);
@@ -91,71 +96,72 @@ impl Register {
             exchange: self.exchange,
             boxes: self.boxes,
             tree,
-            runs: self.runs,
+            ranges: self.ranges,
         })
     }
 }
 
 impl Directory {
     /// Who owns what a rank of the receiver asks for. What nobody owns is left out: the receiver notices.
-    pub fn answer(&self, rank: u32, asked: &Entries) -> Result<Answer, Error> {
+    pub fn answer(&self, rank: u32, asked: &DirectoryEntries) -> Result<DirectoryAnswer, Error> {
         check(&self.exchange, rank, asked)?;
         Ok(match asked {
-            Entries::Boxes(boxes) => {
+            DirectoryEntries::Boxes(boxes) => {
                 let mut hits: Vec<u32> = boxes
                     .iter()
                     .flat_map(|(_, region)| self.tree.hits(region))
                     .collect();
                 hits.sort_unstable();
                 hits.dedup();
-                Answer::Boxes(hits.iter().map(|hit| self.boxes[*hit as usize]).collect())
+                DirectoryAnswer::Boxes(hits.iter().map(|hit| self.boxes[*hit as usize]).collect())
             }
-            Entries::Runs(runs) => {
+            DirectoryEntries::Ranges(ranges) => {
                 let mut found = Vec::new();
-                for run in runs {
+                for range in ranges {
                     let after = self
-                        .runs
-                        .partition_point(|(_, owned)| owned.end() <= run.first);
-                    let owned = self.runs[after..]
+                        .ranges
+                        .partition_point(|(_, owned)| owned.end() <= range.first);
+                    let owned = self.ranges[after..]
                         .iter()
-                        .take_while(|(_, owned)| owned.first < run.end());
+                        .take_while(|(_, owned)| owned.first < range.end());
                     found.extend(owned.map(|(rank, owned)| {
-                        let (first, end) = (owned.first.max(run.first), owned.end().min(run.end()));
+                        let (first, end) =
+                            (owned.first.max(range.first), owned.end().min(range.end()));
                         (
                             *rank,
-                            Run {
+                            IndexRange {
                                 first,
                                 length: end - first,
                             },
                         )
                     }));
                 }
-                Answer::Runs(found)
+                DirectoryAnswer::Ranges(found)
             }
         })
     }
 }
 
 /// Whether entries or queries can be about this exchange.
-fn check(exchange: &Exchange, rank: u32, entries: &Entries) -> Result<(), Error> {
+fn check(exchange: &Exchange, rank: u32, entries: &DirectoryEntries) -> Result<(), Error> {
     let wrong = match entries {
-        Entries::Boxes(_) | Entries::Runs(_)
-            if exchange.by_numbers() != matches!(entries, Entries::Runs(_)) =>
+        DirectoryEntries::Boxes(_) | DirectoryEntries::Ranges(_)
+            if exchange.by_numbers() != matches!(entries, DirectoryEntries::Ranges(_)) =>
         {
             Some("the wrong kind of elements".into())
         }
-        Entries::Boxes(boxes) => {
+        DirectoryEntries::Boxes(boxes) => {
             let domain = Region::whole(&exchange.domain)?;
             let outside = boxes
                 .iter()
                 .find(|(_, region)| region.is_empty() || !domain.covers(region));
             outside.map(|(_, region)| format!("the box {region}"))
         }
-        Entries::Runs(runs) => {
-            let outside = runs
+        DirectoryEntries::Ranges(ranges) => {
+            let outside = ranges
                 .iter()
-                .find(|run| run.length == 0 || run.end() > exchange.elements());
-            outside.map(|Run { first, length }| format!("{length} elements from {first} on"))
+                .find(|range| range.length == 0 || range.end() > exchange.elements());
+            outside.map(|IndexRange { first, length }| format!("{length} elements from {first} on"))
         }
     };
     match wrong {
@@ -170,10 +176,10 @@ fn check(exchange: &Exchange, rank: u32, entries: &Entries) -> Result<(), Error>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decomposition, Parts, Side};
+    use crate::{Decomposition, Ownership, Side};
 
-    fn boxes(list: &[[u64; 4]]) -> Parts {
-        Parts::Boxes(
+    fn boxes(list: &[[u64; 4]]) -> Ownership {
+        Ownership::Boxes(
             list.iter()
                 .map(|[a, b, c, d]| Region::new(&[*a, *b], &[*c, *d]).unwrap())
                 .collect(),
@@ -191,7 +197,7 @@ mod tests {
     }
 
     /// A directory on one rank, told of each rank's parts.
-    fn directory(exchange: &Exchange, parts: &[Parts]) -> Result<Directory, Error> {
+    fn directory(exchange: &Exchange, parts: &[Ownership]) -> Result<Directory, Error> {
         let map = exchange.map(1);
         let mut register = Register::new(exchange.clone());
         for (rank, parts) in parts.iter().enumerate() {
@@ -203,13 +209,15 @@ mod tests {
     }
 
     fn receive(exchange: &Exchange, directory: &Directory) -> Result<u64, Error> {
-        let queries = exchange.queries(0, &Parts::Rule, &exchange.map(1)).unwrap();
+        let queries = exchange
+            .queries(0, &Ownership::Rule, &exchange.map(1))
+            .unwrap();
         let answers = queries
             .iter()
             .map(|(_, query)| directory.answer(0, query))
             .collect::<Result<_, _>>()?;
         exchange
-            .receiving(0, &Parts::Rule, answers)
+            .receiving(0, &Ownership::Rule, answers)
             .map(|(schedule, _)| schedule.elements())
     }
 
@@ -269,8 +277,8 @@ mod tests {
         )
         .unwrap();
         let parts = [
-            Parts::indices([0, 1, 2, 3, 4, 5]),
-            Parts::indices([5, 6, 7, 8, 9, 10, 11]),
+            Ownership::indices([0, 1, 2, 3, 4, 5]),
+            Ownership::indices([5, 6, 7, 8, 9, 10, 11]),
         ];
         let text = directory(&exchange, &parts).unwrap_err().to_string();
         assert!(
@@ -278,8 +286,8 @@ mod tests {
             "{text}"
         );
         let parts = [
-            Parts::indices([0, 1, 2, 3, 4, 5]),
-            Parts::indices([8, 9, 10, 11]),
+            Ownership::indices([0, 1, 2, 3, 4, 5]),
+            Ownership::indices([8, 9, 10, 11]),
         ];
         let text = receive(&exchange, &directory(&exchange, &parts).unwrap())
             .unwrap_err()
@@ -289,15 +297,18 @@ mod tests {
             "{text}"
         );
         let parts = [
-            Parts::indices([3, 2, 1, 0, 4, 5]),
-            Parts::indices([8, 9, 7, 6, 10, 11]),
+            Ownership::indices([3, 2, 1, 0, 4, 5]),
+            Ownership::indices([8, 9, 7, 6, 10, 11]),
         ];
         assert_eq!(
             receive(&exchange, &directory(&exchange, &parts).unwrap()),
             Ok(12)
         );
-        let twice =
-            directory(&exchange, &[Parts::indices([3, 2, 3]), Parts::indices([])]).unwrap_err();
+        let twice = directory(
+            &exchange,
+            &[Ownership::indices([3, 2, 3]), Ownership::indices([])],
+        )
+        .unwrap_err();
         assert!(
             twice
                 .to_string()
@@ -309,14 +320,18 @@ mod tests {
     #[test]
     fn entries_that_cannot_be_are_refused() {
         let mut register = Register::new(exchange());
-        let outside = Entries::Boxes(vec![(0, Region::new(&[0, 0], &[9, 8]).unwrap())]);
+        let outside = DirectoryEntries::Boxes(vec![(0, Region::new(&[0, 0], &[9, 8]).unwrap())]);
         let text = register.enter(1, &outside).unwrap_err().to_string();
         assert_eq!(
             text,
             "rank 1 tells the directory of the box [0:9, 0:8], but 8 × 8 elements are coupled"
         );
-        assert!(register.enter(3, &Entries::Boxes(vec![])).is_err());
-        assert!(register.enter(0, &Entries::Runs(vec![])).is_err());
+        assert!(register.enter(3, &DirectoryEntries::Boxes(vec![])).is_err());
+        assert!(
+            register
+                .enter(0, &DirectoryEntries::Ranges(vec![]))
+                .is_err()
+        );
     }
 
     #[test]
@@ -325,7 +340,10 @@ mod tests {
         let exchange =
             Exchange::new(from, Side::new(Decomposition::block(&[9], &[3]).unwrap())).unwrap();
         let enter = |first, length| {
-            Register::new(exchange.clone()).enter(1, &Entries::Runs(vec![Run { first, length }]))
+            Register::new(exchange.clone()).enter(
+                1,
+                &DirectoryEntries::Ranges(vec![IndexRange { first, length }]),
+            )
         };
         assert!(enter(0, 9).is_ok() && enter(8, 1).is_ok());
         for (first, length) in [(0, 10), (8, 2), (9, 1), (3, 0)] {

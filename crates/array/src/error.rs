@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Region;
+use crate::{Invalid, Region};
 
 /// Lists in messages name this many, and count the others.
 pub(crate) const MOST_NAMED: usize = 4;
@@ -19,13 +19,13 @@ pub enum Error {
     /// Elements that several ranks of the sender own, or one twice.
     #[error(
         "{}; every element of a sender's array has one owner: correct the boxes or indices that these ranks declare",
-        Listed(.0)
+        FirstFew(.0)
     )]
     Overlap(Vec<Overlap>),
     /// Elements that a receiver wants and no sender owns.
     #[error(
         "{}; let a rank of the sender declare these elements, or couple a region that leaves them out",
-        Listed(.0)
+        FirstFew(.0)
     )]
     Gap(Vec<Gap>),
     /// The memory that is to be packed or filled does not fit its layout.
@@ -34,6 +34,12 @@ pub enum Error {
     /// Bytes or a request that no peer of ours would send.
     #[error("{0}")]
     Broken(String),
+}
+
+impl From<Invalid> for Error {
+    fn from(Invalid(why): Invalid) -> Self {
+        Error::Invalid(why)
+    }
 }
 
 /// Elements that two ranks of the sender own.
@@ -80,9 +86,9 @@ impl fmt::Display for Gap {
 }
 
 /// The first few of a list, and how many more there are.
-struct Listed<'a, T>(&'a [T]);
+struct FirstFew<'a, T>(&'a [T]);
 
-impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
+impl<T: fmt::Display> fmt::Display for FirstFew<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, item) in self.0.iter().take(MOST_NAMED).enumerate() {
             write!(f, "{}{item}", if number > 0 { "; " } else { "" })?;

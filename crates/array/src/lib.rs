@@ -2,7 +2,7 @@
 //!
 //! An array is spread over the ranks of an instance by a [`Decomposition`]. Two of them, each with the region of it that is coupled,
 //! make an [`Exchange`]. From that each rank has its [`Schedule`]: its partners, and what goes into the message of each. A schedule
-//! packs messages from memory and unpacks them there; a [`Local`] says how the rank holds its elements, with halos and strides.
+//! packs messages from memory and unpacks them there; a [`LocalLayout`] says how the rank holds its elements, with halos and strides.
 //!
 //! Between two regular decompositions every rank finds its schedule alone. Where the sender's is irregular, ranks tell a directory
 //! what they own ([`Register`], [`Directory`]); what travels for that has a form in [`Bytes`].
@@ -10,7 +10,7 @@
 //! This crate has no input or output, no threads and no clock. It never makes a link, and never knows what an element means.
 //!
 //! ```
-//! use titin_array::{Decomposition, Exchange, Local, Order, Parts, Role, Side, Source, Target};
+//! use titin_array::{Decomposition, Exchange, LocalLayout, Order, Ownership, Role, Side, SourceArray, TargetArray};
 //!
 //! // Two ranks have the rows of a 4 × 6 array, three ranks want its columns.
 //! let (rows, columns) = (Decomposition::block(&[4, 6], &[2, 1])?, Decomposition::block(&[4, 6], &[1, 3])?);
@@ -19,62 +19,71 @@
 //! // Rank 1 of the sender has rows 2 and 3. Its message for rank 0 of the receiver has the first two columns of them.
 //! let sending = exchange.schedule(Role::Sender, 1)?;
 //! assert_eq!(sending.partners().map(|partner| partner.rank).collect::<Vec<_>>(), [0, 1, 2]);
-//! let (memory, local) = ((12..24).collect::<Vec<u8>>(), Local::dense(&rows, 1, &Parts::Rule, None, Order::C)?);
+//! let (memory, local) = ((12..24).collect::<Vec<u8>>(), LocalLayout::dense(&rows, 1, &Ownership::Rule, None, Order::C)?);
 //! let mut message = vec![0; sending.bytes(0, [1]) as usize];
-//! sending.pack(0, &[Source { memory: &memory, local: &local, size: 1 }], 0, &mut message)?;
+//! sending.pack(0, &[SourceArray { memory: &memory, local: &local, size: 1 }], 0, &mut message)?;
 //! assert_eq!(message, [12, 13, 18, 19]);
 //!
 //! // There it becomes the lower half of a 4 × 2 array.
 //! let receiving = exchange.schedule(Role::Receiver, 0)?;
-//! let local = Local::dense(&columns, 0, &Parts::Rule, None, Order::C)?;
+//! let local = LocalLayout::dense(&columns, 0, &Ownership::Rule, None, Order::C)?;
 //! let mut memory = vec![0; 8];
 //! let from = receiving.find(1).unwrap();
-//! receiving.unpack(from, 0, &message, &mut [Target { memory: &mut memory, local: &local, size: 1 }])?;
+//! receiving.unpack(from, 0, &message, &mut [TargetArray { memory: &mut memory, local: &local, size: 1 }])?;
 //! assert_eq!(memory, [0, 0, 0, 0, 12, 13, 18, 19]);
 //! # Ok::<(), titin_array::Error>(())
 //! ```
 
 #![forbid(unsafe_code)]
 
-mod all;
-mod boxes;
+mod all_ranks;
+mod box_schedule;
+mod box_tree;
 mod bytes;
-mod comb;
-mod curve;
+mod copy_kernel;
+mod copy_plan;
 mod decomposition;
 mod dims;
 mod directory;
+mod directory_entries;
+mod directory_map;
+mod directory_messages;
 mod error;
 mod exchange;
-mod kernel;
-mod list;
-mod local;
-mod map;
-mod numbers;
+mod hilbert;
+mod index_schedule;
+mod invalid;
+mod local_layout;
 mod order;
+mod owned_ranges;
+mod ownership;
 mod pack;
-mod parts;
-mod plan;
-mod product;
+mod partner;
+mod partner_grid;
+mod partner_list;
 mod region;
 mod schedule;
+mod scheduling;
+mod side;
 mod spread;
-mod tree;
-mod wants;
+mod strided_indices;
 
 pub use bytes::Bytes;
+pub use copy_kernel::CopyBytes;
 pub use decomposition::Decomposition;
 pub use dims::{Dims, MOST_DIMS, MOST_ELEMENTS};
 pub use directory::{Directory, Register};
+pub use directory_map::DirectoryMap;
+pub use directory_messages::{DirectoryAnswer, DirectoryEntries, ElementRequest, OwnedBox};
 pub use error::{Error, Gap, Overlap};
-pub use exchange::{Exchange, Role, Side};
-pub use kernel::CopyBytes;
-pub use local::{Halo, Local};
-pub use map::Map;
+pub use exchange::{Exchange, Role};
+pub use invalid::Invalid;
+pub use local_layout::{Halo, LocalLayout};
 pub use order::Order;
-pub use pack::{Source, Target, copy};
-pub use parts::{Parts, Run};
+pub use ownership::{IndexRange, Ownership};
+pub use pack::{SourceArray, TargetArray, copy};
+pub use partner::Partner;
 pub use region::Region;
-pub use schedule::{Partner, Schedule};
+pub use schedule::Schedule;
+pub use side::Side;
 pub use spread::Spread;
-pub use wants::{Answer, Entries, OwnedBox, Wants};

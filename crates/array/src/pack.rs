@@ -2,37 +2,38 @@
 
 use std::ops::Range;
 
-use crate::comb::Axis;
-use crate::kernel::{At, CopyBytes, Loop, Loops, plain};
-use crate::plan::{End, Plan};
-use crate::schedule::{Content, Partner, Piece, Strip};
-use crate::{Dims, Error, Local, Order, Schedule};
+use crate::copy_kernel::{ByteOffsets, CopyBytes, LoopNest, StridedLoop, plain};
+use crate::copy_plan::{CopyPlan, ElementStrides};
+use crate::partner::{SharedPiece, Strip};
+use crate::partner_list::SharedElements;
+use crate::strided_indices::AxisIndices;
+use crate::{Dims, Error, LocalLayout, Order, Partner, Schedule};
 
 /// An array of a sender: its memory, how the elements lie there, and how many bytes each has.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct SourceArray<'a> {
     /// From where the layout counts on.
     pub memory: &'a [u8],
     /// Where the elements lie.
-    pub local: &'a Local,
+    pub local: &'a LocalLayout,
     /// The bytes of one element.
     pub size: usize,
 }
 
 /// An array of a receiver.
 #[derive(Debug)]
-pub struct Target<'a> {
+pub struct TargetArray<'a> {
     /// From where the layout counts on.
     pub memory: &'a mut [u8],
     /// Where the elements lie.
-    pub local: &'a Local,
+    pub local: &'a LocalLayout,
     /// The bytes of one element.
     pub size: usize,
 }
 
 /// Some bytes of a message, in which each field has so many elements.
 #[derive(Clone)]
-struct Part {
+struct MessagePart {
     begin: u64,
     end: u64,
     elements: u64,
@@ -40,7 +41,7 @@ struct Part {
     before: u64,
 }
 
-impl Part {
+impl MessagePart {
     /// Which of the next field's elements belong to it.
     fn pass(&mut self, size: usize) -> Range<u64> {
         let number = |byte: u64| {
@@ -81,7 +82,7 @@ impl Schedule {
         byte: u64,
     ) -> u64 {
         let elements = self.elements_of(partner);
-        Part {
+        MessagePart {
             begin: 0,
             end: byte,
             elements,
@@ -92,26 +93,31 @@ impl Schedule {
 
     /// Where in a field's memory the message already lies as it is, in bytes: it may be sent from there, or received there, and
     /// nothing needs to be packed. `None` if its elements do not lie one after the other.
-    pub fn in_place(&self, partner: usize, local: &Local, size: usize) -> Option<Range<usize>> {
+    pub fn in_place(
+        &self,
+        partner: usize,
+        local: &LocalLayout,
+        size: usize,
+    ) -> Option<Range<usize>> {
         if !self.fits(local) {
             return None;
         }
         let length = usize::try_from(self.bytes(partner, [size])).ok()?;
         let mut begin = None;
         match self.content(partner) {
-            Content::Pieces(pieces) => {
+            SharedElements::Pieces(pieces) => {
                 let [piece] = &*pieces else { return None };
-                let mut plan = Plan::new(self.axes(piece), size);
+                let mut plan = CopyPlan::new(self.axes(piece), size);
                 let dense = plan.dense(self.order, 0);
-                plan.run(
-                    &End::of(&local.blocks[piece.block as usize]),
+                plan.execute(
+                    &ElementStrides::of(&local.blocks[piece.block as usize]),
                     &dense,
                     |copy, at| {
                         begin = copy.is_one_piece(length).then_some(at.from as usize);
                     },
                 );
             }
-            Content::Strips(strips) => {
+            SharedElements::Strips(strips) => {
                 let strip = strips.only()?;
                 each_row(std::iter::once(strip), local, |at, stride, count| {
                     let whole = count == strip.length && (stride == 1 || count == 1);
@@ -127,7 +133,7 @@ impl Schedule {
     pub fn pack(
         &self,
         partner: usize,
-        fields: &[Source],
+        fields: &[SourceArray],
         begin: u64,
         message: &mut [u8],
     ) -> Result<(), Error> {
@@ -139,7 +145,7 @@ impl Schedule {
         &self,
         copy: CopyBytes,
         partner: usize,
-        fields: &[Source],
+        fields: &[SourceArray],
         begin: u64,
         message: &mut [u8],
     ) -> Result<(), Error> {
@@ -154,8 +160,12 @@ impl Schedule {
             }
             let (bytes, after) = rest.split_at_mut((range.end - range.start) as usize * field.size);
             match &content {
-                Content::Strips(strips) => pack_strips(strips.cut(range), field, bytes, copy),
-                Content::Pieces(pieces) => self.pack_pieces(pieces, range, field, bytes, copy),
+                SharedElements::Strips(strips) => {
+                    pack_strips(strips.cut(range), field, bytes, copy)
+                }
+                SharedElements::Pieces(pieces) => {
+                    self.pack_pieces(pieces, range, field, bytes, copy)
+                }
             }
             rest = after;
         }
@@ -169,7 +179,7 @@ impl Schedule {
         partner: usize,
         begin: u64,
         message: &[u8],
-        fields: &mut [Target],
+        fields: &mut [TargetArray],
     ) -> Result<(), Error> {
         self.unpack_by(plain, partner, begin, message, fields)
     }
@@ -181,7 +191,7 @@ impl Schedule {
         partner: usize,
         begin: u64,
         message: &[u8],
-        fields: &mut [Target],
+        fields: &mut [TargetArray],
     ) -> Result<(), Error> {
         let sizes = fields.iter().map(|field| field.size);
         let (mut part, mut rest) = (self.part(partner, sizes, begin, message.len())?, message);
@@ -194,8 +204,12 @@ impl Schedule {
             }
             let (bytes, after) = rest.split_at((range.end - range.start) as usize * field.size);
             match &content {
-                Content::Strips(strips) => unpack_strips(strips.cut(range), bytes, field, copy),
-                Content::Pieces(pieces) => self.unpack_pieces(pieces, range, bytes, field, copy),
+                SharedElements::Strips(strips) => {
+                    unpack_strips(strips.cut(range), bytes, field, copy)
+                }
+                SharedElements::Pieces(pieces) => {
+                    self.unpack_pieces(pieces, range, bytes, field, copy)
+                }
             }
             rest = after;
         }
@@ -204,16 +218,16 @@ impl Schedule {
 
     fn pack_pieces(
         &self,
-        pieces: &[Piece],
+        pieces: &[SharedPiece],
         range: Range<u64>,
-        field: &Source,
+        field: &SourceArray,
         message: &mut [u8],
         bytes: CopyBytes,
     ) {
         self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
             let block = &field.local.blocks[piece.block as usize];
-            plan.run(&End::of(block), &dense, |copy, at| {
+            plan.execute(&ElementStrides::of(block), &dense, |copy, at| {
                 copy.copy(at, field.memory, message, bytes)
             });
         });
@@ -221,17 +235,17 @@ impl Schedule {
 
     fn unpack_pieces(
         &self,
-        pieces: &[Piece],
+        pieces: &[SharedPiece],
         range: Range<u64>,
         message: &[u8],
-        field: &mut Target,
+        field: &mut TargetArray,
         bytes: CopyBytes,
     ) {
         self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
             let block = &field.local.blocks[piece.block as usize];
             plan.turn();
-            plan.run(&dense, &End::of(block), |copy, at| {
+            plan.execute(&dense, &ElementStrides::of(block), |copy, at| {
                 copy.copy(at, message, field.memory, bytes)
             });
         });
@@ -240,10 +254,10 @@ impl Schedule {
     /// How the elements in this range of a field's message are copied, and where in that range each plan begins.
     fn each_plan(
         &self,
-        pieces: &[Piece],
+        pieces: &[SharedPiece],
         range: Range<u64>,
         size: usize,
-        mut plan: impl FnMut(&Piece, Plan, u64),
+        mut plan: impl FnMut(&SharedPiece, CopyPlan, u64),
     ) {
         let first = pieces
             .partition_point(|piece| piece.before <= range.start)
@@ -252,7 +266,7 @@ impl Schedule {
             .iter()
             .take_while(|piece| piece.before < range.end)
         {
-            let whole = Plan::new(self.axes(piece), size);
+            let whole = CopyPlan::new(self.axes(piece), size);
             let after = piece.before + whole.elements;
             let (begin, end) = (range.start.max(piece.before), range.end.min(after));
             if (begin, end) == (piece.before, after) {
@@ -279,7 +293,7 @@ impl Schedule {
         sizes: impl Iterator<Item = usize> + Clone,
         begin: u64,
         found: usize,
-    ) -> Result<Part, Error> {
+    ) -> Result<MessagePart, Error> {
         let Some(Partner { rank, elements }) = self.partner(partner) else {
             return Err(Error::Memory(format!(
                 "a message for partner {partner} of {}",
@@ -287,14 +301,14 @@ impl Schedule {
             )));
         };
         let end = begin.saturating_add(found as u64);
-        let part = Part {
+        let part = MessagePart {
             begin,
             end,
             elements,
             before: 0,
         };
         let whole = self.bytes(partner, sizes.clone());
-        let before = Part {
+        let before = MessagePart {
             begin: 0,
             end: begin,
             elements,
@@ -312,7 +326,7 @@ impl Schedule {
         Ok(part)
     }
 
-    fn layout(&self, local: &Local, found: usize, size: usize) -> Result<(), Error> {
+    fn layout(&self, local: &LocalLayout, found: usize, size: usize) -> Result<(), Error> {
         if !self.fits(local) {
             let text = |extents: &mut dyn Iterator<Item = &Dims>| {
                 extents
@@ -342,10 +356,10 @@ impl Schedule {
 pub fn copy(
     sending: &Schedule,
     to: usize,
-    source: &Source,
+    source: &SourceArray,
     receiving: &Schedule,
     from: usize,
-    target: &mut Target,
+    target: &mut TargetArray,
 ) -> Result<(), Error> {
     let elements = |schedule: &Schedule, place: usize| Some(schedule.partner(place)?.elements);
     let apart = || {
@@ -363,21 +377,21 @@ pub fn copy(
     }
     sending.layout(source.local, source.memory.len(), source.size)?;
     receiving.layout(target.local, target.memory.len(), target.size)?;
-    let (Content::Pieces(ours), Content::Pieces(theirs)) =
+    let (SharedElements::Pieces(ours), SharedElements::Pieces(theirs)) =
         (sending.content(to), receiving.content(from))
     else {
         // Single elements: a message between costs little beside looking for them.
         let mut message = vec![0; (count as usize).saturating_mul(source.size)];
         sending.pack(to, &[*source], 0, &mut message)?;
-        let target = Target {
+        let target = TargetArray {
             memory: &mut *target.memory,
             local: target.local,
             size: target.size,
         };
         return receiving.unpack(from, 0, &message, &mut [target]);
     };
-    let totals = |schedule: &Schedule, piece: &Piece| -> Vec<u64> {
-        schedule.axes(piece).map(Axis::total).collect()
+    let totals = |schedule: &Schedule, piece: &SharedPiece| -> Vec<u64> {
+        schedule.axes(piece).map(AxisIndices::total).collect()
     };
     let pairs = || ours.iter().zip(&*theirs);
     if ours.len() != theirs.len()
@@ -386,12 +400,12 @@ pub fn copy(
         return apart();
     }
     for (our, their) in pairs() {
-        let mut plan = Plan::beside(sending.axes(our).zip(receiving.axes(their)), source.size);
+        let mut plan = CopyPlan::beside(sending.axes(our).zip(receiving.axes(their)), source.size);
         let ends = (
-            End::of(&source.local.blocks[our.block as usize]),
-            End::of(&target.local.blocks[their.block as usize]),
+            ElementStrides::of(&source.local.blocks[our.block as usize]),
+            ElementStrides::of(&target.local.blocks[their.block as usize]),
         );
-        plan.run(&ends.0, &ends.1, |copy, at| {
+        plan.execute(&ends.0, &ends.1, |copy, at| {
             copy.copy(at, source.memory, target.memory, plain)
         });
     }
@@ -400,7 +414,7 @@ pub fn copy(
 
 fn pack_strips(
     strips: impl Iterator<Item = Strip>,
-    field: &Source,
+    field: &SourceArray,
     message: &mut [u8],
     copy: CopyBytes,
 ) {
@@ -412,14 +426,14 @@ fn pack_strips(
     }
     let (mut to, size) = (0, field.size as isize);
     each_row(strips, field.local, |at, stride, length| {
-        let mut loops = Loops::new(field.size);
-        loops.push(Loop {
+        let mut loops = LoopNest::new(field.size);
+        loops.push(StridedLoop {
             extent: length as usize,
             from: stride as isize * size,
             to: size,
         });
         loops.copy(
-            At {
+            ByteOffsets {
                 from: at as isize * size,
                 to,
             },
@@ -434,7 +448,7 @@ fn pack_strips(
 fn unpack_strips(
     strips: impl Iterator<Item = Strip>,
     message: &[u8],
-    field: &mut Target,
+    field: &mut TargetArray,
     copy: CopyBytes,
 ) {
     if let (8, Some(begin)) = (field.size, list(field.local)) {
@@ -445,14 +459,14 @@ fn unpack_strips(
     }
     let (mut from, size) = (0, field.size as isize);
     each_row(strips, field.local, |at, stride, length| {
-        let mut loops = Loops::new(field.size);
-        loops.push(Loop {
+        let mut loops = LoopNest::new(field.size);
+        loops.push(StridedLoop {
             extent: length as usize,
             from: size,
             to: stride as isize * size,
         });
         loops.copy(
-            At {
+            ByteOffsets {
                 from,
                 to: at as isize * size,
             },
@@ -465,7 +479,7 @@ fn unpack_strips(
 }
 
 /// Where a plain list of elements begins: what unstructured codes have, often of single elements in no order.
-fn list(local: &Local) -> Option<u64> {
+fn list(local: &LocalLayout) -> Option<u64> {
     match &local.blocks[..] {
         [block] if block.extents.len() == 1 && block.strides[0] == 1 => Some(block.offset),
         _ => None,
@@ -515,7 +529,7 @@ fn scatter<const SIZE: usize>(
 /// Strips in memory, cut where rows end: where each begins, how far neighbours are apart, and how many there are.
 fn each_row(
     strips: impl Iterator<Item = Strip>,
-    local: &Local,
+    local: &LocalLayout,
     mut row: impl FnMut(i64, i64, u64),
 ) {
     for strip in strips {
@@ -547,17 +561,19 @@ fn each_row(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decomposition, Exchange, Parts, Role, Run, Side, Spread, Wants};
+    use crate::{
+        Decomposition, ElementRequest, Exchange, IndexRange, Ownership, Role, Side, Spread,
+    };
 
     fn bytes(values: impl IntoIterator<Item = u32>) -> Vec<u8> {
         values.into_iter().flat_map(u32::to_le_bytes).collect()
     }
 
-    fn transposed() -> (Exchange, Local, Local) {
+    fn transposed() -> (Exchange, LocalLayout, LocalLayout) {
         let whole = Decomposition::serial(&[2, 3]).unwrap();
         let side = Side::new(whole.clone());
         let exchange = Exchange::new(side.clone(), side.order(Order::Fortran)).unwrap();
-        let local = |order| Local::dense(&whole, 0, &Parts::Rule, None, order).unwrap();
+        let local = |order| LocalLayout::dense(&whole, 0, &Ownership::Rule, None, order).unwrap();
         (exchange, local(Order::C), local(Order::Fortran))
     }
 
@@ -579,12 +595,12 @@ mod tests {
         let (memory, other) = (bytes(0..6), [10, 11, 12, 13, 14, 15]);
         let mut message = [0; 30];
         let fields = [
-            Source {
+            SourceArray {
                 memory: &memory,
                 local: &local,
                 size: 4,
             },
-            Source {
+            SourceArray {
                 memory: &other,
                 local: &local,
                 size: 1,
@@ -601,12 +617,12 @@ mod tests {
         let schedules =
             [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
         let (memory, mut got) = (bytes(0..6), vec![0; 24]);
-        let mut target = Target {
+        let mut target = TargetArray {
             memory: &mut got,
             local: &to,
             size: 4,
         };
-        let source = Source {
+        let source = SourceArray {
             memory: &memory,
             local: &from,
             size: 4,
@@ -622,12 +638,12 @@ mod tests {
             [Role::Sender, Role::Receiver].map(|role| exchange.schedule(role, 0).unwrap());
         let (memory, mut got) = (bytes(0..6), vec![0; 24]);
         for (receiver, sender, size) in [(0, 1, 4), (1, 0, 4), (0, 0, 2)] {
-            let mut target = Target {
+            let mut target = TargetArray {
                 memory: &mut got,
                 local: &to,
                 size,
             };
-            let source = Source {
+            let source = SourceArray {
                 memory: &memory,
                 local: &from,
                 size: 4,
@@ -654,7 +670,7 @@ mod tests {
     fn what_lies_together_needs_no_packing() {
         let shape = [8, 6];
         let rows = Decomposition::block(&shape, &[4, 1]).unwrap();
-        let partner = |to: Side, local: &Local| {
+        let partner = |to: Side, local: &LocalLayout| {
             let exchange = Exchange::new(Side::new(rows.clone()), to).unwrap();
             exchange
                 .schedule(Role::Sender, 1)
@@ -666,13 +682,13 @@ mod tests {
             Decomposition::block(&shape, &[1, 2]),
         );
         let (halves, columns) = (Side::new(halves.unwrap()), Side::new(columns.unwrap()));
-        let dense = Local::dense(&rows, 1, &Parts::Rule, None, Order::C).unwrap();
+        let dense = LocalLayout::dense(&rows, 1, &Ownership::Rule, None, Order::C).unwrap();
         assert_eq!(partner(halves.clone(), &dense), Some(0..96));
         assert_eq!(partner(halves.clone().order(Order::Fortran), &dense), None);
         assert_eq!(partner(columns, &dense), None);
         // A halo of rows leaves what is owned together, one of columns does not.
         let halo = |rows, columns| {
-            Local::array(
+            LocalLayout::array(
                 &[2 + 2 * rows, 6 + 2 * columns],
                 &[6 + 2 * columns as i64, 1],
                 &Dims::new(&[(rows, rows), (columns, columns)]).unwrap(),
@@ -691,17 +707,17 @@ mod tests {
             Side::new(Decomposition::block(&[9], &[3]).unwrap()),
         )
         .unwrap();
-        let parts = Parts::indices([6, 7, 8, 0, 2, 1, 3, 4, 5]);
-        let run = |first, length| Run { first, length };
-        let wants = [(0, run(0, 3)), (1, run(3, 3)), (2, run(6, 3))];
-        let wants = wants.map(|(receiver, run)| (receiver, Wants::Runs(vec![run])));
+        let parts = Ownership::indices([6, 7, 8, 0, 2, 1, 3, 4, 5]);
+        let range = |first, length| IndexRange { first, length };
+        let wants = [(0, range(0, 3)), (1, range(3, 3)), (2, range(6, 3))];
+        let wants = wants.map(|(receiver, range)| (receiver, ElementRequest::Ranges(vec![range])));
         let schedule = exchange.sending(0, &parts, &wants).unwrap();
-        let local = Local::dense(&from.decomposition, 0, &parts, None, Order::C).unwrap();
+        let local = LocalLayout::dense(&from.decomposition, 0, &parts, None, Order::C).unwrap();
         let places: Vec<_> = (0..3)
             .map(|partner| schedule.in_place(partner, &local, 8))
             .collect();
         assert_eq!(places, [None, Some(48..72), Some(0..24)]);
-        let apart = Local::strided(&[9], 0, &[2]).unwrap();
+        let apart = LocalLayout::strided(&[9], 0, &[2]).unwrap();
         assert_eq!(
             schedule.in_place(1, &apart, 8),
             None,
@@ -713,8 +729,8 @@ mod tests {
     fn memory_that_does_not_fit_is_refused() {
         let (exchange, local, _) = transposed();
         let schedule = exchange.schedule(Role::Sender, 0).unwrap();
-        let pack = |memory: &[u8], local: &Local, message: usize| {
-            let fields = [Source {
+        let pack = |memory: &[u8], local: &LocalLayout, message: usize| {
+            let fields = [SourceArray {
                 memory,
                 local,
                 size: 4,
@@ -735,7 +751,7 @@ mod tests {
             );
             assert!(message.starts_with(&wanted), "{message}");
         }
-        let fields = [Source {
+        let fields = [SourceArray {
             local: &local,
             memory: &[0; 24],
             size: 4,
@@ -744,7 +760,7 @@ mod tests {
             schedule.pack(0, &fields, 2, &mut [0; 20]).is_err(),
             "it begins inside an element"
         );
-        let other = Local::strided(&[3, 2], 0, &[2, 1]).unwrap();
+        let other = LocalLayout::strided(&[3, 2], 0, &[2, 1]).unwrap();
         let layout = pack(&[0; 24], &other, 24).unwrap_err();
         assert_eq!(
             layout,
@@ -767,23 +783,23 @@ mod tests {
             exchange.schedule(Role::Receiver, 2).unwrap(),
         );
         let (our, their) = (sending.find(2).unwrap(), receiving.find(1).unwrap());
-        let Content::Pieces(ours) = sending.content(our) else {
+        let SharedElements::Pieces(ours) = sending.content(our) else {
             panic!()
         };
-        assert!(Plan::new(sending.axes(&ours[0]), 8).longest_lane() < 8);
-        let parts = (&Parts::Rule, Order::C);
+        assert!(CopyPlan::new(sending.axes(&ours[0]), 8).longest_lane() < 8);
+        let parts = (&Ownership::Rule, Order::C);
         let local = |side: &Side, rank| {
-            Local::dense(&side.decomposition, rank, parts.0, None, parts.1).unwrap()
+            LocalLayout::dense(&side.decomposition, rank, parts.0, None, parts.1).unwrap()
         };
         let (from, to) = (local(exchange.from(), 1), local(exchange.to(), 2));
         let memory: Vec<u8> = (0..from.length()).map(|n| (n % 251) as u8).collect();
         let (mut one, mut other) = (vec![0; to.length() as usize], vec![0; to.length() as usize]);
-        let source = Source {
+        let source = SourceArray {
             memory: &memory,
             local: &from,
             size: 1,
         };
-        let mut target = Target {
+        let mut target = TargetArray {
             memory: &mut one,
             local: &to,
             size: 1,
@@ -791,7 +807,7 @@ mod tests {
         copy(&sending, our, &source, &receiving, their, &mut target).unwrap();
         let mut message = vec![0; sending.bytes(our, [1]) as usize];
         sending.pack(our, &[source], 0, &mut message).unwrap();
-        let target = Target {
+        let target = TargetArray {
             memory: &mut other,
             local: &to,
             size: 1,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Dims, Error, MOST_ELEMENTS};
+use crate::{Dims, Invalid, MOST_ELEMENTS};
 
 /// A box of up to seven dimensions: in each the indices `lower..upper`, counted from 0. It may be empty.
 ///
@@ -15,16 +15,16 @@ pub struct Region {
 
 impl Region {
     /// The box between two corners. In no dimension may `upper` be below `lower`.
-    pub fn new(lower: &[u64], upper: &[u64]) -> Result<Self, Error> {
+    pub fn new(lower: &[u64], upper: &[u64]) -> Result<Self, Invalid> {
         if lower.len() != upper.len() {
             let (low, up) = (lower.len(), upper.len());
-            return Err(Error::Invalid(format!(
+            return Err(Invalid(format!(
                 "a region with {low} lower and {up} upper bounds"
             )));
         }
         for (dim, (low, up)) in lower.iter().zip(upper).enumerate() {
             if low > up || *up > MOST_ELEMENTS {
-                return Err(Error::Invalid(format!(
+                return Err(Invalid(format!(
                     "a region goes from {low} to {up} in dimension {dim}"
                 )));
             }
@@ -36,7 +36,7 @@ impl Region {
     }
 
     /// A whole array.
-    pub fn whole(shape: &[u64]) -> Result<Self, Error> {
+    pub fn whole(shape: &[u64]) -> Result<Self, Invalid> {
         let lower: Dims = Dims::all(shape.len().min(crate::MOST_DIMS), 0);
         Self::new(&lower, Dims::new(shape)?.as_ref())
     }

@@ -1,12 +1,10 @@
 //! What one rank sends to whom, or receives from whom.
 
-use std::ops::Deref;
-use std::slice::from_ref;
-
-use crate::comb::Axis;
-use crate::list::{List, Strips};
-use crate::product::Product;
-use crate::{Dims, Local, Order};
+use crate::partner::SharedPiece;
+use crate::partner_grid::PartnerGrid;
+use crate::partner_list::{PartnerList, SharedElements, SharedPieces};
+use crate::strided_indices::AxisIndices;
+use crate::{Dims, LocalLayout, Order, Partner};
 
 /// A rank's messages, as sender or as receiver: its partners, and which of its elements go into the message of each.
 ///
@@ -21,74 +19,33 @@ pub struct Schedule {
     pub(crate) order: Order,
     /// The extents of the rank's arrays, to hold a layout against.
     pub(crate) shapes: Vec<Dims>,
-    pub(crate) shared: Shared,
+    pub(crate) shared: PartnerSet,
 }
 
 /// What is shared with the partners.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shared {
+pub(crate) enum PartnerSet {
     /// Between two regular decompositions.
-    Product(Product),
+    Grid(PartnerGrid),
     /// Else, and where there is nothing.
-    List(List),
-}
-
-/// Somebody to whom a message goes, or from whom one comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Partner {
-    /// The partner's rank.
-    pub rank: u32,
-    /// How many elements a message has, of each field.
-    pub elements: u64,
-}
-
-/// Elements of one array: along each dimension the indices of an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece {
-    /// Which of the rank's arrays.
-    pub block: u32,
-    /// Which of the schedule's axes, for each dimension.
-    pub axes: Dims<u32>,
-    /// How many elements of the message come before it.
-    pub before: u64,
-}
-
-/// Elements one after the other, by their numbers among the rank's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Strip {
-    pub at: u64,
-    pub length: u64,
-}
-
-/// What goes into a message: one of the two forms.
-pub(crate) enum Content<'a> {
-    Pieces(Pieces<'a>),
-    Strips(Strips<'a>),
-}
-
-/// The pieces of one partner.
-pub(crate) enum Pieces<'a> {
-    Made(Piece),
-    Listed(&'a [Piece]),
-}
-
-impl Deref for Pieces<'_> {
-    type Target = [Piece];
-
-    fn deref(&self) -> &[Piece] {
-        match self {
-            Self::Made(piece) => from_ref(piece),
-            Self::Listed(pieces) => pieces,
-        }
-    }
+    List(PartnerList),
 }
 
 impl Schedule {
+    /// A schedule whose partners are listed.
+    pub(crate) fn with_list(order: Order, shapes: Vec<Dims>, list: PartnerList) -> Self {
+        Self {
+            order,
+            shapes,
+            shared: PartnerSet::List(list),
+        }
+    }
+
     /// Who the partners are, by rank. Only these exchange anything with this rank.
     pub fn partners(&self) -> impl Iterator<Item = Partner> {
         let (product, list) = match &self.shared {
-            Shared::Product(product) => (Some(product.partners()), None),
-            Shared::List(list) => (None, Some(list.partners())),
+            PartnerSet::Grid(product) => (Some(product.partners()), None),
+            PartnerSet::List(list) => (None, Some(list.partners())),
         };
         product
             .into_iter()
@@ -99,54 +56,54 @@ impl Schedule {
     /// The partner at a place among them.
     pub fn partner(&self, place: usize) -> Option<Partner> {
         match &self.shared {
-            Shared::Product(product) => (place < product.count()).then(|| product.partner(place)),
-            Shared::List(list) => list.partner(place),
+            PartnerSet::Grid(product) => (place < product.count()).then(|| product.partner(place)),
+            PartnerSet::List(list) => list.partner(place),
         }
     }
 
     /// How many partners there are.
     pub fn count(&self) -> usize {
         match &self.shared {
-            Shared::Product(product) => product.count(),
-            Shared::List(list) => list.count(),
+            PartnerSet::Grid(product) => product.count(),
+            PartnerSet::List(list) => list.count(),
         }
     }
 
     /// The place of a rank among the partners.
     pub fn find(&self, rank: u32) -> Option<usize> {
         match &self.shared {
-            Shared::Product(product) => product.find(rank),
-            Shared::List(list) => list.find(rank),
+            PartnerSet::Grid(product) => product.find(rank),
+            PartnerSet::List(list) => list.find(rank),
         }
     }
 
     /// How many elements of a field this rank sends or receives in all.
     pub fn elements(&self) -> u64 {
         match &self.shared {
-            Shared::Product(product) => product.elements(),
-            Shared::List(list) => list.elements(),
+            PartnerSet::Grid(product) => product.elements(),
+            PartnerSet::List(list) => list.elements(),
         }
     }
 
     /// How much memory the schedule takes, in bytes, about.
     pub fn footprint(&self) -> usize {
         let patterns = self.all_axes().iter().map(|axis| match axis {
-            Axis::One(_) => 0,
-            Axis::Many(pattern) => {
+            AxisIndices::One(_) => 0,
+            AxisIndices::Many(pattern) => {
                 size_of_val(&**pattern)
                     + size_of_val(&pattern.spans[..])
                     + size_of_val(&pattern.tail[..])
             }
         });
         let rest = match &self.shared {
-            Shared::Product(product) => product.footprint(),
-            Shared::List(list) => list.footprint(),
+            PartnerSet::Grid(product) => product.footprint(),
+            PartnerSet::List(list) => list.footprint(),
         };
         size_of_val(self.all_axes()) + patterns.sum::<usize>() + rest
     }
 
     /// Whether a layout is one of the arrays that this schedule is about.
-    pub(crate) fn fits(&self, local: &Local) -> bool {
+    pub(crate) fn fits(&self, local: &LocalLayout) -> bool {
         self.shapes.len() == local.blocks.len()
             && self
                 .shapes
@@ -155,23 +112,28 @@ impl Schedule {
                 .all(|(shape, block)| *shape == block.extents)
     }
 
-    pub(crate) fn content(&self, partner: usize) -> Content<'_> {
+    pub(crate) fn content(&self, partner: usize) -> SharedElements<'_> {
         match &self.shared {
-            Shared::Product(product) => Content::Pieces(Pieces::Made(product.piece(partner))),
-            Shared::List(list) => list.content(partner),
+            PartnerSet::Grid(product) => {
+                SharedElements::Pieces(SharedPieces::Made(product.piece(partner)))
+            }
+            PartnerSet::List(list) => list.content(partner),
         }
     }
 
     /// The axes of a piece.
-    pub(crate) fn axes<'a>(&'a self, piece: &'a Piece) -> impl Iterator<Item = &'a Axis> {
+    pub(crate) fn axes<'a>(
+        &'a self,
+        piece: &'a SharedPiece,
+    ) -> impl Iterator<Item = &'a AxisIndices> {
         let axes = self.all_axes();
         piece.axes.iter().map(|axis| &axes[*axis as usize])
     }
 
-    fn all_axes(&self) -> &[Axis] {
+    fn all_axes(&self) -> &[AxisIndices] {
         match &self.shared {
-            Shared::Product(product) => &product.axes,
-            Shared::List(list) => &list.axes,
+            PartnerSet::Grid(product) => &product.axes,
+            PartnerSet::List(list) => &list.axes,
         }
     }
 }

@@ -20,13 +20,13 @@ pub enum Spread {
 
 /// One dimension with its rule: all questions about it are answered in closed form, or by a search in explicit bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Dimension {
+pub(crate) struct SpreadDimension {
     pub extent: u64,
     pub procs: u32,
     pub spread: Spread,
 }
 
-impl Dimension {
+impl SpreadDimension {
     /// Refuses what cannot be; `dim` is for the message.
     pub fn new(dim: usize, extent: u64, procs: u32, spread: Spread) -> Result<Self, Error> {
         let wrong = |why: String| {
@@ -69,7 +69,7 @@ impl Dimension {
     }
 
     /// The block size and the process count if indices are dealt out in turn, and not each process's in one piece.
-    pub fn teeth(&self) -> Option<(u64, u64)> {
+    pub fn cyclic_blocks(&self) -> Option<(u64, u64)> {
         match self.spread {
             Spread::Cyclic(block) if self.procs > 1 && block < self.extent => {
                 Some((block, u64::from(self.procs)))
@@ -92,7 +92,7 @@ impl Dimension {
             Spread::Even => (self.even(process), self.even(process + 1)),
             Spread::Bounds(bounds) => (bounds[process as usize], bounds[process as usize + 1]),
             // One process, or one block: the first has all.
-            Spread::Cyclic(_) if self.teeth().is_none() => {
+            Spread::Cyclic(_) if self.cyclic_blocks().is_none() => {
                 (0, if process == 0 { extent } else { 0 })
             }
             Spread::Cyclic(block) => (process.saturating_mul(*block).min(extent), extent),
@@ -122,7 +122,7 @@ impl Dimension {
 
     /// How many indices a process has.
     pub fn count(&self, process: u32) -> u64 {
-        let Some((block, procs)) = self.teeth() else {
+        let Some((block, procs)) = self.cyclic_blocks() else {
             let (from, to) = self.interval(process);
             return to - from;
         };
@@ -136,8 +136,8 @@ impl Dimension {
     }
 
     /// The index after which another process may begin.
-    pub fn end_of_run(&self, index: u64) -> u64 {
-        match self.teeth() {
+    pub fn end_of_range(&self, index: u64) -> u64 {
+        match self.cyclic_blocks() {
             Some((block, _)) => (index - index % block)
                 .saturating_add(block)
                 .min(self.extent),
@@ -156,8 +156,8 @@ impl Dimension {
 mod tests {
     use super::*;
 
-    fn dimension(extent: u64, procs: u32, spread: Spread) -> Dimension {
-        Dimension::new(0, extent, procs, spread).unwrap()
+    fn dimension(extent: u64, procs: u32, spread: Spread) -> SpreadDimension {
+        SpreadDimension::new(0, extent, procs, spread).unwrap()
     }
 
     fn counts(extent: u64, procs: u32, spread: Spread) -> Vec<u64> {
@@ -195,7 +195,7 @@ mod tests {
             for index in 0..23 {
                 let owner = dimension.owner(index);
                 seen[owner as usize] += 1;
-                let end = dimension.end_of_run(index);
+                let end = dimension.end_of_range(index);
                 assert!(end > index && (index..end).all(|other| dimension.owner(other) == owner));
                 let (from, to) = dimension.interval(owner);
                 assert!((from..to).contains(&index));
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn rules_that_cannot_be_are_refused() {
         let refused = |extent, procs, spread| {
-            Dimension::new(2, extent, procs, spread)
+            SpreadDimension::new(2, extent, procs, spread)
                 .unwrap_err()
                 .to_string()
         };

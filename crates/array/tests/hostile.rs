@@ -5,8 +5,8 @@ mod common;
 use common::pairs;
 use proptest::prelude::*;
 use titin_array::{
-    Answer, Bytes, Decomposition, Entries, Exchange, Parts, Region, Register, Role, Run, Side,
-    Wants,
+    Bytes, Decomposition, DirectoryAnswer, DirectoryEntries, ElementRequest, Exchange, IndexRange,
+    Ownership, Region, Register, Role, Side,
 };
 
 /// What comes of bytes must be what it says, when it is written again.
@@ -18,10 +18,10 @@ fn read<T: Bytes + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
 
 fn read_all(bytes: &[u8]) {
     read::<Side>(bytes);
-    read::<Parts>(bytes);
-    read::<Wants>(bytes);
-    read::<Entries>(bytes);
-    read::<Answer>(bytes);
+    read::<Ownership>(bytes);
+    read::<ElementRequest>(bytes);
+    read::<DirectoryEntries>(bytes);
+    read::<DirectoryAnswer>(bytes);
     read::<Region>(bytes);
 }
 
@@ -72,23 +72,23 @@ proptest! {
         // What a peer sends may be of the right form and yet wrong: whoever gets it says so.
         let map = exchange.map(2);
         for (_, entries) in exchange.entries(0, &from.parts[0], &map).unwrap() {
-            if let Some(entries) = read::<Entries>(&broken(entries.to_bytes(), &changes, keep)) {
+            if let Some(entries) = read::<DirectoryEntries>(&broken(entries.to_bytes(), &changes, keep)) {
                 let mut register = Register::new(exchange.clone());
                 if register.enter(0, &entries).is_ok() && let Ok(directory) = register.directory() {
                     let _ = directory.answer(0, &entries);
                 }
             }
         }
-        let runs = Wants::Runs(vec![Run { first: 1, length: 3 }]);
-        let boxes = Wants::Boxes(vec![Region::whole(&exchange.to().region.extents()).unwrap()]);
-        for wants in [runs, boxes, Wants::Part] {
-            if let Some(wants) = read::<Wants>(&broken(wants.to_bytes(), &changes, keep)) {
+        let ranges = ElementRequest::Ranges(vec![IndexRange { first: 1, length: 3 }]);
+        let boxes = ElementRequest::Boxes(vec![Region::whole(&exchange.to().region.extents()).unwrap()]);
+        for wants in [ranges, boxes, ElementRequest::Part] {
+            if let Some(wants) = read::<ElementRequest>(&broken(wants.to_bytes(), &changes, keep)) {
                 let _ = exchange.sending(0, &from.parts[0], &[(0, wants.clone()), (99, wants)]);
             }
         }
-        let answers = [Answer::Runs(vec![(0, Run { first: 0, length: 3 })]), Answer::Boxes(vec![])];
+        let answers = [DirectoryAnswer::Ranges(vec![(0, IndexRange { first: 0, length: 3 })]), DirectoryAnswer::Boxes(vec![])];
         for answer in answers {
-            if let Some(answer) = read::<Answer>(&broken(answer.to_bytes(), &changes, keep)) {
+            if let Some(answer) = read::<DirectoryAnswer>(&broken(answer.to_bytes(), &changes, keep)) {
                 let _ = exchange.receiving(0, &to.parts[0], vec![answer]);
             }
         }
@@ -98,9 +98,9 @@ proptest! {
 #[test]
 fn lengths_that_lie_cost_nothing() {
     // A list of 2³² - 1 boxes, and no box.
-    assert!(Parts::from_bytes(&[1, 255, 255, 255, 255]).is_err());
-    assert!(Parts::from_bytes(&[1, 255, 255, 255, 255, 0, 0, 0]).is_err());
-    assert!(Entries::from_bytes(&[2, 255, 255, 255, 255, 0]).is_err());
+    assert!(Ownership::from_bytes(&[1, 255, 255, 255, 255]).is_err());
+    assert!(Ownership::from_bytes(&[1, 255, 255, 255, 255, 0, 0, 0]).is_err());
+    assert!(DirectoryEntries::from_bytes(&[2, 255, 255, 255, 255, 0]).is_err());
     assert!(Region::from_bytes(&[200]).is_err());
 }
 
@@ -111,8 +111,8 @@ fn wants_outside_of_what_is_coupled_are_refused() {
     let from = Side::new(boxes).region(Region::new(&[2], &[6]).unwrap());
     let exchange = Exchange::new(from, to).unwrap();
     let send = |lower, upper| {
-        let wants = Wants::Boxes(vec![Region::new(&[lower], &[upper]).unwrap()]);
-        let parts = Parts::Boxes(vec![Region::new(&[0], &[5]).unwrap()]);
+        let wants = ElementRequest::Boxes(vec![Region::new(&[lower], &[upper]).unwrap()]);
+        let parts = Ownership::Boxes(vec![Region::new(&[0], &[5]).unwrap()]);
         exchange
             .sending(0, &parts, &[(0, wants)])
             .map(|schedule| schedule.elements())
@@ -139,10 +139,10 @@ fn schedules_are_refused_to_ranks_that_are_none() {
     let side = Side::new(Decomposition::block(&[4], &[2]).unwrap());
     let exchange = Exchange::new(side.clone(), side).unwrap();
     assert!(exchange.schedule(Role::Sender, 2).is_err());
-    assert!(exchange.receiving(2, &Parts::Rule, Vec::new()).is_err());
+    assert!(exchange.receiving(2, &Ownership::Rule, Vec::new()).is_err());
     assert!(
         exchange
-            .sending(0, &Parts::Rule, &[(2, Wants::Part)])
+            .sending(0, &Ownership::Rule, &[(2, ElementRequest::Part)])
             .is_err()
     );
 }

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use common::Random;
 use titin_array::{
-    Decomposition, Exchange, Order, Partner, Parts, Region, Register, Role, Schedule, Side, Spread,
-    Wants,
+    Decomposition, ElementRequest, Exchange, Order, Ownership, Partner, Region, Register, Role,
+    Schedule, Side, Spread,
 };
 
 const RANKS: u32 = 4096;
@@ -97,7 +97,7 @@ fn boxes_to_boxes_through_a_directory_over_all_ranks() {
         .into_iter()
         .map(|register| register.directory().unwrap())
         .collect();
-    let mut wanted: Vec<Vec<(u32, Wants)>> = vec![Vec::new(); RANKS as usize];
+    let mut wanted: Vec<Vec<(u32, ElementRequest)>> = vec![Vec::new(); RANKS as usize];
     let mut receiving = Vec::new();
     for rank in 0..RANKS {
         let queries = exchange.queries(rank, &to[rank as usize], &map).unwrap();
@@ -123,11 +123,11 @@ fn boxes_to_boxes_through_a_directory_over_all_ranks() {
 }
 
 /// A box for each rank, cut where no rule says.
-fn bisected(random: &mut Random) -> Vec<Parts> {
+fn bisected(random: &mut Random) -> Vec<Ownership> {
     let (mut open, mut boxes) = (vec![(Region::whole(&SHAPE).unwrap(), RANKS)], Vec::new());
     while let Some((region, ranks)) = open.pop() {
         if ranks == 1 {
-            boxes.push(Parts::Boxes(vec![region]));
+            boxes.push(Ownership::Boxes(vec![region]));
             continue;
         }
         let extents = region.extents();

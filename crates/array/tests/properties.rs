@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use common::{End, pairs, pairs_of, schedules};
 use proptest::prelude::*;
-use titin_array::{Dims, Parts, Schedule, Source, Target, copy};
+use titin_array::{Dims, Ownership, Schedule, SourceArray, TargetArray, copy};
 
 /// The bytes of an element: which one it is, and of which field.
 fn value(point: &Dims, field: usize, size: usize) -> Vec<u8> {
@@ -95,7 +95,7 @@ fn play(
         let local = from.local(rank as u32);
         let fields = sources[rank].iter().zip(sizes);
         let fields: Vec<_> = fields
-            .map(|(memory, size)| Source {
+            .map(|(memory, size)| SourceArray {
                 memory,
                 local: &local,
                 size: *size,
@@ -115,7 +115,7 @@ fn play(
         let local = to.local(rank as u32);
         let fields = targets[rank].iter_mut().zip(sizes);
         let mut fields: Vec<_> = fields
-            .map(|(memory, size)| Target {
+            .map(|(memory, size)| TargetArray {
                 memory,
                 local: &local,
                 size: *size,
@@ -152,12 +152,12 @@ fn play_copies(
     for (rank, schedule) in receiving.iter().enumerate() {
         for (place, partner) in schedule.partners().enumerate() {
             let sender = &sending[partner.rank as usize];
-            let source = Source {
+            let source = SourceArray {
                 memory: &sources[partner.rank as usize][0],
                 local: &from.local(partner.rank),
                 size,
             };
-            let mut target = Target {
+            let mut target = TargetArray {
                 memory: &mut targets[rank],
                 local: &to.local(rank as u32),
                 size,
@@ -215,10 +215,10 @@ proptest! {
         for rank in 0..to.parts.len() {
             let next = to.parts.get(rank + 1).cloned();
             match (&mut to.parts[rank], next) {
-                (Parts::Boxes(own), Some(Parts::Boxes(next))) => own.extend(next),
-                (Parts::Indices(own), Some(Parts::Indices(next))) => own.extend(next),
-                (Parts::Boxes(own), _) => own.clear(),
-                (Parts::Indices(own), _) => own.clear(),
+                (Ownership::Boxes(own), Some(Ownership::Boxes(next))) => own.extend(next),
+                (Ownership::Indices(own), Some(Ownership::Indices(next))) => own.extend(next),
+                (Ownership::Boxes(own), _) => own.clear(),
+                (Ownership::Indices(own), _) => own.clear(),
                 _ => {}
             }
         }
@@ -235,8 +235,8 @@ proptest! {
         for (rank, schedule) in home.iter().enumerate() {
             for (place, partner) in schedule.partners().enumerate() {
                 let sender = &back[partner.rank as usize];
-                let source = Source { memory: &there[partner.rank as usize][0], local: &to.local(partner.rank), size: 4 };
-                let mut target = Target { memory: &mut again[rank], local: &from.local(rank as u32), size: 4 };
+                let source = SourceArray { memory: &there[partner.rank as usize][0], local: &to.local(partner.rank), size: 4 };
+                let mut target = TargetArray { memory: &mut again[rank], local: &from.local(rank as u32), size: 4 };
                 copy(sender, sender.find(rank as u32).unwrap(), &source, schedule, place, &mut target).unwrap();
             }
         }

@@ -110,7 +110,8 @@ enum {
 /* Operators of the submodel execution loop. */
 enum { TITIN_F_INIT = 1, TITIN_O_I = 2, TITIN_S = 3, TITIN_O_F = 4 };
 
-/* Element types of arrays. Complex numbers are two reals, the real part first. Bool is one byte, 0 or 1: what is
+/* Element types of arrays. TITIN_F16 and TITIN_BF16, the upper half of a float, are given as their bits, uint16_t.
+ * Complex numbers are two reals, the real part first. Bool is one byte, 0 or 1: what is
  * sent, lent, put in a value or made by a filter as bool has 1 for every other byte than 0. Arrays of fields go as they are. */
 enum {
     TITIN_BOOL = 1,
@@ -126,7 +127,8 @@ enum {
     TITIN_F32 = 11,
     TITIN_F64 = 12,
     TITIN_C64 = 13,
-    TITIN_C128 = 14
+    TITIN_C128 = 14,
+    TITIN_BF16 = 15
 };
 
 /* Which index varies fastest in memory: the last, as in C, or the first, as in Fortran. */

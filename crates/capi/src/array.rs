@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use titin_runtime::{
-    Buffer, Content, Dtype, Error, Filling, Form, Kind, Layout, Message, Order, Result,
+    Buffer, Content, Dtype, Error, Filling, Kind, Layout, LayoutRef, Message, Order, Result,
 };
 
 use crate::error::usage;
 use crate::strided::Strides;
 use crate::value::Value;
-use crate::value::number::range;
+use crate::value::number::{element, range, rounded};
 use crate::{input, strided};
 
 /// Most dimensions; the header has the same number.
@@ -84,7 +84,7 @@ pub(crate) unsafe fn form<'a>(
     rank: c_int,
     extents: *const i64,
     order: c_int,
-) -> Result<Form<'a>> {
+) -> Result<LayoutRef<'a>> {
     let (dtype, order) = (input::dtype(dtype)?, input::order(order)?);
     if rank > MAX_RANK {
         return Err(usage(format!(
@@ -99,7 +99,7 @@ pub(crate) unsafe fn form<'a>(
     // SAFETY: the same numbers, none of which is negative.
     let shape =
         unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
-    Ok(Form {
+    Ok(LayoutRef {
         dtype,
         order,
         shape,
@@ -135,7 +135,7 @@ impl Arguments {
     pub(crate) unsafe fn read<'a>(self) -> Result<Described<'a>> {
         // SAFETY: as the caller promises.
         let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
-        let Form {
+        let LayoutRef {
             dtype,
             order,
             shape,
@@ -179,8 +179,8 @@ impl Arguments {
 
 impl Described<'_> {
     /// Type, order, shape and index names.
-    pub(crate) fn form(&self) -> Form<'_> {
-        Form {
+    pub(crate) fn form(&self) -> LayoutRef<'_> {
+        LayoutRef {
             dtype: self.dtype,
             order: self.order,
             shape: self.shape,
@@ -281,10 +281,15 @@ impl Described<'_> {
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
             let value = Value::received(message.structure(), &message.buffer());
-            if let Some(why) = value.number().and_then(|number| number.rounded(self.dtype)) {
+            if let Some(why) = value
+                .number()
+                .and_then(|number| rounded(number, self.dtype))
+            {
                 return Err(Error::new(Kind::TypeMismatch, why));
             }
-            let element = value.number().and_then(|number| number.element(self.dtype));
+            let element = value
+                .number()
+                .and_then(|number| element(number, self.dtype));
             let element = element
                 .ok_or_else(|| value.mismatch(&format!("{}, a single value", range(self.dtype))))?;
             // SAFETY: the one element may be written, as the caller promises.

@@ -2,7 +2,9 @@
 
 use std::ffi::c_int;
 
-use titin_runtime::array::{self, Decomposition, Dims, Halo, Local, Parts, Region, Side, Spread};
+use titin_runtime::array::{
+    self, Decomposition, Dims, Halo, LocalLayout, Ownership, Region, Side, Spread,
+};
 use titin_runtime::{Error, Order, Result};
 
 use crate::error::{null, status, usage, value};
@@ -99,11 +101,11 @@ impl Spec {
     }
 
     /// What the calling rank owns.
-    pub(crate) fn parts(&self) -> Parts {
+    pub(crate) fn parts(&self) -> Ownership {
         match (&self.indices, &self.boxes[..]) {
-            (Some(indices), _) => Parts::indices(indices.iter().copied()),
-            (None, []) => Parts::Rule,
-            (None, boxes) => Parts::Boxes(boxes.to_vec()),
+            (Some(indices), _) => Ownership::indices(indices.iter().copied()),
+            (None, []) => Ownership::Rule,
+            (None, boxes) => Ownership::Boxes(boxes.to_vec()),
         }
     }
 
@@ -145,12 +147,13 @@ impl Spec {
     }
 
     /// Where its elements lie if nothing else is said: one after the other, halo and all.
-    pub(crate) fn local(&self, side: &Side, rank: u32) -> Result<Local> {
+    pub(crate) fn local(&self, side: &Side, rank: u32) -> Result<LocalLayout> {
         let halo = self.halo();
         let halo = halo
             .as_ref()
             .filter(|_| self.halo.iter().any(|widths| *widths != (0, 0)));
-        Local::dense(&side.decomposition, rank, &self.parts(), halo, self.order).map_err(wrong)
+        LocalLayout::dense(&side.decomposition, rank, &self.parts(), halo, self.order)
+            .map_err(wrong)
     }
 
     pub(crate) fn halo(&self) -> Option<Halo> {
@@ -159,8 +162,8 @@ impl Spec {
 }
 
 /// What is wrong with a decomposition, as an error of a call.
-pub(crate) fn wrong(error: array::Error) -> titin_runtime::Error {
-    usage(error.to_string())
+pub(crate) fn wrong(error: impl Into<array::Error>) -> titin_runtime::Error {
+    usage(error.into().to_string())
 }
 
 /// Extents, indices or bounds, which are not negative.

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use titin_runtime::array::{Dims, Halo, Local, Source, Target};
+use titin_runtime::array::{Dims, Halo, LocalLayout, SourceArray, TargetArray};
 use titin_runtime::{Dtype, FieldId, Result};
 
 use crate::decomposition::{Spec, wrong};
@@ -30,7 +30,7 @@ pub struct Field {
 /// Where the elements of an array lie, seen from the pointer that the program gives.
 #[derive(Clone)]
 struct Layout {
-    local: Local,
+    local: LocalLayout,
     /// How many bytes before the pointer the memory begins.
     before: usize,
     /// The extents and strides that the program gave, if it gave any: Fortran gives them with each call.
@@ -113,7 +113,7 @@ impl Field {
         &self,
         arrays: *const *mut c_void,
         layouts: &'a [Layout],
-        make: impl Fn((*mut u8, usize), &'a Local, usize) -> T,
+        make: impl Fn((*mut u8, usize), &'a LocalLayout, usize) -> T,
     ) -> Result<Vec<T>> {
         // SAFETY: as the caller promises.
         let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
@@ -395,7 +395,7 @@ unsafe extern "C" fn titin_field_layout(
             .collect::<Result<_>>()?;
         let steps: Vec<i64> = strides.iter().map(|stride| stride / size).collect();
         field.check_extents(number, &extents)?;
-        let local = Local::array(&extents, &steps, &field.halo()).map_err(wrong)?;
+        let local = LocalLayout::array(&extents, &steps, &field.halo()).map_err(wrong)?;
         let below = extents
             .iter()
             .zip(strides)
@@ -436,7 +436,7 @@ unsafe extern "C" fn titin_field_send(
             let layouts = field.layouts();
             let sources =
                 field.arrays(arrays.cast(), &layouts, |(begin, length), local, size| {
-                    Source {
+                    SourceArray {
                         memory: std::slice::from_raw_parts(begin, length),
                         local,
                         size,
@@ -516,12 +516,13 @@ unsafe fn receive(
         on_field(field, |field| {
             let layouts = field.layouts();
             field.check_distinct(arrays, &layouts)?;
-            let mut targets =
-                field.arrays(arrays, &layouts, |(begin, length), local, size| Target {
+            let mut targets = field.arrays(arrays, &layouts, |(begin, length), local, size| {
+                TargetArray {
                     memory: std::slice::from_raw_parts_mut(begin, length),
                     local,
                     size,
-                })?;
+                }
+            })?;
             let patience = input::patience(timeout)?;
             let stamps =
                 field

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use titin_runtime::{Dtype, Form, Lent, Loan, Payload, Result};
+use titin_runtime::{Dtype, LayoutRef, Lent, Loan, Payload, Result};
 
 use crate::array;
 use crate::error::{OK, keep, null, status, usage, value};
@@ -125,7 +125,7 @@ unsafe extern "C" fn titin_loan_new(
                 array::form(dtype, rank, extents, order)?,
                 array::names(names, rank)?,
             );
-            let layout = Form {
+            let layout = LayoutRef {
                 names: &names,
                 ..form
             }

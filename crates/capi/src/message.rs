@@ -12,6 +12,7 @@ use crate::error::{null, status, value};
 use crate::handle::Recipient;
 use crate::input;
 use crate::text::Text;
+use crate::value::number::getter;
 use crate::value::read::pointer;
 use crate::value::{Node, Value, encode};
 
@@ -125,7 +126,7 @@ impl Message {
         let tree = self.tree();
         let otherwise = match tree.number() {
             None => OTHERWISE.to_owned(),
-            Some(number) => format!("read it with {} of titin_message_value", number.getter()),
+            Some(number) => format!("read it with {} of titin_message_value", getter(number)),
         };
         Err(expected.mismatch(&tree.what(), &otherwise))
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use titin_model::{Description, LoadOptions, ProblemReport, StartMode, load};
+use titin_model::{Description, LoadOptions, ProblemReport, StartPolicy, load};
 
 /// The files of a description, and the model in them.
 #[derive(Args, Clone, Debug)]
@@ -20,7 +20,7 @@ impl Sources {
     /// Reads and checks the files.
     pub(crate) fn load(
         &self,
-        start: StartMode,
+        start: StartPolicy,
         strict_timelines: bool,
     ) -> Result<Description, ProblemReport> {
         let options = LoadOptions {

@@ -6,11 +6,11 @@ mod plain;
 use std::io::IsTerminal;
 
 use titin_manager::directory::RunDirectory;
-use titin_manager::plan::{Plan, Start};
-use titin_manager::session::View;
+use titin_manager::plan::{Plan, StartMode};
+use titin_manager::session::RunView;
 
 /// The view for where messages go.
-pub(crate) fn make(verbose: bool) -> Box<dyn View> {
+pub(crate) fn make(verbose: bool) -> Box<dyn RunView> {
     match std::io::stderr().is_terminal() {
         true => Box::new(live::Live::new(verbose)),
         false => Box::new(plain::Plain::new(verbose)),
@@ -23,7 +23,7 @@ fn hosted(directory: &RunDirectory, plan: &Plan) -> Option<String> {
     let hosted = plan
         .instances
         .iter()
-        .filter(|planned| planned.start == Start::Hosted);
+        .filter(|planned| planned.start == StartMode::Hosted);
     let instances: Vec<_> = hosted
         .map(|planned| serde_json::json!({ "name": planned.name, "component": planned.component }))
         .collect();

@@ -16,12 +16,12 @@
 mod array;
 mod data;
 mod duplicator;
+mod element_text;
 mod error;
 mod feed;
 mod format;
 mod mapper;
 mod merger;
-mod numbers;
 mod places;
 mod settings;
 mod sink;

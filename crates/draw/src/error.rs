@@ -28,8 +28,8 @@ pub enum DrawError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// The profile of the run cannot be read.
-    #[error("{0}")]
-    Profile(String),
+    #[error(transparent)]
+    Profile(#[from] titin_manager::profile::ReadError),
     /// No component of the model has a time scale.
     #[error(
         "model \"{model}\" cannot be drawn on a map of scales: no component has a time scale; give them, for instance\n\
@@ -142,9 +142,5 @@ impl DrawError {
     pub(crate) fn write(path: &Path, error: io::Error) -> DrawError {
         let path = path.to_owned();
         DrawError::Write { path, error }
-    }
-
-    pub(crate) fn profile(error: impl ToString) -> DrawError {
-        DrawError::Profile(error.to_string())
     }
 }

@@ -6,7 +6,7 @@ mod json;
 pub(crate) mod recorded;
 
 use serde::Serialize;
-use titin_array::{Decomposition, Exchange, Parts, Region, Side, Spread};
+use titin_array::{Decomposition, Exchange, Ownership, Region, Side, Spread};
 use titin_model::Pattern;
 
 use crate::{DrawError, Result};
@@ -43,7 +43,7 @@ pub struct FieldSide {
     /// Decomposition, coupled region and order of the elements.
     pub side: Side,
     /// The parts of each rank of an irregular side; `None` if only the ranks know them.
-    pub parts: Option<Vec<Parts>>,
+    pub parts: Option<Vec<Ownership>>,
     /// The width of the halo below and above the part, in each dimension.
     pub halo: Vec<(u64, u64)>,
 }
@@ -82,8 +82,8 @@ impl FieldSide {
     }
 
     /// What a rank of an irregular side owns.
-    pub(crate) fn parts(&self, rank: u32) -> &Parts {
-        const RULE: &Parts = &Parts::Rule;
+    pub(crate) fn parts(&self, rank: u32) -> &Ownership {
+        const RULE: &Ownership = &Ownership::Rule;
         self.parts
             .as_ref()
             .and_then(|parts| parts.get(rank as usize))
@@ -93,7 +93,7 @@ impl FieldSide {
     /// The boxes of a rank.
     pub(crate) fn boxes(&self, rank: u32) -> Vec<Region> {
         match self.parts(rank) {
-            Parts::Boxes(boxes) => boxes.clone(),
+            Ownership::Boxes(boxes) => boxes.clone(),
             _ => self.side.decomposition.regions(rank),
         }
     }
@@ -198,7 +198,7 @@ impl FieldCoupling {
             .into_iter()
             .flat_map(|side| side.parts.iter().flatten());
         let indices = parts
-            .filter(|parts| matches!(parts, Parts::Indices(_)))
+            .filter(|parts| matches!(parts, Ownership::Indices(_)))
             .fold(0u64, |sum, parts| {
                 sum.saturating_add(parts.elements().unwrap_or_default())
             });

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::svg::{Ink, REGULAR, Style, Svg, TextAnchor, shorten, text_width};
-use crate::{DrawError, Result, units};
-use titin_manager::profile::{Class, Database, Profile};
+use crate::{Result, units};
+use titin_manager::profile::{Database, EventClass, RunProfile};
 
 const WIDTH: i32 = 760;
 const BORDER: i32 = 20;
@@ -67,19 +67,19 @@ impl Activity {
     }
 
     /// What an event shows its instance to do; `None` if other events cover the same time.
-    fn of_event(class: Class) -> Option<Activity> {
+    fn of_event(class: EventClass) -> Option<Activity> {
         match class {
-            Class::Send => Some(Activity::Send),
-            Class::Wait => Some(Activity::Wait),
-            Class::TakeIn => Some(Activity::Receive),
-            Class::SetUp | Class::TakeDown => Some(Activity::JoinOrLeave),
-            Class::Receive | Class::Region => None,
+            EventClass::Send => Some(Activity::Send),
+            EventClass::Wait => Some(Activity::Wait),
+            EventClass::TakeIn => Some(Activity::Receive),
+            EventClass::SetUp | EventClass::TakeDown => Some(Activity::JoinOrLeave),
+            EventClass::Receive | EventClass::Region => None,
         }
     }
 }
 
 /// Draws a stacked bar for each instance.
-pub fn draw_time_bars(profile: &Profile) -> String {
+pub fn draw_time_bars(profile: &RunProfile) -> String {
     let instances = &profile.instances;
     let totals = instances.iter().map(|instance| instance.total);
     let mut chart = TimeChart::new(profile, totals.fold(0.0, f64::max), "where the time went");
@@ -112,7 +112,7 @@ pub fn draw_time_bars(profile: &Profile) -> String {
 ///
 /// # Errors
 /// The profile cannot be read.
-pub fn draw_timeline(database: &Database, profile: &Profile) -> Result<String> {
+pub fn draw_timeline(database: &Database, profile: &RunProfile) -> Result<String> {
     let instances = profile.instances.iter().enumerate();
     let rows = instances.map(|(row, instance)| (instance.oid, row));
     let rows: HashMap<i64, usize> = rows.collect();
@@ -127,14 +127,14 @@ pub fn draw_timeline(database: &Database, profile: &Profile) -> Result<String> {
             pixels.add(row, Activity::Compute, span.start, span.stop);
         }
     }
-    let add_event = |event: titin_manager::profile::Event| {
+    let add_event = |event: titin_manager::profile::TraceEvent| {
         if let Some(activity) = Activity::of_event(event.class)
             && let Some(row) = rows.get(&event.instance)
         {
             pixels.add(*row, activity, event.start, event.stop);
         }
     };
-    database.events(add_event).map_err(DrawError::profile)?;
+    database.events(add_event)?;
     chart.draw_legend(|activity| pixels.has(activity));
     for (row, instance) in profile.instances.iter().enumerate() {
         chart.open_row(row, &instance.name);
@@ -174,7 +174,7 @@ impl TimeSpan {
 /// From when to when each instance took part in the run.
 fn instance_spans(
     database: &Database,
-    profile: &Profile,
+    profile: &RunProfile,
     rows: &HashMap<i64, usize>,
 ) -> Result<Vec<TimeSpan>> {
     let mut spans = vec![TimeSpan::EMPTY; rows.len()];
@@ -186,12 +186,12 @@ fn instance_spans(
             };
         }
     }
-    let extend = |event: titin_manager::profile::Event| {
+    let extend = |event: titin_manager::profile::TraceEvent| {
         if let Some(row) = rows.get(&event.instance) {
             spans[*row] = spans[*row].covering(event.start, event.stop);
         }
     };
-    database.events(extend).map_err(DrawError::profile)?;
+    database.events(extend)?;
     Ok(spans)
 }
 
@@ -280,7 +280,7 @@ struct TimeChart {
 }
 
 impl TimeChart {
-    fn new(profile: &Profile, longest: f64, subject: &str) -> TimeChart {
+    fn new(profile: &RunProfile, longest: f64, subject: &str) -> TimeChart {
         let names = profile
             .instances
             .iter()

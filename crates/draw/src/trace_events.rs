@@ -9,7 +9,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use titin_manager::profile::{Class, Database, Event, Instance, Lost, Profile};
+use titin_manager::profile::{
+    Database, EventClass, InstanceTotals, RunProfile, TraceEvent, UnfinishedInstance,
+};
 
 use crate::{DrawError, Result};
 
@@ -17,7 +19,7 @@ use crate::{DrawError, Result};
 ///
 /// # Errors
 /// The profile cannot be read, or the file cannot be written.
-pub fn write_trace_events(database: &Database, profile: &Profile, path: &Path) -> Result<()> {
+pub fn write_trace_events(database: &Database, profile: &RunProfile, path: &Path) -> Result<()> {
     let file = File::create(path).map_err(|error| DrawError::write(path, error))?;
     let mut out = BufWriter::new(file);
     write_events(database, profile, &mut out)?
@@ -28,11 +30,11 @@ pub fn write_trace_events(database: &Database, profile: &Profile, path: &Path) -
 /// The outer error is that of reading the profile, the inner one that of writing.
 fn write_events(
     database: &Database,
-    profile: &Profile,
+    profile: &RunProfile,
     out: &mut dyn Write,
 ) -> Result<io::Result<()>> {
     let overview = Overview::of(database)?;
-    let lost = database.lost().map_err(DrawError::profile)?;
+    let lost = database.unfinished()?;
     let mut writer = TraceWriter {
         out,
         first: true,
@@ -45,13 +47,13 @@ fn write_events(
     for lost in &lost {
         writer.event(&lost_mark(lost, overview.start));
     }
-    let write_event = |event: Event| {
+    let write_event = |event: TraceEvent| {
         writer.event(&slice(&event, overview.start));
         if let Some(message) = overview.arrow(&event) {
             writer.event(&arrow_end(&event, overview.start, message));
         }
     };
-    database.events(write_event).map_err(DrawError::profile)?;
+    database.events(write_event)?;
     writer.write("\n]}\n");
     Ok(writer.error.map_or(Ok(()), Err))
 }
@@ -59,7 +61,7 @@ fn write_events(
 /// A message: its conduit, and its number on that conduit.
 type MessageKey = (i64, i64);
 
-fn message_key(event: &Event) -> Option<MessageKey> {
+fn message_key(event: &TraceEvent) -> Option<MessageKey> {
     event.conduit.zip(event.number)
 }
 
@@ -78,22 +80,22 @@ impl Overview {
             sent: HashSet::new(),
             received: HashSet::new(),
         };
-        let look_at = |event: Event| {
+        let look_at = |event: TraceEvent| {
             overview.start = overview.start.min(event.start);
             match (message_key(&event), event.class) {
-                (Some(message), Class::Send) => drop(overview.sent.insert(message)),
-                (Some(message), Class::Receive) => drop(overview.received.insert(message)),
+                (Some(message), EventClass::Send) => drop(overview.sent.insert(message)),
+                (Some(message), EventClass::Receive) => drop(overview.received.insert(message)),
                 _ => {}
             }
         };
-        database.events(look_at).map_err(DrawError::profile)?;
+        database.events(look_at)?;
         Ok(overview)
     }
 
     /// The message of an event at which an arrow begins or ends: the profile has both the send and
     /// the receive.
-    fn arrow(&self, event: &Event) -> Option<MessageKey> {
-        if !matches!(event.class, Class::Send | Class::Receive) {
+    fn arrow(&self, event: &TraceEvent) -> Option<MessageKey> {
+        if !matches!(event.class, EventClass::Send | EventClass::Receive) {
             return None;
         }
         message_key(event)
@@ -102,11 +104,11 @@ impl Overview {
 }
 
 /// Names a track for each instance, and sorts the tracks in the order of registration.
-fn write_tracks(writer: &mut TraceWriter<'_>, profile: &Profile, lost: &[Lost]) {
+fn write_tracks(writer: &mut TraceWriter<'_>, profile: &RunProfile, lost: &[UnfinishedInstance]) {
     let known = profile
         .instances
         .iter()
-        .map(|Instance { oid, name, .. }| (*oid, name.clone()));
+        .map(|InstanceTotals { oid, name, .. }| (*oid, name.clone()));
     let unknown = lost
         .iter()
         .map(|lost| (lost.oid, format!("{} (its end is not known)", lost.name)));
@@ -123,7 +125,7 @@ fn write_tracks(writer: &mut TraceWriter<'_>, profile: &Profile, lost: &[Lost]) 
 }
 
 /// A mark at the last event of an instance that the manager lost.
-fn lost_mark(lost: &Lost, start: i64) -> Value {
+fn lost_mark(lost: &UnfinishedInstance, start: i64) -> Value {
     let time = lost.last.map_or(0.0, |last| microseconds(start, last));
     let text = "nothing is known from here on: it was killed, or made to end";
     json!({"ph": "i", "s": "t", "pid": 1, "tid": lost.oid, "name": text, "cat": "run", "ts": time})
@@ -135,15 +137,15 @@ fn microseconds(start: i64, time: i64) -> f64 {
 }
 
 /// An event as a coloured stretch of its instance's track.
-fn slice(event: &Event, start: i64) -> Value {
+fn slice(event: &TraceEvent, start: i64) -> Value {
     let (verb, category) = match event.class {
-        Class::Send => ("send", "send"),
-        Class::Wait => ("wait", "wait"),
-        Class::Receive => ("receive", "receive"),
-        Class::TakeIn if event.kind == "RECEIVE_TRANSFER" => ("transfer", "receive"),
-        Class::TakeIn => ("decode", "receive"),
-        Class::SetUp | Class::TakeDown => (event.kind.as_str(), "run"),
-        Class::Region => (event.kind.as_str(), "region"),
+        EventClass::Send => ("send", "send"),
+        EventClass::Wait => ("wait", "wait"),
+        EventClass::Receive => ("receive", "receive"),
+        EventClass::TakeIn if event.kind == "RECEIVE_TRANSFER" => ("transfer", "receive"),
+        EventClass::TakeIn => ("decode", "receive"),
+        EventClass::SetUp | EventClass::TakeDown => (event.kind.as_str(), "run"),
+        EventClass::Region => (event.kind.as_str(), "region"),
     };
     let name = event
         .port
@@ -163,7 +165,7 @@ fn slice(event: &Event, start: i64) -> Value {
 }
 
 /// What a viewer shows of an event when the user selects it.
-fn arguments(event: &Event) -> serde_json::Map<String, Value> {
+fn arguments(event: &TraceEvent) -> serde_json::Map<String, Value> {
     let arguments = [
         ("message", event.number.map(Value::from)),
         ("bytes", event.bytes.map(Value::from)),
@@ -176,8 +178,8 @@ fn arguments(event: &Event) -> serde_json::Map<String, Value> {
 }
 
 /// One end of an arrow. A viewer attaches it to the slice that the track has at this time.
-fn arrow_end(event: &Event, start: i64, (conduit, number): MessageKey) -> Value {
-    let sends = event.class == Class::Send;
+fn arrow_end(event: &TraceEvent, start: i64, (conduit, number): MessageKey) -> Value {
+    let sends = event.class == EventClass::Send;
     // A receive starts with the wait for the message, so the arrow points at its end.
     let time = if sends {
         event.start

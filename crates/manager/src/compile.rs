@@ -1,82 +1,92 @@
 //! From the description to the [`Plan`] of a run.
 
+mod instances;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use titin_model as model;
-use titin_model::quantity::{Dimension, Quantity};
-use titin_model::{
-    Description, EndTime, ExecutionModel, Network, NetworkComponent, ProgramKind, ResourceRequest,
-    UserFunction,
-};
+use titin_model::quantity::{Quantity, UnitError};
+use titin_model::{Description, Network, NetworkComponent, UserFunction};
 use titin_os::host;
 use titin_wire::LinkSettings;
-use titin_wire::control::{Scale, UserFilter};
+use titin_wire::control::UserFilter;
 
 use crate::placement;
-use crate::plan::{
-    Conduit, End, Guest, Hosting, InstanceId, MpiStart, PerInstance, Plan, Planned, Port, Program,
-    Ranks, Start, Terms, What,
-};
+use crate::plan::{Plan, PlannedConduit, PlannedEnd, RunOptions};
+use instances::{gather_hosts, plan_instances};
 
-/// What a conduit may hold where the description does not say.
+/// The most messages that a conduit may hold if the description does not say.
 const BUFFER_MESSAGES: u64 = 64;
+
+/// The most bytes that a conduit may hold if the description does not say.
 const BUFFER_BYTES: u64 = 1 << 30;
+
+/// The time that programs may take to join if the user starts some of them, perhaps in a debugger.
+const PATIENCE_WITH_USERS: Duration = Duration::from_secs(3600);
 
 /// What the user chose on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
     /// Components, implementations or instances that the calling process runs.
     pub hosted: Vec<String>,
-    /// Those that the user starts.
+    /// Components, implementations or instances that the user starts.
     pub by_hand: Vec<String>,
-    /// Nothing is started; the user does that.
+    /// The user starts all programs.
     pub serve_only: bool,
     /// Programs send event rows.
     pub trace: bool,
 }
 
+/// Why there is no plan for the choices. Printed, the error says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// The model has no component of a name that was chosen.
+    #[error("the model {model} has no component {name}{hint}")]
+    NoComponent {
+        /// The model.
+        model: String,
+        /// The name.
+        name: String,
+        /// What may be meant.
+        hint: String,
+    },
+    /// A time of the description has another unit.
+    #[error("titin: {setting}: {source}")]
+    NoTime {
+        /// The entry under `titin`.
+        setting: &'static str,
+        /// What is wrong with it.
+        source: UnitError,
+    },
+    /// A time of the description is negative or too long.
+    #[error("titin: {setting}: {seconds} s is no time that can be waited")]
+    NoDuration {
+        /// The entry under `titin`.
+        setting: &'static str,
+        /// The time.
+        seconds: f64,
+    },
+    /// The network is inconsistent.
+    #[error("internal error: the network's conduits and instances do not fit")]
+    Internal,
+}
+
 /// Looks everything up that a run needs.
 ///
 /// # Errors
-/// What cannot be done about the choices, for people.
-pub fn compile(network: &Network, folders: &[PathBuf], choices: &Choices) -> Result<Plan, String> {
+/// [`CompileError`] if the choices or the times of the description are impossible.
+pub fn compile(
+    network: &Network,
+    folders: &[PathBuf],
+    choices: &Choices,
+) -> Result<Plan, CompileError> {
     for name in choices.hosted.iter().chain(&choices.by_hand) {
-        let is_meant = |component: &NetworkComponent| {
-            component.path.as_str() == name || component.implementation.as_deref() == Some(name)
-        };
-        let is_instance = || {
-            network
-                .instances()
-                .any(|instance| instance.to_string() == *name)
-        };
-        if !network.components.iter().any(is_meant) && !is_instance() {
-            let names = || {
-                network
-                    .components
-                    .iter()
-                    .map(|component| component.path.as_str())
-            };
-            let hint = model::nearest(name, names()).map(|near| format!("; did you mean {near}?"));
-            let hint = hint.unwrap_or_else(|| format!("; it has {}", model::listing(names())));
-            return Err(format!(
-                "the model {} has no component {name}{hint}",
-                network.model
-            ));
-        }
+        check_name(network, name)?;
     }
-    let planned = |name: model::InstanceName| {
-        Some(planned(
-            network,
-            network.component_of(&name)?,
-            &name,
-            choices,
-            folders,
-        ))
-    };
-    let mut instances = network.instances().filter_map(planned).collect();
-    gather(&mut instances);
+    let mut instances = plan_instances(network, folders, choices);
+    gather_hosts(&mut instances);
     Ok(Plan {
         model: network.model.to_string(),
         instances,
@@ -84,11 +94,34 @@ pub fn compile(network: &Network, folders: &[PathBuf], choices: &Choices) -> Res
         conduits: conduits(network)?,
         filters: filters(network, folders),
         alternating: placement::alternating(network),
-        terms: terms(network, choices)?,
+        options: options(network, choices)?,
     })
 }
 
-/// The folders of the description's files: where relative paths begin that are not a program's.
+/// Checks that the model has a component, implementation or instance of this name.
+fn check_name(network: &Network, name: &str) -> Result<(), CompileError> {
+    let is_meant = |component: &NetworkComponent| {
+        component.path.as_str() == name || component.implementation.as_deref() == Some(name)
+    };
+    let is_component = network.components.iter().any(is_meant);
+    let mut instances = network.instances();
+    if is_component || instances.any(|instance| instance.to_string() == name) {
+        return Ok(());
+    }
+    let components = &network.components;
+    let names = || components.iter().map(|component| component.path.as_str());
+    let hint = match model::nearest(name, names()) {
+        Some(near) => format!("; did you mean {near}?"),
+        None => format!("; it has {}", model::listing(names())),
+    };
+    Err(CompileError::NoComponent {
+        model: network.model.to_string(),
+        name: name.to_owned(),
+        hint,
+    })
+}
+
+/// The folders of the description's files: relative paths begin there, but for those of programs.
 pub fn folders(description: &Description) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for file in description.files() {
@@ -103,273 +136,51 @@ pub fn folders(description: &Description) -> Vec<PathBuf> {
     folders
 }
 
-/// What names in overlays may lead to. Each instance gets all of it, so in large models that is left out.
+/// The components, so that instances can check the names in overlays. Each instance gets all of them,
+/// so there are none in large models.
 fn components(network: &Network) -> Vec<(String, Vec<u32>)> {
     const MOST: usize = 256;
+    if network.components.len() > MOST {
+        return Vec::new();
+    }
     let components = network.components.iter();
     let named =
         components.map(|component| (component.path.to_string(), component.multiplicity.clone()));
-    if network.components.len() > MOST {
-        Vec::new()
-    } else {
-        named.collect()
-    }
+    named.collect()
 }
 
-fn planned(
-    network: &Network,
-    component: &NetworkComponent,
-    name: &model::InstanceName,
-    choices: &Choices,
-    folders: &[PathBuf],
-) -> Planned {
-    let (path, extras) = (component.path.as_str(), &network.extras);
-    let stage = extras.stage.get(path).cloned().unwrap_or_default();
-    let port = |port: &model::Port| Port {
-        name: port.name.clone(),
-        operator: port.operator,
-        guessed: port.guessed,
-        timeline: (!port.timeline.is_root()).then(|| port.timeline.to_string().into()),
-    };
-    let mut planned = Planned {
-        name: name.to_string(),
-        component: path.to_owned(),
-        component_id: component.id,
-        indices: name.indices().to_vec(),
-        start: Start::default(),
-        cores: u32::try_from(component.need.cores()).unwrap_or(u32::MAX),
-        ports: component.ports.values().map(port).collect(),
-        spare_ports: spare_ports(component),
-        settings: network
-            .settings
-            .of(name)
-            .map(|(path, value)| (path.to_string(), value.clone()))
-            .collect(),
-        scale: extras.scales.get(path).map(scale),
-        end: extras.progress.get(path).and_then(|progress| {
-            let unit = extras.time_unit();
-            match &progress.end {
-                EndTime::Time(time) if time.dimension == Dimension::NONE => Some(time.value_si),
-                EndTime::Time(time) => time.in_unit(unit).ok(),
-                EndTime::Setting(setting) => {
-                    network.settings.find(name, setting)?.in_unit(unit).ok()
-                }
-            }
-        }),
-        stage_in: stage.input,
-        stage_out: stage.output,
-        host: None,
-    };
-    let is_meant = |names: &[String]| {
-        let own = [
-            Some(planned.name.as_str()),
-            Some(path),
-            component.implementation.as_deref(),
-        ];
-        names.iter().any(|name| own.contains(&Some(name.as_str())))
-    };
-    let manual = |program: &model::Program| program.execution_model == ExecutionModel::Manual;
-    let by_hand = choices.serve_only
-        || is_meant(&choices.by_hand)
-        || component
-            .program
-            .as_ref()
-            .is_some_and(|program| manual(program));
-    let program = component
-        .program
-        .as_ref()
-        .and_then(|program| described(program, component, &planned.name, folders));
-    planned.start = match program {
-        _ if is_meant(&choices.hosted) => Start::Hosted,
-        Some(program) if !by_hand => Start::Program(program),
-        program => Start::ByHand(program),
-    };
-    planned
+fn conduits(network: &Network) -> Result<Vec<PlannedConduit>, CompileError> {
+    let ids = (0..network.conduit_count()).map(model::ConduitId);
+    let mut conduits = ids
+        .map(|id| planned_conduit(network, id).ok_or(CompileError::Internal))
+        .collect::<Result<Vec<_>, _>>()?;
+    conduits.shrink_to_fit();
+    Ok(conduits)
 }
 
-/// Has the first instance of each host start it, for all.
-fn gather(instances: &mut PerInstance<Planned>) {
-    let mut leaders: BTreeMap<String, InstanceId> = BTreeMap::new();
-    for id in instances.ids() {
-        let Some(hosting) = hosting(&mut instances[id].start) else {
-            continue;
-        };
-        let (name, guests) = (hosting.name.clone(), std::mem::take(&mut hosting.guests));
-        let leader = *leaders.entry(name.clone()).or_insert(id);
-        instances[id].host = Some(name);
-        if leader != id {
-            instances[id].start = Start::Guest(leader);
-            let files = std::mem::take(&mut instances[id].stage_in);
-            let wanted: Vec<String> = files
-                .into_iter()
-                .filter(|file| !instances[leader].stage_in.contains(file))
-                .collect();
-            instances[leader].stage_in.extend(wanted);
-        }
-        if let Some(hosting) = self::hosting(&mut instances[leader].start) {
-            hosting.guests.extend(guests);
-        }
-    }
-}
-
-fn hosting(start: &mut Start) -> Option<&mut Hosting> {
-    match start {
-        Start::Program(program) | Start::ByHand(Some(program)) => match &mut program.what {
-            What::Host(hosting) => Some(hosting),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn spare_ports(component: &NetworkComponent) -> Vec<String> {
-    let ports = component
-        .program
-        .iter()
-        .flat_map(|program| program.ports.keys());
-    ports
-        .filter(|name| !component.ports.contains_key(*name))
-        .map(ToString::to_string)
-        .collect()
-}
-
-/// What is to be run, if the description says so.
-fn described(
-    program: &model::Program,
-    component: &NetworkComponent,
-    instance: &str,
-    folders: &[PathBuf],
-) -> Option<Program> {
-    let folder = program
-        .directory
-        .clone()
-        .map(|folder| std::path::absolute(&folder).unwrap_or(folder));
-    let what = match &program.kind {
-        ProgramKind::Manual => return None,
-        ProgramKind::Executable(path) => What::Executable {
-            path: path.to_string_lossy().into_owned(),
-            args: program.args.clone(),
-        },
-        ProgramKind::Script(text) => What::Script(text.clone()),
-        ProgramKind::BuiltIn(builtin) => What::BuiltIn {
-            name: builtin.name().trim_start_matches("titin.").to_owned(),
-            folders: folders.to_vec(),
-        },
-        ProgramKind::Hosted(guest) => {
-            let others = folders
-                .iter()
-                .filter(|other| folder.as_ref() != Some(*other));
-            let places: Vec<PathBuf> = folder.iter().chain(others).cloned().collect();
-            let (library, function) = match &guest.call {
-                UserFunction::Python { module, function } => (None, format!("{module}:{function}")),
-                UserFunction::Library { path, symbol } => {
-                    let found =
-                        beside(path, &places).map(|path| path.to_string_lossy().into_owned());
-                    (Some(found.unwrap_or_else(|| path.clone())), symbol.clone())
-                }
-            };
-            let python = library.is_none();
-            let one = Guest {
-                instance: instance.to_owned(),
-                library,
-                function,
-                steps: guest.steps,
-            };
-            What::Host(Hosting {
-                name: guest.host.to_string(),
-                python,
-                guests: vec![one],
-                folders: places,
-            })
-        }
+fn planned_conduit(network: &Network, id: model::ConduitId) -> Option<PlannedConduit> {
+    let ends = network.conduit(id)?;
+    let bundle = &network.bundles[ends.bundle.index()];
+    let end = |instance, port: &model::Name, slot| {
+        Some(PlannedEnd {
+            instance: network.instance_id(instance)?,
+            port: port.clone(),
+            slot,
+        })
     };
-    let start = match program.execution_model {
-        ExecutionModel::Direct | ExecutionModel::Manual => None,
-        ExecutionModel::OpenMpi => Some(MpiStart::OpenMpi),
-        ExecutionModel::Mpich => Some(MpiStart::Mpich),
-        ExecutionModel::IntelMpi => Some(MpiStart::IntelMpi),
-        ExecutionModel::SrunMpi => Some(MpiStart::Srun),
-    };
-    let processes = u32::try_from(component.need.processes())
-        .unwrap_or(u32::MAX)
-        .max(1);
-    let nodes = match component.need {
-        ResourceRequest::MpiNodes { nodes, .. } => Some(nodes),
-        ResourceRequest::Threads(_) | ResourceRequest::MpiCores { .. } => None,
-    };
-    let cores = u32::try_from(component.need.cores()).unwrap_or(u32::MAX);
-    Some(Program {
-        name: program.name.to_string(),
-        what,
-        base: program.base_env,
-        modules: program.modules.clone(),
-        virtual_env: program.virtual_env.clone(),
-        env: program
-            .env
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
-        mpi: start.map(|start| Ranks {
-            start,
-            processes,
-            nodes,
-        }),
-        threads: (cores / processes).max(1),
-        folder: folder
-            .or_else(|| folders.first().cloned())
-            .unwrap_or_default(),
+    Some(PlannedConduit {
+        from: end(&ends.sender, &bundle.sender_port, ends.sender_slot)?,
+        to: end(&ends.receiver, &bundle.receiver_port, ends.receiver_slot)?,
+        filters: network.filters(bundle),
+        buffer_messages: bundle.buffer.messages.unwrap_or(BUFFER_MESSAGES),
+        buffer_bytes: bundle.buffer.bytes.unwrap_or(BUFFER_BYTES),
+        medium: bundle.medium,
+        pattern: bundle.pattern.clone(),
+        link: bundle.link.as_deref().map(link_settings),
     })
 }
 
-fn scale(scales: &model::Scales) -> Scale {
-    let metres = |lengths: &[Quantity]| {
-        lengths
-            .iter()
-            .filter_map(|length| length.in_unit("m").ok())
-            .collect()
-    };
-    let seconds = |time: &Option<Quantity>| time.as_ref().and_then(|time| time.in_unit("s").ok());
-    Scale {
-        dt: seconds(&scales.dt),
-        total: seconds(&scales.total),
-        dx: metres(&scales.dx),
-        extent: metres(&scales.extent),
-    }
-}
-
-fn conduits(network: &Network) -> Result<Vec<Conduit>, String> {
-    let lost = || "internal error: the network's conduits and instances do not fit".to_owned();
-    (0..network.conduit_count())
-        .map(|id| {
-            let ends = network.conduit(model::ConduitId(id)).ok_or_else(lost)?;
-            let bundle = &network.bundles[ends.bundle.index()];
-            let end = |instance, port: &model::Name, slot| {
-                let instance = network.instance_id(instance).ok_or_else(lost)?;
-                Ok::<_, String>(End {
-                    instance,
-                    port: port.clone(),
-                    slot,
-                })
-            };
-            Ok(Conduit {
-                from: end(&ends.sender, &bundle.sender_port, ends.sender_slot)?,
-                to: end(&ends.receiver, &bundle.receiver_port, ends.receiver_slot)?,
-                filters: network.filters(bundle),
-                buffer_messages: bundle.buffer.messages.unwrap_or(BUFFER_MESSAGES),
-                buffer_bytes: bundle.buffer.bytes.unwrap_or(BUFFER_BYTES),
-                medium: bundle.medium,
-                pattern: bundle.pattern.clone(),
-                link: bundle.link.as_deref().map(link),
-            })
-        })
-        .collect::<Result<Vec<_>, _>>()
-        .map(|mut conduits| {
-            conduits.shrink_to_fit();
-            conduits
-        })
-}
-
-fn link(link: &model::LinkTuning) -> Box<LinkSettings> {
+fn link_settings(link: &model::LinkTuning) -> Box<LinkSettings> {
     let &model::LinkTuning {
         streams,
         pacing,
@@ -386,69 +197,75 @@ fn link(link: &model::LinkTuning) -> Box<LinkSettings> {
 }
 
 fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, UserFilter> {
-    let filters = network.extras.filters.iter().map(|(name, filter)| {
-        let call = match &filter.call {
-            UserFunction::Python { module, function } => {
-                UserFilter::Python(format!("{module}:{function}"))
-            }
-            UserFunction::Library { path, symbol } => {
-                let path = beside(path, folders)
-                    .map_or(path.clone(), |path| path.to_string_lossy().into_owned());
-                UserFilter::Library {
-                    path,
-                    symbol: symbol.clone(),
-                }
-            }
-        };
-        (name.to_string(), call)
-    });
-    filters.collect()
+    let filters = network.extras.filters.iter();
+    let calls =
+        filters.map(|(name, filter)| (name.to_string(), user_filter(&filter.call, folders)));
+    calls.collect()
 }
 
-/// A file named in the description, where it is found beside one of its files.
-pub fn beside(path: &str, folders: &[PathBuf]) -> Option<PathBuf> {
-    folders
-        .iter()
-        .map(|folder| folder.join(path))
-        .find(|path| path.exists())
-}
-
-fn terms(network: &Network, choices: &Choices) -> Result<Terms, String> {
-    let time = |name: &str, quantity: &Option<Quantity>, default: Duration| match quantity {
-        None => Ok(default),
-        Some(quantity) => {
-            let seconds = quantity
-                .in_unit("s")
-                .map_err(|error| format!("titin: {name}: {error}"))?;
-            Duration::try_from_secs_f64(seconds)
-                .map_err(|_| format!("titin: {name}: {seconds} s is no time that can be waited"))
+fn user_filter(call: &UserFunction, folders: &[PathBuf]) -> UserFilter {
+    match call {
+        UserFunction::Python { module, function } => {
+            UserFilter::Python(format!("{module}:{function}"))
         }
+        UserFunction::Library { path, symbol } => UserFilter::Library {
+            path: library_path(path, folders),
+            symbol: symbol.clone(),
+        },
+    }
+}
+
+/// The path of a library: beside the description if it is there, otherwise as the description has it.
+fn library_path(path: &str, folders: &[PathBuf]) -> String {
+    match beside(path, folders) {
+        Some(path) => path.to_string_lossy().into_owned(),
+        None => path.to_owned(),
+    }
+}
+
+/// A file that the description names, if it is found in one of these folders.
+pub fn beside(path: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    let mut paths = folders.iter().map(|folder| folder.join(path));
+    paths.find(|path| path.exists())
+}
+
+fn options(network: &Network, choices: &Choices) -> Result<RunOptions, CompileError> {
+    let extras = &network.extras;
+    let default = RunOptions::default();
+    let patience = match choices.serve_only || !choices.by_hand.is_empty() {
+        true => PATIENCE_WITH_USERS,
+        false => default.patience,
     };
-    let usual = Terms::default();
-    // Whoever starts programs by hand, in a debugger perhaps, takes longer.
-    let patience = if choices.serve_only || !choices.by_hand.is_empty() {
-        Duration::from_secs(3600)
-    } else {
-        usual.patience
-    };
-    Ok(Terms {
-        patience: time(
-            "register_timeout",
-            &network.extras.register_timeout,
-            patience,
-        )?,
-        grace: time("grace", &network.extras.grace, usual.grace)?,
-        heartbeat: time("heartbeat", &network.extras.heartbeat, usual.heartbeat)?,
+    Ok(RunOptions {
+        patience: time("register_timeout", &extras.register_timeout, patience)?,
+        grace: time("grace", &extras.grace, default.grace)?,
+        heartbeat: time("heartbeat", &extras.heartbeat, default.heartbeat)?,
         ceiling: host::memory() / 2,
         trace: choices.trace,
-        time_unit: network.extras.time_unit.as_ref().map(ToString::to_string),
+        time_unit: extras.time_unit.as_ref().map(ToString::to_string),
     })
+}
+
+/// A time of the description, or the default.
+fn time(
+    setting: &'static str,
+    quantity: &Option<Quantity>,
+    default: Duration,
+) -> Result<Duration, CompileError> {
+    let Some(quantity) = quantity else {
+        return Ok(default);
+    };
+    let seconds = quantity.in_unit("s");
+    let seconds = seconds.map_err(|source| CompileError::NoTime { setting, source })?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| CompileError::NoDuration { setting, seconds })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use titin_model::{LoadOptions, load_texts};
+
+    use super::*;
+    use crate::plan::{InstanceId, PlannedCommand, PlannedInstance, PlannedProgram, StartMode};
 
     const MODEL: &str = "
 ymmsl_version: v0.2
@@ -508,7 +325,7 @@ titin:
         }
     }
 
-    fn compiled(choices: &Choices) -> Result<Plan, String> {
+    fn compiled(choices: &Choices) -> Result<Plan, CompileError> {
         let description = load_texts(&[("demo.ymmsl", MODEL)], &LoadOptions::default()).unwrap();
         compile(
             &description.network(None).unwrap(),
@@ -542,7 +359,7 @@ titin:
         );
         assert_eq!(there.filters[0].side, Some(model::FilterSide::Sender));
         assert_eq!(plan.filters["mine"], UserFilter::Python("m:f".into()));
-        assert_eq!(plan.terms.grace, Duration::from_secs(60));
+        assert_eq!(plan.options.grace, Duration::from_secs(60));
 
         let micro = plan.instances.iter().nth(2).unwrap();
         let settings: Vec<&str> = micro.settings.keys().map(String::as_str).collect();
@@ -550,12 +367,12 @@ titin:
         assert_eq!(micro.end, Some(3.0));
         assert_eq!(micro.scale.as_ref().unwrap().dt, Some(0.01));
         assert_eq!((micro.cores, micro.component.as_str()), (2, "micro"));
-        let Start::Program(program) = &micro.start else {
+        let StartMode::Program(program) = &micro.start else {
             panic!("{:?}", micro.start)
         };
         assert_eq!(
-            (&program.what, program.threads),
-            (&What::Script("exec micro".into()), 2)
+            (&program.command, program.threads),
+            (&PlannedCommand::Script("exec micro".into()), 2)
         );
         assert!(plan.alternate(InstanceId(0), InstanceId(2)));
         assert!(!plan.alternate(InstanceId(1), InstanceId(2)));
@@ -588,15 +405,15 @@ titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
         let network = description.network(None).unwrap();
         let plan = compile(&network, &folders(&description), &Choices::default()).unwrap();
         let hosting = |id: u32| match &plan.instances[InstanceId(id)].start {
-            Start::Program(Program {
-                what: What::Host(hosting),
+            StartMode::Program(PlannedProgram {
+                command: PlannedCommand::Host(hosting),
                 ..
             }) => hosting.clone(),
             other => panic!("{other:?}"),
         };
         let (one, two) = (hosting(0), hosting(3));
         let guests: Vec<_> = one
-            .guests
+            .functions
             .iter()
             .map(|guest| (&*guest.instance, &*guest.function, guest.steps))
             .collect();
@@ -608,13 +425,13 @@ titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
                 ("b[1]", "go_on", true)
             ]
         );
-        assert!(!one.python && two.python && two.guests[0].library.is_none());
-        assert_eq!(two.guests[0].function, "m.n:f");
+        assert!(!one.python && two.python && two.functions[0].library.is_none());
+        assert_eq!(two.functions[0].function, "m.n:f");
         for id in [1, 2] {
             let planned = &plan.instances[InstanceId(id)];
             assert_eq!(
                 (&planned.start, planned.folder()),
-                (&Start::Guest(InstanceId(0)), "one")
+                (&StartMode::WithLeader(InstanceId(0)), "one")
             );
             assert!(planned.stage_in.is_empty());
         }
@@ -626,11 +443,11 @@ titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
         let plan = compile(&network, &folders(&description), &by_hand).unwrap();
         assert!(matches!(
             plan.instances[InstanceId(0)].start,
-            Start::ByHand(Some(_))
+            StartMode::Manual(Some(_))
         ));
         assert_eq!(
             plan.instances[InstanceId(1)].start,
-            Start::Guest(InstanceId(0))
+            StartMode::WithLeader(InstanceId(0))
         );
     }
 
@@ -645,7 +462,7 @@ titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
             hosted
                 .instances
                 .iter()
-                .filter(|planned| planned.start == Start::Hosted)
+                .filter(|planned| planned.start == StartMode::Hosted)
                 .count(),
             2
         );
@@ -658,21 +475,26 @@ titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
             by_hand
                 .instances
                 .iter()
-                .all(|planned| matches!(planned.start, Start::ByHand(Some(_))))
+                .all(|planned| matches!(planned.start, StartMode::Manual(Some(_))))
         );
-        assert_eq!(by_hand.terms.patience, Duration::from_secs(3600));
+        assert_eq!(by_hand.options.patience, Duration::from_secs(3600));
         let one = compiled(&Choices {
             by_hand: vec!["micro[1]".into()],
             ..Choices::default()
         })
         .unwrap();
-        let by_hand = |planned: &Planned| matches!(planned.start, Start::ByHand(_));
+        let by_hand = |planned: &PlannedInstance| matches!(planned.start, StartMode::Manual(_));
         let starts: Vec<bool> = one.instances.iter().map(by_hand).collect();
         assert_eq!(starts, [false, false, true]);
         let error = compiled(&Choices {
             hosted: vec!["mirco".into()],
             ..Choices::default()
         });
-        assert!(error.unwrap_err().contains("did you mean micro?"));
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean micro?")
+        );
     }
 }

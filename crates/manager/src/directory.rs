@@ -38,7 +38,7 @@ pub enum DirectoryError {
     Used(PathBuf),
     /// Its name cannot be told to programs.
     #[error("the run directory {} has a name that is not UTF-8 text, which programs cannot be told: choose another --run-dir", .0.display())]
-    Unspeakable(PathBuf),
+    NotText(PathBuf),
     /// Its name is longer than the profile's database can do with.
     #[error("the run directory {} has a name of {} bytes, and {LONGEST} is the most: choose another --run-dir", .0.display(), .0.as_os_str().len())]
     TooLong(PathBuf),
@@ -264,7 +264,7 @@ impl ConnectionFile {
     }
 
     /// Removes them, if they are still there.
-    pub fn forget(&self) {
+    pub fn remove(&self) {
         remove_connection(&self.file, &self.meeting_place);
     }
 }
@@ -283,14 +283,14 @@ fn draft(file: &Path) -> PathBuf {
 
 impl Drop for ConnectionFile {
     fn drop(&mut self) {
-        self.forget();
+        self.remove();
     }
 }
 
 /// Paths go through descriptions, scripts, environments and JSON: as text.
 fn usable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
     match path.to_str() {
-        None => Err(DirectoryError::Unspeakable(path)),
+        None => Err(DirectoryError::NotText(path)),
         Some(text) if text.len() > LONGEST => Err(DirectoryError::TooLong(path)),
         Some(_) => Ok(path),
     }
@@ -382,7 +382,7 @@ mod tests {
         fs::create_dir(&path).unwrap();
         std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
         let error = RunDirectory::create(Some(&folder.path().join("link")), "m", "t").unwrap_err();
-        assert!(matches!(error, DirectoryError::Unspeakable(_)), "{error}");
+        assert!(matches!(error, DirectoryError::NotText(_)), "{error}");
     }
 
     #[test]

@@ -10,62 +10,62 @@ use crate::plan::InstanceId;
 
 /// Something that has happened.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum RunEvent {
     /// A program has proved that it belongs to the run.
-    Opened(LinkId),
+    LinkOpened(LinkId),
     /// A link is gone, and why.
-    Lost(LinkId, String),
+    LinkLost(LinkId, String),
     /// A program says something.
-    Said(LinkId, Box<ToManager>),
+    MessageReceived(LinkId, Box<ToManager>),
     /// The guard has started an instance's process.
-    Started(InstanceId, u32),
+    ProcessStarted(InstanceId, u32),
     /// It could not be started, and why.
-    NotStarted(InstanceId, String),
+    StartFailed(InstanceId, String),
     /// The files that it needs could not be put into its work directory, and why.
-    NotStaged(InstanceId, String),
-    /// It will not be started, as was asked for by [`Action::StartNoMore`].
-    Spared(InstanceId),
+    StagingFailed(InstanceId, String),
+    /// It will not be started, as was asked for by [`RunAction::StopStarting`].
+    StartSkipped(InstanceId),
     /// An instance's process has ended.
-    Ended(InstanceId, Exit),
+    ProcessEnded(InstanceId, Exit),
     /// A process that was to be watched is.
-    Watching(u32),
+    ProcessWatched(u32),
     /// A process that was watched has ended.
-    Gone(u32),
+    ProcessGone(u32),
     /// The guard has ended, and how. Its programs are orphans until they are ended too.
     GuardLost(String),
     /// The user wants the run to end: the name of the signal.
     Interrupted(String),
     /// The manager itself cannot go on, and why: a full disk, for instance.
-    Trouble(String),
+    ManagerFailed(String),
     /// The manager itself could do nothing for so long: somebody had stopped it, or the host slept.
-    Away(Duration),
+    Suspended(Duration),
     /// Time has passed.
     Tick,
 }
 
 /// Something to do.
 #[derive(Debug, Clone)]
-pub enum Action {
+pub enum RunAction {
     /// Send a message.
-    Tell(LinkId, ToProgram),
+    Send(LinkId, ToProgram),
     /// Give up a link.
-    Close(LinkId),
+    CloseLink(LinkId),
     /// Have the guard start an instance's program.
-    Start(InstanceId),
-    /// Start nothing more; each instance that was to be started is reported as [`Event::Spared`].
-    StartNoMore,
+    StartProgram(InstanceId),
+    /// Start nothing more; each instance that was to be started is reported as [`RunEvent::StartSkipped`].
+    StopStarting,
     /// Have the guard send a signal to an instance's processes.
     Signal(InstanceId, Signal),
     /// Send a signal to a process that the guard did not start.
     SignalHost(u32, Signal),
     /// Report when this process ends, if it is one of this host and of this run.
-    Watch(u32),
+    WatchProcess(u32),
     /// Write to the log, and show it.
-    Record(Record),
+    Record(LogRecord),
     /// Write to the log alone: the report at the end of the run shows it.
-    RecordCause(Record),
+    RecordCause(LogRecord),
     /// Keep what an instance counted.
-    Keep(Box<Profile>),
+    StoreProfile(Box<Profile>),
     /// The run is over; nothing more will be asked for.
     Finish,
 }
@@ -207,7 +207,7 @@ impl Level {
 
 /// A line of the run's log.
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct LogRecord {
     /// How much it matters.
     pub level: Level,
     /// The instance that says it; the manager without.
@@ -220,10 +220,10 @@ pub struct Record {
     pub text: String,
 }
 
-impl Record {
+impl LogRecord {
     /// What the manager itself says, now.
     pub fn of_manager(level: Level, text: String) -> Self {
-        Record {
+        LogRecord {
             level,
             instance: None,
             time: None,

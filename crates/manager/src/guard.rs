@@ -6,7 +6,7 @@
 //! get SIGKILL from the system, and the manager, a subreaper too, ends what is left.
 
 mod client;
-mod lines;
+mod json_lines;
 mod mpi_files;
 mod serve;
 mod shim;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Exit, Signal};
 
-pub use client::{Guard, News};
+pub use client::{Guard, GuardEvent};
 pub use serve::serve;
 pub use shim::shim;
 
@@ -44,7 +44,7 @@ pub struct Launch {
 
 /// From the manager to the guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Order {
+enum GuardOrder {
     /// Start a program under this number.
     Start { id: u32, launch: Launch },
     /// Send a signal to the processes of that number.
@@ -59,7 +59,7 @@ enum Order {
 
 /// From the guard to the manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Report {
+enum GuardReport {
     Started {
         id: u32,
         pid: u32,

@@ -26,30 +26,31 @@
 //! manager.handle(Duration::from_millis(1), Event::Started(macro_, 4711));
 //! manager.handle(Duration::from_millis(9), Event::Ended(macro_, Exit::Code(3)));
 //! let Some(Outcome::Failed(failure)) = manager.outcome() else { panic!("it never joined") };
-//! assert_eq!(manager.line(failure), "macro ended with exit code 3 before it had joined the run");
+//! assert_eq!(manager.failure_line(failure), "macro ended with exit code 3 before it had joined the run");
 //! ```
 
 #![forbid(unsafe_code)]
 
-pub mod anchor;
+pub mod absolute_paths;
 pub mod compile;
 mod cores;
 pub mod directory;
 pub mod event;
 pub mod guard;
-mod hand;
 pub mod launch;
 pub mod log;
+mod manual_start;
 pub mod placement;
 pub mod plan;
+pub mod preflight;
+mod process_tree;
+mod process_watcher;
 pub mod profile;
 pub mod report;
-mod sentry;
 pub mod session;
+pub mod shell;
 pub mod stage;
 mod starter;
 pub mod state;
-mod tree;
-pub mod trial;
 
 pub use titin_os::folder_lock;

@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::event::Record;
+use crate::event::LogRecord;
 use crate::plan::Plan;
 
 /// The log file of a run.
@@ -47,7 +47,7 @@ impl Log {
     ///
     /// # Errors
     /// If it cannot be written: the disk may be full.
-    pub fn write(&mut self, record: &Record) -> io::Result<String> {
+    pub fn write(&mut self, record: &LogRecord) -> io::Result<String> {
         let line = self.line(record);
         self.file.write_all(line.as_bytes())?;
         self.file.write_all(b"\n")?;
@@ -62,7 +62,7 @@ impl Log {
         self.file.write_all(text.as_bytes())
     }
 
-    fn line(&self, record: &Record) -> String {
+    fn line(&self, record: &LogRecord) -> String {
         let name = record
             .instance
             .map_or("manager", |id| &self.plan.instances[id].name);
@@ -107,7 +107,7 @@ pub fn is_command(letter: char) -> bool {
 }
 
 /// Now, as it stands in the name of a run directory.
-pub fn stamp() -> String {
+pub fn timestamp() -> String {
     Timestamp::now()
         .to_zoned(TimeZone::system())
         .strftime("%Y%m%d_%H%M%S")
@@ -126,7 +126,7 @@ mod tests {
         let mut log = Log::new(File::create(&path).unwrap(), Arc::new(Plan::default()));
         log.zone = TimeZone::UTC;
         let text = "first\nsecond".into();
-        let record = Record {
+        let record = LogRecord {
             level: Level::Warning,
             instance: None,
             time: Some(1.5),
@@ -139,9 +139,9 @@ mod tests {
             written,
             "1970-01-01 00:00:01.500  WARNING  manager  t=0.25  first\n    second\n"
         );
-        assert_eq!(stamp().len(), 15);
+        assert_eq!(timestamp().len(), 15);
         let at = |simulated| {
-            log.line(&Record {
+            log.line(&LogRecord {
                 simulated: Some(simulated),
                 ..record.clone()
             })
@@ -160,7 +160,7 @@ mod tests {
             .open("/dev/full")
             .unwrap();
         let mut log = Log::new(full, Arc::new(Plan::default()));
-        let record = Record {
+        let record = LogRecord {
             level: Level::Info,
             instance: None,
             time: None,

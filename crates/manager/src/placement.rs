@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use titin_model::{Bundle, ComponentId, Network, Operator};
 
-use crate::plan::{InstanceId, PerInstance, Plan, Start};
+use crate::plan::{InstanceId, PerInstance, Plan, StartMode};
 
 /// Who computes where.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
     // Components of titin's own hand messages on, and compute next to nothing.
     let is_light = |id: InstanceId| plan.instances[id].is_built_in();
     let host = |id: InstanceId| match plan.instances[id].start {
-        Start::Guest(leader) => Some(leader),
+        StartMode::WithLeader(leader) => Some(leader),
         _ => None,
     };
     let share = |one, other| is_light(one) || is_light(other) || plan.alternate(one, other);

@@ -23,22 +23,22 @@ pub struct Plan {
     /// The model's name.
     pub model: String,
     /// Its instances, in the order of the description.
-    pub instances: PerInstance<Planned>,
+    pub instances: PerInstance<PlannedInstance>,
     /// The names of its components and their multiplicity, for the check of overlays; empty where that would take many.
     pub components: Vec<(String, Vec<u32>)>,
     /// Its conduits; the place of one is its [`ConduitId`].
-    pub conduits: Vec<Conduit>,
+    pub conduits: Vec<PlannedConduit>,
     /// The user's own filters.
     pub filters: BTreeMap<String, UserFilter>,
     /// Pairs of components, either way round, that never compute at the same time, since one calls the other.
     pub alternating: HashSet<(ComponentId, ComponentId)>,
     /// How long things may take.
-    pub terms: Terms,
+    pub options: RunOptions,
 }
 
 /// One instance.
 #[derive(Debug, Clone, Default)]
-pub struct Planned {
+pub struct PlannedInstance {
     /// As users write it: `macro[3]`.
     pub name: String,
     /// Its component.
@@ -48,11 +48,11 @@ pub struct Planned {
     /// Its place among the instances of its component.
     pub indices: Vec<u32>,
     /// How it comes to run.
-    pub start: Start,
+    pub start: StartMode,
     /// Cores that it computes on.
     pub cores: u32,
     /// Ports of the description.
-    pub ports: Vec<Port>,
+    pub ports: Vec<PlannedPort>,
     /// Names of ports that its program has, by the description, but that this component leaves out.
     pub spare_ports: Vec<String>,
     /// Every setting that can apply to it.
@@ -69,7 +69,7 @@ pub struct Planned {
     pub host: Option<String>,
 }
 
-impl Planned {
+impl PlannedInstance {
     /// The name of its process's folder.
     pub fn folder(&self) -> &str {
         self.host.as_deref().unwrap_or(&self.name)
@@ -78,17 +78,17 @@ impl Planned {
     /// Whether it is one of titin's own components.
     pub fn is_built_in(&self) -> bool {
         match &self.start {
-            Start::Program(program) | Start::ByHand(Some(program)) => {
-                matches!(program.what, What::BuiltIn { .. })
+            StartMode::Program(program) | StartMode::Manual(Some(program)) => {
+                matches!(program.command, PlannedCommand::BuiltIn { .. })
             }
-            Start::ByHand(None) | Start::Hosted | Start::Guest(_) => false,
+            StartMode::Manual(None) | StartMode::Hosted | StartMode::WithLeader(_) => false,
         }
     }
 }
 
 /// A port of the description.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
+pub struct PlannedPort {
     /// Its name.
     pub name: Name,
     /// Its operator.
@@ -101,30 +101,30 @@ pub struct Port {
 
 /// How an instance comes to run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Start {
+pub enum StartMode {
     /// The manager starts this.
-    Program(Program),
+    Program(PlannedProgram),
     /// The user starts it, perhaps in a debugger: this, if the description says what.
-    ByHand(Option<Program>),
+    Manual(Option<PlannedProgram>),
     /// The process that called the manager runs it.
     Hosted,
     /// The program of another instance runs it too: the first one of their host.
-    Guest(InstanceId),
+    WithLeader(InstanceId),
 }
 
-impl Default for Start {
+impl Default for StartMode {
     fn default() -> Self {
-        Start::ByHand(None)
+        StartMode::Manual(None)
     }
 }
 
 /// A program to start.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Program {
+pub struct PlannedProgram {
     /// Its name in the description.
     pub name: String,
     /// What is run.
-    pub what: What,
+    pub command: PlannedCommand,
     /// The environment to begin with.
     pub base: BaseEnv,
     /// Environment modules to load.
@@ -134,7 +134,7 @@ pub struct Program {
     /// Variables to set; a name that begins with `+` is appended to.
     pub env: Vec<(String, String)>,
     /// Its ranks; one plain process without.
-    pub mpi: Option<Ranks>,
+    pub mpi: Option<MpiProcesses>,
     /// Threads of each process.
     pub threads: u32,
     /// Folder of the file that names the program; relative paths begin there.
@@ -143,7 +143,7 @@ pub struct Program {
 
 /// What a program is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum PlannedCommand {
     /// A file, or a name that is looked for in `PATH`.
     Executable {
         /// The file or name.
@@ -174,14 +174,15 @@ pub struct Hosting {
     #[serde(skip)]
     pub python: bool,
     /// The functions.
-    pub guests: Vec<Guest>,
+    #[serde(rename = "guests")]
+    pub functions: Vec<PlannedFunction>,
     /// Where modules are looked for, before the usual places.
     pub folders: Vec<PathBuf>,
 }
 
 /// A function that is run as an instance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Guest {
+pub struct PlannedFunction {
     /// The instance.
     pub instance: String,
     /// The library that has it; none of Python's.
@@ -193,9 +194,9 @@ pub struct Guest {
     pub steps: bool,
 }
 
-impl Default for What {
+impl Default for PlannedCommand {
     fn default() -> Self {
-        What::Executable {
+        PlannedCommand::Executable {
             path: String::new(),
             args: Vec::new(),
         }
@@ -204,9 +205,9 @@ impl Default for What {
 
 /// The processes of an MPI program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ranks {
+pub struct MpiProcesses {
     /// The command that starts them.
-    pub start: MpiStart,
+    pub launcher: MpiLauncher,
     /// Their number.
     pub processes: u32,
     /// On so many nodes, as many on each, if the description says so.
@@ -215,7 +216,7 @@ pub struct Ranks {
 
 /// The command that starts MPI processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MpiStart {
+pub enum MpiLauncher {
     /// Open MPI's `mpirun`.
     OpenMpi,
     /// MPICH's `mpiexec`.
@@ -228,11 +229,11 @@ pub enum MpiStart {
 
 /// One conduit between two instances. There may be a hundred thousand of them, so they are kept small.
 #[derive(Debug, Clone)]
-pub struct Conduit {
+pub struct PlannedConduit {
     /// Where messages come from.
-    pub from: End,
+    pub from: PlannedEnd,
     /// Where they go.
-    pub to: End,
+    pub to: PlannedEnd,
     /// Filters on the way.
     pub filters: Vec<Filter>,
     /// How many messages the sender may be ahead.
@@ -247,7 +248,7 @@ pub struct Conduit {
     pub link: Option<Box<LinkSettings>>,
 }
 
-impl Conduit {
+impl PlannedConduit {
     /// Whether the receiver pulls the field that goes by it.
     pub fn is_pulled(&self) -> bool {
         self.pattern
@@ -258,7 +259,7 @@ impl Conduit {
 
 /// One end of a conduit.
 #[derive(Debug, Clone)]
-pub struct End {
+pub struct PlannedEnd {
     /// The instance.
     pub instance: InstanceId,
     /// Its port.
@@ -267,7 +268,7 @@ pub struct End {
     pub slot: Option<u32>,
 }
 
-impl fmt::Display for End {
+impl fmt::Display for PlannedEnd {
     /// The port as users write it, with its slot: `state_in[3]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.port)?;
@@ -277,7 +278,7 @@ impl fmt::Display for End {
 
 /// How long things may take.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct RunOptions {
     /// For an instance to join, counted from its start.
     pub patience: Duration,
     /// For programs to end by themselves once the run has failed.
@@ -292,9 +293,9 @@ pub struct Terms {
     pub time_unit: Option<String>,
 }
 
-impl Default for Terms {
+impl Default for RunOptions {
     fn default() -> Self {
-        Terms {
+        RunOptions {
             patience: PATIENCE,
             grace: Duration::from_secs(5),
             heartbeat: Duration::from_secs(10),
@@ -388,7 +389,7 @@ impl Plan {
 
     /// The instance that stands for the process in which this one runs: the first of its host, or itself.
     pub fn leader(&self, id: InstanceId) -> InstanceId {
-        if let Start::Guest(leader) = self.instances[id].start {
+        if let StartMode::WithLeader(leader) = self.instances[id].start {
             leader
         } else {
             id
@@ -398,10 +399,12 @@ impl Plan {
     /// The host in whose process an instance runs, if it has no process of its own.
     pub fn hosting(&self, id: InstanceId) -> Option<&Hosting> {
         match &self.instances[self.leader(id)].start {
-            Start::Program(program) | Start::ByHand(Some(program)) => match &program.what {
-                What::Host(hosting) => Some(hosting),
-                _ => None,
-            },
+            StartMode::Program(program) | StartMode::Manual(Some(program)) => {
+                match &program.command {
+                    PlannedCommand::Host(hosting) => Some(hosting),
+                    _ => None,
+                }
+            }
             _ => None,
         }
     }
@@ -420,12 +423,12 @@ impl Plan {
     }
 
     /// The conduit with this number.
-    pub fn conduit(&self, id: ConduitId) -> Option<&Conduit> {
+    pub fn conduit(&self, id: ConduitId) -> Option<&PlannedConduit> {
         self.conduits.get(id.index())
     }
 
     /// All conduits with their numbers.
-    pub fn numbered(&self) -> impl Iterator<Item = (ConduitId, &Conduit)> {
+    pub fn numbered(&self) -> impl Iterator<Item = (ConduitId, &PlannedConduit)> {
         self.conduits
             .iter()
             .enumerate()

@@ -1,21 +1,27 @@
-//! `performance.sqlite`: where the time went.
+//! `performance.sqlite`: where the time of a run went.
 //!
-//! MUSCLE3's tables (format 1.1) are there as its tools expect them; beside them stand ours: what every instance and
-//! every end of a conduit counted (`totals`, `conduits`, `conduit_ends`), the user's regions, and the run itself. The tables
-//! and names are here, for the one who writes and the one who reads, who takes MUSCLE3's own profiles too.
+//! The file has MUSCLE3's tables (format 1.1) as MUSCLE3's tools expect them. Beside them are titin's own
+//! tables: what every instance and every end of a conduit counted (`totals`, `conduits`, `conduit_ends`),
+//! the fields, the regions of the programs, and the run itself. `write` writes a profile. `read` reads it,
+//! and also reads the profiles that MUSCLE3 writes.
 
 mod read;
+mod records;
 mod write;
 
-pub use read::{Conduit, Database, Event, Field, Instance, Lost, Profile, Region, Run};
+pub use read::{Database, ReadError};
+pub use records::{
+    ConduitTotals, InstanceTotals, RecordedField, RegionTotals, RunProfile, RunTotals, TraceEvent,
+    UnfinishedInstance,
+};
 pub use write::{ProfileError, Recorder, Summary};
 
 /// What an instance is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Getting ready to take part.
+pub enum EventClass {
+    /// Joining the run.
     SetUp,
-    /// Leaving.
+    /// Leaving the run.
     TakeDown,
     /// Sending.
     Send,
@@ -25,30 +31,32 @@ pub enum Class {
     Wait,
     /// Taking in a message that has come.
     TakeIn,
-    /// A region of the user's own.
+    /// In a region of the program.
     Region,
 }
 
-/// Names and numbers of MUSCLE3's event types, with what an instance does then; and of its operators.
-const EVENT_TYPES: [(&str, i64, Class); 11] = [
-    ("REGISTER", 0, Class::SetUp),
-    ("DEREGISTER", 1, Class::TakeDown),
-    ("SEND", 2, Class::Send),
-    ("RECEIVE", 3, Class::Receive),
-    ("CONNECT", 4, Class::SetUp),
-    ("RECEIVE_WAIT", 5, Class::Wait),
-    ("RECEIVE_TRANSFER", 6, Class::TakeIn),
-    ("RECEIVE_DECODE", 7, Class::TakeIn),
-    ("DISCONNECT_WAIT", 8, Class::TakeDown),
-    ("SHUTDOWN_WAIT", 9, Class::TakeDown),
-    ("SHUTDOWN", 10, Class::TakeDown),
+/// The names and numbers of MUSCLE3's event types, with what an instance does meanwhile.
+const EVENT_TYPES: [(&str, i64, EventClass); 11] = [
+    ("REGISTER", 0, EventClass::SetUp),
+    ("DEREGISTER", 1, EventClass::TakeDown),
+    ("SEND", 2, EventClass::Send),
+    ("RECEIVE", 3, EventClass::Receive),
+    ("CONNECT", 4, EventClass::SetUp),
+    ("RECEIVE_WAIT", 5, EventClass::Wait),
+    ("RECEIVE_TRANSFER", 6, EventClass::TakeIn),
+    ("RECEIVE_DECODE", 7, EventClass::TakeIn),
+    ("DISCONNECT_WAIT", 8, EventClass::TakeDown),
+    ("SHUTDOWN_WAIT", 9, EventClass::TakeDown),
+    ("SHUTDOWN", 10, EventClass::TakeDown),
 ];
+
+/// The names and numbers of MUSCLE3's operators.
 const OPERATORS: [(&str, i64); 5] = [("NONE", 0), ("F_INIT", 1), ("O_I", 2), ("S", 3), ("O_F", 4)];
 
-/// The number of the first event type that is a region of the user's.
+/// The number of the first event type that is a region of a program.
 const FIRST_REGION: i64 = 100;
 
-/// What the name of such an event type begins with, so that a region may be called like anything.
+/// The beginning of the name of such an event type, so that a region may have any name.
 const REGION: &str = "region ";
 
 const TABLES: &str = "

@@ -1,11 +1,13 @@
-//! The thin shell around the state machine: one loop that hands in what happens and does what it is told.
+//! The session of a run: one loop around the state machine, which hands in events and does as it is told.
 //!
-//! One thread owns everything here. Others only send it what they hear: the reactor's (links), the guard's, one per
-//! watched process, the one that prepares programs for their start, and whoever turns signals into interrupts.
+//! One thread owns everything here. Other threads only send events: the reactor's (links), the guard's,
+//! the one that watches processes, the one that prepares programs, and the one that turns signals into
+//! interrupts. A run begins in `open` and ends in `end`; `results` copies its results.
 
 mod clock;
 mod end;
 mod open;
+mod results;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,108 +19,116 @@ use titin_transport::{Link, LinkId, Reactor};
 use titin_wire::control;
 
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
-use crate::event::{Action, Event, Level, Record, Signal};
+use crate::event::{Level, LogRecord, RunAction, RunEvent, Signal};
 use crate::guard::Guard;
-use crate::hand::{ByHand, instructions};
 use crate::log::Log;
+use crate::manual_start::{ManualStart, instructions};
 use crate::placement::Placement;
-use crate::plan::{InstanceId, Plan, Start, What};
+use crate::plan::{InstanceId, Plan, PlannedCommand, PlannedInstance, StartMode};
+use crate::process_watcher::{self, ProcessWatcher};
 use crate::profile::Recorder;
-use crate::sentry::{self, Sentry};
 use crate::starter::Starter;
-use crate::state::{Manager, Standing};
-use crate::{cores, tree};
+use crate::state::{InstanceStatus, Manager};
+use crate::{cores, process_tree};
 
-use clock::Clock;
-pub use end::{Ending, InstanceEnd};
-pub use open::{Setup, SetupError};
+use clock::RunClock;
+pub use end::{InstanceResult, RunEnd};
+pub use open::{SessionError, SessionSetup};
 
-/// Somebody who looks at a run. All calls come from the thread that runs it, and should not take long.
-pub trait View {
-    /// The run has begun, here.
+/// What shows a run to the user. All calls come from the thread that runs the session, and should return
+/// soon.
+pub trait RunView {
+    /// The run has begun in this directory.
     fn begun(&mut self, directory: &RunDirectory, plan: &Plan);
-    /// What the user is to start, and how.
-    fn by_hand(&mut self, text: &str);
-    /// A line of the log.
-    fn said(&mut self, level: Level, line: &str);
-    /// How things stand; called at the view's own pace, and once at the end.
-    fn look(&mut self, elapsed: Duration, standings: &[Standing]);
-    /// How often to be called with how things stand; never without.
-    fn pace(&self) -> Option<Duration>;
+    /// The user is to start programs: in words, which and how.
+    fn manual_starts(&mut self, text: &str);
+    /// The log has a new line.
+    fn log_line(&mut self, level: Level, line: &str);
+    /// Shows the state of the instances. Called in intervals, and once at the end.
+    fn show(&mut self, elapsed: Duration, statuses: &[InstanceStatus]);
+    /// The interval between two calls of [`RunView::show`]; `None` if only the last one is wanted.
+    fn interval(&self) -> Option<Duration>;
 }
 
-/// What the loop hears.
-enum Incoming {
-    Opened(Arc<Link>),
-    Event(Event),
-    ByHand(Box<ByHand>),
-    Garbled(LinkId, String),
+/// What other threads send to the loop.
+enum SessionEvent {
+    LinkOpened(Arc<Link>),
+    /// An event for the state machine.
+    Run(RunEvent),
+    /// A program is prepared that the user starts.
+    Manual(Box<ManualStart>),
+    /// A message that cannot be read, and why.
+    UnreadableMessage(LinkId, String),
+    /// The guard has ended all processes: those that were left, and those that could not be ended.
     Swept {
         left: Vec<String>,
         stuck: Vec<String>,
     },
-    GuardLeft,
-    /// This process and its programs were stopped for so long.
+    GuardEnded,
+    /// The user had stopped this process and its programs for this time.
     Paused(Duration),
 }
 
 /// Ends or pauses a run from another thread.
 #[derive(Clone)]
 pub struct Interrupter {
-    sender: Sender<Incoming>,
+    sender: Sender<SessionEvent>,
     guard: Arc<Guard>,
 }
 
 impl Interrupter {
-    /// The user wants the run to end; `signal` says how that was known. A second time it ends at once.
+    /// Ends the run as the user's wish, of which `signal` is the sign. A second call ends the run at
+    /// once.
     pub fn interrupt(&self, signal: &str) {
-        let _ = self
-            .sender
-            .send(Incoming::Event(Event::Interrupted(signal.to_owned())));
+        let event = RunEvent::Interrupted(signal.to_owned());
+        let _ = self.sender.send(SessionEvent::Run(event));
     }
 
-    /// The user stops the run for a while, as by Ctrl-Z. `stop` stops this process, and returns when it goes on; the
-    /// programs are stopped with it, since they would take its silence for its end.
+    /// Stops the run for a while, as by Ctrl-Z. `stop` stops this process, and returns when the process
+    /// goes on. The programs are stopped too: they would take the silence of the manager for its end.
     pub fn pause(&self, stop: impl FnOnce()) {
         let begun = Instant::now();
         self.guard.pause();
         stop();
         self.guard.resume();
-        let _ = self.sender.send(Incoming::Paused(begun.elapsed()));
+        let _ = self.sender.send(SessionEvent::Paused(begun.elapsed()));
     }
 }
 
-/// A run, from its directory to its end. It is made in `open`, and ends in `end`.
+/// A run, from its directory to its end.
 pub struct Session {
     plan: Arc<Plan>,
     directory: RunDirectory,
+    /// The path of the command `titin`.
     titin: PathBuf,
+    /// The process that runs the hosted instances.
     hosting: Option<u32>,
     placement: Arc<Placement>,
+    /// The name of this host.
     host: String,
-    /// When the command began: reading the description takes its time, too.
+    /// When the command began: the description is read before the session begins.
     asked: Instant,
     begun: Instant,
     log: Log,
-    /// Why it cannot be written any more.
+    /// Why the log cannot be written any more.
     log_trouble: Option<String>,
     connection: ConnectionFile,
     guard_lives: bool,
     guard: Arc<Guard>,
     starter: Starter,
     reactor: Arc<Reactor>,
-    sentry: Sentry,
+    watcher: ProcessWatcher,
     recorder: Recorder,
     links: HashMap<LinkId, Arc<Link>>,
-    sender: Sender<Incoming>,
-    receiver: Receiver<Incoming>,
-    /// What is ready for the user to start, and how many are not yet; told when all are.
-    by_hand: Vec<ByHand>,
-    unready: usize,
+    sender: Sender<SessionEvent>,
+    receiver: Receiver<SessionEvent>,
+    /// The programs that are prepared for the user to start. The user is told once all are.
+    manual_starts: Vec<ManualStart>,
+    unprepared_manual_starts: usize,
 }
 
 impl Session {
-    /// What ends this run from another thread.
+    /// A handle that ends or pauses this run from another thread.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter {
             sender: self.sender.clone(),
@@ -126,74 +136,92 @@ impl Session {
         }
     }
 
-    /// Runs to the end, whatever it is. Nothing of the run is left then but its directory.
-    pub fn run(mut self, view: &mut dyn View) -> Ending {
+    /// Runs to the end, whatever the end is. Then nothing of the run is left but its directory.
+    pub fn run(mut self, view: &mut dyn RunView) -> RunEnd {
         let mut manager = Manager::new(self.plan.clone(), &self.host);
         view.begun(&self.directory, &self.plan);
         self.announce(view);
-        self.watch_host();
-        self.prepare_by_hand();
-        let mut clock = Clock::new(self.begun);
-        let begin = manager.begin(clock.now());
-        let mut over = self.act(begin, view);
-        let mut next_look = view.pace().map(|pace| clock.now() + pace);
+        self.watch_calling_process();
+        self.prepare_manual_starts();
+        let mut clock = RunClock::new(self.begun);
+        let actions = manager.begin(clock.now());
+        let mut over = self.act(actions, view);
+        let mut next_show = view.interval().map(|interval| clock.now() + interval);
         while !over {
-            let until = next_look.map_or(manager.deadline(), |look| look.min(manager.deadline()));
-            let heard = self
-                .receiver
-                .recv_timeout(until.saturating_sub(clock.now()));
-            let away = clock.woken(until).map(Event::Away);
-            let event = match heard {
-                Ok(incoming) => self.hear(incoming, view),
-                Err(RecvTimeoutError::Timeout) => Some(Event::Tick),
-                Err(RecvTimeoutError::Disconnected) => {
-                    unreachable!("the session holds a sender itself")
-                }
-            };
-            for event in away.into_iter().chain(event) {
-                let guard_lost = matches!(event, Event::GuardLost(_));
-                let actions = manager.handle(clock.now(), event);
-                over |= self.act(actions, view);
-                if guard_lost {
-                    self.end_orphans(view);
-                }
+            let deadline = manager.deadline();
+            let until = next_show.map_or(deadline, |show| show.min(deadline));
+            for event in self.next_events(&mut clock, until, view) {
+                over |= self.handle(&mut manager, clock.now(), event, view);
             }
             let now = clock.now();
-            if next_look.is_some_and(|look| look <= now) {
-                view.look(now, &manager.standings());
-                next_look = view.pace().map(|pace| now + pace);
+            if next_show.is_some_and(|show| show <= now) {
+                view.show(now, &manager.instance_statuses());
+                next_show = view.interval().map(|interval| now + interval);
             }
         }
-        view.look(clock.now(), &manager.standings());
+        view.show(clock.now(), &manager.instance_statuses());
         self.end(&manager, view)
     }
 
-    /// Takes in what was heard; an event for the state machine, if it is one.
-    fn hear(&mut self, incoming: Incoming, view: &mut dyn View) -> Option<Event> {
-        match incoming {
-            Incoming::Opened(link) => {
+    /// Waits for an event, at most until this time, and returns the events for the state machine.
+    fn next_events(
+        &mut self,
+        clock: &mut RunClock,
+        until: Duration,
+        view: &mut dyn RunView,
+    ) -> impl Iterator<Item = RunEvent> + use<> {
+        let remaining = until.saturating_sub(clock.now());
+        let received = self.receiver.recv_timeout(remaining);
+        let suspended = clock.woken(until).map(RunEvent::Suspended);
+        let event = match received {
+            Ok(event) => self.take_in(event, view),
+            Err(RecvTimeoutError::Timeout) => Some(RunEvent::Tick),
+            Err(RecvTimeoutError::Disconnected) => {
+                unreachable!("the session holds a sender itself")
+            }
+        };
+        suspended.into_iter().chain(event)
+    }
+
+    /// Hands an event to the state machine, and does as it says. True when the run is over.
+    fn handle(
+        &mut self,
+        manager: &mut Manager,
+        now: Duration,
+        event: RunEvent,
+        view: &mut dyn RunView,
+    ) -> bool {
+        let is_guard_lost = matches!(event, RunEvent::GuardLost(_));
+        let actions = manager.handle(now, event);
+        let over = self.act(actions, view);
+        if is_guard_lost {
+            self.end_orphans(view);
+        }
+        over
+    }
+
+    /// Takes in what another thread has sent. Returns an event for the state machine, if it is one.
+    fn take_in(&mut self, event: SessionEvent, view: &mut dyn RunView) -> Option<RunEvent> {
+        match event {
+            SessionEvent::LinkOpened(link) => {
                 let id = link.id();
                 self.links.insert(id, link);
-                Some(Event::Opened(id))
+                Some(RunEvent::LinkOpened(id))
             }
-            Incoming::Event(Event::Lost(id, why)) => {
+            SessionEvent::Run(RunEvent::LinkLost(id, why)) => {
                 self.links.remove(&id);
-                Some(Event::Lost(id, why))
+                Some(RunEvent::LinkLost(id, why))
             }
-            Incoming::Event(event) => Some(event),
-            Incoming::ByHand(ready) => {
-                self.by_hand.push(*ready);
-                self.unready -= 1;
-                if self.unready == 0 {
-                    view.by_hand(&instructions(&std::mem::take(&mut self.by_hand)));
-                }
+            SessionEvent::Run(event) => Some(event),
+            SessionEvent::Manual(prepared) => {
+                self.manual_start_prepared(*prepared, view);
                 None
             }
-            Incoming::Garbled(id, why) => {
+            SessionEvent::UnreadableMessage(id, why) => {
                 self.links.remove(&id)?.close();
-                Some(Event::Lost(id, why))
+                Some(RunEvent::LinkLost(id, why))
             }
-            Incoming::Paused(time) => {
+            SessionEvent::Paused(time) => {
                 let text = format!(
                     "was stopped for {:.1} s, and its programs with it",
                     time.as_secs_f64()
@@ -201,157 +229,170 @@ impl Session {
                 self.say(Level::Info, text, view);
                 None
             }
-            Incoming::Swept { .. } | Incoming::GuardLeft => None,
+            SessionEvent::Swept { .. } | SessionEvent::GuardEnded => None,
         }
     }
 
-    /// Does as told; true when the run is over.
-    fn act(&mut self, actions: Vec<Action>, view: &mut dyn View) -> bool {
+    /// Does what the state machine says. True when the run is over.
+    fn act(&mut self, actions: Vec<RunAction>, view: &mut dyn RunView) -> bool {
         let mut over = false;
         for action in actions {
             match action {
-                Action::Tell(id, message) => {
+                RunAction::Send(id, message) => {
                     if let Some(link) = self.links.get(&id) {
                         link.tell(&control::encode(&message));
                     }
                 }
-                Action::Close(id) => {
+                RunAction::CloseLink(id) => {
                     if let Some(link) = self.links.remove(&id) {
                         link.close();
                     }
                 }
-                Action::Start(id) => self.starter.start(id),
-                Action::StartNoMore => self.starter.stop(),
-                Action::Signal(id, signal) => self.guard.signal(id, signal),
-                Action::SignalHost(pid, signal) => tree::signal(
-                    pid,
-                    match signal {
-                        Signal::Terminate => rustix::process::Signal::TERM,
-                        Signal::Kill => rustix::process::Signal::KILL,
-                    },
-                ),
-                Action::Watch(pid) => self.watch(pid),
-                Action::Record(record) => self.record(&record, view),
-                Action::RecordCause(record) => {
+                RunAction::StartProgram(id) => self.starter.start(id),
+                RunAction::StopStarting => self.starter.stop(),
+                RunAction::Signal(id, signal) => self.guard.signal(id, signal),
+                RunAction::SignalHost(pid, signal) => signal_process(pid, signal),
+                RunAction::WatchProcess(pid) => self.watch(pid),
+                RunAction::Record(record) => self.record(&record, view),
+                RunAction::RecordCause(record) => {
                     self.write(&record, view);
                 }
-                Action::Keep(profile) => self.recorder.keep(profile),
-                Action::Finish => over = true,
+                RunAction::StoreProfile(profile) => self.recorder.keep(profile),
+                RunAction::Finish => over = true,
             }
         }
         over
     }
 
-    /// Has all made ready for the instances that the user starts.
-    fn prepare_by_hand(&mut self) {
+    /// Has all prepared for the programs that the user starts.
+    fn prepare_manual_starts(&mut self) {
         let instances = &self.plan.instances;
-        for id in instances
-            .ids()
-            .filter(|&id| matches!(instances[id].start, Start::ByHand(_)))
-        {
+        let is_manual = |id: &InstanceId| matches!(instances[*id].start, StartMode::Manual(_));
+        for id in instances.ids().filter(is_manual) {
             self.starter.start(id);
-            self.unready += 1;
+            self.unprepared_manual_starts += 1;
         }
     }
 
-    fn record(&mut self, record: &Record, view: &mut dyn View) {
+    /// A program is prepared that the user starts. The user is told of all of them at once.
+    fn manual_start_prepared(&mut self, prepared: ManualStart, view: &mut dyn RunView) {
+        self.manual_starts.push(prepared);
+        self.unprepared_manual_starts -= 1;
+        if self.unprepared_manual_starts == 0 {
+            view.manual_starts(&instructions(&std::mem::take(&mut self.manual_starts)));
+        }
+    }
+
+    /// Writes to the log, and shows the line.
+    fn record(&mut self, record: &LogRecord, view: &mut dyn RunView) {
         if let Some(line) = self.write(record, view) {
-            view.said(record.level, &line);
+            view.log_line(record.level, &line);
         }
     }
 
-    /// Writes to the log, and returns the line; `None` if the log cannot be written, which the view is told once.
-    fn write(&mut self, record: &Record, view: &mut dyn View) -> Option<String> {
+    /// Writes to the log, and returns the line. If the log cannot be written, the run fails, and the view
+    /// is told once.
+    fn write(&mut self, record: &LogRecord, view: &mut dyn RunView) -> Option<String> {
         if self.log_trouble.is_some() {
             return None;
         }
-        match self.log.write(record) {
-            Ok(line) => Some(line),
-            Err(source) => {
-                let trouble = DirectoryError::Write {
-                    path: self.directory.log(),
-                    source,
-                }
-                .to_string();
-                self.log_trouble = Some(trouble.clone());
-                view.said(Level::Error, &trouble);
-                let _ = self.sender.send(Incoming::Event(Event::Trouble(trouble)));
-                None
-            }
+        let error = match self.log.write(record) {
+            Ok(line) => return Some(line),
+            Err(source) => DirectoryError::Write {
+                path: self.directory.log(),
+                source,
+            },
+        };
+        let trouble = error.to_string();
+        self.log_trouble = Some(trouble.clone());
+        view.log_line(Level::Error, &trouble);
+        let event = RunEvent::ManagerFailed(trouble);
+        let _ = self.sender.send(SessionEvent::Run(event));
+        None
+    }
+
+    fn say(&mut self, level: Level, text: String, view: &mut dyn RunView) {
+        self.record(&LogRecord::of_manager(level, text), view);
+    }
+
+    /// Logs what is run, and whether this host has enough cores and nodes for it.
+    fn announce(&mut self, view: &mut dyn RunView) {
+        let nodes = std::env::var("SLURM_JOB_NUM_NODES").ok();
+        let nodes = nodes.and_then(|nodes| nodes.parse().ok());
+        let texts = [
+            Some(self.title()),
+            self.crowded_text(),
+            nodes.and_then(|nodes| on_first_node(&self.plan, nodes, &self.host)),
+        ];
+        for text in texts.into_iter().flatten() {
+            self.say(Level::Info, text, view);
         }
     }
 
-    fn say(&mut self, level: Level, text: String, view: &mut dyn View) {
-        self.record(&Record::of_manager(level, text), view);
-    }
-
-    /// Says what is run, and whether there is room for it.
-    fn announce(&mut self, view: &mut dyn View) {
-        let (instances, conduits) = (self.plan.instances.len(), self.plan.conduits.len());
-        let model = &self.plan.model;
-        let text = format!(
-            "titin {} runs {model}: {instances} instance{}, {conduits} conduit{}, on {}",
+    fn title(&self) -> String {
+        let counted = |count: usize, word: &str| match count {
+            1 => format!("1 {word}"),
+            count => format!("{count} {word}s"),
+        };
+        format!(
+            "titin {} runs {}: {}, {}, on {}",
             env!("CARGO_PKG_VERSION"),
-            if instances == 1 { "" } else { "s" },
-            if conduits == 1 { "" } else { "s" },
+            self.plan.model,
+            counted(self.plan.instances.len(), "instance"),
+            counted(self.plan.conduits.len(), "conduit"),
             self.host
-        );
-        self.say(Level::Info, text, view);
-        let crowded: Vec<&str> = self
-            .plan
-            .instances
-            .ids()
-            .filter(|&id| self.placement.crowded[id])
-            .map(|id| self.plan.instances[id].name.as_str())
-            .collect();
-        if !crowded.is_empty() {
-            let cores = cores::cores().len();
-            let few = titin_model::listing(crowded);
-            let text = format!(
-                "too few cores for all that computes at the same time, with {cores} here; slower for it: {few}"
-            );
-            self.say(Level::Info, text, view);
-        }
-        let nodes = std::env::var("SLURM_JOB_NUM_NODES")
-            .ok()
-            .and_then(|nodes| nodes.parse().ok());
-        if let Some(text) = nodes.and_then(|nodes| on_first_node(&self.plan, nodes, &self.host)) {
-            self.say(Level::Info, text, view);
-        }
+        )
     }
 
+    /// What to say of instances that share cores while they compute.
+    fn crowded_text(&self) -> Option<String> {
+        let instances = &self.plan.instances;
+        let crowded = instances.ids().filter(|&id| self.placement.crowded[id]);
+        let names: Vec<&str> = crowded.map(|id| instances[id].name.as_str()).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let cores = cores::cores().len();
+        let names = titin_model::listing(names);
+        Some(format!(
+            "too few cores for all that computes at the same time, with {cores} here; slower for it: {names}"
+        ))
+    }
+
+    /// Watches a process, if it belongs to this run.
     fn watch(&self, pid: u32) {
-        let ours = self.hosting == Some(pid) || sentry::is_ours(pid, &self.directory.connection());
-        if ours && self.sentry.watch(pid) {
-            let _ = self.sender.send(Incoming::Event(Event::Watching(pid)));
+        let is_ours = self.hosting == Some(pid)
+            || process_watcher::is_ours(pid, &self.directory.connection());
+        if is_ours && self.watcher.watch(pid) {
+            let event = RunEvent::ProcessWatched(pid);
+            let _ = self.sender.send(SessionEvent::Run(event));
         }
     }
 
-    /// Without the process that runs the hosted instances there is nobody left to run them.
-    fn watch_host(&self) {
+    /// Watches the process that runs the hosted instances: without it they cannot go on.
+    fn watch_calling_process(&self) {
         let Some(pid) = self.hosting else { return };
-        if !self.sentry.watch(pid) {
+        if !self.watcher.watch(pid) {
             let text = format!("process {pid}, which had begun the run, has ended");
-            let _ = self.sender.send(Incoming::Event(Event::Trouble(text)));
+            let event = RunEvent::ManagerFailed(text);
+            let _ = self.sender.send(SessionEvent::Run(event));
         }
     }
 }
 
-/// What to say where a job of Slurm has several nodes: programs without MPI use the first one alone, but those that `srun`
-/// starts.
-fn on_first_node(plan: &Plan, nodes: u32, host: &str) -> Option<String> {
-    let is_serial = |id: &InstanceId| match &plan.instances[*id].start {
-        Start::Program(program) => {
-            program.mpi.is_none() && !plan.instances[*id].is_built_in() && !is_srun(&program.what)
-        }
-        _ => false,
+fn signal_process(pid: u32, signal: Signal) {
+    let signal = match signal {
+        Signal::Terminate => rustix::process::Signal::TERM,
+        Signal::Kill => rustix::process::Signal::KILL,
     };
-    let serial: Vec<&str> = plan
-        .instances
-        .ids()
-        .filter(is_serial)
-        .map(|id| plan.instances[id].name.as_str())
-        .collect();
+    process_tree::signal(pid, signal);
+}
+
+/// What to say if a job of Slurm has several nodes: programs without MPI use the first node alone,
+/// unless `srun` starts them.
+fn on_first_node(plan: &Plan, nodes: u32, host: &str) -> Option<String> {
+    let instances = plan.instances.iter().filter(|planned| is_serial(planned));
+    let serial: Vec<&str> = instances.map(|planned| planned.name.as_str()).collect();
     (nodes > 1 && !serial.is_empty()).then(|| {
         format!(
             "all programs without MPI run on {host}, the first of the job's {nodes} nodes: {}; `executable: srun, \
@@ -361,8 +402,16 @@ fn on_first_node(plan: &Plan, nodes: u32, host: &str) -> Option<String> {
     })
 }
 
-fn is_srun(what: &What) -> bool {
-    matches!(what, What::Executable { path, .. } if Path::new(path).file_name() == Some("srun".as_ref()))
+/// Whether the manager starts a program of the user without MPI, and `srun` does not start it.
+fn is_serial(planned: &PlannedInstance) -> bool {
+    let StartMode::Program(program) = &planned.start else {
+        return false;
+    };
+    program.mpi.is_none() && !planned.is_built_in() && !is_srun(&program.command)
+}
+
+fn is_srun(command: &PlannedCommand) -> bool {
+    matches!(command, PlannedCommand::Executable { path, .. } if Path::new(path).file_name() == Some("srun".as_ref()))
 }
 
 #[cfg(test)]

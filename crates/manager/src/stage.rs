@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const STRETCH: u64 = 4 << 20;
 
 /// Asked between files, and within large ones: whether to go on. Once it has said no it goes on saying so.
-pub type GoOn<'a> = &'a dyn Fn() -> bool;
+pub type MayContinue<'a> = &'a dyn Fn() -> bool;
 
 /// Why files could not be put into a work directory.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum StageError {
         "{} and {} are both to be staged in under the name {}: rename one of them", .one.display(), .other.display(),
         .other.file_name().unwrap_or_default().display()
     )]
-    Clash {
+    SameName {
         /// What came first.
         one: PathBuf,
         /// What came after it.
@@ -41,7 +41,7 @@ pub enum StageError {
     },
     /// It is part of the run directory, so it would be copied into itself.
     #[error("{} cannot be staged in: it is in the run directory, into which it would be copied", .0.display())]
-    Itself(PathBuf),
+    RunDirectory(PathBuf),
     /// It could not be copied.
     #[error("cannot copy {} to {}: {source}", .from.display(), .to.display())]
     Copy {
@@ -54,18 +54,18 @@ pub enum StageError {
     },
     /// It was ended.
     #[error("copying was ended")]
-    Stopped,
+    Interrupted,
 }
 
 /// What is wrong with a result.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum StagingProblem {
     /// The program has not written it. In words.
     Missing(String),
     /// It is there, but could not be kept. In words.
-    Lost(String),
+    CopyFailed(String),
     /// Copying was ended before all of it was copied. Its name, as it was asked for.
-    LeftOut(String),
+    Interrupted(String),
 }
 
 /// Copies files and folders into a work directory, but nothing of the run directory. Relative ones begin beside the
@@ -78,7 +78,7 @@ pub fn stage_in(
     folders: &[PathBuf],
     workdir: &Path,
     run_directory: &Path,
-    go_on: GoOn<'_>,
+    go_on: MayContinue<'_>,
 ) -> Result<(), StageError> {
     let mut taken: BTreeMap<OsString, PathBuf> = BTreeMap::new();
     for name in names {
@@ -87,7 +87,7 @@ pub fn stage_in(
             match taken.get(&file) {
                 Some(one) if *one == path => continue,
                 Some(one) => {
-                    return Err(StageError::Clash {
+                    return Err(StageError::SameName {
                         one: one.clone(),
                         other: path,
                     });
@@ -98,7 +98,7 @@ pub fn stage_in(
                 .canonicalize()
                 .is_ok_and(|path| path.starts_with(run_directory))
             {
-                return Err(StageError::Itself(path));
+                return Err(StageError::RunDirectory(path));
             }
             let target = workdir.join(&file);
             // What is named is meant, also if it is a link.
@@ -116,7 +116,7 @@ pub fn stage_in(
                     to: target,
                     source,
                 },
-                false => StageError::Stopped,
+                false => StageError::Interrupted,
             })?;
             taken.insert(file, path);
         }
@@ -153,8 +153,8 @@ pub fn stage_out(
     names: &[String],
     workdir: &Path,
     results: &Path,
-    go_on: GoOn<'_>,
-) -> Vec<Problem> {
+    go_on: MayContinue<'_>,
+) -> Vec<StagingProblem> {
     let mut problems = Vec::new();
     let root = workdir
         .canonicalize()
@@ -171,7 +171,7 @@ pub fn stage_out(
                 "there is no {name} to keep as a result in {}",
                 workdir.display()
             );
-            problems.push(Problem::Missing(text));
+            problems.push(StagingProblem::Missing(text));
         }
         for path in found {
             let below = path.strip_prefix(workdir).ok();
@@ -180,7 +180,7 @@ pub fn stage_out(
             match copier.copy(&path, &target) {
                 Ok(()) => {}
                 Err(_) if !go_on() => {
-                    problems.push(Problem::LeftOut(name.clone()));
+                    problems.push(StagingProblem::Interrupted(name.clone()));
                     break;
                 }
                 Err(error) => {
@@ -189,7 +189,7 @@ pub fn stage_out(
                         path.display(),
                         target.display()
                     );
-                    problems.push(Problem::Lost(text));
+                    problems.push(StagingProblem::CopyFailed(text));
                 }
             }
         }
@@ -239,7 +239,7 @@ struct Copier<'a> {
     root: &'a Path,
     /// A folder that is left out.
     except: Option<&'a Path>,
-    go_on: GoOn<'a>,
+    go_on: MayContinue<'a>,
 }
 
 impl Copier<'_> {
@@ -373,7 +373,7 @@ mod tests {
             fs::read_to_string(results.join("mesh/fine/points")).unwrap(),
             "one/mesh/fine/points"
         );
-        let [Problem::Missing(text)] = &problems[..] else {
+        let [StagingProblem::Missing(text)] = &problems[..] else {
             panic!("{problems:?}")
         };
         assert!(text.contains("no out.nc"), "{text}");
@@ -390,7 +390,7 @@ mod tests {
             &|| true,
         );
         assert!(
-            matches!(&problems[..], [Problem::Lost(text)] if text.contains("cannot copy")),
+            matches!(&problems[..], [StagingProblem::CopyFailed(text)] if text.contains("cannot copy")),
             "{problems:?}"
         );
     }
@@ -410,7 +410,7 @@ mod tests {
         let problems = stage_out(&names, &stage.path("one"), &results, &go_on);
         assert_eq!(
             problems,
-            ["huge", "later"].map(|name| Problem::LeftOut(name.into()))
+            ["huge", "later"].map(|name| StagingProblem::Interrupted(name.into()))
         );
         assert!(results.join("small").exists() && !results.join("huge").exists());
         let folders = [stage.path("one")];
@@ -422,7 +422,7 @@ mod tests {
             &go_on,
         )
         .unwrap_err();
-        assert!(matches!(error, StageError::Stopped), "{error}");
+        assert!(matches!(error, StageError::Interrupted), "{error}");
         assert_eq!(stage.staged("small"), None);
     }
 
@@ -497,7 +497,7 @@ mod tests {
         assert_eq!(stage.staged("one/a.txt").unwrap(), "one/a.txt");
         assert!(!stage.workdir().join("one/run").exists());
         let error = stage.stage_in(&["run/titin_manager.log"]).unwrap_err();
-        assert!(matches!(error, StageError::Itself(_)), "{error}");
+        assert!(matches!(error, StageError::RunDirectory(_)), "{error}");
     }
 
     #[test]

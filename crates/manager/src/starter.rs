@@ -11,20 +11,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 use crate::directory::{DirectoryError, RunDirectory, is_full};
-use crate::event::Event;
+use crate::event::RunEvent;
 use crate::guard::{Guard, Launch};
-use crate::hand::ByHand;
-use crate::launch::{HOSTING, Prepared, SCRIPT, Surroundings, environment, prepare};
+use crate::launch::{
+    HOSTING, LaunchContext, LaunchError, PreparedCommand, SCRIPT, environment, prepare,
+};
+use crate::manual_start::{ManualStart, NoCommand};
 use crate::placement::Placement;
-use crate::plan::{InstanceId, Plan, Program, Start, What};
-use crate::stage::{GoOn, StageError, stage_in};
+use crate::plan::{InstanceId, Plan, PlannedCommand, PlannedProgram, StartMode};
+use crate::stage::{MayContinue, StageError, stage_in};
 
 /// What programs are prepared from.
-pub(crate) struct Workshop {
+pub(crate) struct ProgramPreparer {
     pub(crate) plan: Arc<Plan>,
     pub(crate) directory: RunDirectory,
     /// A folder of this host that goes with the run.
-    pub(crate) passing: Option<PathBuf>,
+    pub(crate) temporary: Option<PathBuf>,
     /// Where files to stage are looked for.
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) titin: PathBuf,
@@ -34,11 +36,11 @@ pub(crate) struct Workshop {
 
 /// What the thread has to say that the guard does not.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum StarterEvent {
     /// Something that the state machine must know.
-    Event(Event),
+    Run(RunEvent),
     /// All is ready for a program that the user starts.
-    ByHand(Box<ByHand>),
+    Manual(Box<ManualStart>),
 }
 
 /// Asks for programs to be started.
@@ -53,8 +55,8 @@ impl Starter {
     /// # Errors
     /// If the system gives no thread.
     pub(crate) fn begin(
-        workshop: Workshop,
-        report: impl Fn(News) + Clone + Send + 'static,
+        workshop: ProgramPreparer,
+        report: impl Fn(StarterEvent) + Clone + Send + 'static,
     ) -> io::Result<Self> {
         let (asked, waiting) = channel();
         let over = Arc::new(AtomicBool::new(false));
@@ -64,24 +66,24 @@ impl Starter {
         };
         let env = environment();
         let work = move || {
-            let _alarm = Alarm(report.clone());
+            let _alarm = PanicReporter(report.clone());
             for id in waiting {
                 let go_on = || !over.load(Ordering::Acquire);
                 let prepared = if go_on() {
                     workshop.prepare(id, &env, &go_on)
                 } else {
-                    Err(Obstacle::Over)
+                    Err(StartError::RunFailed)
                 };
                 match prepared {
-                    Ok(Ready::Program(launch)) => workshop.guard.launch(id, launch),
-                    Ok(Ready::ByHand(ready)) => report(News::ByHand(ready)),
+                    Ok(PreparedStart::Program(launch)) => workshop.guard.launch(id, launch),
+                    Ok(PreparedStart::Manual(ready)) => report(StarterEvent::Manual(ready)),
                     Err(obstacle) => {
                         // The run fails by it, so what follows is spared from now on.
                         over.store(true, Ordering::Release);
                         obstacle
                             .events(id)
                             .into_iter()
-                            .for_each(|event| report(News::Event(event)));
+                            .for_each(|event| report(StarterEvent::Run(event)));
                     }
                 }
             }
@@ -105,73 +107,80 @@ impl Starter {
 }
 
 /// Without the thread, instances would be waited for that never come.
-struct Alarm<F: Fn(News)>(F);
+struct PanicReporter<F: Fn(StarterEvent)>(F);
 
-impl<F: Fn(News)> Drop for Alarm<F> {
+impl<F: Fn(StarterEvent)> Drop for PanicReporter<F> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let text = "internal error in the thread that starts programs: see standard error";
-            (self.0)(News::Event(Event::Trouble(text.to_owned())));
+            (self.0)(StarterEvent::Run(RunEvent::ManagerFailed(text.to_owned())));
         }
     }
 }
 
 /// Why a program cannot be started.
 #[derive(Debug)]
-enum Obstacle {
+enum StartError {
     /// Its entry in the description.
-    Program(String),
+    Program(LaunchError),
+    /// Another process starts it.
+    NotOurs,
     /// The files that it needs.
     Files(String),
     /// The run directory, which is nothing of the instance's doing.
     Directory(String),
     /// The run has failed meanwhile.
-    Over,
+    RunFailed,
 }
 
-impl Obstacle {
-    fn events(self, id: InstanceId) -> Vec<Event> {
+impl StartError {
+    fn events(self, id: InstanceId) -> Vec<RunEvent> {
         match self {
-            Obstacle::Program(why) => vec![Event::NotStarted(id, why)],
-            Obstacle::Files(why) => vec![Event::NotStaged(id, why)],
-            Obstacle::Directory(what) => vec![Event::Trouble(what), Event::Spared(id)],
-            Obstacle::Over => vec![Event::Spared(id)],
+            StartError::Program(error) => vec![RunEvent::StartFailed(id, error.to_string())],
+            StartError::NotOurs => {
+                vec![RunEvent::StartFailed(id, "it is not ours to start".into())]
+            }
+            StartError::Files(why) => vec![RunEvent::StagingFailed(id, why)],
+            StartError::Directory(what) => {
+                vec![RunEvent::ManagerFailed(what), RunEvent::StartSkipped(id)]
+            }
+            StartError::RunFailed => vec![RunEvent::StartSkipped(id)],
         }
     }
 }
 
-impl From<DirectoryError> for Obstacle {
+impl From<DirectoryError> for StartError {
     fn from(error: DirectoryError) -> Self {
-        Obstacle::Directory(error.to_string())
+        StartError::Directory(error.to_string())
     }
 }
 
-impl From<StageError> for Obstacle {
+impl From<StageError> for StartError {
     fn from(error: StageError) -> Self {
         match error {
             // Full is the disk that is copied to.
             StageError::Copy { to, source, .. } if is_full(&source) => {
                 DirectoryError::Write { path: to, source }.into()
             }
-            StageError::Stopped => Obstacle::Over,
-            error => Obstacle::Files(error.to_string()),
+            StageError::Interrupted => StartError::RunFailed,
+            error => StartError::Files(error.to_string()),
         }
     }
 }
 
 /// What can be started now.
-enum Ready {
+enum PreparedStart {
     Program(Launch),
-    ByHand(Box<ByHand>),
+    Manual(Box<ManualStart>),
 }
 
-impl Workshop {
+impl ProgramPreparer {
     fn prepare(
         &self,
         id: InstanceId,
         env: &BTreeMap<String, String>,
-        go_on: GoOn<'_>,
-    ) -> Result<Ready, Obstacle> {
+        go_on: MayContinue<'_>,
+    ) -> Result<PreparedStart, StartError> {
         let planned = &self.plan.instances[id];
         let folder = self.directory.prepare_instance(planned.folder())?;
         let workdir = folder.join("workdir");
@@ -183,23 +192,23 @@ impl Workshop {
             go_on,
         )?;
         Ok(match &planned.start {
-            Start::Program(program) => Ready::Program(
-                self.launch(id, program, &folder, env, self.passing.as_deref())?
+            StartMode::Program(program) => PreparedStart::Program(
+                self.launch(id, program, &folder, env, self.temporary.as_deref())?
                     .launch,
             ),
-            Start::ByHand(program) => {
+            StartMode::Manual(program) => {
                 let command = match program {
-                    None => Err("the description does not say which".to_owned()),
+                    None => Err(NoCommand::NotDescribed),
                     Some(program) => match self.launch(id, program, &folder, env, None) {
                         Ok(prepared) => Ok(prepared),
                         // The user may have another one.
-                        Err(Obstacle::Program(why)) => Err(why),
+                        Err(StartError::Program(error)) => Err(error.into()),
                         Err(obstacle) => return Err(obstacle),
                     },
                 };
                 let (name, component) = (planned.name.clone(), planned.component.clone());
                 let connection = self.directory.connection();
-                Ready::ByHand(Box::new(ByHand {
+                PreparedStart::Manual(Box::new(ManualStart {
                     name,
                     component,
                     workdir,
@@ -207,8 +216,8 @@ impl Workshop {
                     command,
                 }))
             }
-            Start::Hosted | Start::Guest(_) => {
-                return Err(Obstacle::Program("it is not ours to start".into()));
+            StartMode::Hosted | StartMode::WithLeader(_) => {
+                return Err(StartError::NotOurs);
             }
         })
     }
@@ -217,22 +226,22 @@ impl Workshop {
     fn launch(
         &self,
         id: InstanceId,
-        program: &Program,
+        program: &PlannedProgram,
         folder: &Path,
         env: &BTreeMap<String, String>,
-        passing: Option<&Path>,
-    ) -> Result<Prepared, Obstacle> {
-        let around = Surroundings {
+        temporary: Option<&Path>,
+    ) -> Result<PreparedCommand, StartError> {
+        let around = LaunchContext {
             env,
             connection: &self.directory.connection(),
             titin: self.titin.as_os_str(),
             directory: folder,
             cores: &self.placement.cores[id],
             crowded: self.placement.crowded[id],
-            passing,
+            temporary,
         };
-        let prepared = prepare(&self.plan, id, program, &around).map_err(Obstacle::Program)?;
-        if let What::Host(hosting) = &program.what {
+        let prepared = prepare(&self.plan, id, program, &around).map_err(StartError::Program)?;
+        if let PlannedCommand::Host(hosting) = &program.command {
             self.directory
                 .write_hosting(&folder.join(HOSTING), hosting)?;
         }
@@ -255,23 +264,26 @@ mod tests {
             to: "/run/instances/a/workdir/mesh".into(),
             source: kind.into(),
         };
-        let events = Obstacle::from(copy(io::ErrorKind::StorageFull)).events(id);
-        let [Event::Trouble(text), Event::Spared(_)] = &events[..] else {
+        let events = StartError::from(copy(io::ErrorKind::StorageFull)).events(id);
+        let [RunEvent::ManagerFailed(text), RunEvent::StartSkipped(_)] = &events[..] else {
             panic!("{events:?}")
         };
         assert!(
             text.contains("/run/instances/a/workdir/mesh") && text.contains("Make room"),
             "{text}"
         );
-        let events = Obstacle::from(copy(io::ErrorKind::PermissionDenied)).events(id);
-        assert!(matches!(&events[..], [Event::NotStaged(..)]), "{events:?}");
+        let events = StartError::from(copy(io::ErrorKind::PermissionDenied)).events(id);
+        assert!(
+            matches!(&events[..], [RunEvent::StagingFailed(..)]),
+            "{events:?}"
+        );
         let full = DirectoryError::Write {
             path: "/run".into(),
             source: io::ErrorKind::StorageFull.into(),
         };
         assert!(matches!(
-            &Obstacle::from(full).events(id)[..],
-            [Event::Trouble(_), Event::Spared(_)]
+            &StartError::from(full).events(id)[..],
+            [RunEvent::ManagerFailed(_), RunEvent::StartSkipped(_)]
         ));
     }
 
@@ -280,12 +292,12 @@ mod tests {
         let (sender, receiver) = channel();
         let report = move |event| sender.send(event).unwrap();
         let thread = std::thread::spawn(move || {
-            let _alarm = Alarm(report);
+            let _alarm = PanicReporter(report);
             panic!("no such place");
         });
         thread.join().unwrap_err();
         assert!(
-            matches!(receiver.recv().unwrap(), News::Event(Event::Trouble(text)) if text.contains("internal error"))
+            matches!(receiver.recv().unwrap(), StarterEvent::Run(RunEvent::ManagerFailed(text)) if text.contains("internal error"))
         );
     }
 }

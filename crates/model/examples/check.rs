@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use titin_model::{LoadOptions, StartMode, load};
+use titin_model::{LoadOptions, StartPolicy, load};
 
 fn main() -> ExitCode {
     let directories = |variable: &str| {
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--by-hand" => options.start = StartMode::ByHand,
+            "--by-hand" => options.start = StartPolicy::ByHand,
             "--strict" => options.strict_timelines = true,
             "--write" => write = true,
             "--timelines" => timelines = true,

@@ -11,7 +11,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::filter::ElementType;
+use titin_element::Dtype;
+
 use crate::problem::{Code, ProblemReport, Problems, TextPosition};
 use crate::read::{Fields, LARGEST_INDEX, choice, count, interval, text, wrong_type};
 use crate::source::file_text;
@@ -26,13 +27,13 @@ const EXAMPLE: &str = "for example: 'from: {shape: [8, 12], grid: [4, 1]}' 'to: 
 
 /// Two arrays that are coupled.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ArrayPair {
+pub struct CoupledArrays {
     /// The array of the sender.
     pub from: ArrayDescription,
     /// The array of the receiver.
     pub to: ArrayDescription,
     /// The element types of the arrays that travel together.
-    pub dtypes: Vec<ElementType>,
+    pub dtypes: Vec<Dtype>,
 }
 
 /// One of the two arrays of a coupling.
@@ -90,7 +91,7 @@ pub enum SpreadDescription {
 /// has a colon is read as YAML.
 /// # Errors
 /// All problems, in one report.
-pub fn read(given: &[PathBuf]) -> Result<ArrayPair, ProblemReport> {
+pub fn read(given: &[PathBuf]) -> Result<CoupledArrays, ProblemReport> {
     let mut problems = Problems::default();
     let mut read = PartialPair::default();
     for (number, path) in (1..).zip(given) {
@@ -105,21 +106,21 @@ pub fn read(given: &[PathBuf]) -> Result<ArrayPair, ProblemReport> {
         problems.error_hint(at, Code::MissingKey, "a side is missing", why, hint);
     }
     match both {
-        Some((from, to)) if problems.errors() == 0 => Ok(ArrayPair {
+        Some((from, to)) if problems.errors() == 0 => Ok(CoupledArrays {
             from,
             to,
-            dtypes: read.dtypes.unwrap_or_else(|| vec![ElementType::Float64]),
+            dtypes: read.dtypes.unwrap_or_else(|| vec![Dtype::Float64]),
         }),
         _ => Err(problems.into_report()),
     }
 }
 
-/// The parts of an [`ArrayPair`] that the arguments read so far have given.
+/// The parts of an [`CoupledArrays`] that the arguments read so far have given.
 #[derive(Default)]
 struct PartialPair {
     from: Option<ArrayDescription>,
     to: Option<ArrayDescription>,
-    dtypes: Option<Vec<ElementType>>,
+    dtypes: Option<Vec<Dtype>>,
 }
 
 /// Reads one argument, a file or YAML, into `read`.
@@ -439,11 +440,8 @@ fn cyclic_block(written: &str) -> Option<u64> {
     (1..=LARGEST_INDEX).contains(&block).then_some(block)
 }
 
-fn dtype(node: &Node, problems: &mut Problems) -> Option<ElementType> {
-    let names: Vec<(&str, ElementType)> = ElementType::ALL
-        .iter()
-        .map(|dtype| (dtype.name(), *dtype))
-        .collect();
+fn dtype(node: &Node, problems: &mut Problems) -> Option<Dtype> {
+    let names: Vec<(&str, Dtype)> = Dtype::ALL.map(|dtype| (dtype.name(), dtype)).to_vec();
     choice(node, "an element type", &names, problems)
 }
 
@@ -451,7 +449,7 @@ fn dtype(node: &Node, problems: &mut Problems) -> Option<ElementType> {
 mod tests {
     use super::*;
 
-    fn sides(texts: &[&str]) -> Result<ArrayPair, ProblemReport> {
+    fn sides(texts: &[&str]) -> Result<CoupledArrays, ProblemReport> {
         read(&texts.iter().map(PathBuf::from).collect::<Vec<_>>())
     }
 
@@ -469,7 +467,7 @@ mod tests {
         assert_eq!(two.from.shape.as_deref(), Some(&[8, 12][..]));
         assert_eq!(
             (&two.from.halo[..], &two.dtypes[..]),
-            (&[(1, 1)][..], &[ElementType::Float64][..])
+            (&[(1, 1)][..], &[Dtype::Float64][..])
         );
         let DecompositionDescription::Grid {
             processes,
@@ -491,7 +489,7 @@ mod tests {
         );
         let serial = sides(&["from: {shape: 8}\nto:\n  {}\ndtype: [float32, int8]"]).unwrap();
         assert_eq!(serial.to, ArrayDescription::default());
-        assert_eq!(serial.dtypes, [ElementType::Float32, ElementType::Int8]);
+        assert_eq!(serial.dtypes, [Dtype::Float32, Dtype::Int8]);
     }
 
     #[test]

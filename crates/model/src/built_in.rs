@@ -1,5 +1,7 @@
 //! The components that come with titin, and the settings that each of them reads.
 
+use titin_element::Dtype;
+
 use crate::settings::{Setting, SettingType};
 
 /// The components that come with titin.
@@ -43,23 +45,6 @@ type Row = (&'static str, AcceptedValue);
 const FILE: Row = ("file", Text);
 const FORMAT: Row = ("format", Word(&["npy", "csv", "jsonl", "ndjson", "json"]));
 const AXIS: Row = ("axis", Count);
-const DTYPES: &[&str] = &[
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-];
-
 const SOURCE: &[Row] = &[
     FILE,
     FORMAT,
@@ -72,7 +57,7 @@ const SOURCE: &[Row] = &[
     ("time_column", Text),
     ("columns", Text),
     ("form", Word(&["array", "map", "table"])),
-    ("dtype", Word(DTYPES)),
+    ("dtype", Word(&Dtype::NAMES)),
     ("delimiter", Word(&[",", ";", "tab", "\t", "|"])),
     ("slots", Count),
 ];

@@ -9,7 +9,7 @@ use crate::built_in::BuiltIn;
 use crate::filter::Filter;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
-use crate::options::StartMode;
+use crate::options::StartPolicy;
 use crate::problem::{Code, ProblemReport, Problems, TextPosition};
 use crate::settings::{SettingType, Settings};
 use crate::titin_section::{Extras, UserFunction};
@@ -47,7 +47,7 @@ pub struct Description {
     /// Components and implementations that run inside the calling program or are started by hand.
     pub(crate) named: Vec<String>,
     /// How the components come to run.
-    pub(crate) start: StartMode,
+    pub(crate) start: StartPolicy,
     /// Implementations whose import failed and was reported.
     pub(crate) not_imported: std::collections::HashSet<Name>,
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use titin_element::Dtype;
 
 use crate::names::{Name, is_identifier};
 use crate::problem::{did_you_mean, listing};
@@ -38,7 +39,7 @@ pub enum FilterKind {
         b: f64,
     },
     /// Converts array elements to another type.
-    Astype(ElementType),
+    Astype(Dtype),
     /// A user function, named under `titin: filters`.
     User(Name),
 }
@@ -51,49 +52,6 @@ pub enum FilterSide {
     Sender,
     /// After the wire.
     Receiver,
-}
-
-macro_rules! element_types {
-    ($($name:ident $text:literal $doc:literal),*) => {
-        /// The type of an array's elements, under NumPy's names.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "lowercase")]
-        pub enum ElementType { $(#[doc = $doc] $name),* }
-
-        impl ElementType {
-            /// All element types.
-            pub const ALL: &'static [ElementType] = &[$(ElementType::$name),*];
-
-            /// NumPy's name: `float64`.
-            pub fn name(self) -> &'static str {
-                match self { $(ElementType::$name => $text),* }
-            }
-        }
-    };
-}
-
-element_types! {
-    Bool "bool" "One byte, 0 or 1.", Int8 "int8" "Signed, 1 byte.", Int16 "int16" "Signed, 2 bytes.",
-    Int32 "int32" "Signed, 4 bytes.", Int64 "int64" "Signed, 8 bytes.", Uint8 "uint8" "Unsigned, 1 byte.",
-    Uint16 "uint16" "Unsigned, 2 bytes.", Uint32 "uint32" "Unsigned, 4 bytes.", Uint64 "uint64" "Unsigned, 8 bytes.",
-    Float16 "float16" "Half precision.", Float32 "float32" "Single precision.", Float64 "float64" "Double precision.",
-    Complex64 "complex64" "Two of single precision.", Complex128 "complex128" "Two of double precision."
-}
-
-impl ElementType {
-    /// Bytes of one element.
-    pub fn size(self) -> usize {
-        match self {
-            ElementType::Bool | ElementType::Int8 | ElementType::Uint8 => 1,
-            ElementType::Int16 | ElementType::Uint16 | ElementType::Float16 => 2,
-            ElementType::Int32 | ElementType::Uint32 | ElementType::Float32 => 4,
-            ElementType::Int64
-            | ElementType::Uint64
-            | ElementType::Float64
-            | ElementType::Complex64 => 8,
-            ElementType::Complex128 => 16,
-        }
-    }
 }
 
 impl FilterKind {
@@ -276,13 +234,10 @@ fn astype(arguments: Option<&[&str]>) -> Result<FilterKind, FilterFault> {
             "write astype(float32)",
         ));
     };
-    if let Some(dtype) = ElementType::ALL
-        .iter()
-        .find(|dtype| dtype.name() == *wanted)
-    {
-        return Ok(FilterKind::Astype(*dtype));
+    if let Some(dtype) = Dtype::from_name(wanted) {
+        return Ok(FilterKind::Astype(dtype));
     }
-    let names = || ElementType::ALL.iter().map(|dtype| dtype.name());
+    let names = || Dtype::NAMES.into_iter();
     let hint = did_you_mean(wanted, names()).unwrap_or_else(|| listing(names()));
     Err(fault_hint(format!("\"{wanted}\" is no element type"), hint))
 }

@@ -15,7 +15,7 @@ use crate::description::{
 use crate::names::{ComponentId, Name};
 use crate::network::{AttachedBundles, Calls, Network, NetworkComponent};
 use crate::operator::Timeline;
-use crate::options::StartMode;
+use crate::options::StartPolicy;
 use crate::problem::{Code, ProblemReport, Problems};
 use crate::timelines;
 use crate::titin_section::UserFunction;
@@ -385,7 +385,7 @@ fn check_name_length(
 
 /// The user filters that a component can call, as far as the description tells. A component that
 /// the description does not start may call all.
-fn calls(component: &NetworkComponent, start: &StartMode) -> Calls {
+fn calls(component: &NetworkComponent, start: &StartPolicy) -> Calls {
     match component.program.as_ref().map(|program| &program.kind) {
         _ if component.is_left_out_by(start) => Calls::All,
         Some(ProgramKind::BuiltIn(_)) => Calls::Nothing,

@@ -81,9 +81,7 @@ pub use description::{
     ExecutionModel, HostedFunction, KeepsState, MatchingTimelines, Model, Port, PortReference,
     Ports, Program, ProgramKind, ResourceRequest, Resources, Resume, SETTINGS_IN, SupportedSetting,
 };
-pub use filter::{
-    ElementType, FILTER_NAMES, Filter, FilterKind, FilterSide, PYTHON_BETWEEN, before_wire,
-};
+pub use filter::{FILTER_NAMES, Filter, FilterKind, FilterSide, PYTHON_BETWEEN, before_wire};
 pub use load::{load, load_texts};
 pub use muscle_settings::MuscleSettings;
 pub use names::{
@@ -92,12 +90,13 @@ pub use names::{
 };
 pub use network::{Bundle, ConduitEnds, Network, NetworkComponent};
 pub use operator::{Operator, Timeline};
-pub use options::{LoadOptions, StartMode};
+pub use options::{LoadOptions, StartPolicy};
 pub use pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenFull};
 pub use problem::{
     Code, MOST_PROBLEMS, Problem, ProblemReport, Severity, TextPosition, listing, nearest,
 };
 pub use settings::{Setting, SettingType, Settings};
+pub use titin_element::Dtype;
 pub use titin_section::{
     BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
     PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,

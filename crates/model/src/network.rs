@@ -11,7 +11,7 @@ use crate::description::{Port, Ports, Program, ResourceRequest};
 use crate::filter::{Filter, FilterKind, FilterSide, before_wire};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
 use crate::operator::Timeline;
-use crate::options::StartMode;
+use crate::options::StartPolicy;
 use crate::pattern::Pattern;
 use crate::problem::TextPosition;
 use crate::settings::Settings;
@@ -78,9 +78,9 @@ impl NetworkComponent {
     }
 
     /// Whether no instance of the component is started, so that the component needs no program.
-    pub(crate) fn is_left_out_by(&self, start: &StartMode) -> bool {
-        let StartMode::Except { hosted, by_hand } = start else {
-            return *start == StartMode::ByHand;
+    pub(crate) fn is_left_out_by(&self, start: &StartPolicy) -> bool {
+        let StartPolicy::Except { hosted, by_hand } = start else {
+            return *start == StartPolicy::ByHand;
         };
         let names = || hosted.iter().chain(by_hand);
         let implementation = self.implementation.as_ref();
@@ -414,14 +414,14 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     use super::*;
-    use crate::{LoadOptions, StartMode, load_texts};
+    use crate::{LoadOptions, StartPolicy, load_texts};
 
     fn network(components: &str, conduits: &str) -> Network {
         let text = format!(
             "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n{components}    conduits: {{{conduits}}}\n"
         );
         let options = LoadOptions {
-            start: StartMode::ByHand,
+            start: StartPolicy::ByHand,
             ..LoadOptions::default()
         };
         load_texts(&[("t", &text)], &options)

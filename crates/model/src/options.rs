@@ -12,7 +12,7 @@ pub struct LoadOptions {
     /// The model to run; needed only if several models could be meant.
     pub model: Option<String>,
     /// How the components come to run.
-    pub start: StartMode,
+    pub start: StartPolicy,
     /// Refuse components that exchange messages in each step, unless the file declares that their
     /// timelines match.
     pub strict_timelines: bool,
@@ -20,14 +20,14 @@ pub struct LoadOptions {
 
 /// How the components come to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum StartMode {
+pub enum StartPolicy {
     /// Each component has a program, which is started.
     #[default]
     Programs,
     /// The user starts the components, or only looks at the file; a component without a program is
     /// no problem.
     ByHand,
-    /// As [`Programs`](StartMode::Programs), with exceptions, named by component, implementation or
+    /// As [`Programs`](StartPolicy::Programs), with exceptions, named by component, implementation or
     /// instance.
     Except {
         /// Components that run inside the calling program.
@@ -37,10 +37,10 @@ pub enum StartMode {
     },
 }
 
-impl StartMode {
+impl StartPolicy {
     /// The components among the names; the name of an instance counts for the component.
     pub(crate) fn named(&self) -> Vec<String> {
-        let StartMode::Except { hosted, by_hand } = self else {
+        let StartPolicy::Except { hosted, by_hand } = self else {
             return Vec::new();
         };
         let component = |name: &String| name.split('[').next().unwrap_or_default().to_string();

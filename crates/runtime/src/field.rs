@@ -19,7 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Instant;
 
-use titin_array::{Bytes as _, Error as Unfit, Local, Parts, Region, Role, Side, Source, Target};
+use titin_array::{
+    Bytes as _, Error as Unfit, LocalLayout, Ownership, Region, Role, Side, SourceArray,
+    TargetArray,
+};
 use titin_model::{Pattern, PatternSide};
 use titin_wire::ConduitId;
 use titin_wire::control::{FieldEnd, ToManager, WaitOn};
@@ -80,7 +83,7 @@ struct State {
     /// What a receive was at: the message that says that the field follows, and how far it had come.
     receiving: Option<(Message, Come)>,
     /// Where the arrays lie that have some of it already.
-    into: Option<Vec<(usize, Local)>>,
+    into: Option<Vec<(usize, LocalLayout)>>,
     asking: Asking,
 }
 
@@ -107,7 +110,7 @@ impl Instance {
         &self,
         port: PortId,
         side: Side,
-        parts: Parts,
+        parts: Ownership,
         dtypes: &[Dtype],
     ) -> Result<FieldId> {
         let inner = &self.inner;
@@ -222,7 +225,7 @@ impl Instance {
     pub fn send_field(
         &self,
         field: FieldId,
-        arrays: &[Source<'_>],
+        arrays: &[SourceArray<'_>],
         timestamp: f64,
         next_timestamp: Option<f64>,
     ) -> Result<()> {
@@ -331,7 +334,7 @@ impl Instance {
     pub fn receive_field(
         &self,
         field: FieldId,
-        arrays: &mut [Target<'_>],
+        arrays: &mut [TargetArray<'_>],
         at: Option<f64>,
         patience: Patience,
     ) -> Result<Option<Stamps>> {
@@ -507,8 +510,10 @@ impl Field {
         {
             return Ok(());
         }
-        let known = |number: &u8| Dtype::ALL.into_iter().find(|dtype| *dtype as u8 == *number);
-        let theirs: Vec<Dtype> = theirs.iter().filter_map(known).collect();
+        let theirs: Vec<Dtype> = theirs
+            .iter()
+            .filter_map(|number| Dtype::from_number(*number))
+            .collect();
         let text = format!(
             "field on port '{}': its arrays are of {}, those of {peer} of {}; both ends declare the same",
             self.name,
@@ -804,7 +809,7 @@ fn refused(inner: &Inner, port: &str, error: &titin_array::Error) -> Error {
 }
 
 /// Where arrays begin, and how their elements lie.
-fn places(arrays: &[Target<'_>]) -> Vec<(usize, Local)> {
+fn places(arrays: &[TargetArray<'_>]) -> Vec<(usize, LocalLayout)> {
     arrays
         .iter()
         .map(|array| (array.memory.as_ptr().addr(), array.local.clone()))

@@ -10,11 +10,10 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use half::f16;
 use titin_model::{Filter, FilterKind};
 use titin_transport::{Buffer, Filling};
 use titin_wire::control::UserFilter;
-use titin_wire::meta::{Codec, Content, Dtype, Layout, Order};
+use titin_wire::meta::{Codec, Content, Dtype, ElementKind, ElementValue, Layout, Order};
 use titin_wire::structure::{self, Value};
 
 use crate::{Error, Kind, Result};
@@ -100,15 +99,7 @@ impl Chain {
                 FilterKind::Zstd(_) if !sends => {}
                 FilterKind::Zstd(level) => chain.steps.push(Step::Zstd(level.unwrap_or(LEVEL))),
                 FilterKind::Scale { a, b } => chain.steps.push(Step::Scale(*a, *b)),
-                FilterKind::Astype(wanted) => {
-                    let dtype = Dtype::from_name(wanted.name()).ok_or_else(|| {
-                        Error::new(
-                            Kind::Filter,
-                            format!("astype({}) is not known here", wanted.name()),
-                        )
-                    })?;
-                    chain.steps.push(Step::Astype(dtype));
-                }
+                FilterKind::Astype(dtype) => chain.steps.push(Step::Astype(*dtype)),
                 FilterKind::User(name) => {
                     let name = name.as_str();
                     let found = defined
@@ -311,7 +302,7 @@ fn numbers(
                 change(&Layout::new(dtype, Order::C, []), &element).map_err(failed)?;
             let changed = filling.finish();
             // Complex numbers are no numbers of structures.
-            let Some(value) = number(read(dtype, &changed), dtype) else {
+            let Some(value) = number(dtype.read(&changed)) else {
                 mapped.content = Content::Array(Layout::new(dtype, Order::C, []));
                 mapped.body = Arc::new(changed);
                 return Ok(mapped);
@@ -345,21 +336,13 @@ fn element(body: &[u8]) -> std::result::Result<(Dtype, Vec<u8>), String> {
 }
 
 /// An element of an array as a structure; `None` for complex numbers.
-fn number(number: Number, dtype: Dtype) -> Option<Value<Vec<u8>>> {
+fn number(number: ElementValue) -> Option<Value<Vec<u8>>> {
     Some(match number {
-        Number::Whole(x) if dtype == Dtype::Bool => Value::Bool(x != 0),
-        Number::Whole(x) => i64::try_from(x).map_or(Value::UInt(x as u64), Value::Int),
-        Number::Real(x) => Value::Float(x),
-        Number::Complex(..) => return None,
+        ElementValue::Bool(flag) => Value::Bool(flag),
+        ElementValue::Whole(x) => i64::try_from(x).map_or(Value::UInt(x as u64), Value::Int),
+        ElementValue::Real(x) => Value::Float(x),
+        ElementValue::Complex(..) => return None,
     })
-}
-
-/// One element, on its way from one type to another.
-#[derive(Clone, Copy)]
-enum Number {
-    Whole(i128),
-    Real(f64),
-    Complex(f64, f64),
 }
 
 /// A number as it is written in a description: no long row of zeros.
@@ -380,17 +363,16 @@ fn scale(
     a: f64,
     b: f64,
 ) -> std::result::Result<(Dtype, Filling), String> {
-    let dtype = match layout.dtype {
-        Dtype::Bool => return Err("true and false are no numbers".to_owned()),
-        Dtype::Float16 | Dtype::Float32 | Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 => {
-            layout.dtype
-        }
-        _ => Dtype::Float64,
+    let dtype = match layout.dtype.kind() {
+        ElementKind::Bool => return Err("true and false are no numbers".to_owned()),
+        ElementKind::Float | ElementKind::Complex => layout.dtype,
+        ElementKind::Signed | ElementKind::Unsigned => Dtype::Float64,
     };
     each(layout.dtype, elements, dtype, |number| match number {
-        Number::Whole(x) => Number::Real(a * x as f64 + b),
-        Number::Real(x) => Number::Real(a * x + b),
-        Number::Complex(re, im) => Number::Complex(a * re + b, a * im),
+        ElementValue::Bool(_) => number,
+        ElementValue::Whole(x) => ElementValue::Real(a * x as f64 + b),
+        ElementValue::Real(x) => ElementValue::Real(a * x + b),
+        ElementValue::Complex(re, im) => ElementValue::Complex(a * re + b, a * im),
     })
 }
 
@@ -401,8 +383,7 @@ fn convert(
     elements: &[u8],
     dtype: Dtype,
 ) -> std::result::Result<(Dtype, Filling), String> {
-    let complex = |dtype| matches!(dtype, Dtype::Complex64 | Dtype::Complex128);
-    if complex(layout.dtype) && !complex(dtype) {
+    if layout.dtype.is_complex() && !dtype.is_complex() {
         return Err(format!(
             "{} to {} would lose the imaginary part",
             layout.dtype.name(),
@@ -416,7 +397,7 @@ fn each(
     from: Dtype,
     elements: &[u8],
     to: Dtype,
-    change: impl Fn(Number) -> Number,
+    change: impl Fn(ElementValue) -> ElementValue,
 ) -> std::result::Result<(Dtype, Filling), String> {
     let count = elements.len() / from.size();
     let mut filling =
@@ -425,7 +406,7 @@ fn each(
         .chunks_exact(from.size())
         .zip(filling.rest().chunks_exact_mut(to.size()))
     {
-        let before = read(from, old);
+        let before = from.read(old);
         let number = change(before);
         if !number.is_finite() && before.is_finite() {
             return Err(format!(
@@ -433,95 +414,12 @@ fn each(
                 to.name()
             ));
         }
-        write(to, number, new).ok_or_else(|| format!("{} cannot hold {number}", to.name()))?;
+        to.cast(number)
+            .and_then(|number| to.write(number, new))
+            .ok_or_else(|| format!("{} cannot hold {number}", to.name()))?;
     }
     filling.advance(count * to.size());
     Ok((to, filling))
-}
-
-fn read(dtype: Dtype, bytes: &[u8]) -> Number {
-    macro_rules! le {
-        ($type:ty) => {
-            <$type>::from_le_bytes(bytes.try_into().expect("one element"))
-        };
-        ($type:ty, $range:expr) => {
-            <$type>::from_le_bytes(bytes[$range].try_into().expect("half an element"))
-        };
-    }
-    match dtype {
-        Dtype::Bool | Dtype::UInt8 => Number::Whole(bytes[0].into()),
-        Dtype::Int8 => Number::Whole(le!(i8).into()),
-        Dtype::Int16 => Number::Whole(le!(i16).into()),
-        Dtype::Int32 => Number::Whole(le!(i32).into()),
-        Dtype::Int64 => Number::Whole(le!(i64).into()),
-        Dtype::UInt16 => Number::Whole(le!(u16).into()),
-        Dtype::UInt32 => Number::Whole(le!(u32).into()),
-        Dtype::UInt64 => Number::Whole(le!(u64).into()),
-        Dtype::Float16 => Number::Real(le!(f16).into()),
-        Dtype::Float32 => Number::Real(le!(f32).into()),
-        Dtype::Float64 => Number::Real(le!(f64)),
-        Dtype::Complex64 => Number::Complex(le!(f32, ..4).into(), le!(f32, 4..).into()),
-        Dtype::Complex128 => Number::Complex(le!(f64, ..8), le!(f64, 8..)),
-    }
-}
-
-/// Writes an element; `None` if the type cannot hold the number.
-fn write(dtype: Dtype, number: Number, out: &mut [u8]) -> Option<()> {
-    let (re, im) = match number {
-        Number::Whole(x) => (x as f64, 0.0),
-        Number::Real(x) => (x, 0.0),
-        Number::Complex(re, im) => (re, im),
-    };
-    let whole = match number {
-        Number::Whole(x) => Some(x),
-        // An i128 holds what all whole types hold; beyond it, the cut is at its ends, which none of them holds.
-        _ => re.is_finite().then_some(re as i128),
-    };
-    // What is infinite already stays so.
-    let held = |short: f64, long: f64| short.is_finite() || !long.is_finite();
-    macro_rules! real {
-        ($short:expr, $long:expr, $range:expr) => {{
-            let short = $short;
-            held(short.into(), $long).then(|| out[$range].copy_from_slice(&short.to_le_bytes()))?
-        }};
-    }
-    match dtype {
-        // Complex numbers come to complex types alone.
-        Dtype::Bool => out[0] = (!re.is_nan()).then_some(u8::from(re != 0.0))?,
-        Dtype::Float16 => real!(f16::from_f64(re), re, ..),
-        Dtype::Float32 => real!(re as f32, re, ..),
-        Dtype::Float64 => out.copy_from_slice(&re.to_le_bytes()),
-        Dtype::Complex64 => {
-            real!(re as f32, re, ..4);
-            real!(im as f32, im, 4..);
-        }
-        Dtype::Complex128 => {
-            out[..8].copy_from_slice(&re.to_le_bytes());
-            out[8..].copy_from_slice(&im.to_le_bytes());
-        }
-        _ => out.copy_from_slice(&dtype.whole(whole?)?[..dtype.size()]),
-    }
-    Some(())
-}
-
-impl Number {
-    fn is_finite(self) -> bool {
-        match self {
-            Number::Whole(_) => true,
-            Number::Real(x) => x.is_finite(),
-            Number::Complex(re, im) => re.is_finite() && im.is_finite(),
-        }
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Number::Whole(x) => write!(f, "{x}"),
-            Number::Real(x) => write!(f, "{x:?}"),
-            Number::Complex(re, im) => write!(f, "{re:?} + {im:?}i"),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -563,66 +461,15 @@ mod tests {
         }
     }
 
-    fn cast(number: Number, dtype: Dtype) -> Option<String> {
-        let mut out = vec![0; dtype.size()];
-        write(dtype, number, &mut out).map(|()| read(dtype, &out).to_string())
-    }
-
-    #[test]
-    fn a_type_takes_what_it_can_hold() {
-        use Number::{Complex, Real, Whole};
-        let held = [
-            (Whole(255), Dtype::UInt8, "255"),
-            (Real(-0.9), Dtype::UInt8, "0"),
-            (Real(255.9), Dtype::UInt8, "255"),
-            (Real(-128.9), Dtype::Int8, "-128"),
-            (
-                Whole(u64::MAX.into()),
-                Dtype::UInt64,
-                "18446744073709551615",
-            ),
-            (Whole((1 << 53) + 1), Dtype::Float64, "9007199254740992.0"),
-            (Real(0.1), Dtype::Float32, "0.10000000149011612"),
-            (Real(f64::INFINITY), Dtype::Float16, "inf"),
-            (Real(f64::NAN), Dtype::Float32, "NaN"),
-            (Real(-3.0), Dtype::Bool, "1"),
-            (Complex(1.0, 2.0), Dtype::Complex64, "1.0 + 2.0i"),
-        ];
-        for (number, dtype, shown) in held {
-            assert_eq!(
-                cast(number, dtype).as_deref(),
-                Some(shown),
-                "{number} as {}",
-                dtype.name()
-            );
-        }
-        let beyond = [
-            (Whole(300), Dtype::UInt8),
-            (Whole(-1), Dtype::UInt64),
-            (Real(-1.5), Dtype::UInt8),
-            (Real(256.0), Dtype::UInt8),
-            (Real(1e300), Dtype::UInt64),
-            (Real(f64::NAN), Dtype::Int64),
-            (Real(f64::INFINITY), Dtype::UInt8),
-            (Real(f64::NAN), Dtype::Bool),
-            (Real(1e300), Dtype::Float32),
-            (Whole(70_000), Dtype::Float16),
-            (Complex(0.0, 1e300), Dtype::Complex64),
-        ];
-        for (number, dtype) in beyond {
-            assert_eq!(cast(number, dtype), None, "{number} as {}", dtype.name());
-        }
-    }
-
     #[test]
     fn what_is_finite_is_not_scaled_to_infinity() {
         let scaled = |dtype: Dtype, number, a, b| {
             let mut element = vec![0; dtype.size()];
-            write(dtype, number, &mut element).unwrap();
+            dtype.write(number, &mut element).unwrap();
             let scaled = scale(&Layout::new(dtype, Order::C, [1]), &element, a, b);
-            scaled.map(|(dtype, filling)| read(dtype, &filling.finish()).to_string())
+            scaled.map(|(dtype, filling)| dtype.read(&filling.finish()).to_string())
         };
-        use Number::{Complex, Real, Whole};
+        use ElementValue::{Complex, Real, Whole};
         for (dtype, number, a, b) in [
             (Dtype::Float64, Real(1e300), 1e300, 0.0),
             (Dtype::Float32, Real(1e38), 1e300, 0.0),

@@ -57,6 +57,8 @@ pub use titin_model::{AcceptedValue, BuiltIn, Operator, nearest};
 pub use titin_os::forks::{after as after_fork, before as before_fork};
 pub use titin_transport::{Buffer, Filling};
 pub use titin_wire::control::{Scale, UserFilter};
-pub use titin_wire::meta::{Content, Dtype, Form, Layout, MAX_RANK, Meta, Order, Shape};
+pub use titin_wire::meta::{
+    Content, Dtype, ElementKind, ElementValue, Layout, LayoutRef, MAX_RANK, Meta, Order, Shape,
+};
 pub use titin_wire::settings::{Overlay, Setting};
 pub use titin_wire::structure;

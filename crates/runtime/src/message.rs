@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use titin_transport::{Buffer, Filling};
 use titin_wire::Malformed;
-use titin_wire::meta::{Content, Form, Layout, MAX_RANK, Meta};
+use titin_wire::meta::{Content, Layout, LayoutRef, MAX_RANK, Meta};
 use titin_wire::settings::Overlay;
 use titin_wire::structure::{self, Encoded, Value};
 
@@ -28,7 +28,7 @@ pub struct Payload<'a> {
 #[derive(Clone, Copy)]
 enum What<'a> {
     Nil,
-    Array(Form<'a>),
+    Array(LayoutRef<'a>),
     Structure,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Payload<'a> {
     }
 
     /// A contiguous array: its elements in the order that its form says, little-endian.
-    pub fn array(form: impl Into<Form<'a>>, elements: &'a [u8]) -> Self {
+    pub fn array(form: impl Into<LayoutRef<'a>>, elements: &'a [u8]) -> Self {
         Payload {
             what: What::Array(form.into()),
             parts: smallvec![IoSlice::new(elements)],

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use titin_model::Operator;
 use titin_transport::{Carrier, Inbox, Latch, Latched, Medium, Window};
 use titin_wire::ConduitId;
-use titin_wire::control::Wire;
+use titin_wire::control::ConduitEnd;
 use titin_wire::meta::{Codec, Meta};
 use titin_wire::settings::Overlay;
 
@@ -233,7 +233,7 @@ impl Port {
     }
 
     /// Makes room for the end of a wire; the place of its slot.
-    pub(crate) fn place(&mut self, wire: &Wire) -> usize {
+    pub(crate) fn place(&mut self, wire: &ConduitEnd) -> usize {
         self.resizable |= wire.resizable;
         let place = wire.slot.unwrap_or(0) as usize;
         if self.outlets.len() <= place {
@@ -399,7 +399,7 @@ pub(crate) fn two_at_once(port: &str) -> Error {
 
 impl End {
     /// The end of a wire; `name` finds the one copy of a name that the process has.
-    pub(crate) fn new(wire: &Wire, name: impl Fn(&str) -> Arc<str>, chain: Chain) -> Self {
+    pub(crate) fn new(wire: &ConduitEnd, name: impl Fn(&str) -> Arc<str>, chain: Chain) -> Self {
         let written = |port: &str, slot: Option<u32>| {
             slot.map_or_else(|| name(port), |slot| name(&format!("{port}[{slot}]")))
         };

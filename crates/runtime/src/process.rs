@@ -16,14 +16,14 @@ mod tree;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use titin_transport::{Doorbell, Exchange, Inproc, Link, LinkId, Reactor};
+use titin_transport::{Doorbell, Exchange, Inproc, Link, LinkId, Medium, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::Purpose;
@@ -195,7 +195,10 @@ impl Process {
         } else {
             Ipv4Addr::LOCALHOST
         };
-        let Address::Tcp(_, port) = reactor.listen(IpAddr::V4(ip)).map_err(system)? else {
+        let Address::Tcp(_, port) = reactor
+            .listen(Medium::Tcp, &ip.to_string())
+            .map_err(system)?
+        else {
             unreachable!("a tcp listener has a tcp address")
         };
         let hosts = if connection.spans_hosts {

@@ -9,7 +9,7 @@ mod meet;
 
 use titin_model::Operator;
 use titin_wire::ConduitId;
-use titin_wire::control::{PortDeclaration, Welcome, Wire};
+use titin_wire::control::{ConduitEnd, PortDeclaration, Welcome};
 use titin_wire::ranks::{RankProcess, children, conduits, parent};
 
 use crate::{Error, Kind, Result};
@@ -107,7 +107,7 @@ impl Ranks {
             Error::new(Kind::Connection, text)
         })?;
         let instance = welcome.instance.clone();
-        let mut add = |name: &str, operator: Operator, wires: Vec<Wire>| {
+        let mut add = |name: &str, operator: Operator, wires: Vec<ConduitEnd>| {
             if wires.is_empty() {
                 return None;
             }
@@ -182,8 +182,8 @@ pub(crate) fn wire_between(
     (port, slot): (&str, Option<u32>),
     peer: String,
     (peer_port, peer_slot): (&str, Option<u32>),
-) -> Wire {
-    Wire {
+) -> ConduitEnd {
+    ConduitEnd {
         conduit,
         port: port.to_owned(),
         slot,

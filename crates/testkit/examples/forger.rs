@@ -4,7 +4,7 @@
 
 use std::error::Error;
 
-use titin_runtime::structure::{Encoded, Part};
+use titin_runtime::structure::{Encoded, EncodedPart};
 use titin_runtime::{Instance, Options, Payload};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let bytes = std::fs::read(file)?;
         let length = bytes.len() as u64;
         let forged = Encoded {
-            parts: vec![Part::Owned(bytes)],
+            parts: vec![EncodedPart::Owned(bytes)],
             length,
         };
         instance.send(

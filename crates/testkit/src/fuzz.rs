@@ -11,8 +11,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use titin_model::{ConduitId, LoadOptions, StartMode, load_texts};
-use titin_transport::{Reader, Received};
+use titin_model::{ConduitId, LoadOptions, StartPolicy, load_texts};
+use titin_transport::{FrameReader, Received};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
 use titin_wire::handshake::{Handshake, Purpose};
@@ -164,7 +164,7 @@ pub fn handshake(bytes: &[u8]) -> Outcome {
 pub fn description(bytes: &[u8]) -> Outcome {
     let text = &*String::from_utf8_lossy(bytes);
     let options = LoadOptions {
-        start: StartMode::ByHand,
+        start: StartPolicy::ByHand,
         ..LoadOptions::default()
     };
     let description = match load_texts(&[("fuzz", text)], &options) {
@@ -196,13 +196,16 @@ pub fn description(bytes: &[u8]) -> Outcome {
 }
 
 fn read(bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
-    let (mut reader, mut out) = (Reader::new(&[]), Vec::new());
+    let (mut reader, mut out) = (FrameReader::new(&[]), Vec::new());
     let outcome = feed(&mut reader, 0, bytes, step, &mut out);
     (out.iter().map(describe).collect(), outcome)
 }
 
 fn read_streams(mut bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
-    let (mut reader, mut out) = (Reader::with_streams(&[], &[vec![], vec![]]), Vec::new());
+    let (mut reader, mut out) = (
+        FrameReader::with_streams(&[], &[vec![], vec![]]),
+        Vec::new(),
+    );
     let mut outcome = Ok(());
     while let ([number, length, rest @ ..], Ok(())) = (bytes, &outcome) {
         let (piece, rest) = rest.split_at(rest.len().min(16 * usize::from(*length)));
@@ -213,7 +216,7 @@ fn read_streams(mut bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
 }
 
 fn feed(
-    reader: &mut Reader,
+    reader: &mut FrameReader,
     number: usize,
     mut left: &[u8],
     step: usize,

@@ -1,11 +1,10 @@
 //! A process that takes part over tcp, as far as other processes can tell.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use titin_transport::{Exchange, Reactor};
+use titin_transport::{Exchange, Medium, Reactor};
 use titin_wire::connection::PATIENCE;
 use titin_wire::handshake::Purpose;
 use titin_wire::{Address, LinkSettings, Secret};
@@ -54,7 +53,7 @@ impl Host {
     /// Listens on loopback.
     pub fn listen(&self) -> Address {
         self.reactor
-            .listen(IpAddr::V4(Ipv4Addr::LOCALHOST))
+            .listen(Medium::Tcp, "127.0.0.1")
             .expect("a port is free")
     }
 
@@ -62,7 +61,7 @@ impl Host {
     pub fn listen_shm(&self) -> Address {
         let path = self.directory().join("here");
         self.reactor
-            .listen_shm(path.to_str().expect("a plain name"))
+            .listen(Medium::Shm, path.to_str().expect("a plain name"))
             .expect("a file can be made")
     }
 

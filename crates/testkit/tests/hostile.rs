@@ -1,7 +1,7 @@
 //! Peers that know the secret and still send what they should not: their link is lost, and nothing else.
 
 use titin_testkit::{Host, Peer, header, message, pattern};
-use titin_transport::{InboxOptions, Lost};
+use titin_transport::{InboxOptions, Lost, Medium};
 use titin_wire::frame::{Ack, Frame, Head};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Secret};
@@ -155,7 +155,7 @@ fn data_for_a_process_that_has_no_conduits() {
     let secret = Secret::random();
     let events = std::sync::Arc::new(titin_testkit::Events::default());
     let reactor = titin_transport::Reactor::start(secret.clone(), events.clone()).unwrap();
-    let address = reactor.listen([127, 0, 0, 1].into()).unwrap();
+    let address = reactor.listen(Medium::Tcp, "127.0.0.1").unwrap();
     let _peer = Peer::enter(&address, &secret, &message(1, 0, b"data", 10), Peer::write);
     assert!(events.lost().to_string().contains("carries none"));
     reactor.stop();

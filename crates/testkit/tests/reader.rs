@@ -3,7 +3,7 @@
 use std::io::IoSliceMut;
 
 use titin_testkit::{header, message, pattern};
-use titin_transport::{Lost, Reader, Received};
+use titin_transport::{FrameReader, Lost, Received};
 use titin_wire::frame::Frame;
 use titin_wire::{ConduitId, Malformed};
 
@@ -42,7 +42,7 @@ fn stream() -> Vec<u8> {
 
 /// What a reader makes of a stream that comes in pieces that end at these places.
 fn read(stream: &[u8], ends: impl IntoIterator<Item = usize>) -> (Vec<String>, Option<Lost>) {
-    let (mut reader, mut out, mut at) = (Reader::new(&[]), Vec::new(), 0);
+    let (mut reader, mut out, mut at) = (FrameReader::new(&[]), Vec::new(), 0);
     let mut lost = None;
     'cut: for end in ends.into_iter().chain([stream.len()]) {
         while at < end {

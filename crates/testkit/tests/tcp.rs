@@ -3,39 +3,28 @@
 use std::sync::{Arc, Mutex};
 
 use titin_testkit::{Host, Pair, conformance, pattern, until};
-use titin_transport::{Carrier, InboxOptions, Link, Lost, Medium, Outgoing, Sent};
+use titin_transport::{Acknowledge, InboxOptions, Link, Lost};
 use titin_wire::frame::Ack;
 use titin_wire::{ConduitId, Secret};
 
 conformance!(Pair::tcp);
 
-/// Notes who has arrived before whom: the inboxes are done, so each message is answered as it comes in.
-struct Order(Mutex<Vec<ConduitId>>);
+/// Notes the order in which conduits are acknowledged. Their inboxes discard, so that each message is
+/// acknowledged as it comes in.
+struct Acknowledged(Mutex<Vec<ConduitId>>);
 
-impl Carrier for Order {
-    fn medium(&self) -> Medium {
-        Medium::Tcp
-    }
-
-    fn send(&self, _: &Outgoing<'_>) -> Result<Sent, Lost> {
-        Err(Lost::Closed)
-    }
-
-    fn end(&self, _: ConduitId, _: u64) {}
-
+impl Acknowledge for Acknowledged {
     fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
         if ack.received > 0 {
             self.0.lock().unwrap().push(conduit);
         }
     }
-
-    fn ask(&self, _: ConduitId, _: u64) {}
 }
 
 #[test]
 fn small_and_control_messages_go_before_the_rest_of_large_ones() {
     let pair = Pair::tcp();
-    let order = Arc::new(Order(Mutex::default()));
+    let order = Arc::new(Acknowledged(Mutex::default()));
     for number in 1..4 {
         let inbox = pair.right.exchange.inbox(ConduitId(number));
         let options = InboxOptions {
@@ -73,7 +62,7 @@ fn a_caller_that_waits_reads_by_itself_and_then_leaves_it_to_the_reactor() {
     let mut read = 0;
     // The reactor may be at it still, since the link has just been opened.
     while !begun {
-        right_link.attend(&mut |count| {
+        right_link.carrier().attend(&mut |count| {
             // Nobody else reads from the first call on.
             if !std::mem::replace(&mut begun, true) {
                 outlet.send(&pattern(0, 1 << 20));
@@ -98,7 +87,7 @@ fn what_a_caller_finds_wrong_is_told_as_ever() {
         let (right, right_link) = pair.right.tcp.as_ref().unwrap();
         let mut begun = false;
         while !begun {
-            right_link.attend(&mut |_| {
+            right_link.carrier().attend(&mut |_| {
                 if !std::mem::replace(&mut begun, true) {
                     match wrong {
                         true => drop(outlet.send_numbered(7, &[])),

@@ -1,5 +1,7 @@
 //! Aligned payload memory that is used again: page faults cost more than copies.
 
+use std::any::Any;
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -7,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use memmap2::{Advice, MmapMut};
 use titin_wire::ALIGNMENT;
 
-use crate::shm::{Placed, Pool, View};
+use crate::shared_memory::SharedBytes;
 use titin_os::forks::{self, ForkTime};
 use titin_os::host;
 
@@ -35,20 +37,85 @@ static LARGEST: LazyLock<usize> = LazyLock::new(|| {
         .max(POOL_BYTES)
 });
 
-/// Where the bytes of payloads lie. Zeroed when it is fresh.
-#[derive(Debug)]
-pub(crate) enum Memory {
+/// A medium's handle of a block that peers on this host can read, and that has a payload of this
+/// process.
+pub(crate) trait BlockOwner: Any + Send + Sync {
+    /// Takes the block back: no message of this process has it any more.
+    fn take_back(self: Box<Self>);
+}
+
+/// The medium's counts of the blocks that this process has returned to a peer.
+pub(crate) trait PeerBlocks: Send + Sync {
+    /// Notes that this process has returned the block of this number.
+    fn give_back(&self, block: usize);
+}
+
+/// The memory of a payload. Fresh memory is zeroed.
+enum Memory {
     Heap(Vec<u8>),
     /// Pages straight from the system, which come only as they are written.
     Mapped(MmapMut),
-    /// A block of ours that peers on this host can read.
-    Placed(Placed),
-    /// A block of a peer's.
-    Viewed(View),
+    Own(OwnBlock),
+    Peer(PeerBlock),
+}
+
+/// A block of this process that peers on this host can read. Dropping it gives it back.
+pub(crate) struct OwnBlock {
+    bytes: SharedBytes,
+    /// `None` only while the block is dropped.
+    owner: Option<Box<dyn BlockOwner>>,
+}
+
+/// A block of a peer's.
+struct PeerBlock {
+    bytes: SharedBytes,
+    blocks: Arc<dyn PeerBlocks>,
+    number: usize,
+}
+
+impl OwnBlock {
+    pub(crate) fn new(bytes: SharedBytes, owner: Box<dyn BlockOwner>) -> Self {
+        OwnBlock {
+            bytes,
+            owner: Some(owner),
+        }
+    }
+
+    pub(crate) fn owner(&self) -> Option<&dyn BlockOwner> {
+        self.owner.as_deref()
+    }
+}
+
+impl Deref for OwnBlock {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for OwnBlock {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl Drop for OwnBlock {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            owner.take_back();
+        }
+    }
+}
+
+impl Drop for PeerBlock {
+    fn drop(&mut self) {
+        self.blocks.give_back(self.number);
+    }
 }
 
 /// The bytes of one payload, aligned to 64, which do not change any more.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Buffer {
     memory: Memory,
     start: usize,
@@ -57,7 +124,6 @@ pub struct Buffer {
 }
 
 /// A buffer that is being filled, from its beginning to its end.
-#[derive(Debug)]
 pub struct Filling {
     buffer: Buffer,
     filled: usize,
@@ -72,35 +138,53 @@ impl Buffer {
         Ok(Filling::new(parts.iter().map(|part| part.len() as u64).sum())?.with(parts))
     }
 
-    /// A copy of the parts in a block of this pool; `None` if it has none.
-    pub(crate) fn gather_in(pool: &Arc<Pool>, parts: &[IoSlice<'_>]) -> Option<Self> {
-        Some(Filling::placed(pool, parts.iter().map(|part| part.len()).sum())?.with(parts))
-    }
-
     /// A payload of no bytes, of which there is one.
     pub(crate) fn empty() -> Arc<Self> {
         static EMPTY: LazyLock<Arc<Buffer>> = LazyLock::new(Arc::default);
         EMPTY.clone()
     }
 
-    /// The payload that lies in a peer's block.
-    pub(crate) fn viewing(view: View) -> Self {
-        let length = view.len();
+    /// The payload in the block of this number of a peer.
+    pub(crate) fn in_peer_block(
+        bytes: SharedBytes,
+        blocks: Arc<dyn PeerBlocks>,
+        number: usize,
+    ) -> Self {
+        let length = bytes.len();
         Buffer {
-            memory: Memory::Viewed(view),
+            memory: Memory::Peer(PeerBlock {
+                bytes,
+                blocks,
+                number,
+            }),
             start: 0,
             length,
             acquired: ForkTime::now(),
         }
     }
 
-    /// The block of ours that it lies in, if it does.
-    pub(crate) fn placed(&self) -> Option<&Placed> {
-        if let Memory::Placed(placed) = &self.memory {
-            Some(placed)
-        } else {
-            None
+    /// The owner of the block of this process that the payload lies in, if it lies in one.
+    pub(crate) fn block_owner(&self) -> Option<&dyn BlockOwner> {
+        match &self.memory {
+            Memory::Own(block) => block.owner(),
+            _ => None,
         }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a payload of {} bytes", self.length)
+    }
+}
+
+impl fmt::Debug for Filling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} bytes, {} of them filled",
+            self.buffer.length, self.filled
+        )
     }
 }
 
@@ -114,7 +198,7 @@ impl Deref for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if matches!(self.memory, Memory::Placed(_) | Memory::Viewed(_)) {
+        if matches!(self.memory, Memory::Own(_) | Memory::Peer(_)) {
             return forks::drop_when_unseen(std::mem::take(&mut self.memory), self.acquired);
         }
         if self.memory.len() >= POOLED {
@@ -173,18 +257,17 @@ impl Filling {
         })
     }
 
-    /// Room for `length` bytes in a block of this pool; `None` if it has none.
-    pub(crate) fn placed(pool: &Arc<Pool>, length: usize) -> Option<Self> {
-        let memory = Memory::Placed(pool.take(length)?);
-        Some(Filling {
+    /// The room of a block of this process.
+    pub(crate) fn in_block(block: OwnBlock) -> Self {
+        Filling {
             buffer: Buffer {
-                memory,
                 start: 0,
-                length,
+                length: block.len(),
+                memory: Memory::Own(block),
                 acquired: ForkTime::now(),
             },
             filled: 0,
-        })
+        }
     }
 
     /// The part not filled yet. [`Filling::advance`] says how much of it was.
@@ -221,7 +304,7 @@ impl Filling {
     }
 
     /// Filled with these parts, one after the other.
-    fn with(mut self, parts: &[IoSlice<'_>]) -> Buffer {
+    pub(crate) fn with(mut self, parts: &[IoSlice<'_>]) -> Buffer {
         parts.iter().for_each(|part| self.push(part));
         self.finish()
     }
@@ -266,8 +349,8 @@ impl Deref for Memory {
         match self {
             Memory::Heap(bytes) => bytes,
             Memory::Mapped(pages) => pages,
-            Memory::Placed(block) => block,
-            Memory::Viewed(block) => block,
+            Memory::Own(block) => block,
+            Memory::Peer(block) => &block.bytes,
         }
     }
 }
@@ -277,8 +360,8 @@ impl DerefMut for Memory {
         match self {
             Memory::Heap(bytes) => bytes,
             Memory::Mapped(pages) => pages,
-            Memory::Placed(block) => block,
-            Memory::Viewed(_) => unreachable!("a peer's block is never filled here"),
+            Memory::Own(block) => block,
+            Memory::Peer(_) => unreachable!("a peer's block is never filled here"),
         }
     }
 }

@@ -4,12 +4,15 @@ use std::cell::RefCell;
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use titin_wire::frame::{Ack, Head};
-use titin_wire::handshake::Refusal;
+use titin_wire::ConduitId;
+use titin_wire::frame::Head;
 use titin_wire::meta::Meta;
-use titin_wire::{ConduitId, Malformed};
 
-use crate::{Buffer, Doorbell, Inbox, Message};
+use crate::buffer::Buffer;
+use crate::doorbell::Doorbell;
+use crate::error::Lost;
+use crate::inbox::{Acknowledge, Inbox, Message};
+use crate::spin::SpinPolicy;
 
 /// A way by which messages travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,76 +33,6 @@ impl Medium {
             Medium::Shm => "shm",
             Medium::Tcp => "tcp",
         }
-    }
-}
-
-/// Why a link is no more.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Lost {
-    /// The other end closed it, or its process ended.
-    #[error("the connection was closed by the other end")]
-    Closed,
-    /// The other end could not be reached: nothing listens there, or not a titin of this run.
-    #[error("cannot reach {0}")]
-    Unreachable(String),
-    /// The other end could not be reached in time. It may be there.
-    #[error("cannot reach {0}")]
-    Late(String),
-    /// The other end is not to be talked to.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// It sent what cannot be understood.
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    /// No connection came about in time.
-    #[error("nothing has answered there")]
-    Silent,
-    /// It did not prove itself in time.
-    #[error("it takes connections, but has not answered")]
-    Unanswered,
-    /// One of its streams broke, which ends it as a whole.
-    #[error(
-        "stream {number} of {count} of the connection broke: {why}; the other streams were closed with it"
-    )]
-    Stream {
-        /// Which one, from 1.
-        number: usize,
-        /// Of how many.
-        count: usize,
-        /// Why.
-        why: String,
-    },
-    /// There is no memory for a message. The link itself is not to blame.
-    #[error("{0}")]
-    NoMemory(String),
-    /// The system did not take a message: its memory cannot be read, say. The link itself is not to blame.
-    #[error("{0}")]
-    Untaken(String),
-    /// The system reported an error.
-    #[error("{0}")]
-    System(String),
-}
-
-impl Lost {
-    /// Whether it is about one message, and the link may still be there.
-    pub fn is_of_message(&self) -> bool {
-        matches!(self, Lost::NoMemory(_) | Lost::Untaken(_))
-    }
-}
-
-impl From<std::io::Error> for Lost {
-    fn from(error: std::io::Error) -> Self {
-        match error.kind() {
-            std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => Lost::Closed,
-            std::io::ErrorKind::OutOfMemory => Lost::NoMemory(error.to_string()),
-            _ => Lost::System(error.to_string()),
-        }
-    }
-}
-
-impl From<rustix::io::Errno> for Lost {
-    fn from(error: rustix::io::Errno) -> Self {
-        std::io::Error::from(error).into()
     }
 }
 
@@ -175,42 +108,13 @@ pub struct Sent {
     pub by_socket: bool,
 }
 
-/// How long a caller looks for what comes, before it sleeps.
-pub trait Attention {
-    /// Whether that was enough; so much has been taken in since the last time. May offer the core to others.
-    fn enough(&mut self, taken_in: usize) -> bool;
-
-    /// How often to look between two questions, where a look costs next to nothing.
-    fn looks(&self) -> u32 {
-        32
-    }
-}
-
-impl<F: FnMut(usize) -> bool> Attention for F {
-    fn enough(&mut self, taken_in: usize) -> bool {
-        self(taken_in)
-    }
-}
-
-/// Looks whether it is there as often as the attention has it between two questions.
-#[inline(always)]
-pub(crate) fn look(attention: &dyn Attention, is_there: impl Fn() -> bool) -> bool {
-    for _ in 0..attention.looks() {
-        if is_there() {
-            return true;
-        }
-        std::hint::spin_loop();
-    }
-    false
-}
-
 /// Takes messages of any number of conduits to one other process, or to this one.
 ///
 /// Any thread may call; calls for one conduit come from one thread at a time, and its messages arrive in the order
 /// of the calls. Whether there is room in the conduit's buffer is settled before [`Carrier::send`], by its
 /// [`crate::Window`]; so nothing here waits for the receiving *program*, only, for a bounded time, for the bytes to
 /// drain.
-pub trait Carrier: Send + Sync {
+pub trait Carrier: Acknowledge {
     /// The medium.
     fn medium(&self) -> Medium;
 
@@ -233,9 +137,6 @@ pub trait Carrier: Send + Sync {
     /// Says that no message follows the first `sequence` ones. Does not wait.
     fn end(&self, conduit: ConduitId, sequence: u64);
 
-    /// Tells the sending end how far the receiving one has come. Does not wait.
-    fn acknowledge(&self, conduit: ConduitId, ack: Ack);
-
     /// Asks the receiving end to tell at once of whatever it consumes, because message number `sequence` waits for
     /// room. Receivers otherwise tell only now and then, which might never come about while this sender waits. Does
     /// not wait.
@@ -249,15 +150,15 @@ pub trait Carrier: Send + Sync {
     /// Takes in what comes by this medium on the caller's thread, where that is faster than to be woken by whoever
     /// else would: over and over, until the attention is at its end. Comes back at once if
     /// there is nothing to do so, or somebody else is at it.
-    fn attend(&self, attention: &mut dyn Attention) {
-        let _ = attention;
+    fn attend(&self, policy: &mut dyn SpinPolicy) {
+        let _ = policy;
     }
 
     /// As [`Carrier::attend`], for a caller that waits for the next message of this inbox, which is empty: it may be given
     /// here without a way through the inbox, which has counted it as taken then. Where a look takes a system call this does
     /// nothing.
-    fn attend_one(&self, inbox: &Inbox, attention: &mut dyn Attention) -> Option<Message> {
-        let _ = (inbox, attention);
+    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<Message> {
+        let _ = (inbox, policy);
         None
     }
 

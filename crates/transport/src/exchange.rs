@@ -1,58 +1,86 @@
 //! The conduit ends of a process, by number.
 
+use std::any::Any;
 use std::sync::{Arc, RwLock};
 
 use rustc_hash::FxHashMap;
 use titin_wire::ConduitId;
 
-use crate::shm::{Pool, Shortage};
-use crate::{Filling, Inbox, Window};
+use crate::buffer::Filling;
+use crate::inbox::Inbox;
+use crate::window::Window;
 
-/// Conduits are numbered by the manager: who could choose numbers that meet in the table is a program of the run.
+/// Memory from which peers can read payloads in place. A medium that has such memory registers it with
+/// the exchange.
+pub trait PayloadMemory: Any + Send + Sync {
+    /// Room for a payload; `None` if there is none.
+    fn loan(&self, length: usize) -> Option<Filling>;
+
+    /// Why there was no memory for a payload, if there was none since the last call.
+    fn shortage(&self) -> Option<Shortage>;
+
+    /// Whether no memory is to be shared at all.
+    fn is_switched_off(&self) -> bool;
+}
+
+/// Why there is no more shared memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shortage {
+    /// The process has reached its ceiling, in bytes.
+    Ceiling(u64),
+    /// The process has reached its limit of arrays that are under way or held by others.
+    Blocks(usize),
+    /// The process has reached a limit of the system, described in words.
+    System(String),
+}
+
+/// A fast hash suffices: the manager numbers the conduits, so that only a program of the run could
+/// choose numbers that collide.
 type ByConduit<T> = FxHashMap<ConduitId, Arc<T>>;
 
-/// All inboxes and windows of a process: where carriers find them.
-#[derive(Default)]
+/// All inboxes and windows of a process, where carriers find them, and its memory for payloads.
 pub struct Exchange {
     inboxes: RwLock<ByConduit<Inbox>>,
     windows: RwLock<ByConduit<Window>>,
-    pool: Arc<Pool>,
+    memory: Arc<dyn PayloadMemory>,
 }
 
 impl Exchange {
-    /// An exchange whose process shares at most so many bytes of memory with others, in place of a quarter of the
-    /// memory that it may use. Payloads that find no room there go by a socket.
-    pub fn with_ceiling(bytes: u64) -> Self {
+    /// An exchange whose process has this memory for payloads.
+    pub fn with_memory(memory: Arc<dyn PayloadMemory>) -> Self {
         Exchange {
-            pool: Pool::new(usize::try_from(bytes).unwrap_or(usize::MAX)),
-            ..Exchange::default()
+            inboxes: RwLock::default(),
+            windows: RwLock::default(),
+            memory,
         }
     }
 
-    /// Why there was no memory for a payload that was to be shared, if there was none since somebody last asked.
+    /// Why there was no shared memory for a payload, if there was none since the last call.
     pub fn ran_out(&self) -> Option<Shortage> {
-        self.pool.ran_out()
+        self.memory.shortage()
     }
 
     /// Whether no memory is to be shared at all.
     pub fn is_switched_off(&self) -> bool {
-        self.pool.is_switched_off()
+        self.memory.is_switched_off()
     }
 
-    /// Room for a payload that is to be sent from where it lies, in memory that peers on this host can read if there is
-    /// some.
+    /// Room for a payload that is sent from where it lies: in memory that peers on this host can read,
+    /// if there is some.
     ///
     /// # Errors
     /// [`std::io::ErrorKind::OutOfMemory`] if there is none at all.
     pub fn loan(&self, length: u64) -> std::io::Result<Filling> {
-        let placed = usize::try_from(length)
+        let shared = usize::try_from(length)
             .ok()
-            .and_then(|length| Filling::placed(&self.pool, length));
-        placed.map_or_else(|| Filling::new(length), Ok)
+            .and_then(|length| self.memory.loan(length));
+        shared.map_or_else(|| Filling::new(length), Ok)
     }
 
-    pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.pool
+    /// The memory for payloads, if it is of this type.
+    pub(crate) fn memory<T: PayloadMemory>(&self) -> Option<Arc<T>> {
+        let memory: Arc<dyn Any + Send + Sync> = self.memory.clone();
+        memory.downcast().ok()
     }
 
     /// The inbox of a conduit, made when it is first asked for.

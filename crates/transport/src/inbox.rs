@@ -14,9 +14,17 @@ use titin_wire::frame::{Ack, Head};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
-use crate::latch::{Latch, Latched};
+use crate::arrivals::Arrivals;
+use crate::buffer::Buffer;
+use crate::doorbell::Doorbell;
+use crate::spin_lock::{SpinLock, SpinLockGuard};
 use crate::sync::{AtomicBool, Ordering};
-use crate::{Arrivals, Buffer, Carrier, Doorbell};
+
+/// Answers the sender of a conduit.
+pub trait Acknowledge: Send + Sync {
+    /// Tells the sending end how far the receiving end has come. Does not wait.
+    fn acknowledge(&self, conduit: ConduitId, ack: Ack);
+}
 
 /// A message that has arrived whole.
 #[derive(Debug, Clone)]
@@ -52,7 +60,7 @@ impl Default for InboxOptions {
 /// It may exist before its instance knows of the conduit: a peer that was told of us first may already be sending.
 pub struct Inbox {
     conduit: ConduitId,
-    state: Latch<State>,
+    state: SpinLock<State>,
     /// Whether a look at the state is worth the while: messages wait, or the sender has ended. It is changed under the latch,
     /// and before the bell rings, so that who has looked in vain is woken (`loom_tests`).
     stirred: AtomicBool,
@@ -62,7 +70,7 @@ pub struct Inbox {
 /// The instance whose inbox it is: where to ring, and by which carrier to answer the sender.
 struct Attached {
     bell: Arc<Doorbell>,
-    carrier: Arc<dyn Carrier>,
+    sender: Arc<dyn Acknowledge>,
 }
 
 /// What an inbox had that was found on its list.
@@ -104,17 +112,17 @@ impl Inbox {
     pub(crate) fn new(conduit: ConduitId) -> Self {
         Inbox {
             conduit,
-            state: Latch::default(),
+            state: SpinLock::default(),
             stirred: AtomicBool::new(false),
             attached: OnceLock::new(),
         }
     }
 
     /// Gives the inbox to its instance: where to ring, and by which carrier to answer the sender.
-    pub fn attach(&self, bell: Arc<Doorbell>, carrier: Arc<dyn Carrier>, options: InboxOptions) {
+    pub fn attach(&self, bell: Arc<Doorbell>, sender: Arc<dyn Acknowledge>, options: InboxOptions) {
         let _ = self.attached.set(Attached {
             bell: bell.clone(),
-            carrier,
+            sender,
         });
         let mut state = self.lock();
         state.options = options;
@@ -217,7 +225,7 @@ impl Inbox {
         self.pop(self.lock())
     }
 
-    fn pop(&self, mut state: Latched<'_, State>) -> Option<Message> {
+    fn pop(&self, mut state: SpinLockGuard<'_, State>) -> Option<Message> {
         let message = state.queue.pop_front()?;
         self.stirred.store(
             state.ack.ended || !state.queue.is_empty(),
@@ -362,7 +370,7 @@ impl Inbox {
 
     fn tell(&self, answer: Option<Ack>) {
         if let (Some(ack), Some(attached)) = (answer, self.attached.get()) {
-            attached.carrier.acknowledge(self.conduit, ack);
+            attached.sender.acknowledge(self.conduit, ack);
         }
     }
 
@@ -372,7 +380,7 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> Latched<'_, State> {
+    fn lock(&self) -> SpinLockGuard<'_, State> {
         self.state.lock()
     }
 }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use titin_wire::ConduitId;
 use titin_wire::frame::Ack;
 
-use crate::carrier::look;
-use crate::{Attention, Carrier, Exchange, Inbox, Lost, Medium, Message, Outgoing, Sent};
+use crate::carrier::{Carrier, Medium, Outgoing, Sent};
+use crate::error::Lost;
+use crate::exchange::Exchange;
+use crate::inbox::{Acknowledge, Inbox, Message};
+use crate::spin::{SpinPolicy, spin_until};
 
 /// Carries messages between instances of one process. Receivers of a multicast share one read-only copy.
 pub struct Inproc {
@@ -46,15 +49,15 @@ impl Carrier for Inproc {
         })
     }
 
-    fn attend_one(&self, inbox: &Inbox, attention: &mut dyn Attention) -> Option<Message> {
+    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<Message> {
         loop {
             if let Some(message) = inbox.take() {
                 return Some(message);
             }
-            if attention.enough(0) {
+            if policy.is_over(0) {
                 return None;
             }
-            look(attention, || !inbox.is_still());
+            spin_until(policy, || !inbox.is_still());
         }
     }
 
@@ -63,13 +66,15 @@ impl Carrier for Inproc {
         let _ = self.exchange.inbox(conduit).end(sequence);
     }
 
+    fn ask(&self, conduit: ConduitId, sequence: u64) {
+        self.exchange.inbox(conduit).ask(sequence);
+    }
+}
+
+impl Acknowledge for Inproc {
     fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
         if let Some(window) = self.exchange.window(conduit) {
             window.acknowledged(ack);
         }
-    }
-
-    fn ask(&self, conduit: ConduitId, sequence: u64) {
-        self.exchange.inbox(conduit).ask(sequence);
     }
 }

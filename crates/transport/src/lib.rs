@@ -1,11 +1,17 @@
-//! Moving messages between instances: one contract ([`Carrier`]), one module per medium.
+//! Moving messages between instances: one contract ([`Carrier`]), one folder per medium.
 //!
-//! A **carrier** takes messages of any number of conduits to one other process (or to the same one). What comes in
-//! lands in the **inbox** of its conduit; how far a sender may run ahead is kept by the conduit's **window**; both
-//! live in the process's [`Exchange`]. Whoever waits does so at the instance's one [`Doorbell`], which every medium
-//! and the control plane ring. All sockets of a process belong to its [`Reactor`], one background thread.
+//! A **carrier** takes messages of any number of conduits to one other process (or to the same one).
+//! Messages that come in land in the **inbox** of their conduit; how far a sender may run ahead is kept by
+//! the conduit's **window**; both live in the process's [`Exchange`]. A thread waits at the instance's one
+//! [`Doorbell`], which every medium and the control plane ring. All sockets of a process belong to its
+//! [`Reactor`], one background thread.
 //!
-//! This crate knows frames and bytes. It never looks into a payload, and it knows neither ports nor operators.
+//! The lower modules know no medium: inboxes, windows, buffers, the doorbell. Above them a [`Link`] of
+//! sockets carries frames between two processes, and the reactor dials, listens and shakes hands. On top
+//! are the media, which know neither each other nor the reactor's parts; `media.rs` lists them.
+//!
+//! This crate knows frames and bytes. It never looks into a payload, and it knows neither ports nor
+//! operators.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,31 +30,42 @@
 //! ```
 
 mod arrivals;
+mod bell;
 mod buffer;
 mod carrier;
 mod copy;
 mod doorbell;
+mod error;
 mod exchange;
 mod inbox;
 mod inproc;
-mod latch;
+mod link;
+mod media;
+mod medium;
 mod reactor;
+mod shared_bells;
+mod shared_memory;
 mod shm;
+mod spin;
+mod spin_lock;
 mod sync;
 mod tcp;
-mod turns;
+mod ticket_queue;
+mod waiting;
 mod window;
 
 pub use arrivals::Arrivals;
 pub use buffer::{Buffer, Filling};
-pub use carrier::{Attention, Carrier, Lost, Medium, Outgoing, Sent};
+pub use carrier::{Carrier, Medium, Outgoing, Sent};
 pub use copy::{PAST as PAST_CACHES, copy, copy_past_caches};
-pub use doorbell::{Doorbell, Wake};
-pub use exchange::Exchange;
-pub use inbox::{Inbox, InboxOptions, Listed, Message};
+pub use doorbell::Doorbell;
+pub use error::Lost;
+pub use exchange::{Exchange, Shortage};
+pub use inbox::{Acknowledge, Inbox, InboxOptions, Listed, Message};
 pub use inproc::Inproc;
-pub use latch::{Latch, Latched};
-pub use reactor::{Handler, Reactor};
-pub use shm::Shortage;
-pub use tcp::{Link, LinkId, Reader, Received};
+pub use link::{FrameReader, Handler, Link, LinkId, Received};
+pub use reactor::Reactor;
+pub use spin::SpinPolicy;
+pub use spin_lock::{SpinLock, SpinLock as Latch, SpinLockGuard, SpinLockGuard as Latched};
+pub use sync::Wake;
 pub use window::{Room, Window};

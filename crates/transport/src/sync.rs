@@ -1,9 +1,20 @@
 //! The atomics, locks and the futex that the model checker can swap for its own.
 //!
-//! Under `--cfg loom` they are loom's, and the futex is a stand-in with the kernel's contract: a wait compares and
-//! goes to sleep in one step, as seen by every wake. Loom takes `SeqCst` for no more than `AcqRel`; the fences here
-//! stand for the single order of sequentially consistent operations, and for the barrier that the kernel has before
-//! its comparison.
+//! Under `--cfg loom` atomics and locks are loom's, and the futex is a stand-in with the kernel's
+//! contract: a wait compares and goes to sleep in one step, as seen by every wake. Loom treats `SeqCst`
+//! as `AcqRel`; the fences here stand for the single order of sequentially consistent operations, and
+//! for the barrier that the kernel has before its comparison.
+
+/// Why a wait came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// The bell rang since the count was taken.
+    Rung,
+    /// The time is up.
+    Timeout,
+    /// A signal arrived.
+    Interrupted,
+}
 
 #[cfg(not(loom))]
 mod real {
@@ -15,7 +26,7 @@ mod real {
     use rustix::io::Errno;
     use rustix::thread::futex;
 
-    use crate::Wake;
+    use super::Wake;
 
     /// A word that threads can sleep at, also in memory shared by processes.
     #[derive(Debug, Default)]
@@ -31,12 +42,12 @@ mod real {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
 
-        /// Whether the word is `seen`, as seen by who has said before that it waits.
+        /// Whether the word is `seen`, for a thread that has already announced its wait.
         pub(crate) fn is_still(&self, seen: u32) -> bool {
             self.load() == seen
         }
 
-        /// Sleeps until woken, if the word is `seen`; may come back without a reason.
+        /// Sleeps until woken, if the word is `seen`. May return without a reason.
         pub(crate) fn wait(&self, seen: u32, limit: Option<Duration>) -> Wake {
             let limit = limit.map(|limit| futex::Timespec {
                 tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
@@ -65,9 +76,9 @@ mod checked {
 
     use loom::sync::atomic::fence;
 
-    use crate::Wake;
+    use super::Wake;
 
-    /// The kernel's part is a lock over the queue of sleepers: the comparison is made under it.
+    /// The lock over the queue of sleepers stands for the kernel, which compares under a lock.
     #[derive(Debug, Default)]
     pub(crate) struct Futex {
         word: AtomicU32,
@@ -106,7 +117,7 @@ mod checked {
     }
 }
 
-/// Plays a scene in every order, but for those with more than four switches away from a thread that could go on.
+/// Runs a scene in every order that has at most four switches away from a thread that could go on.
 #[cfg(all(test, loom))]
 pub(crate) fn check(scene: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();

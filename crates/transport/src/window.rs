@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use titin_wire::frame::Ack;
 
-use crate::Doorbell;
+use crate::doorbell::Doorbell;
 
 /// Counts what was sent and what the receiver has told about it. One thread at a time sends; any thread may tell.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
-//! Control messages: what programs and the manager tell each other, and how two programs greet.
+//! Control messages between programs and the manager, and the greeting of two programs.
 //!
-//! Each is one control frame with a MessagePack body: a map from the message's name to a map of its fields. Fields
-//! that a release does not know are skipped and fields that it misses take their default, so that releases with a
-//! control version in common can be mixed.
+//! A control message is one control frame with a MessagePack body: a map from the name of the message to a map of the
+//! fields. A release skips unknown fields and gives missing fields a default, so releases with a control version in
+//! common can be mixed.
 //!
-//! A process has one control link, whatever the number of its instances; messages about an instance name it.
+//! A process has one control link, whatever the number of its instances; a message about an instance has its name.
 
 use std::ops::Not;
 
@@ -12,12 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use titin_model::{Filter, Pattern};
 
-use crate::ranks::RankProcess;
 use crate::settings::Overlay;
 use crate::{Address, ConduitId, EndpointId, LinkSettings, Malformed};
 
-/// Begins what a program says that gives up a silent manager, in [`ToManager::Failed`]: one that was stopped meanwhile knows
-/// by it that it has itself to blame.
+/// The beginning of the text in [`ToManager::Failed`] with which a program gives up a silent manager. A manager that was
+/// stopped for a while sees from the text that its own silence is the cause.
 pub const SILENT_MANAGER: &str = "the run's manager has given no sign of life";
 
 /// From a program to the manager.
@@ -26,41 +25,41 @@ pub const SILENT_MANAGER: &str = "the run's manager has given no sign of life";
 pub enum ToManager {
     /// An instance asks to take part. Answered by [`ToProgram::Registered`] or [`ToProgram::Refused`].
     Register(Registration),
-    /// An instance waits in a call, and has for a while. A wait ends with [`ToManager::Proceed`] or a new `Waiting`.
+    /// An instance has waited in a call for a while. A wait ends with [`ToManager::Proceed`] or a new `Waiting`.
     Waiting {
-        /// Who waits.
+        /// The waiting instance.
         instance: String,
         /// Number of the wait, rising per instance.
         wait: u64,
-        /// What would end it: any one of these.
+        /// Any of these would end the wait.
         on: Vec<WaitOn>,
     },
     /// The wait of that number is over.
     Proceed {
-        /// Who had waited.
+        /// The instance that waited.
         instance: String,
         /// Number of the wait.
         wait: u64,
     },
-    /// Answer to [`ToProgram::Probe`]: the counts of the conduits asked for, now, and the wait that still lasts.
+    /// Answer to [`ToProgram::Probe`]: the present counts of the conduits, and the wait that still lasts.
     Counts {
-        /// Whose.
+        /// The instance.
         instance: String,
         /// Number of the probe.
         probe: u64,
-        /// Number of the wait that the instance is in, if it is in one.
+        /// Number of the present wait, if the instance waits.
         wait: Option<u64>,
-        /// For each conduit: messages sent if it sends there, messages received if it receives there.
+        /// For each conduit: messages sent by a sender, messages received by a receiver.
         counts: Vec<(ConduitId, u64)>,
-        /// What the instance looks for again and again by calls that do not wait for it, or not for long.
+        /// A message or room that the instance polls for, with calls that do not wait or wait briefly.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         polls: Option<WaitOn>,
     },
-    /// Where an instance is, for those who look: at most a few times a second.
+    /// The progress of an instance, for the display; sent at most a few times a second.
     Progress(Progress),
     /// A record for the run's log.
     Log {
-        /// Whose.
+        /// The instance.
         instance: String,
         /// Level as in Python's `logging`: 10 debug, 20 info, 30 warning, 40 error, 50 critical.
         level: u8,
@@ -69,50 +68,52 @@ pub enum ToManager {
         /// Simulated time, if the instance has begun.
         #[serde(default)]
         simulated: Option<f64>,
-        /// What it says.
+        /// The text of the record.
         text: String,
     },
-    /// A use has ended without a message that its callers wait for, or a field was withdrawn: if one of its receivers fails by a
-    /// closed port, that is why.
+    /// A use has ended without a message that its callers wait for, or a field was withdrawn. If one of the receivers then
+    /// fails because of a closed port, this message explains the failure.
     Missed {
-        /// Whose use.
+        /// The instance that left something out.
         instance: String,
-        /// The instances that receive what was left out.
+        /// The instances that receive the missing message or field.
         peers: Vec<String>,
-        /// The port of the instance, `macro.flux`, that a failure tells of if this is why; None: whatever it tells of.
+        /// The port, as `macro.flux`, that has to stand in a failure's text for this explanation to hold. `None`: the
+        /// explanation holds for any text.
         #[serde(default)]
         port: Option<String>,
-        /// What was left out, as the log has it.
+        /// The missing message or field, as the log has it.
         text: String,
     },
     /// Counters and events for the profile; see [`Profile`].
     Profile(Profile),
-    /// A port of the instance carries a field. Answered by [`ToProgram::Field`], once the other end has said the same.
+    /// A port of the instance carries a field. Answered by [`ToProgram::Field`], once the other end has declared the field
+    /// too.
     Field {
-        /// Which one.
+        /// The instance.
         instance: String,
-        /// Its port.
+        /// The port.
         port: String,
-        /// How its array is spread over its ranks, as the other end is to know it.
+        /// The decomposition of the array over the ranks, for the other end.
         field: FieldEnd,
     },
-    /// The instance has failed; the run is to end and name it.
+    /// The instance has failed; the run is to end and name the instance.
     Failed {
-        /// Which one.
+        /// The instance.
         instance: String,
-        /// Why, in full; several lines where that helps.
+        /// The full reason; several lines where more lines help.
         text: String,
-        /// Whether it is only the echo of another's failure.
+        /// Whether the failure is only the echo of another instance's failure.
         #[serde(default)]
         echo: bool,
-        /// The peers that have ended what it could not go on without, such as the sender of a port that is closed: it is an echo
-        /// if one of them has failed, or is about to.
+        /// The peers whose end stopped the instance, such as the sender of a closed port. The failure is an echo if one of
+        /// these peers has failed, or is about to fail.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         after: Vec<String>,
     },
-    /// The instance is done: all it sent is held by its receivers, and it takes nothing more.
+    /// The instance is done: the receivers hold all messages that the instance sent, and the instance takes no more.
     Done {
-        /// Which one.
+        /// The instance.
         instance: String,
     },
     /// Sign of life.
@@ -125,29 +126,29 @@ pub enum ToManager {
 pub enum ToProgram {
     /// The instance takes part.
     Registered(Box<Welcome>),
-    /// It does not, and this is why.
+    /// The instance does not take part.
     Refused {
-        /// Which one.
+        /// The instance.
         instance: String,
-        /// Why, and what to do.
+        /// The reason, and a remedy.
         text: String,
     },
-    /// Where instances are that the receiving process has a conduit with: behind a [`Welcome`] those known, later
-    /// those that come.
+    /// The places of the instances that share a conduit with the receiving process: the known ones follow a [`Welcome`],
+    /// others follow when they join.
     Peers {
-        /// For each instance, where it is.
+        /// The instances with their processes.
         peers: Vec<Peer>,
     },
-    /// Please report counts.
+    /// Asks for the counts of conduits.
     Probe {
-        /// Whom.
+        /// The instance that is asked.
         instance: String,
         /// Number of the probe.
         probe: u64,
-        /// Which conduits.
+        /// The conduits.
         conduits: Vec<ConduitId>,
     },
-    /// A sender blocked on a full buffer is part of a wait cycle: let it run on.
+    /// Raises the buffer of a sender that waits for room and is part of a cycle of waits, so that the sender goes on.
     RaiseBuffer {
         /// The sending instance.
         instance: String,
@@ -158,32 +159,32 @@ pub enum ToProgram {
         /// New limit in bytes.
         bytes: u64,
     },
-    /// What the other end of a conduit says of the field that goes by it.
+    /// The declaration of a field by the other end of a conduit.
     Field {
-        /// Whom.
+        /// The instance that this message is for.
         instance: String,
         /// The conduit.
         conduit: ConduitId,
-        /// How many ranks the instance at the other end has.
+        /// The number of ranks of the instance at the other end.
         ranks: u32,
         /// The first of the numbers of the conduits between the ranks of both, see [`crate::ranks::pair`].
         first: ConduitId,
         /// The other end.
         field: FieldEnd,
     },
-    /// An instance is done, as it has said with [`ToManager::Done`]: told to it, as the receipt it waits for, and to
-    /// the processes of all instances that it has a conduit with.
+    /// An instance is done, after [`ToManager::Done`]. The instance itself waits for this message as a receipt; the
+    /// processes of all instances at the other ends of its conduits get the message too.
     Finished {
-        /// Which one.
+        /// The instance.
         instance: String,
     },
-    /// The run has failed: every call that waits returns an error that names the culprit, and so do all later ones.
+    /// The run has failed: all waiting calls and all later calls return an error that names the culprit.
     RunFailed {
-        /// The first to fail, as users write it (`macro[3]`), or what it was.
+        /// The first instance to fail, as users write the name (`macro[3]`), or another cause.
         culprit: String,
-        /// Why, on one line.
+        /// The reason, on one line.
         text: String,
-        /// Whether it is a deadlock rather than the loss of somebody.
+        /// Whether the cause is a deadlock, and not the loss of an instance.
         #[serde(default)]
         deadlock: bool,
     },
@@ -194,17 +195,17 @@ pub enum ToProgram {
 /// The first control message on a data link, from the dialler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Greeting {
-    /// Who dials.
+    /// The process that dials.
     pub endpoint: EndpointId,
-    /// Who is meant to be there.
+    /// The process that the dialler means.
     pub to: EndpointId,
-    /// Whether it is for conduits that are pinned to tcp, although there is a better medium.
+    /// Whether the link is for conduits that are pinned to tcp, although there is a better medium.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub pinned: bool,
-    /// Why the two do not share memory, if that was tried.
+    /// The reason why the two processes do not share memory, if sharing was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detour: Option<String>,
-    /// Whether the dialler only sends mail: see [`crate::ranks::Mail`].
+    /// Whether the link is only for messages between ranks, see [`crate::ranks::Mail`].
     #[serde(default, skip_serializing_if = "Not::not")]
     pub mail: bool,
 }
@@ -214,24 +215,24 @@ pub struct Greeting {
 pub struct Registration {
     /// Name as in `TITIN_INSTANCE`.
     pub instance: String,
-    /// Its process.
+    /// The process of the instance; of a parallel program, that of rank 0.
     pub endpoint: EndpointId,
-    /// Where that can be reached.
+    /// The addresses of the process.
     pub addresses: Vec<Address>,
-    /// Its process id on its host.
+    /// The process id on the host.
     pub pid: u32,
-    /// Its host's name.
+    /// The name of the host.
     pub host: String,
-    /// The ports that the program declares, or `None` for those of the description.
+    /// The ports that the program declares, or `None` for the ports of the description.
     #[serde(default)]
     pub ports: Option<Vec<PortDeclaration>>,
-    /// The language that it came in by, for the log.
+    /// The language of the program, for the log.
     #[serde(default)]
     pub language: String,
-    /// The release of titin that it uses.
+    /// The release of titin that the program uses.
     #[serde(default)]
     pub release: String,
-    /// Of a parallel program, the processes of its other ranks, from rank 1 on. That of rank 0 is the one above.
+    /// The processes of the other ranks of a parallel program, from rank 1 on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankProcess>,
 }
@@ -239,49 +240,49 @@ pub struct Registration {
 /// A port as a program declares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortDeclaration {
-    /// Its name, without `[]`.
+    /// The name, without `[]`.
     pub name: String,
-    /// Its operator: "f_init", "o_i", "s" or "o_f".
+    /// The operator: "f_init", "o_i", "s" or "o_f".
     pub operator: String,
-    /// Whether it was declared as `name[]`.
+    /// Whether the port was declared as `name[]`.
     #[serde(default)]
     pub vector: bool,
 }
 
-/// What an instance needs to know to run.
+/// The manager's answer to a registration: all that an instance needs to know to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// Which instance.
+    /// The instance.
     pub instance: String,
-    /// Its ports: as declared, else those of the description.
+    /// The ports that the program declared, or else those of the description.
     pub ports: Vec<PortDeclaration>,
-    /// Its conduits.
-    pub wires: Vec<Wire>,
-    /// All settings that can apply to it, by their full name; look-up is by the most specific.
+    /// The instance's ends of conduits.
+    pub wires: Vec<ConduitEnd>,
+    /// All settings that can apply to the instance, by their full names. A look-up takes the most specific name.
     pub settings: Overlay,
-    /// Its place in the model, for the look-up of settings.
+    /// The scales of the component.
     pub scale: Option<Scale>,
     /// User's filters by name.
     #[serde(default)]
     pub filters: std::collections::BTreeMap<String, UserFilter>,
-    /// Seconds between signs of life; the link is lost after three without one.
+    /// Seconds between signs of life. The link counts as lost after three such periods of silence.
     pub heartbeat: f64,
     /// Whether to send event rows.
     #[serde(default)]
     pub trace: bool,
-    /// Whether messages say in which step they were sent, since some filter of the run chooses by that.
+    /// Whether messages carry the step in which they were sent, because a filter of the run chooses by steps.
     #[serde(default)]
     pub counts_steps: bool,
     /// When simulated time ends, in the unit of timestamps, if known; for the progress bar.
     #[serde(default)]
     pub end: Option<f64>,
-    /// The unit of timestamps, if it is not the second.
+    /// The unit of timestamps, unless the unit is the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_unit: Option<String>,
-    /// All components of the run and their multiplicity, where those are few: what names in overlays may lead to.
+    /// All components of the run with their multiplicity, unless there are many: names in overlays may begin with these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<(String, Vec<u32>)>,
-    /// Of a parallel program: the first of the numbers of the conduits between its ranks, see [`crate::ranks::conduits`].
+    /// The number of the first conduit between the ranks of a parallel program, see [`crate::ranks::conduits`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_ranks: Option<ConduitId>,
 }
@@ -317,107 +318,120 @@ pub enum UserFilter {
     },
 }
 
-/// One end of a conduit, as its instance sees it.
+/// One end of a conduit, for the instance at this end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wire {
+pub struct ConduitEnd {
     /// The conduit.
     pub conduit: ConduitId,
-    /// My port.
+    /// The port at this end.
     pub port: String,
-    /// My slot, if my port has one per peer.
+    /// The slot at this end, if the port has a slot for each peer.
     #[serde(default)]
     pub slot: Option<u32>,
-    /// Whether I send.
+    /// Whether this end sends.
     pub sends: bool,
-    /// Whether the slots of my port are counted at run time.
+    /// Whether the number of slots of the port is set at run time.
     #[serde(default)]
     pub resizable: bool,
-    /// The timeline of my port, if it is not my usual one.
+    /// The timeline of the port, unless the port is on the usual timeline of the instance.
     #[serde(default)]
     pub timeline: Option<String>,
     /// The instance at the other end.
     pub peer: String,
-    /// Its port.
+    /// The port at the other end.
     pub peer_port: String,
-    /// Its slot.
+    /// The slot at the other end.
     #[serde(default)]
     pub peer_slot: Option<u32>,
-    /// Filters on the way, sender to receiver.
+    /// The filters of the conduit, from sender to receiver.
     #[serde(default)]
     pub filters: Vec<Filter>,
     /// How many messages the sender may be ahead.
     pub buffer_messages: u64,
-    /// How many bytes the sender may be ahead; one message always fits.
+    /// How many bytes the sender may be ahead. One message always fits.
     pub buffer_bytes: u64,
-    /// The medium that the description asks for.
+    /// The medium to which the description pins the conduit.
     #[serde(default)]
     pub medium: Option<String>,
-    /// How a field that goes by it is coupled, if the description says anything.
+    /// How a field on this conduit is coupled, if the description says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Box<Pattern>>,
-    /// How the link that it takes is to be made.
+    /// The settings of the link that carries the conduit.
     #[serde(default, skip_serializing_if = "LinkSettings::is_empty")]
     pub link: LinkSettings,
 }
 
-/// An instance and where it is.
+/// An instance with the addresses of its processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Peer {
     /// The instance.
     pub instance: String,
-    /// Its process.
+    /// The process of the instance; of a parallel program, that of rank 0.
     pub endpoint: EndpointId,
-    /// Where that can be reached.
+    /// The addresses of the process.
     pub addresses: Vec<Address>,
-    /// Of a parallel program, the processes of its other ranks, from rank 1 on.
+    /// The processes of the other ranks of a parallel program, from rank 1 on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankProcess>,
+}
+
+/// The process of a rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankProcess {
+    /// The id of the process in the run.
+    pub endpoint: EndpointId,
+    /// The addresses of the process.
+    pub addresses: Vec<Address>,
+    /// The process id on the host.
+    pub pid: u32,
+    /// The name of the host.
+    pub host: String,
 }
 
 /// One end of a conduit that carries a field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldEnd {
-    /// How the array is spread over the ranks, and what of it is coupled; the bytes of `titin-array`.
+    /// The side of the exchange, as the bytes of `titin-array`: decomposition, coupled region and order.
     #[serde(with = "serde_bytes")]
     pub side: Vec<u8>,
-    /// The element type of each of the arrays that travel together, as in a message's metadata.
+    /// The number of the element type of each array of the field, as in a message's metadata.
     #[serde(with = "serde_bytes")]
     pub dtypes: Vec<u8>,
 }
 
-/// Something that would end a wait.
+/// A message or room that would end a wait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitOn {
     /// The conduit.
     pub conduit: ConduitId,
-    /// My port, with its slot as users write it.
+    /// The port of the waiting instance, with the slot as users write both.
     pub port: String,
-    /// The instance that would have to act.
+    /// The instance at the other end, which would have to act.
     pub peer: String,
-    /// Its port.
+    /// The port at the other end.
     pub peer_port: String,
-    /// Whether I wait for room to send (else for a message).
+    /// Whether the instance waits for room to send; else the instance waits for a message.
     pub sends: bool,
-    /// Messages that I have sent or received on the conduit.
+    /// Messages that the waiting instance has sent or received on the conduit.
     pub count: u64,
     /// Of a sender: messages that the receiver has not taken yet.
     #[serde(default)]
     pub ahead: u64,
-    /// Of a sender: payload bytes that the receiver has not taken yet, with those of the message that waits.
+    /// Of a sender: payload bytes that the receiver has not taken yet, the message that waits included.
     #[serde(default)]
     pub ahead_bytes: u64,
-    /// Whether I wait for the other end to declare the field that goes by it, whoever sends.
+    /// Whether the instance waits for the other end to declare a field. Sender and receiver may wait so.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub field: bool,
-    /// Of a sender that closes: whether I wait for the receiver to take the last version of a field.
+    /// Of a sender that closes: whether the sender waits for the receiver to take the last version of a field.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub closes: bool,
 }
 
-/// Where an instance is.
+/// How far an instance has come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Which one.
+    /// The instance.
     pub instance: String,
     /// Simulated time of the last message sent or received.
     pub simulated: Option<f64>,
@@ -425,32 +439,32 @@ pub struct Progress {
     pub messages: u64,
     /// Payload bytes sent so far.
     pub bytes: u64,
-    /// Where it ends, if known.
+    /// The end of simulated time, if known.
     #[serde(default)]
     pub end: Option<f64>,
 }
 
-/// What an instance counted, and traced if asked to.
+/// The counters of an instance, and the events if the run is traced.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Profile {
-    /// Which one.
+    /// The instance.
     pub instance: String,
-    /// Seconds since the Unix epoch at which it registered.
+    /// Time of the registration, in seconds since the Unix epoch.
     pub start: f64,
-    /// Seconds since the Unix epoch at which it closed, or of this report.
+    /// Time of the close or of this report, in seconds since the Unix epoch.
     pub stop: f64,
-    /// Seconds in which it waited to receive.
+    /// Seconds of waiting in receives.
     pub waiting: f64,
-    /// Seconds in which it sent.
+    /// Seconds in sends.
     pub sending: f64,
-    /// Seconds in which it waited for room to send; part of `sending`.
+    /// Seconds of waiting for room in sends; part of `sending`.
     pub blocked: f64,
     /// Per conduit end.
     pub conduits: Vec<ConduitProfile>,
-    /// Event rows, if traced; a report holds those since the one before.
+    /// The events since the last report, if the run is traced.
     #[serde(default)]
     pub events: Vec<Event>,
-    /// Regions of the user's own: name, number of uses, seconds.
+    /// Regions of the program: name, number of uses, seconds.
     #[serde(default)]
     pub regions: Vec<(String, u64, f64)>,
 }
@@ -460,16 +474,16 @@ pub struct Profile {
 pub struct ConduitProfile {
     /// The conduit's number.
     pub conduit: u32,
-    /// My port, with its slot as users write it.
+    /// The port of the instance, with the slot as users write both.
     pub port: String,
-    /// Whether I send.
+    /// Whether the instance sends.
     pub sends: bool,
     /// The medium in use.
     pub medium: String,
-    /// Streams that large messages go by, if there are several.
+    /// The number of streams for large messages, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
-    /// Why it is not shared memory, if that was tried.
+    /// The reason why the medium is not shared memory, if sharing was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detour: Option<String>,
     /// Messages.
@@ -478,7 +492,7 @@ pub struct ConduitProfile {
     pub bytes: u64,
     /// Payload bytes that had to be copied on the way out or in.
     pub copied: u64,
-    /// Messages that I sent by a socket, since no shared memory was left for them.
+    /// Messages sent by a socket because there was no free block of shared memory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub by_socket: u64,
     /// Seconds of waiting.
@@ -494,29 +508,29 @@ fn is_zero(count: &u64) -> bool {
 pub struct Event {
     /// Name as in MUSCLE3's event types: "SEND", "RECEIVE", "RECEIVE_WAIT", ...; or a region's name.
     pub kind: String,
-    /// Whether it is a region of the user's own, which may be called like anything.
+    /// Whether the row is a region of the program, whose name may be any text.
     #[serde(default)]
     pub region: bool,
     /// Nanoseconds since the Unix epoch.
     pub start: i64,
     /// Nanoseconds since the Unix epoch.
     pub stop: i64,
-    /// The port, if it is about one.
+    /// The port of a send or receive.
     #[serde(default)]
     pub port: Option<String>,
-    /// Its operator, as in [`PortDeclaration::operator`].
+    /// The operator of the port, as in [`PortDeclaration::operator`].
     #[serde(default)]
     pub operator: Option<String>,
-    /// Number of its slots.
+    /// The number of slots of the port.
     #[serde(default)]
     pub slots: Option<u32>,
     /// The slot.
     #[serde(default)]
     pub slot: Option<u32>,
-    /// The conduit, so that both ends of a message can be linked.
+    /// The conduit, by which a drawing joins both ends of a message.
     #[serde(default)]
     pub conduit: Option<u32>,
-    /// The message's number on its conduit.
+    /// The number of the message on the conduit.
     #[serde(default)]
     pub number: Option<u64>,
     /// Payload bytes.
@@ -535,7 +549,7 @@ pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
 /// Reads a control message.
 ///
 /// # Errors
-/// [`Malformed`] if the bytes are not one of the expected kind.
+/// [`Malformed`] if the bytes are no message of the expected kind.
 pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Malformed> {
     rmp_serde::from_slice(bytes)
         .map_err(|error| Malformed::new("control message", error.to_string()))

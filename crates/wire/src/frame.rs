@@ -377,124 +377,149 @@ impl Header {
         }
     }
 
-    /// What the header announces.
+    /// The frame that the header announces.
     ///
     /// # Errors
     /// [`Malformed`] for an unknown kind and for lengths that contradict each other or pass the limits.
+    #[inline]
     pub fn frame(&self) -> Result<Frame, Malformed> {
-        let wrong = |why: String| Err(Malformed::new("frame header", why));
-        let conduit = ConduitId(self.conduit);
         match self.kind {
-            1 if self.meta > MAX_META => wrong(format!(
-                "{} bytes of metadata, at most {MAX_META}",
-                self.meta
-            )),
-            1 if self.body > self.total => wrong(format!(
+            1 | 7 => self.message_frame(),
+            2..=4 | 6 => self.conduit_frame(),
+            5 => self.control_frame(),
+            8..=12 | 16 => Ok(self.memory_frame()),
+            13..=15 => self.stream_frame(),
+            kind => Err(malformed(format!("unknown kind {kind}"))),
+        }
+    }
+
+    /// The first frame of a message.
+    #[inline(always)]
+    fn message_frame(&self) -> Result<Frame, Malformed> {
+        let (head, meta) = (self.head(), self.meta);
+        if meta > MAX_META {
+            return Err(malformed(format!(
+                "{meta} bytes of metadata, at most {MAX_META}"
+            )));
+        }
+        if self.kind == 7 {
+            return Ok(Frame::Placed {
+                head,
+                meta,
+                block: self.body,
+                total: self.total,
+            });
+        }
+        if self.body > self.total {
+            return Err(malformed(format!(
                 "piece of {} bytes in a message of {}",
                 self.body, self.total
-            )),
-            1 => Ok(Frame::Data {
-                head: self.head(),
-                meta: self.meta,
-                body: self.body,
-                total: self.total,
-            }),
+            )));
+        }
+        Ok(Frame::Data {
+            head,
+            meta,
+            body: self.body,
+            total: self.total,
+        })
+    }
+
+    /// A frame about a conduit that begins no message.
+    #[inline]
+    fn conduit_frame(&self) -> Result<Frame, Malformed> {
+        let (conduit, sequence) = (ConduitId(self.conduit), self.sequence);
+        Ok(match self.kind {
             2 if self.total.checked_add(self.body).is_none() => {
-                wrong("offset beyond 64 bits".to_owned())
+                return Err(malformed("offset beyond 64 bits".to_owned()));
             }
-            2 => Ok(Frame::More {
+            2 => Frame::More {
                 conduit,
-                sequence: self.sequence,
+                sequence,
                 body: self.body,
                 offset: self.total,
-            }),
-            3 => Ok(Frame::Acknowledge {
+            },
+            3 => Frame::Acknowledge {
                 conduit,
                 ack: Ack {
-                    received: self.sequence,
+                    received: sequence,
                     consumed: self.total,
                     bytes: self.stamp,
                     ended: self.flags & FLAG_ENDED != 0,
                 },
-            }),
-            4 => Ok(Frame::End {
-                conduit,
+            },
+            4 => Frame::End { conduit, sequence },
+            _ => Frame::Ask { conduit, sequence },
+        })
+    }
+
+    fn control_frame(&self) -> Result<Frame, Malformed> {
+        if self.body > MAX_CONTROL {
+            return Err(malformed(format!("control message of {} bytes", self.body)));
+        }
+        Ok(Frame::Control { body: self.body })
+    }
+
+    /// A frame between processes that share memory, without a message.
+    #[inline]
+    fn memory_frame(&self) -> Frame {
+        match self.kind {
+            8 => Frame::Elsewhere {
+                conduit: ConduitId(self.conduit),
                 sequence: self.sequence,
-            }),
-            5 if self.body > MAX_CONTROL => {
-                wrong(format!("control message of {} bytes", self.body))
-            }
-            5 => Ok(Frame::Control { body: self.body }),
-            6 => Ok(Frame::Ask {
-                conduit,
-                sequence: self.sequence,
-            }),
-            7 if self.meta > MAX_META => wrong(format!(
-                "{} bytes of metadata, at most {MAX_META}",
-                self.meta
-            )),
-            7 => Ok(Frame::Placed {
-                head: self.head(),
-                meta: self.meta,
-                block: self.body,
-                total: self.total,
-            }),
-            8 => Ok(Frame::Elsewhere {
-                conduit,
-                sequence: self.sequence,
-            }),
-            9 => Ok(Frame::Look),
-            10 => Ok(Frame::Segment {
+            },
+            9 => Frame::Look,
+            10 => Frame::Segment {
                 first: self.sequence,
                 size: self.body,
                 count: self.total,
-            }),
-            11 => Ok(Frame::Share {
+            },
+            11 => Frame::Share {
                 ring: self.sequence,
                 blocks: self.body,
-            }),
-            12 => Ok(Frame::Shared),
-            13 if self.body > MAX_STREAMS => {
-                wrong(format!("{} streams, at most {MAX_STREAMS}", self.body))
+            },
+            12 => Frame::Shared,
+            _ => Frame::Withdrawn {
+                first: self.sequence,
+            },
+        }
+    }
+
+    /// A frame of a link of several streams.
+    #[inline]
+    fn stream_frame(&self) -> Result<Frame, Malformed> {
+        let (body, offset, total) = (self.body, self.total, self.stamp);
+        match self.kind {
+            13 if body > MAX_STREAMS => {
+                Err(malformed(format!("{body} streams, at most {MAX_STREAMS}")))
             }
             13 => Ok(Frame::Streams {
                 key: self.sequence,
-                count: self.body,
+                count: body,
                 pacing: self.total,
                 send_buffer: self.stamp,
                 receive_buffer: self.next,
             }),
-            14 if self.body == 0 || self.body > MAX_STREAMS => {
-                wrong(format!("stream {}", self.body))
-            }
+            14 if body == 0 || body > MAX_STREAMS => Err(malformed(format!("stream {body}"))),
             14 => Ok(Frame::Join {
                 key: self.sequence,
-                number: self.body,
+                number: body,
             }),
-            15 if self.body == 0
-                || self
-                    .total
-                    .checked_add(self.body)
-                    .is_none_or(|end| end > self.stamp) =>
-            {
-                wrong(format!(
-                    "{} bytes at {} in a message of {}",
-                    self.body, self.total, self.stamp
-                ))
-            }
-            15 => Ok(Frame::Piece {
-                conduit,
+            _ if body == 0 || offset.checked_add(body).is_none_or(|end| end > total) => Err(
+                malformed(format!("{body} bytes at {offset} in a message of {total}")),
+            ),
+            _ => Ok(Frame::Piece {
+                conduit: ConduitId(self.conduit),
                 sequence: self.sequence,
-                body: self.body,
-                offset: self.total,
-                total: self.stamp,
+                body,
+                offset,
+                total,
             }),
-            16 => Ok(Frame::Withdrawn {
-                first: self.sequence,
-            }),
-            kind => wrong(format!("unknown kind {kind}")),
         }
     }
+}
+
+fn malformed(why: String) -> Malformed {
+    Malformed::new("frame header", why)
 }
 
 impl From<&Frame> for Header {

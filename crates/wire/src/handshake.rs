@@ -103,7 +103,7 @@ pub enum Refusal {
 }
 
 #[derive(Debug)]
-enum State {
+enum HandshakeStage {
     /// Waiting for the other's hello.
     Hello,
     /// Waiting for the other's proof, which must be `expected`; then `answer` is due, if ours is still to come.
@@ -126,12 +126,12 @@ pub struct Handshake {
     /// Which process the dialler means.
     meant: Option<EndpointId>,
     received: Vec<u8>,
-    state: State,
+    stage: HandshakeStage,
 }
 
 /// What to do after some bytes have come in.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct HandshakeProgress {
     /// Bytes to write to the other end.
     pub reply: Vec<u8>,
     /// Set once the other end has proved itself; bytes after the handshake are left to the caller.
@@ -173,7 +173,7 @@ impl Handshake {
             hello,
             meant: None,
             received: Vec::new(),
-            state: State::Hello,
+            stage: HandshakeStage::Hello,
         }
     }
 
@@ -181,34 +181,26 @@ impl Handshake {
     ///
     /// # Errors
     /// [`Refusal`] if the other end must not be talked to; the link is to be closed.
-    pub fn advance(&mut self, bytes: &[u8]) -> Result<Progress, Refusal> {
-        let mut progress = Progress {
+    pub fn advance(&mut self, bytes: &[u8]) -> Result<HandshakeProgress, Refusal> {
+        let mut progress = HandshakeProgress {
             reply: Vec::new(),
             agreed: None,
             used: 0,
         };
         loop {
-            let wanted = match &self.state {
-                State::Hello => HELLO,
-                State::Proof { .. } => PROOF,
-                State::Refused(refusal) if progress.used < bytes.len() => {
+            let wanted = match &self.stage {
+                HandshakeStage::Hello => HELLO,
+                HandshakeStage::Proof { .. } => PROOF,
+                HandshakeStage::Refused(refusal) if progress.used < bytes.len() => {
                     return Err(refusal.clone());
                 }
-                State::Refused(_) | State::Done => return Ok(progress),
+                HandshakeStage::Refused(_) | HandshakeStage::Done => return Ok(progress),
             };
             let take = (wanted - self.received.len()).min(bytes.len() - progress.used);
             self.received
                 .extend_from_slice(&bytes[progress.used..progress.used + take]);
             progress.used += take;
-            // A stranger is told apart by its first bytes, before it has sent a whole hello.
-            if matches!(self.state, State::Hello) {
-                let seen = self.received.len().min(MAGIC.len());
-                if self.received[..seen] != MAGIC[..seen] {
-                    return Err(
-                        Malformed::new("greeting", "it does not begin with titin's mark").into(),
-                    );
-                }
-            }
+            self.check_mark()?;
             if self.received.len() < wanted {
                 return Ok(progress);
             }
@@ -217,82 +209,95 @@ impl Handshake {
         }
     }
 
+    /// Refuses a stranger by the first bytes, before a whole hello has come.
+    fn check_mark(&self) -> Result<(), Refusal> {
+        let seen = self.received.len().min(MAGIC.len());
+        if matches!(self.stage, HandshakeStage::Hello) && self.received[..seen] != MAGIC[..seen] {
+            return Err(Malformed::new("greeting", "it does not begin with titin's mark").into());
+        }
+        Ok(())
+    }
+
     /// Whether the other end has greeted, and has still to prove itself.
     pub fn is_greeted(&self) -> bool {
-        matches!(self.state, State::Proof { .. })
+        matches!(self.stage, HandshakeStage::Proof { .. })
     }
 
     /// Whether the other end has proved itself.
     pub fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.stage, HandshakeStage::Done)
     }
 
-    fn step(&mut self, message: &[u8], progress: &mut Progress) -> Result<(), Refusal> {
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Hello => {
-                let purpose = if self.dialler {
-                    self.hello[8]
-                } else {
-                    message[8]
-                };
-                let agreement = match agree(message, purpose) {
-                    Ok(agreement) => agreement,
-                    Err(refusal @ Refusal::Versions { .. }) if !self.dialler => {
-                        progress.reply.extend_from_slice(&self.hello);
-                        self.state = State::Refused(refusal);
-                        return Ok(());
-                    }
-                    Err(refusal) => return Err(refusal),
-                };
-                let there = &message[PROCESS];
-                if self
-                    .meant
-                    .is_some_and(|meant| there != short(meant) && there != [0; 8])
-                {
-                    return Err(Refusal::Elsewhere);
-                }
-                let (first, second) = if self.dialler {
-                    (&self.hello[..], message)
-                } else {
-                    (message, &self.hello[..])
-                };
-                let dialler = proof(&self.secret, b"titin dialler", first, second);
-                let listener = proof(&self.secret, b"titin listener", first, second);
-                self.state = if self.dialler {
-                    progress.reply.extend_from_slice(&dialler);
-                    State::Proof {
-                        expected: listener,
-                        answer: Vec::new(),
-                        agreement,
-                    }
-                } else {
-                    progress.reply.extend_from_slice(&self.hello);
-                    State::Proof {
-                        expected: dialler,
-                        answer: listener.to_vec(),
-                        agreement,
-                    }
-                };
-            }
-            State::Proof {
+    /// Takes a whole message of the other end.
+    fn step(&mut self, message: &[u8], progress: &mut HandshakeProgress) -> Result<(), Refusal> {
+        match std::mem::replace(&mut self.stage, HandshakeStage::Done) {
+            HandshakeStage::Hello => self.greeted(message, progress),
+            HandshakeStage::Proof {
                 expected,
                 answer,
                 agreement,
             } => {
-                if !same(&expected, message) {
-                    if self.dialler {
-                        return Err(Refusal::Secret);
-                    }
-                    progress.reply.extend_from_slice(&[0; PROOF]);
-                    self.state = State::Refused(Refusal::Secret);
+                if same(&expected, message) {
+                    progress.reply.extend_from_slice(&answer);
+                    progress.agreed = Some(agreement);
                     return Ok(());
                 }
-                progress.reply.extend_from_slice(&answer);
-                progress.agreed = Some(agreement);
+                if self.dialler {
+                    return Err(Refusal::Secret);
+                }
+                progress.reply.extend_from_slice(&[0; PROOF]);
+                self.stage = HandshakeStage::Refused(Refusal::Secret);
+                Ok(())
             }
-            State::Refused(_) | State::Done => {}
+            HandshakeStage::Refused(_) | HandshakeStage::Done => Ok(()),
         }
+    }
+
+    /// Takes the hello of the other end, and answers with the own one or with the own proof.
+    fn greeted(&mut self, message: &[u8], progress: &mut HandshakeProgress) -> Result<(), Refusal> {
+        let purpose = if self.dialler {
+            self.hello[8]
+        } else {
+            message[8]
+        };
+        let agreement = match agree(message, purpose) {
+            Ok(agreement) => agreement,
+            Err(refusal @ Refusal::Versions { .. }) if !self.dialler => {
+                progress.reply.extend_from_slice(&self.hello);
+                self.stage = HandshakeStage::Refused(refusal);
+                return Ok(());
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        self.check_process(&message[PROCESS])?;
+        let (first, second) = if self.dialler {
+            (&self.hello[..], message)
+        } else {
+            (message, &self.hello[..])
+        };
+        let dialler = proof(&self.secret, b"titin dialler", first, second);
+        let listener = proof(&self.secret, b"titin listener", first, second);
+        let (expected, answer) = if self.dialler {
+            progress.reply.extend_from_slice(&dialler);
+            (listener, Vec::new())
+        } else {
+            progress.reply.extend_from_slice(&self.hello);
+            (dialler, listener.to_vec())
+        };
+        self.stage = HandshakeStage::Proof {
+            expected,
+            answer,
+            agreement,
+        };
         Ok(())
+    }
+
+    /// Refuses a process that says to be another one than the dialler means.
+    fn check_process(&self, found: &[u8]) -> Result<(), Refusal> {
+        match self.meant {
+            Some(meant) if found != short(meant) && found != [0; 8] => Err(Refusal::Elsewhere),
+            _ => Ok(()),
+        }
     }
 }
 

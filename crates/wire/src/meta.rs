@@ -20,117 +20,13 @@
 //!
 //! A message with neither layout nor structure carries nil.
 
-use std::ops::RangeInclusive;
-
 use smallvec::SmallVec;
+pub use titin_element::{Dtype, ElementKind, ElementValue};
 
 use crate::{Malformed, padded};
 
 /// Most dimensions of an array.
 pub const MAX_RANK: usize = 32;
-
-/// Element types of arrays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum Dtype {
-    Bool = 1,
-    Int8 = 2,
-    Int16 = 3,
-    Int32 = 4,
-    Int64 = 5,
-    UInt8 = 6,
-    UInt16 = 7,
-    UInt32 = 8,
-    UInt64 = 9,
-    Float16 = 10,
-    Float32 = 11,
-    Float64 = 12,
-    Complex64 = 13,
-    Complex128 = 14,
-}
-
-impl Dtype {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Dtype; 14] = [
-        Dtype::Bool,
-        Dtype::Int8,
-        Dtype::Int16,
-        Dtype::Int32,
-        Dtype::Int64,
-        Dtype::UInt8,
-        Dtype::UInt16,
-        Dtype::UInt32,
-        Dtype::UInt64,
-        Dtype::Float16,
-        Dtype::Float32,
-        Dtype::Float64,
-        Dtype::Complex64,
-        Dtype::Complex128,
-    ];
-
-    /// Bytes of one element.
-    pub fn size(self) -> usize {
-        match self {
-            Dtype::Bool | Dtype::Int8 | Dtype::UInt8 => 1,
-            Dtype::Int16 | Dtype::UInt16 | Dtype::Float16 => 2,
-            Dtype::Int32 | Dtype::UInt32 | Dtype::Float32 => 4,
-            Dtype::Int64 | Dtype::UInt64 | Dtype::Float64 | Dtype::Complex64 => 8,
-            Dtype::Complex128 => 16,
-        }
-    }
-
-    /// NumPy's name of the type.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dtype::Bool => "bool",
-            Dtype::Int8 => "int8",
-            Dtype::Int16 => "int16",
-            Dtype::Int32 => "int32",
-            Dtype::Int64 => "int64",
-            Dtype::UInt8 => "uint8",
-            Dtype::UInt16 => "uint16",
-            Dtype::UInt32 => "uint32",
-            Dtype::UInt64 => "uint64",
-            Dtype::Float16 => "float16",
-            Dtype::Float32 => "float32",
-            Dtype::Float64 => "float64",
-            Dtype::Complex64 => "complex64",
-            Dtype::Complex128 => "complex128",
-        }
-    }
-
-    /// The whole numbers that its elements can be; `None` if they are no whole numbers.
-    pub fn whole_range(self) -> Option<RangeInclusive<i128>> {
-        let bits = 8 * self.size();
-        match self {
-            Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => {
-                Some(-(1 << (bits - 1))..=(1 << (bits - 1)) - 1)
-            }
-            Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => {
-                Some(0..=(1 << bits) - 1)
-            }
-            _ => None,
-        }
-    }
-
-    /// A whole number as an element: the first [`Dtype::size`] of these bytes. `None` if its elements cannot be that number.
-    pub fn whole(self, number: i128) -> Option<[u8; 16]> {
-        self.whole_range()?
-            .contains(&number)
-            .then(|| number.to_le_bytes())
-    }
-
-    /// The type with this number, if there is one.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Dtype::ALL.get(usize::from(number).wrapping_sub(1)).copied()
-    }
-
-    /// The type with this NumPy name, if there is one.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Dtype::ALL.into_iter().find(|dtype| dtype.name() == name)
-    }
-}
 
 /// Which index varies fastest in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -159,9 +55,9 @@ pub struct Layout {
     pub names: Vec<String>,
 }
 
-/// What an array looks like, as it is handed in: its parts are somebody else's.
+/// The layout of an array, with extents and names that the caller keeps.
 #[derive(Debug, Clone, Copy)]
-pub struct Form<'a> {
+pub struct LayoutRef<'a> {
     /// Element type.
     pub dtype: Dtype,
     /// Storage order.
@@ -172,7 +68,7 @@ pub struct Form<'a> {
     pub names: &'a [String],
 }
 
-impl Form<'_> {
+impl LayoutRef<'_> {
     /// Whether it is that of this array.
     #[inline(always)]
     pub fn is(&self, layout: &Layout) -> bool {
@@ -247,7 +143,7 @@ impl Form<'_> {
     }
 }
 
-impl<'a> From<&'a Layout> for Form<'a> {
+impl<'a> From<&'a Layout> for LayoutRef<'a> {
     fn from(layout: &'a Layout) -> Self {
         let Layout {
             dtype,
@@ -255,7 +151,7 @@ impl<'a> From<&'a Layout> for Form<'a> {
             shape,
             names,
         } = layout;
-        Form {
+        LayoutRef {
             dtype: *dtype,
             order: *order,
             shape,
@@ -277,12 +173,12 @@ impl Layout {
 
     /// Number of elements, or `None` if it passes 64 bits.
     pub fn elements(&self) -> Option<u64> {
-        Form::from(self).elements()
+        LayoutRef::from(self).elements()
     }
 
     /// Bytes of payload, or `None` if they pass 64 bits.
     pub fn bytes(&self) -> Option<u64> {
-        Form::from(self).bytes()
+        LayoutRef::from(self).bytes()
     }
 
     /// Appends dtype, order, memory kind, rank and extents.
@@ -363,7 +259,7 @@ impl Layout {
                 .push(std::str::from_utf8(name).map_err(|_| wrong())?.to_owned());
             bytes = rest;
         }
-        Form::from(&*self).check_names()
+        LayoutRef::from(&*self).check_names()
     }
 }
 
@@ -432,33 +328,11 @@ impl Meta {
     /// The bytes, padded; empty for a nil message without any field.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        match &self.content {
-            Content::Nil => {}
-            Content::Array(layout) => {
-                field(&mut out, LAYOUT, |out| layout.write(out));
-                if !layout.names.is_empty() {
-                    field(&mut out, NAMES, |out| layout.write_names(out));
-                }
-            }
-            Content::Structure => field(&mut out, STRUCTURE, |out| out.push(1)),
-        }
+        self.write_content(&mut out);
         if let Some((slot, slots)) = self.slot {
-            field(&mut out, SLOT, |out| {
-                out.extend_from_slice(&slot.to_le_bytes());
-                out.extend_from_slice(&slots.to_le_bytes());
-            });
+            field(&mut out, SLOT, |out| write_numbers(out, &[slot, slots]));
         }
-        if self.overlay != 0 {
-            field(&mut out, OVERLAY, |out| {
-                out.extend_from_slice(&self.overlay.to_le_bytes())
-            });
-        }
-        if let Some(definition) = &self.definition {
-            field(&mut out, DEFINITION, |out| {
-                out.extend_from_slice(&self.overlay.to_le_bytes());
-                out.extend_from_slice(definition);
-            });
-        }
+        self.write_overlay(&mut out);
         for (Codec::Zstd, length) in &self.codings {
             field(&mut out, CODING, |out| {
                 out.push(1);
@@ -467,11 +341,7 @@ impl Meta {
         }
         for (key, steps) in [(ITERATION, &self.iteration), (OVER, &self.over)] {
             if let Some(steps) = steps {
-                field(&mut out, key, |out| {
-                    steps
-                        .iter()
-                        .for_each(|n| out.extend_from_slice(&n.to_le_bytes()))
-                });
+                field(&mut out, key, |out| write_numbers(out, steps));
             }
         }
         if let Some(first) = self.supersedes {
@@ -486,6 +356,31 @@ impl Meta {
         out
     }
 
+    fn write_content(&self, out: &mut Vec<u8>) {
+        match &self.content {
+            Content::Nil => {}
+            Content::Array(layout) => {
+                field(out, LAYOUT, |out| layout.write(out));
+                if !layout.names.is_empty() {
+                    field(out, NAMES, |out| layout.write_names(out));
+                }
+            }
+            Content::Structure => field(out, STRUCTURE, |out| out.push(1)),
+        }
+    }
+
+    fn write_overlay(&self, out: &mut Vec<u8>) {
+        if self.overlay != 0 {
+            field(out, OVERLAY, |out| write_numbers(out, &[self.overlay]));
+        }
+        if let Some(definition) = &self.definition {
+            field(out, DEFINITION, |out| {
+                write_numbers(out, &[self.overlay]);
+                out.extend_from_slice(definition);
+            });
+        }
+    }
+
     /// Reads the fields of a message with `total` bytes of payload.
     ///
     /// # Errors
@@ -494,55 +389,7 @@ impl Meta {
         let mut meta = Meta::default();
         while let Some((key, value, rest)) = next_field(bytes)? {
             bytes = rest;
-            match key {
-                LAYOUT => meta.content = Content::Array(Layout::read(value)?.0),
-                NAMES => match &mut meta.content {
-                    Content::Array(layout) => layout.read_names(value)?,
-                    _ => {
-                        return Err(Malformed::new(
-                            "index names",
-                            "they do not follow an array's layout",
-                        ));
-                    }
-                },
-                STRUCTURE if value.first() == Some(&1) => meta.content = Content::Structure,
-                STRUCTURE => {
-                    return Err(Malformed::new(
-                        "structure",
-                        "unknown version of its encoding",
-                    ));
-                }
-                SLOT => {
-                    let (slot, slots) = (word(value, 0)?, word(value, 4)?);
-                    if slot >= slots || slots > MAX_SLOTS {
-                        return Err(Malformed::new("slot", format!("{slot} of {slots}")));
-                    }
-                    meta.slot = Some((slot, slots));
-                }
-                OVERLAY => meta.overlay = word(value, 0)?,
-                DEFINITION => {
-                    meta.overlay = word(value, 0)?;
-                    meta.definition = Some(value[4..].to_vec());
-                }
-                CODING if value.len() == 9 && value[0] == 1 => {
-                    let length = u64::from_le_bytes(value[1..9].try_into().expect("eight bytes"));
-                    meta.codings.push((Codec::Zstd, length));
-                }
-                CODING => {
-                    return Err(Malformed::new(
-                        "coding",
-                        "a codec that this release does not know",
-                    ));
-                }
-                ITERATION => meta.iteration = Some(steps(value)?),
-                OVER => meta.over = Some(steps(value)?),
-                FIELD => meta.field = true,
-                SUPERSEDES => {
-                    let wrong = |_| Malformed::new("supersedes", "it is no sequence number");
-                    meta.supersedes = Some(u64::from_le_bytes(value.try_into().map_err(wrong)?));
-                }
-                _ => {}
-            }
+            meta.read_field(key, value)?;
         }
         if meta.codings.len() > 4 {
             return Err(Malformed::new(
@@ -552,6 +399,41 @@ impl Meta {
         }
         meta.check(total)?;
         Ok(meta)
+    }
+
+    /// Reads a field. Unknown fields are skipped.
+    fn read_field(&mut self, key: u16, value: &[u8]) -> Result<(), Malformed> {
+        match key {
+            LAYOUT => self.content = Content::Array(Layout::read(value)?.0),
+            NAMES => match &mut self.content {
+                Content::Array(layout) => layout.read_names(value)?,
+                _ => {
+                    let why = "they do not follow an array's layout";
+                    return Err(Malformed::new("index names", why));
+                }
+            },
+            STRUCTURE if value.first() == Some(&1) => self.content = Content::Structure,
+            STRUCTURE => {
+                let why = "unknown version of its encoding";
+                return Err(Malformed::new("structure", why));
+            }
+            SLOT => self.slot = Some(read_slot(value)?),
+            OVERLAY => self.overlay = word(value, 0)?,
+            DEFINITION => {
+                self.overlay = word(value, 0)?;
+                self.definition = Some(value[4..].to_vec());
+            }
+            CODING => self.codings.push(read_coding(value)?),
+            ITERATION => self.iteration = Some(steps(value)?),
+            OVER => self.over = Some(steps(value)?),
+            FIELD => self.field = true,
+            SUPERSEDES => {
+                let wrong = |_| Malformed::new("supersedes", "it is no sequence number");
+                self.supersedes = Some(u64::from_le_bytes(value.try_into().map_err(wrong)?));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Checks that a payload of so many bytes is what the metadata say.
@@ -585,6 +467,35 @@ fn field(out: &mut Vec<u8>, key: u16, write: impl FnOnce(&mut Vec<u8>)) {
     write(out);
     let length = (out.len() - start) as u32;
     out[start - 4..start].copy_from_slice(&length.to_le_bytes());
+}
+
+fn write_numbers(out: &mut Vec<u8>, numbers: &[u32]) {
+    numbers
+        .iter()
+        .for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+}
+
+/// Reads a slot and the number of slots.
+fn read_slot(value: &[u8]) -> Result<(u32, u32), Malformed> {
+    let (slot, slots) = (word(value, 0)?, word(value, 4)?);
+    if slot >= slots || slots > MAX_SLOTS {
+        return Err(Malformed::new("slot", format!("{slot} of {slots}")));
+    }
+    Ok((slot, slots))
+}
+
+/// Reads a codec and the length of the payload before the codec was applied.
+fn read_coding(value: &[u8]) -> Result<(Codec, u64), Malformed> {
+    match value {
+        [1, length @ ..] if length.len() == 8 => {
+            let length = u64::from_le_bytes(length.try_into().expect("eight bytes"));
+            Ok((Codec::Zstd, length))
+        }
+        _ => Err(Malformed::new(
+            "coding",
+            "a codec that this release does not know",
+        )),
+    }
 }
 
 type Field<'a> = (u16, &'a [u8], &'a [u8]);
@@ -648,33 +559,6 @@ mod tests {
             supersedes: Some(u64::MAX),
             over: Some(vec![]),
             field: true,
-        }
-    }
-
-    #[test]
-    fn whole_numbers_are_elements_within_the_range_of_their_type() {
-        macro_rules! check {
-            ($($dtype:ident $type:ty),*) => {$(
-                let range = i128::from(<$type>::MIN)..=i128::from(<$type>::MAX);
-                assert_eq!(Dtype::$dtype.whole_range(), Some(range.clone()));
-                for number in [*range.start(), 0, 1, *range.end()] {
-                    let bytes = Dtype::$dtype.whole(number).unwrap();
-                    let element = <$type>::try_from(number).unwrap().to_le_bytes();
-                    assert_eq!(bytes[..Dtype::$dtype.size()], element);
-                }
-                for number in [range.start() - 1, range.end() + 1, i128::MIN, i128::MAX] {
-                    assert_eq!(Dtype::$dtype.whole(number), None);
-                }
-            )*};
-        }
-        check!(Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64);
-        for dtype in [
-            Dtype::Bool,
-            Dtype::Float16,
-            Dtype::Float64,
-            Dtype::Complex128,
-        ] {
-            assert_eq!((dtype.whole_range(), dtype.whole(1)), (None, None));
         }
     }
 

@@ -10,26 +10,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ConduitId;
 use crate::connection::Connection;
 use crate::control::FieldEnd;
+pub use crate::control::RankProcess;
 use crate::settings::Overlay;
-use crate::{Address, ConduitId, EndpointId};
 
 /// How many ranks have the same parent.
 pub const BRANCHES: u32 = 32;
-
-/// The process of a rank.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RankProcess {
-    /// Its id.
-    pub endpoint: EndpointId,
-    /// Where it can be reached.
-    pub addresses: Vec<Address>,
-    /// Its process id on its host.
-    pub pid: u32,
-    /// Its host's name.
-    pub host: String,
-}
 
 /// What rank 0 tells the others when they meet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,7 +48,7 @@ pub struct Verdict {
     /// Which call it was, as users write it.
     pub call: String,
     /// What it has come to.
-    pub outcome: Outcome<Common>,
+    pub outcome: Outcome<CollectiveResult>,
     /// How often rank 0 had sent or received each field until then. Others that are in this call have done so as often.
     #[serde(default, skip_serializing_if = "FieldSteps::is_empty")]
     pub steps: FieldSteps,
@@ -68,7 +56,7 @@ pub struct Verdict {
 
 /// What all ranks are to know after a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Common {
+pub enum CollectiveResult {
     /// Rank 0 is in the call and has waited for a while: what it comes to will follow.
     Waits,
     /// Nothing was there, or is to be done any more.

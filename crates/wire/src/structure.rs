@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use rmp::Marker;
+use rmp::{Marker, decode as unpack, encode as pack};
 
-use crate::meta::{Form, Layout};
+use crate::meta::{Layout, LayoutRef};
 use crate::{ALIGNMENT, Malformed, padded};
 
 /// Deepest nesting of a structure.
@@ -51,7 +51,7 @@ pub enum Value<B> {
 #[derive(Debug)]
 pub struct Encoded<'a> {
     /// The parts, without a copy of any array.
-    pub parts: Vec<Part<'a>>,
+    pub parts: Vec<EncodedPart<'a>>,
     /// Their length together.
     pub length: u64,
 }
@@ -68,18 +68,18 @@ impl Encoded<'_> {
 
 /// A piece of an encoded structure.
 #[derive(Debug)]
-pub enum Part<'a> {
+pub enum EncodedPart<'a> {
     /// The tree, or padding.
     Owned(Vec<u8>),
     /// Bytes or elements where the caller keeps them.
     Borrowed(&'a [u8]),
 }
 
-impl AsRef<[u8]> for Part<'_> {
+impl AsRef<[u8]> for EncodedPart<'_> {
     fn as_ref(&self) -> &[u8] {
         match self {
-            Part::Owned(bytes) => bytes,
-            Part::Borrowed(bytes) => bytes,
+            EncodedPart::Owned(bytes) => bytes,
+            EncodedPart::Borrowed(bytes) => bytes,
         }
     }
 }
@@ -89,35 +89,30 @@ impl AsRef<[u8]> for Part<'_> {
 /// # Errors
 /// [`Malformed`] if the tree is nested more than [`MAX_DEPTH`] deep, or an array's bytes do not fit its layout.
 pub fn encode<'a, B: AsRef<[u8]> + 'a>(root: &'a Value<B>) -> Result<Encoded<'a>, Malformed> {
-    // The offsets of the segments depend on the length of the tree, whose length does not depend on them.
-    let mut segments = Vec::new();
-    let tree_length = write_tree(root, 0, &mut segments)?.len();
+    // The segments begin behind the tree. The length of the tree does not depend on their offsets, so a first pass with
+    // offsets from 0 gives that length.
+    let tree_length = TreeWriter::write(root, 0)?.tree.len();
     let base = padded(8 + tree_length) as u64;
-    segments.clear();
-    let tree = write_tree(root, base, &mut segments)?;
-
+    let TreeWriter { tree, segments, .. } = TreeWriter::write(root, base)?;
     let mut head = Vec::with_capacity(base as usize);
     head.extend_from_slice(&(tree.len() as u64).to_le_bytes());
     head.extend_from_slice(&tree);
-    let Some(last) = segments.last() else {
+    if segments.is_empty() {
         let length = head.len() as u64;
-        return Ok(Encoded {
-            parts: vec![Part::Owned(head)],
-            length,
-        });
-    };
-    let length = last.0 + last.1.len() as u64;
-    head.resize(base as usize, 0);
-    let mut parts = vec![Part::Owned(head)];
-    let mut at = base;
-    for (offset, bytes) in segments {
-        if offset > at {
-            parts.push(Part::Owned(vec![0; (offset - at) as usize]));
-        }
-        at = offset + bytes.len() as u64;
-        parts.push(Part::Borrowed(bytes));
+        let parts = vec![EncodedPart::Owned(head)];
+        return Ok(Encoded { parts, length });
     }
-    Ok(Encoded { parts, length })
+    head.resize(base as usize, 0);
+    let mut parts = vec![EncodedPart::Owned(head)];
+    let mut end = base;
+    for (offset, bytes) in segments {
+        if offset > end {
+            parts.push(EncodedPart::Owned(vec![0; (offset - end) as usize]));
+        }
+        end = offset + bytes.len() as u64;
+        parts.push(EncodedPart::Borrowed(bytes));
+    }
+    Ok(Encoded { parts, length: end })
 }
 
 /// Decodes a payload. Arrays and bytes are given as ranges of it.
@@ -144,146 +139,185 @@ fn wrong(why: impl Into<String>) -> Malformed {
     Malformed::new("structure", why)
 }
 
-type Segments<'a> = Vec<(u64, &'a [u8])>;
+/// The reason why writing into a vector is not expected to fail.
+const INFALLIBLE: &str = "writing into memory";
 
-fn write_tree<'a, B: AsRef<[u8]>>(
-    root: &'a Value<B>,
+/// Writes a tree, and gives every array and every long text of bytes an offset in the payload.
+struct TreeWriter<'a> {
+    tree: Vec<u8>,
+    /// The offset of the first segment.
     base: u64,
-    segments: &mut Segments<'a>,
-) -> Result<Vec<u8>, Malformed> {
-    let mut tree = Vec::new();
-    write_value(root, &mut tree, base, segments, 0)?;
-    Ok(tree)
+    /// Arrays and bytes with their offsets, rising.
+    segments: Vec<(u64, &'a [u8])>,
 }
 
-fn write_value<'a, B: AsRef<[u8]>>(
-    value: &'a Value<B>,
-    out: &mut Vec<u8>,
-    base: u64,
-    segments: &mut Segments<'a>,
-    depth: usize,
-) -> Result<(), Malformed> {
-    use rmp::encode as e;
-    const INFALLIBLE: &str = "writing into memory";
-    if depth > MAX_DEPTH {
-        return Err(wrong(format!("nested more than {MAX_DEPTH} deep")));
+impl<'a> TreeWriter<'a> {
+    /// Writes the whole tree; the segments begin at `base`.
+    fn write<B: AsRef<[u8]>>(root: &'a Value<B>, base: u64) -> Result<Self, Malformed> {
+        let mut writer = TreeWriter {
+            tree: Vec::new(),
+            base,
+            segments: Vec::new(),
+        };
+        writer.value(root, 0)?;
+        Ok(writer)
     }
-    let counted =
-        |length: usize| u32::try_from(length).map_err(|_| wrong("more than 2^32 entries"));
-    let place = |segments: &mut Segments<'a>, bytes: &'a [u8]| {
-        let end = segments
-            .last()
-            .map_or(base, |(offset, bytes)| offset + bytes.len() as u64);
+
+    fn value<B: AsRef<[u8]>>(
+        &mut self,
+        value: &'a Value<B>,
+        depth: usize,
+    ) -> Result<(), Malformed> {
+        check_depth(depth)?;
+        let out = &mut self.tree;
+        match value {
+            Value::Nil => pack::write_nil(out).expect(INFALLIBLE),
+            Value::Bool(flag) => pack::write_bool(out, *flag).expect(INFALLIBLE),
+            Value::Int(number) => drop(pack::write_sint(out, *number).expect(INFALLIBLE)),
+            Value::UInt(number) => drop(pack::write_uint(out, *number).expect(INFALLIBLE)),
+            Value::Float(number) => pack::write_f64(out, *number).expect(INFALLIBLE),
+            Value::Text(text) => self.text(text)?,
+            Value::Bytes(bytes) => self.bytes(bytes.as_ref()),
+            Value::Array(layout, elements) => self.array(layout, elements.as_ref())?,
+            Value::List(values) => {
+                pack::write_array_len(out, counted(values.len())?).expect(INFALLIBLE);
+                for value in values {
+                    self.value(value, depth + 1)?;
+                }
+            }
+            Value::Map(entries) => {
+                pack::write_map_len(out, counted(entries.len())?).expect(INFALLIBLE);
+                for (name, value) in entries {
+                    counted(name.len())?;
+                    check_name(name)?;
+                    self.text(name)?;
+                    self.value(value, depth + 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Malformed> {
+        counted(text.len())?;
+        pack::write_str(&mut self.tree, text).expect(INFALLIBLE);
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &'a [u8]) {
+        let offset = self.segment(bytes);
+        pack::write_ext_meta(&mut self.tree, 16, BYTES).expect(INFALLIBLE);
+        self.tree.extend_from_slice(&offset.to_le_bytes());
+        self.tree
+            .extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    }
+
+    fn array(&mut self, layout: &Layout, elements: &'a [u8]) -> Result<(), Malformed> {
+        if layout.bytes() != Some(elements.len() as u64) {
+            let (shape, length) = (&layout.shape, elements.len());
+            return Err(wrong(format!("an array of {shape:?} in {length} bytes")));
+        }
+        LayoutRef::from(layout).check_names()?;
+        let mut extension = self.segment(elements).to_le_bytes().to_vec();
+        layout.write(&mut extension);
+        layout.write_names(&mut extension);
+        pack::write_ext_meta(&mut self.tree, counted(extension.len())?, ARRAY).expect(INFALLIBLE);
+        self.tree.extend_from_slice(&extension);
+        Ok(())
+    }
+
+    /// Keeps bytes for the part of the payload behind the tree; returns their offset in the payload.
+    fn segment(&mut self, bytes: &'a [u8]) -> u64 {
+        let end = match self.segments.last() {
+            Some((offset, last)) => offset + last.len() as u64,
+            None => self.base,
+        };
         let offset = end.next_multiple_of(ALIGNMENT as u64);
-        segments.push((offset, bytes));
+        self.segments.push((offset, bytes));
         offset
-    };
-    match value {
-        Value::Nil => e::write_nil(out).expect(INFALLIBLE),
-        Value::Bool(flag) => e::write_bool(out, *flag).expect(INFALLIBLE),
-        Value::Int(number) => drop(e::write_sint(out, *number).expect(INFALLIBLE)),
-        Value::UInt(number) => drop(e::write_uint(out, *number).expect(INFALLIBLE)),
-        Value::Float(number) => e::write_f64(out, *number).expect(INFALLIBLE),
-        Value::Text(text) => {
-            counted(text.len())?;
-            e::write_str(out, text).expect(INFALLIBLE);
-        }
-        Value::Bytes(bytes) => {
-            let bytes = bytes.as_ref();
-            let offset = place(segments, bytes);
-            e::write_ext_meta(out, 16, BYTES).expect(INFALLIBLE);
-            out.extend_from_slice(&offset.to_le_bytes());
-            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        }
-        Value::Array(layout, bytes) => {
-            let bytes = bytes.as_ref();
-            if layout.bytes() != Some(bytes.len() as u64) {
-                return Err(wrong(format!(
-                    "an array of {:?} in {} bytes",
-                    layout.shape,
-                    bytes.len()
-                )));
-            }
-            Form::from(layout).check_names()?;
-            let offset = place(segments, bytes);
-            let mut ext = offset.to_le_bytes().to_vec();
-            layout.write(&mut ext);
-            layout.write_names(&mut ext);
-            e::write_ext_meta(out, counted(ext.len())?, ARRAY).expect(INFALLIBLE);
-            out.extend_from_slice(&ext);
-        }
-        Value::List(values) => {
-            e::write_array_len(out, counted(values.len())?).expect(INFALLIBLE);
-            for value in values {
-                write_value(value, out, base, segments, depth + 1)?;
-            }
-        }
-        Value::Map(entries) => {
-            e::write_map_len(out, counted(entries.len())?).expect(INFALLIBLE);
-            for (name, value) in entries {
-                counted(name.len())?;
-                check_name(name)?;
-                e::write_str(out, name).expect(INFALLIBLE);
-                write_value(value, out, base, segments, depth + 1)?;
-            }
-        }
     }
-    Ok(())
 }
 
+/// A length as MessagePack has it, in 32 bits.
+fn counted(length: usize) -> Result<u32, Malformed> {
+    u32::try_from(length).map_err(|_| wrong("more than 2^32 entries"))
+}
+
+fn check_depth(depth: usize) -> Result<(), Malformed> {
+    match depth > MAX_DEPTH {
+        true => Err(wrong(format!("nested more than {MAX_DEPTH} deep"))),
+        false => Ok(()),
+    }
+}
+
+fn ended() -> Malformed {
+    wrong("the tree ends early")
+}
+
+/// Reads a value from the front of the tree, for a payload of so many bytes.
 fn read_value(
     tree: &mut &[u8],
     payload: usize,
     depth: usize,
 ) -> Result<Value<Range<usize>>, Malformed> {
-    use rmp::decode as d;
-    if depth > MAX_DEPTH {
-        return Err(wrong(format!("nested more than {MAX_DEPTH} deep")));
-    }
-    let marker = Marker::from_u8(*tree.first().ok_or_else(|| wrong("the tree ends early"))?);
-    let ended = || wrong("the tree ends early");
+    check_depth(depth)?;
+    let marker = Marker::from_u8(*tree.first().ok_or_else(ended)?);
     Ok(match marker {
         Marker::Null => {
             *tree = &tree[1..];
             Value::Nil
         }
-        Marker::True | Marker::False => Value::Bool(d::read_bool(tree).map_err(|_| ended())?),
+        Marker::True | Marker::False => Value::Bool(unpack::read_bool(tree).map_err(|_| ended())?),
         Marker::FixPos(_) | Marker::U8 | Marker::U16 | Marker::U32 | Marker::U64 => {
-            let number: u64 = d::read_int(tree).map_err(|_| ended())?;
+            let number: u64 = unpack::read_int(tree).map_err(|_| ended())?;
             i64::try_from(number).map_or(Value::UInt(number), Value::Int)
         }
         Marker::FixNeg(_) | Marker::I8 | Marker::I16 | Marker::I32 | Marker::I64 => {
-            Value::Int(d::read_int(tree).map_err(|_| ended())?)
+            Value::Int(unpack::read_int(tree).map_err(|_| ended())?)
         }
-        Marker::F32 => Value::Float(d::read_f32(tree).map_err(|_| ended())?.into()),
-        Marker::F64 => Value::Float(d::read_f64(tree).map_err(|_| ended())?),
+        Marker::F32 => Value::Float(unpack::read_f32(tree).map_err(|_| ended())?.into()),
+        Marker::F64 => Value::Float(unpack::read_f64(tree).map_err(|_| ended())?),
         Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => {
             Value::Text(read_text(tree)?)
         }
         Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => {
-            let count = d::read_array_len(tree).map_err(|_| ended())? as usize;
-            let mut values = Vec::with_capacity(count.min(AHEAD));
-            for _ in 0..count {
-                values.push(read_value(tree, payload, depth + 1)?);
-            }
-            Value::List(values)
+            Value::List(read_list(tree, payload, depth)?)
         }
         Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => {
-            let count = d::read_map_len(tree).map_err(|_| ended())? as usize;
-            let mut entries = Vec::with_capacity(count.min(AHEAD));
-            for _ in 0..count {
-                let name = read_text(tree)?;
-                check_name(&name)?;
-                entries.push((name, read_value(tree, payload, depth + 1)?));
-            }
-            Value::Map(entries)
+            Value::Map(read_map(tree, payload, depth)?)
         }
         _ => read_segment(tree, payload)?,
     })
 }
 
+fn read_list(
+    tree: &mut &[u8],
+    payload: usize,
+    depth: usize,
+) -> Result<Vec<Value<Range<usize>>>, Malformed> {
+    let count = unpack::read_array_len(tree).map_err(|_| ended())? as usize;
+    let mut values = Vec::with_capacity(count.min(AHEAD));
+    for _ in 0..count {
+        values.push(read_value(tree, payload, depth + 1)?);
+    }
+    Ok(values)
+}
+
+type Entries = Vec<(String, Value<Range<usize>>)>;
+
+fn read_map(tree: &mut &[u8], payload: usize, depth: usize) -> Result<Entries, Malformed> {
+    let count = unpack::read_map_len(tree).map_err(|_| ended())? as usize;
+    let mut entries = Vec::with_capacity(count.min(AHEAD));
+    for _ in 0..count {
+        let name = read_text(tree)?;
+        check_name(&name)?;
+        entries.push((name, read_value(tree, payload, depth + 1)?));
+    }
+    Ok(entries)
+}
+
 fn read_text(tree: &mut &[u8]) -> Result<String, Malformed> {
-    let length = rmp::decode::read_str_len(tree).map_err(|_| wrong("expected text"))? as usize;
+    let length = unpack::read_str_len(tree).map_err(|_| wrong("expected text"))? as usize;
     let (text, rest) = tree
         .split_at_checked(length)
         .ok_or_else(|| wrong("text beyond the tree"))?;
@@ -301,41 +335,45 @@ fn check_name(name: &str) -> Result<(), Malformed> {
     }
 }
 
+/// Reads an array or bytes: an offset in the payload, and what lies there.
 fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>, Malformed> {
-    let ext = rmp::decode::read_ext_meta(tree).map_err(|_| wrong("an unknown kind of value"))?;
+    let extension = unpack::read_ext_meta(tree).map_err(|_| wrong("an unknown kind of value"))?;
     let (data, rest) = tree
-        .split_at_checked(ext.size as usize)
-        .ok_or_else(|| wrong("the tree ends early"))?;
+        .split_at_checked(extension.size as usize)
+        .ok_or_else(ended)?;
     *tree = rest;
     let (offset, data) = data
         .split_first_chunk::<8>()
         .ok_or_else(|| wrong("a segment without an offset"))?;
-    let span = |length: u64| {
-        let start = usize::try_from(u64::from_le_bytes(*offset)).ok()?;
-        let end = start.checked_add(usize::try_from(length).ok()?)?;
-        // Callers make typed pointers of what is there.
-        (end <= payload && start.is_multiple_of(ALIGNMENT)).then_some(start..end)
-    };
-    let outside = || wrong("an array or bytes beyond the payload, or not aligned in it");
-    match ext.typeid {
+    let offset = u64::from_le_bytes(*offset);
+    match extension.typeid {
         ARRAY => {
             let (mut layout, names) = Layout::read(data)?;
             if !names.is_empty() {
                 layout.read_names(names)?;
             }
-            let span = layout.bytes().and_then(span).ok_or_else(outside)?;
-            Ok(Value::Array(layout, span))
+            let elements = segment(offset, layout.bytes(), payload)?;
+            Ok(Value::Array(layout, elements))
         }
         BYTES => {
             let length = data
                 .first_chunk::<8>()
                 .ok_or_else(|| wrong("bytes without a length"))?;
-            Ok(Value::Bytes(
-                span(u64::from_le_bytes(*length)).ok_or_else(outside)?,
-            ))
+            let length = u64::from_le_bytes(*length);
+            Ok(Value::Bytes(segment(offset, Some(length), payload)?))
         }
         kind => Err(wrong(format!("unknown extension type {kind}"))),
     }
+}
+
+/// A range of the payload, which has to be aligned: callers make typed pointers of its beginning.
+fn segment(offset: u64, length: Option<u64>, payload: usize) -> Result<Range<usize>, Malformed> {
+    let range = || {
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(usize::try_from(length?).ok()?)?;
+        (end <= payload && start.is_multiple_of(ALIGNMENT)).then_some(start..end)
+    };
+    range().ok_or_else(|| wrong("an array or bytes beyond the payload, or not aligned in it"))
 }
 
 #[cfg(test)]

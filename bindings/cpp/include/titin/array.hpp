@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <new>
@@ -15,6 +16,9 @@
 #include <vector>
 #if __has_include(<version>)
 #include <version>
+#endif
+#if __has_include(<stdfloat>)
+#include <stdfloat>
 #endif
 #if defined(__cpp_lib_mdspan)
 #include <mdspan>
@@ -27,6 +31,30 @@ namespace titin {
 /// Which index varies fastest in memory: the last, as in C, or the first, as in Fortran.
 enum class Order { C = TITIN_ORDER_C, Fortran = TITIN_ORDER_FORTRAN };
 
+/// An element of TITIN_BF16: the upper 16 bits of a float. std::bfloat16_t where the compiler has it, else this.
+#if defined(__STDCPP_BFLOAT16_T__)
+using bfloat16 = std::bfloat16_t;
+#else
+struct bfloat16 {
+    bfloat16() = default;
+    /// Rounds to the nearest, of two as near ones to the even one.
+    explicit bfloat16(float number) {
+        std::uint32_t wide;
+        std::memcpy(&wide, &number, sizeof wide);
+        // A carry would make an infinity of some not-a-numbers: they keep their sign and become quiet.
+        if (number != number) bits = std::uint16_t(wide >> 16 | 0x40);
+        else bits = std::uint16_t((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+    }
+    operator float() const {
+        const std::uint32_t wide = std::uint32_t(bits) << 16;
+        float number;
+        std::memcpy(&number, &wide, sizeof number);
+        return number;
+    }
+    std::uint16_t bits;
+};
+#endif
+
 namespace detail {
 
 /// Number of an element type; 0 if arrays of it cannot be sent. A plain char is signed here on every machine.
@@ -37,6 +65,10 @@ constexpr int dtype() {
     else if constexpr (std::is_same_v<T, double>) return TITIN_F64;
     else if constexpr (std::is_same_v<T, std::complex<float>>) return TITIN_C64;
     else if constexpr (std::is_same_v<T, std::complex<double>>) return TITIN_C128;
+    else if constexpr (std::is_same_v<T, bfloat16>) return TITIN_BF16;
+#if defined(__STDCPP_FLOAT16_T__)
+    else if constexpr (std::is_same_v<T, std::float16_t>) return TITIN_F16;
+#endif
     else if constexpr (std::is_same_v<T, std::byte>) return TITIN_U8;
     else if constexpr (std::is_same_v<T, char>) return TITIN_I8;
     else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8)
@@ -87,7 +119,7 @@ std::vector<T> copied(const T *elements, std::size_t count) {
 /// As dtype, of a type that must have a number.
 template <class T>
 constexpr int known_dtype() {
-    static_assert(dtype<T>() != 0, "arrays hold bool, integers of up to 64 bits, float, double or std::complex of these");
+    static_assert(dtype<T>() != 0, "arrays hold bool, integers of up to 64 bits, float, double, std::complex of these, or bfloat16");
     return dtype<T>();
 }
 

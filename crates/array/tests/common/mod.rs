@@ -3,15 +3,15 @@
 
 use proptest::prelude::*;
 use titin_array::{
-    Bytes, Decomposition, Dims, Entries, Error, Exchange, Halo, Local, Order, Parts, Region,
-    Register, Role, Run, Schedule, Side, Spread, Wants,
+    Bytes, Decomposition, Dims, DirectoryEntries, ElementRequest, Error, Exchange, Halo,
+    IndexRange, LocalLayout, Order, Ownership, Region, Register, Role, Schedule, Side, Spread,
 };
 
 /// One side of a case, with what only its ranks know.
 #[derive(Debug, Clone)]
 pub struct End {
     pub side: Side,
-    pub parts: Vec<Parts>,
+    pub parts: Vec<Ownership>,
     /// How its ranks hold their parts.
     pub halo: Halo,
     pub order: Order,
@@ -22,9 +22,9 @@ impl End {
         self.side.decomposition.ranks()
     }
 
-    pub fn local(&self, rank: u32) -> Local {
+    pub fn local(&self, rank: u32) -> LocalLayout {
         let parts = &self.parts[rank as usize];
-        Local::dense(
+        LocalLayout::dense(
             &self.side.decomposition,
             rank,
             parts,
@@ -52,7 +52,7 @@ impl End {
             begin += memory.volume();
         };
         match &self.parts[rank as usize] {
-            Parts::Rule if decomposition.coordinates(rank).is_some() => {
+            Ownership::Rule if decomposition.coordinates(rank).is_some() => {
                 // Along each dimension the indices at which it owns anything at all.
                 let mine = |dim: usize, index: u64| {
                     (0..shape.volume()).any(|number| {
@@ -63,13 +63,15 @@ impl End {
                 let axis = |dim| (0..shape[dim]).filter(|index| mine(dim, *index)).collect();
                 hold(&(0..shape.len()).map(axis).collect::<Vec<_>>());
             }
-            Parts::Rule => {}
-            Parts::Boxes(boxes) => boxes.iter().for_each(|region| {
+            Ownership::Rule => {}
+            Ownership::Boxes(boxes) => boxes.iter().for_each(|region| {
                 let axis = |dim: usize| (region.lower()[dim]..region.upper()[dim]).collect();
                 hold(&(0..shape.len()).map(axis).collect::<Vec<_>>());
             }),
-            Parts::Indices(runs) => {
-                let numbers = runs.iter().flat_map(|run: &Run| run.first..run.end());
+            Ownership::Indices(ranges) => {
+                let numbers = ranges
+                    .iter()
+                    .flat_map(|range: &IndexRange| range.first..range.end());
                 let element = |(at, number)| (self.side.order.point(number, shape), at as u64);
                 elements.extend(numbers.enumerate().map(element));
             }
@@ -111,7 +113,7 @@ pub fn schedules(
             .collect();
         for rank in 0..from.ranks() {
             for (at, entries) in exchange.entries(rank, &from.parts[rank as usize], &map)? {
-                registers[at as usize].enter(rank, &sent::<Entries>(entries))?;
+                registers[at as usize].enter(rank, &sent::<DirectoryEntries>(entries))?;
             }
         }
         let directories = registers
@@ -125,7 +127,7 @@ pub fn schedules(
             }
         }
     }
-    let mut wanted: Vec<Vec<(u32, Wants)>> = vec![Vec::new(); from.ranks() as usize];
+    let mut wanted: Vec<Vec<(u32, ElementRequest)>> = vec![Vec::new(); from.ranks() as usize];
     let mut receiving = Vec::new();
     for (rank, answers) in answers.into_iter().enumerate() {
         let (schedule, wants) = exchange.receiving(rank as u32, &to.parts[rank], answers)?;
@@ -205,7 +207,7 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
     let order = |random: &mut Random| [Order::C, Order::Fortran][random.below(2) as usize];
     let (own, memory, numbers) = (order(&mut random), order(&mut random), order(&mut random));
     let mut ranks = 1 + random.below(u64::from(most_ranks)) as u32;
-    let mut parts = vec![Parts::Rule; ranks as usize];
+    let mut parts = vec![Ownership::Rule; ranks as usize];
     let decomposition = match kind {
         0 => {
             let mut grid = vec![1; dims];
@@ -215,7 +217,7 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
                 grid[dim] += u32::from(larger <= ranks);
             }
             ranks += random.below(2) as u32;
-            parts = vec![Parts::Rule; ranks as usize];
+            parts = vec![Ownership::Rule; ranks as usize];
             let spreads: Vec<_> = (0..dims)
                 .map(|dim| spread(shape[dim], grid[dim], &mut random))
                 .collect();
@@ -228,7 +230,7 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
             boxes
                 .into_iter()
                 .for_each(|region| lists[random.below(u64::from(ranks)) as usize].push(region));
-            parts = lists.into_iter().map(Parts::Boxes).collect();
+            parts = lists.into_iter().map(Ownership::Boxes).collect();
             Decomposition::boxes(&shape, ranks)
         }
         _ => {
@@ -236,7 +238,7 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
                 (0..shape.volume()).collect::<Vec<_>>(),
                 vec![Vec::new(); ranks as usize],
             );
-            // Some stay in runs, some do not.
+            // Some stay in ranges, some do not.
             let ordered = random.below(numbers.len() as u64 + 1) as usize;
             random.shuffle(&mut numbers[ordered..]);
             let mut owner = 0;
@@ -246,7 +248,7 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
                 }
                 lists[owner].push(number);
             }
-            parts = lists.into_iter().map(Parts::indices).collect();
+            parts = lists.into_iter().map(Ownership::indices).collect();
             Decomposition::indices(&shape, ranks)
         }
     };

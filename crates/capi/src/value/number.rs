@@ -1,83 +1,52 @@
 //! Single numbers: a number of a structure, and an array of rank 0, are the same to who reads them.
 
-use std::fmt;
+use titin_runtime::{Dtype, ElementKind, ElementValue};
 
-use titin_runtime::Dtype;
-
-/// A number, as wide as can be.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Number {
-    Bool(bool),
-    Whole(i128),
-    Real(f64),
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Number::Bool(flag) => write!(f, "{flag}"),
-            Number::Whole(number) => write!(f, "{number}"),
-            Number::Real(number) => write!(f, "{number:?}"),
-        }
+/// The function of the header that reads the number.
+pub(crate) fn getter(number: ElementValue) -> &'static str {
+    match number {
+        ElementValue::Bool(_) => "titin_value_bool",
+        ElementValue::Whole(number) if i64::try_from(number).is_err() => "titin_value_u64",
+        ElementValue::Whole(_) => "titin_value_i64",
+        ElementValue::Real(_) | ElementValue::Complex(..) => "titin_value_f64",
     }
 }
 
-impl Number {
-    /// The function of the header that reads it.
-    pub(crate) fn getter(self) -> &'static str {
-        match self {
-            Number::Bool(_) => "titin_value_bool",
-            Number::Whole(number) if i64::try_from(number).is_err() => "titin_value_u64",
-            Number::Whole(_) => "titin_value_i64",
-            Number::Real(_) => "titin_value_f64",
-        }
-    }
+/// The message to the user about a whole number that a real type could only have rounded.
+pub(crate) fn rounded(number: ElementValue, dtype: Dtype) -> Option<String> {
+    let ElementValue::Whole(number) = number else {
+        return None;
+    };
+    let nearest = match dtype {
+        Dtype::Float32 => f64::from(number as f32),
+        Dtype::Float64 => number as f64,
+        _ => return None,
+    };
+    (nearest as i128 != number).then(|| {
+        let name = dtype.name();
+        format!("the value is {number}, a whole number that {name} does not have: its nearest is {nearest}; read it as a whole number")
+    })
+}
 
-    /// As an integer that it fits.
-    pub(crate) fn whole<T: TryFrom<i128>>(self) -> Option<T> {
-        match self {
-            Number::Whole(number) => T::try_from(number).ok(),
-            _ => None,
-        }
-    }
+/// A single number as an element of an array, if C has numbers of this type, and the number is of this kind and fits.
+pub(crate) fn element(number: ElementValue, dtype: Dtype) -> Option<Vec<u8>> {
+    let mut element = vec![0; dtype.size()];
+    is_number_of_c(dtype).then(|| dtype.write(number, &mut element))??;
+    Some(element)
+}
 
-    /// What there is to say of a whole number that this type of real ones could only have rounded.
-    pub(crate) fn rounded(self, dtype: Dtype) -> Option<String> {
-        let Number::Whole(number) = self else {
-            return None;
-        };
-        let nearest = match dtype {
-            Dtype::Float32 => f64::from(number as f32),
-            Dtype::Float64 => number as f64,
-            _ => return None,
-        };
-        (nearest as i128 != number).then(|| {
-            let name = dtype.name();
-            format!("the value is {number}, a whole number that {name} does not have: its nearest is {nearest}; read it as a whole number")
-        })
-    }
+/// An element of an array, if C has numbers of this type.
+pub(crate) fn read(dtype: Dtype, bytes: &[u8]) -> Option<ElementValue> {
+    is_number_of_c(dtype).then(|| dtype.read(bytes))
+}
 
-    /// As one element of an array, if it is of that kind and fits.
-    pub(crate) fn element(self, dtype: Dtype) -> Option<Vec<u8>> {
-        let real = match self {
-            Number::Real(number) => Some(number),
-            Number::Whole(number) => Some(number as f64),
-            Number::Bool(_) => None,
-        };
-        match dtype {
-            Dtype::Bool => (self == Number::Bool(true) || self == Number::Bool(false))
-                .then(|| vec![u8::from(self == Number::Bool(true))]),
-            // What is too large for it would become infinite.
-            Dtype::Float32 => real
-                .filter(|number| (*number as f32).is_infinite() == number.is_infinite())
-                .map(|number| (number as f32).to_le_bytes().to_vec()),
-            Dtype::Float64 => real.map(|number| number.to_le_bytes().to_vec()),
-            Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => None,
-            _ => match self {
-                Number::Whole(number) => Some(dtype.whole(number)?[..dtype.size()].to_vec()),
-                _ => None,
-            },
-        }
+/// Whether the functions of the header read and write single numbers of this type: complex ones and real ones of 16 bits
+/// are arrays to C.
+fn is_number_of_c(dtype: Dtype) -> bool {
+    match dtype.kind() {
+        ElementKind::Bool | ElementKind::Signed | ElementKind::Unsigned => true,
+        ElementKind::Float => dtype.size() > 2,
+        ElementKind::Complex => false,
     }
 }
 
@@ -91,29 +60,6 @@ pub(crate) fn range(dtype: Dtype) -> String {
     format!("{}{range}", dtype.name())
 }
 
-/// One element of an array, if it is a number that C has.
-pub(crate) fn read(dtype: Dtype, bytes: &[u8]) -> Option<Number> {
-    macro_rules! le {
-        ($type:ty) => {
-            <$type>::from_le_bytes(bytes.try_into().ok()?)
-        };
-    }
-    Some(match dtype {
-        Dtype::Bool => Number::Bool(le!(u8) != 0),
-        Dtype::Int8 => Number::Whole(le!(i8).into()),
-        Dtype::Int16 => Number::Whole(le!(i16).into()),
-        Dtype::Int32 => Number::Whole(le!(i32).into()),
-        Dtype::Int64 => Number::Whole(le!(i64).into()),
-        Dtype::UInt8 => Number::Whole(le!(u8).into()),
-        Dtype::UInt16 => Number::Whole(le!(u16).into()),
-        Dtype::UInt32 => Number::Whole(le!(u32).into()),
-        Dtype::UInt64 => Number::Whole(le!(u64).into()),
-        Dtype::Float32 => Number::Real(le!(f32).into()),
-        Dtype::Float64 => Number::Real(le!(f64)),
-        Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,36 +67,38 @@ mod tests {
     #[test]
     fn a_number_becomes_an_element_only_where_it_fits() {
         for dtype in Dtype::ALL {
-            let one = Number::Whole(1).element(dtype);
+            let one = element(ElementValue::Whole(1), dtype);
             let real = matches!(dtype, Dtype::Float32 | Dtype::Float64);
             let back = one.as_deref().and_then(|bytes| read(dtype, bytes));
             match dtype {
                 Dtype::Bool | Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => {
                     assert_eq!(one, None)
                 }
-                _ if real => assert_eq!(back, Some(Number::Real(1.0))),
-                _ => assert_eq!(back, Some(Number::Whole(1))),
+                _ if real => assert_eq!(back, Some(ElementValue::Real(1.0))),
+                _ => assert_eq!(back, Some(ElementValue::Whole(1))),
             }
         }
-        assert_eq!(Number::Whole(300).element(Dtype::Int8), None);
-        assert_eq!(Number::Whole(-1).element(Dtype::UInt64), None);
-        assert_eq!(Number::Real(1.5).element(Dtype::Int32), None);
-        assert_eq!(Number::Real(1e300).element(Dtype::Float32), None);
-        assert!(
-            Number::Real(f64::INFINITY)
-                .element(Dtype::Float32)
-                .is_some()
+        assert_eq!(element(ElementValue::Whole(300), Dtype::Int8), None);
+        assert_eq!(element(ElementValue::Whole(-1), Dtype::UInt64), None);
+        assert_eq!(element(ElementValue::Real(1.5), Dtype::Int32), None);
+        assert_eq!(element(ElementValue::Real(1e300), Dtype::Float32), None);
+        assert!(element(ElementValue::Real(f64::INFINITY), Dtype::Float32).is_some());
+        assert_eq!(element(ElementValue::Bool(true), Dtype::Float64), None);
+        assert_eq!(
+            element(ElementValue::Bool(true), Dtype::Bool),
+            Some(vec![1])
         );
-        assert_eq!(Number::Bool(true).element(Dtype::Float64), None);
-        assert_eq!(Number::Bool(true).element(Dtype::Bool), Some(vec![1]));
     }
 
     #[test]
     fn a_getter_is_told_that_can_read_the_number() {
-        assert_eq!(Number::Whole(i64::MAX.into()).getter(), "titin_value_i64");
-        assert_eq!(Number::Whole(1 << 63).getter(), "titin_value_u64");
-        assert_eq!(Number::Whole(-1).getter(), "titin_value_i64");
-        assert_eq!(Number::Real(1.5).getter(), "titin_value_f64");
+        assert_eq!(
+            getter(ElementValue::Whole(i64::MAX.into())),
+            "titin_value_i64"
+        );
+        assert_eq!(getter(ElementValue::Whole(1 << 63)), "titin_value_u64");
+        assert_eq!(getter(ElementValue::Whole(-1)), "titin_value_i64");
+        assert_eq!(getter(ElementValue::Real(1.5)), "titin_value_f64");
     }
 
     #[test]
@@ -172,23 +120,23 @@ mod tests {
             (1 << 63, true, true),
         ] {
             assert_eq!(
-                Number::Whole(number).rounded(Dtype::Float32).is_none(),
+                rounded(ElementValue::Whole(number), Dtype::Float32).is_none(),
                 single,
                 "{number}"
             );
             assert_eq!(
-                Number::Whole(number).rounded(Dtype::Float64).is_none(),
+                rounded(ElementValue::Whole(number), Dtype::Float64).is_none(),
                 double,
                 "{number}"
             );
         }
         assert_eq!(
-            Number::Real(0.1).rounded(Dtype::Float32),
+            rounded(ElementValue::Real(0.1), Dtype::Float32),
             None,
             "real numbers are, as everywhere"
         );
         assert_eq!(
-            Number::Whole(i128::from(u64::MAX)).rounded(Dtype::UInt64),
+            rounded(ElementValue::Whole(i128::from(u64::MAX)), Dtype::UInt64),
             None
         );
     }

@@ -2,9 +2,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use titin_runtime::{Dtype, Error, Kind, Result};
+use titin_runtime::{Dtype, ElementValue, Error, Kind, Result};
 
-use super::number::{Number, range};
+use super::number::{getter, range, rounded};
 use super::{Array, Node, Value};
 use crate::array::{Expected, OTHERWISE, extent, look, order_number, stride};
 use crate::error::{null, status, usage, value};
@@ -31,9 +31,8 @@ unsafe fn array<'a>(node: *const Value) -> Option<&'a Array> {
 /// A whole number of this type.
 fn whole<T: TryFrom<i128>>(node: &Value, dtype: Dtype) -> Result<T> {
     match node.number() {
-        number @ Some(Number::Whole(_)) => number
-            .and_then(Number::whole)
-            .ok_or_else(|| node.mismatch(&format!("a whole number of type {}", range(dtype)))),
+        Some(ElementValue::Whole(number)) => T::try_from(number)
+            .map_err(|_| node.mismatch(&format!("a whole number of type {}", range(dtype)))),
         _ => Err(node.mismatch("a whole number")),
     }
 }
@@ -64,7 +63,7 @@ unsafe extern "C" fn titin_value_bool(node: *const Value, flag: *mut c_int) -> c
         *flag = 0;
         let node = node?;
         match node.number() {
-            Some(Number::Bool(found)) => *flag = c_int::from(found),
+            Some(ElementValue::Bool(found)) => *flag = c_int::from(found),
             _ => return Err(node.mismatch("a bool")),
         }
         Ok(())
@@ -107,8 +106,8 @@ unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_
         *number = f64::NAN;
         let node = node?;
         *number = match node.number() {
-            Some(Number::Real(found)) => found,
-            Some(found @ Number::Whole(whole)) => match found.rounded(Dtype::Float64) {
+            Some(ElementValue::Real(found)) => found,
+            Some(found @ ElementValue::Whole(whole)) => match rounded(found, Dtype::Float64) {
                 Some(why) => return Err(Error::new(Kind::TypeMismatch, why)),
                 None => whole as f64,
             },
@@ -301,7 +300,7 @@ unsafe extern "C" fn titin_value_array(
         let mismatch = || match node.number() {
             None => expected.mismatch(&node.what(), OTHERWISE),
             Some(number) => {
-                expected.mismatch(&node.what(), &format!("read it with {}", number.getter()))
+                expected.mismatch(&node.what(), &format!("read it with {}", getter(number)))
             }
         };
         let array = node.array().ok_or_else(mismatch)?;

@@ -8,8 +8,8 @@ use clap::Args;
 use titin_draw::units::count;
 use titin_manager::compile::{Choices, folders};
 use titin_manager::launch::environment;
-use titin_manager::trial::{look_for_python, not_here};
-use titin_model::{Description, Network, Problem, ProblemReport, Severity, StartMode};
+use titin_manager::preflight::{find_executables_without_python, programs_that_cannot_start};
+use titin_model::{Description, Network, Problem, ProblemReport, Severity, StartPolicy};
 
 use crate::sources::Sources;
 use crate::terminal::{
@@ -35,9 +35,9 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(&self) -> ExitCode {
         let start = if self.by_hand {
-            StartMode::ByHand
+            StartPolicy::ByHand
         } else {
-            StartMode::Programs
+            StartPolicy::Programs
         };
         let (report, network) = match self.sources.load(start, self.strict) {
             Ok(description) => network(description, self.sources.model.as_deref(), self.by_hand),
@@ -75,15 +75,17 @@ fn network(
         && !by_hand
     {
         let titin = std::env::current_exe().unwrap_or_default();
-        look_for_python(
+        find_executables_without_python(
             network,
             &folders(&description),
             &Choices::default(),
             &environment(),
             &titin,
         );
-        for (program, why) in not_here(network, &folders(&description), &environment(), &titin) {
-            description.warn_not_here(&program, why);
+        for (program, why) in
+            programs_that_cannot_start(network, &folders(&description), &environment(), &titin)
+        {
+            description.warn_not_here(&program, why.to_string());
         }
     }
     let mut report = description.warnings;

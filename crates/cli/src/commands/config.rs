@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use titin_manager::launch::quote;
+use titin_manager::shell::quote;
 
 use crate::terminal::{answer, complain};
 

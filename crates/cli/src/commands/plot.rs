@@ -8,7 +8,7 @@ use titin_draw::{
     DrawError, FieldCoupling, FieldSchedule, described_field, draw_coupling_graph, draw_scale_map,
     draw_schedules, is_run, recorded_fields, schedules_to_json,
 };
-use titin_model::{Description, Model, ProblemReport, StartMode, array_description};
+use titin_model::{Description, Model, ProblemReport, StartPolicy, array_description};
 
 use super::check;
 use crate::sources::Sources;
@@ -131,7 +131,7 @@ impl Plot {
 
     fn draw_model(&self) -> Result<String, PlotError> {
         // No program is started, so components without a program are no error.
-        let description: Description = self.sources.load(StartMode::ByHand, false)?;
+        let description: Description = self.sources.load(StartPolicy::ByHand, false)?;
         let network = description.network(self.sources.model.as_deref())?;
         if self.scales {
             return Ok(draw_scale_map(&network)?);

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use clap::Args;
 use titin_draw::units::{bytes, percent, seconds};
 use titin_draw::{DrawError, draw_time_bars, draw_timeline, write_trace_events};
-use titin_manager::profile::{Conduit, Database, Instance, Profile, Region};
+use titin_manager::profile::{
+    ConduitTotals, Database, InstanceTotals, ReadError, RegionTotals, RunProfile,
+};
 
 use crate::table::{Column, table};
 use crate::terminal::{self, BOLD, FAINT, answer, complain, harmless};
@@ -49,8 +51,8 @@ impl ProfileOf {
         self.plot
             .as_deref()
             .map_or(Ok(()), titin_draw::check_ending)?;
-        let database = Database::open(&self.run).map_err(ProfileError::read)?;
-        let profile = database.profile().map_err(ProfileError::read)?;
+        let database = Database::open(&self.run)?;
+        let profile = database.profile()?;
         if let Some(path) = &self.timeline {
             if !profile.traced {
                 return Err(ProfileError::NotTraced(self.run.clone()));
@@ -77,8 +79,8 @@ impl ProfileOf {
 /// Why the profile is not shown.
 #[derive(Debug, thiserror::Error)]
 enum ProfileError {
-    #[error("{0}")]
-    Read(String),
+    #[error(transparent)]
+    Read(#[from] ReadError),
     #[error(
         "{} has no event rows, so there is no timeline: the run was not traced; run it with `titin run --trace`",
         .0.display()
@@ -90,13 +92,7 @@ enum ProfileError {
     Json(#[from] serde_json::Error),
 }
 
-impl ProfileError {
-    fn read(error: impl ToString) -> ProfileError {
-        ProfileError::Read(error.to_string())
-    }
-}
-
-fn text(profile: &Profile, most: usize, width: Option<usize>) -> String {
+fn text(profile: &RunProfile, most: usize, width: Option<usize>) -> String {
     let mut out = String::new();
     if let Some(run) = &profile.run {
         let [model, host, time, outcome] =
@@ -128,7 +124,7 @@ fn first<T>(
     (shown, more)
 }
 
-fn instances(instances: &[Instance], most: usize, width: Option<usize>) -> String {
+fn instances(instances: &[InstanceTotals], most: usize, width: Option<usize>) -> String {
     let receives = instances.iter().any(|instance| instance.receiving > 0.0);
     let mut columns = vec![
         Column::name("instance"),
@@ -166,7 +162,7 @@ fn instances(instances: &[Instance], most: usize, width: Option<usize>) -> Strin
 }
 
 /// The busiest first, if not all are shown.
-fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
+fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> String {
     let columns = [
         Column::name("from"),
         Column::name("to"),
@@ -178,7 +174,7 @@ fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
         Column::spare("copied"),
         Column::spare("buffer"),
     ];
-    let mut sorted: Vec<&Conduit> = conduits.iter().collect();
+    let mut sorted: Vec<&ConduitTotals> = conduits.iter().collect();
     if sorted.len() > most {
         sorted.sort_by_key(|conduit| std::cmp::Reverse((conduit.bytes, conduit.messages)));
     }
@@ -208,15 +204,15 @@ fn conduits(conduits: &[Conduit], most: usize, width: Option<usize>) -> String {
 }
 
 /// A line for each reason why memory is not shared, and how many conduits it is for.
-fn detours(conduits: &[&Conduit]) -> String {
-    let mut reasons: BTreeMap<&str, Vec<&Conduit>> = BTreeMap::new();
+fn detours(conduits: &[&ConduitTotals]) -> String {
+    let mut reasons: BTreeMap<&str, Vec<&ConduitTotals>> = BTreeMap::new();
     // Where only some messages went another way, the line that counts them has the reason.
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket == 0) {
         if let Some(why) = &conduit.detour {
             reasons.entry(why).or_default().push(conduit);
         }
     }
-    let line = |(why, conduits): (&&str, &Vec<&Conduit>)| {
+    let line = |(why, conduits): (&&str, &Vec<&ConduitTotals>)| {
         let (ends, medium) = (ends(conduits), &conduits[0].medium);
         let text = harmless(&format!("{ends} by {medium}, not by shared memory: {why}"));
         format!("{FAINT}{text}{FAINT:#}\n")
@@ -225,8 +221,8 @@ fn detours(conduits: &[&Conduit]) -> String {
 }
 
 /// A line for each instance that sent messages by a socket, since shared memory was off, or there was none left.
-fn shortages(conduits: &[&Conduit]) -> String {
-    let mut senders: BTreeMap<&str, Vec<&Conduit>> = BTreeMap::new();
+fn shortages(conduits: &[&ConduitTotals]) -> String {
+    let mut senders: BTreeMap<&str, Vec<&ConduitTotals>> = BTreeMap::new();
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket > 0) {
         let sender = conduit
             .from
@@ -234,9 +230,10 @@ fn shortages(conduits: &[&Conduit]) -> String {
             .map_or(&*conduit.from, |(sender, _)| sender);
         senders.entry(sender).or_default().push(conduit);
     }
-    let line = |(sender, conduits): (&&str, &Vec<&Conduit>)| {
-        let sum =
-            |count: fn(&Conduit) -> i64| conduits.iter().map(|conduit| count(conduit)).sum::<i64>();
+    let line = |(sender, conduits): (&&str, &Vec<&ConduitTotals>)| {
+        let sum = |count: fn(&ConduitTotals) -> i64| {
+            conduits.iter().map(|conduit| count(conduit)).sum::<i64>()
+        };
         let (short, all) = (
             sum(|conduit| conduit.by_socket),
             sum(|conduit| conduit.messages),
@@ -257,15 +254,15 @@ fn shortages(conduits: &[&Conduit]) -> String {
 }
 
 /// The ends of the first of these conduits, and how many more there are.
-fn ends(conduits: &[&Conduit]) -> String {
-    let Conduit { from, to, .. } = conduits[0];
+fn ends(conduits: &[&ConduitTotals]) -> String {
+    let ConduitTotals { from, to, .. } = conduits[0];
     match conduits.len() {
         1 => format!("{from} to {to}"),
         count => format!("{from} to {to} and {} more", count - 1),
     }
 }
 
-fn regions(profile: &Profile, most: usize, width: Option<usize>) -> String {
+fn regions(profile: &RunProfile, most: usize, width: Option<usize>) -> String {
     let columns = [
         Column::name("instance"),
         Column::name("region"),
@@ -281,15 +278,20 @@ fn regions(profile: &Profile, most: usize, width: Option<usize>) -> String {
             .find(|i| i.name == name)
             .map_or(0.0, |i| i.total)
     };
-    let (rows, more) = first(&profile.regions, most, "regions", |region: &Region| {
-        vec![
-            region.instance.clone(),
-            region.name.clone(),
-            seconds(region.seconds),
-            percent(region.seconds, total(&region.instance)),
-            region.uses.to_string(),
-            seconds(region.seconds / region.uses.max(1) as f64),
-        ]
-    });
+    let (rows, more) = first(
+        &profile.regions,
+        most,
+        "regions",
+        |region: &RegionTotals| {
+            vec![
+                region.instance.clone(),
+                region.name.clone(),
+                seconds(region.seconds),
+                percent(region.seconds, total(&region.instance)),
+                region.uses.to_string(),
+                seconds(region.seconds / region.uses.max(1) as f64),
+            ]
+        },
+    );
     table(&columns, &rows, width) + &more
 }

@@ -9,13 +9,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use titin_draw::units::count;
-use titin_manager::anchor::anchored;
+use titin_manager::absolute_paths::with_absolute_paths;
 use titin_manager::compile::{Choices, compile, folders};
 use titin_manager::event::signal_name;
 use titin_manager::launch::environment;
-use titin_manager::session::{Ending, Interrupter, Session, Setup};
-use titin_manager::trial::look_for_python;
-use titin_model::StartMode;
+use titin_manager::preflight::find_executables_without_python;
+use titin_manager::session::{Interrupter, RunEnd, Session, SessionSetup};
+use titin_model::StartPolicy;
 
 use super::check;
 use crate::listen::reach;
@@ -79,7 +79,7 @@ impl Run {
             hosted,
             by_hand,
         } = self;
-        let start = StartMode::Except {
+        let start = StartPolicy::Except {
             hosted: hosted.clone(),
             by_hand: by_hand.clone(),
         };
@@ -100,7 +100,7 @@ impl Manager {
     pub(crate) fn run(self) -> ExitCode {
         let trace = self.common.trace;
         self.common.run(
-            StartMode::ByHand,
+            StartPolicy::ByHand,
             &Choices {
                 serve_only: true,
                 trace,
@@ -111,7 +111,7 @@ impl Manager {
 }
 
 impl Common {
-    fn run(self, start: StartMode, choices: &Choices) -> ExitCode {
+    fn run(self, start: StartPolicy, choices: &Choices) -> ExitCode {
         let asked = Instant::now();
         let network = self.sources.load(start, false).and_then(|description| {
             let network = description.network(self.sources.model.as_deref())?;
@@ -136,17 +136,17 @@ impl Common {
         }
         let folders = folders(&description);
         // A large model takes as much room as all that runs: no form of it is kept longer than it is needed.
-        let configuration = anchored(description, &folders).to_ymmsl();
+        let configuration = with_absolute_paths(description, &folders).to_ymmsl();
         let titin = match std::env::current_exe() {
             Ok(path) => path,
             Err(error) => {
                 return complain(&format!("cannot find this command's own file: {error}"));
             }
         };
-        look_for_python(&mut network, &folders, choices, &environment(), &titin);
+        find_executables_without_python(&mut network, &folders, choices, &environment(), &titin);
         let plan = match compile(&network, &folders, choices) {
             Ok(plan) => plan,
-            Err(text) => return complain(&text),
+            Err(error) => return complain(&error.to_string()),
         };
         drop(network);
         let reach = match reach(self.listen.as_deref()) {
@@ -158,7 +158,7 @@ impl Common {
                 rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
             })
             .flatten();
-        let setup = Setup {
+        let setup = SessionSetup {
             asked,
             plan,
             configuration,
@@ -186,10 +186,10 @@ impl Common {
         self.tell(&ending)
     }
 
-    fn tell(&self, ending: &Ending) -> ExitCode {
-        if let Some(story) = &ending.story {
+    fn tell(&self, ending: &RunEnd) -> ExitCode {
+        if let Some(report) = &ending.report {
             let colour = terminal::colours_in_messages();
-            warn(&format!("\n{}", story.page(colour)));
+            warn(&format!("\n{}", report.page(colour)));
         }
         if self.json {
             match serde_json::to_string_pretty(ending) {

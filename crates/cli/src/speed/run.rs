@@ -13,10 +13,10 @@ use titin_manager::directory::RunDirectory;
 use titin_manager::event::Level;
 use titin_manager::folder_lock;
 use titin_manager::plan::Plan;
-use titin_manager::report::Story;
-use titin_manager::session::{Ending, Session, Setup, View};
-use titin_manager::state::Standing;
-use titin_model::{LoadOptions, Medium, StartMode, load};
+use titin_manager::report::Report;
+use titin_manager::session::{RunEnd, RunView, Session, SessionSetup};
+use titin_manager::state::InstanceStatus;
+use titin_model::{LoadOptions, Medium, StartPolicy, load};
 use titin_runtime::{Instance, Options};
 
 use super::pingpong::{PORTS, echo, measure as ping};
@@ -94,15 +94,15 @@ pub(crate) fn measure(
 
 fn told(
     peer: &Peer,
-    ending: &Ending,
+    ending: &RunEnd,
     found: Result<Vec<MessageTime>, titin_runtime::Error>,
 ) -> Result<MediumSpeed, Ended> {
     match found {
         Ok(sizes) if ending.outcome == "done" => Ok(MediumSpeed::new(peer.medium(), sizes, SMALL)),
         _ if ending
-            .story
+            .report
             .as_ref()
-            .is_some_and(|story| story.page(false).contains("an error of the benchmark")) =>
+            .is_some_and(|report| report.page(false).contains("an error of the benchmark")) =>
         {
             Err(Ended::Failed(found.err().map_or_else(
                 || "it was interrupted".into(),
@@ -110,21 +110,21 @@ fn told(
             )))
         }
         _ if ending.outcome == "interrupted" => Err(Ended::Interrupted),
-        Err(error) if ending.story.is_none() => Err(Ended::Failed(error.text)),
+        Err(error) if ending.report.is_none() => Err(Ended::Failed(error.text)),
         _ => Err(Ended::Failed(
-            ending.story.as_ref().map_or_else(String::new, why),
+            ending.report.as_ref().map_or_else(String::new, why),
         )),
     }
 }
 
 /// Why the run has failed. The page of a run names files, which are gone with this one's folder.
-fn why(story: &Story) -> String {
-    let printed = story
+fn why(report: &Report) -> String {
+    let printed = report
         .output
         .iter()
         .flat_map(|(_, lines)| lines)
         .map(|line| format!("\n  | {line}"));
-    std::iter::once(story.cause.clone())
+    std::iter::once(report.cause.clone())
         .chain(printed)
         .collect()
 }
@@ -144,7 +144,7 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
         Peer::Here(_) => {}
         Peer::Elsewhere(_) => by_hand.push(THERE.to_owned()),
     }
-    let start = StartMode::Except {
+    let start = StartPolicy::Except {
         hosted: hosted.clone(),
         by_hand: by_hand.clone(),
     };
@@ -164,12 +164,13 @@ fn open(peer: &Peer, folder: &Path) -> Result<Session, Ended> {
         by_hand,
         ..Choices::default()
     };
-    let plan = compile(&network, &folders, &choices).map_err(Ended::Failed)?;
+    let plan =
+        compile(&network, &folders, &choices).map_err(|error| Ended::Failed(error.to_string()))?;
     let reach = match peer {
         Peer::Here(_) => None,
         Peer::Elsewhere(address) => Some(*address),
     };
-    let setup = Setup {
+    let setup = SessionSetup {
         asked: std::time::Instant::now(),
         plan,
         configuration: description.to_ymmsl(),
@@ -234,12 +235,12 @@ fn invitation(connection: &Path) -> Result<(String, String), String> {
 /// Nothing of these runs is shown but their result.
 struct Silent;
 
-impl View for Silent {
+impl RunView for Silent {
     fn begun(&mut self, _: &RunDirectory, _: &Plan) {}
-    fn by_hand(&mut self, _: &str) {}
-    fn said(&mut self, _: Level, _: &str) {}
-    fn look(&mut self, _: Duration, _: &[Standing]) {}
-    fn pace(&self) -> Option<Duration> {
+    fn manual_starts(&mut self, _: &str) {}
+    fn log_line(&mut self, _: Level, _: &str) {}
+    fn show(&mut self, _: Duration, _: &[InstanceStatus]) {}
+    fn interval(&self) -> Option<Duration> {
         None
     }
 }

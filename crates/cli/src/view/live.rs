@@ -7,8 +7,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use titin_manager::directory::RunDirectory;
 use titin_manager::event::Level;
 use titin_manager::plan::Plan;
-use titin_manager::session::View;
-use titin_manager::state::{Phase, Standing};
+use titin_manager::session::RunView;
+use titin_manager::state::{InstanceStatus, Phase};
 
 use super::hosted;
 use crate::terminal::{ERROR, FAINT, GOOD, WARNING, harmless, rows};
@@ -59,7 +59,7 @@ impl Live {
     }
 }
 
-impl View for Live {
+impl RunView for Live {
     fn begun(&mut self, directory: &RunDirectory, plan: &Plan) {
         let path = directory.path().display();
         self.print(&format!("{FAINT}run directory: {path}{FAINT:#}"));
@@ -90,11 +90,11 @@ impl View for Live {
         self.begun = vec![None; count];
     }
 
-    fn by_hand(&mut self, text: &str) {
+    fn manual_starts(&mut self, text: &str) {
         self.print(text);
     }
 
-    fn said(&mut self, level: Level, line: &str) {
+    fn log_line(&mut self, level: Level, line: &str) {
         let line = harmless(line);
         match level {
             Level::Error => self.print(&format!("{ERROR}{line}{ERROR:#}")),
@@ -104,7 +104,7 @@ impl View for Live {
         }
     }
 
-    fn look(&mut self, elapsed: Duration, standings: &[Standing]) {
+    fn show(&mut self, elapsed: Duration, standings: &[InstanceStatus]) {
         let counts: Vec<(u64, u64)> = standings
             .iter()
             .map(|standing| {
@@ -173,7 +173,7 @@ impl View for Live {
         }
     }
 
-    fn pace(&self) -> Option<Duration> {
+    fn interval(&self) -> Option<Duration> {
         Some(PACE)
     }
 }
@@ -187,7 +187,7 @@ impl Drop for Live {
 }
 
 /// An instance's state, as the rest of its line.
-fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
+fn message(standing: &InstanceStatus, rate: Option<(f64, f64)>) -> String {
     let word = standing.phase.name();
     let mut text = match standing.phase {
         Phase::Done => format!("{GOOD}{word:<8}{GOOD:#}"),
@@ -228,7 +228,7 @@ fn message(standing: &Standing, rate: Option<(f64, f64)>) -> String {
 }
 
 /// How much of its simulated time an instance has behind it, from 0 to 1, if its end is known.
-fn part(standing: &Standing) -> Option<f64> {
+fn part(standing: &InstanceStatus) -> Option<f64> {
     let time = standing.position.as_ref()?.simulated?;
     let end = standing.end.filter(|end| *end > 0.0)?;
     Some(time / end)
@@ -299,7 +299,7 @@ mod tests {
             bytes: 80,
             end: None,
         };
-        let mut standing = Standing {
+        let mut standing = InstanceStatus {
             name: "macro".into(),
             phase: Phase::Running,
             position: Some(position),
@@ -327,14 +327,14 @@ mod tests {
             bytes: 80,
             end: None,
         };
-        let mut standing = Standing {
+        let mut standing = InstanceStatus {
             name: "macro".into(),
             phase: Phase::Running,
             position: Some(position),
             end: None,
         };
         let shown =
-            |standing: &Standing| strip_str(&message(standing, Some((0.0, 0.0)))).to_string();
+            |standing: &InstanceStatus| strip_str(&message(standing, Some((0.0, 0.0)))).to_string();
         assert!(
             shown(&standing).contains("0 messages/s"),
             "{}",

@@ -5,8 +5,8 @@ use std::time::Duration;
 use titin_manager::directory::RunDirectory;
 use titin_manager::event::Level;
 use titin_manager::plan::Plan;
-use titin_manager::session::View;
-use titin_manager::state::Standing;
+use titin_manager::session::RunView;
+use titin_manager::state::InstanceStatus;
 
 use super::hosted;
 use crate::terminal::{harmless, print, warn};
@@ -23,7 +23,7 @@ impl Plain {
     }
 }
 
-impl View for Plain {
+impl RunView for Plain {
     fn begun(&mut self, directory: &RunDirectory, plan: &Plan) {
         warn(&format!("run directory: {}\n", directory.path().display()));
         if let Some(text) = hosted(directory, plan) {
@@ -32,19 +32,19 @@ impl View for Plain {
         }
     }
 
-    fn by_hand(&mut self, text: &str) {
+    fn manual_starts(&mut self, text: &str) {
         warn(text);
     }
 
-    fn said(&mut self, level: Level, line: &str) {
+    fn log_line(&mut self, level: Level, line: &str) {
         if level >= self.least {
             warn(&format!("{}\n", harmless(line)));
         }
     }
 
-    fn look(&mut self, _: Duration, _: &[Standing]) {}
+    fn show(&mut self, _: Duration, _: &[InstanceStatus]) {}
 
-    fn pace(&self) -> Option<Duration> {
+    fn interval(&self) -> Option<Duration> {
         None
     }
 }

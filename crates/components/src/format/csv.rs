@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use titin_runtime::structure::Value as Tree;
-use titin_runtime::{Dtype, Layout, Order};
+use titin_runtime::{Dtype, ElementValue, Layout, Order};
 
 use super::output::Output;
 use super::{Form, Next, Place, Reader, Reading, Record, Writer};
 use crate::data::{Stamp, Value, View, describe};
+use crate::element_text;
 use crate::error::At;
-use crate::numbers::{self, Number};
 use crate::{Error, Result};
 
 const TIMES: [&str; 3] = ["timestamp", "time", "t"];
@@ -199,9 +199,10 @@ impl Reader for RowReader {
                 let number = number(text).and_then(|number| {
                     number.ok_or_else(|| format!("'{text}' is no number; set `form: map` for text"))
                 });
-                let pushed = number.and_then(|number| number.push(self.dtype, &mut elements));
+                let pushed =
+                    number.and_then(|number| element_text::push(number, self.dtype, &mut elements));
                 pushed.map_err(|why| wrong(name, why))?;
-                if numbers::is_complex(self.dtype) {
+                if self.dtype.is_complex() {
                     elements.resize(elements.len() + self.dtype.size() / 2, 0);
                 }
             }
@@ -288,33 +289,33 @@ fn columns_in(name: &str, count: usize) -> Option<Vec<String>> {
 }
 
 /// The number that a field holds, if it holds one; one that is left empty is missing.
-fn number(text: &str) -> Result<Option<Number>, String> {
+fn number(text: &str) -> Result<Option<ElementValue>, String> {
     if text.is_empty() {
-        Ok(Some(Number::Float(f64::NAN)))
+        Ok(Some(ElementValue::Real(f64::NAN)))
     } else {
-        Number::parse(text)
+        element_text::parse(text)
     }
 }
 
 /// A column's values as whole numbers if all are, else as real ones, else as text.
 fn column(cells: Vec<String>) -> Result<Value, String> {
-    let numbers: Vec<Result<Option<Number>, String>> =
+    let numbers: Vec<Result<Option<ElementValue>, String>> =
         cells.iter().map(|cell| number(cell)).collect();
     // Among text, what looks like a number is text too.
     if numbers.contains(&Ok(None)) {
         return Ok(Value::List(cells.into_iter().map(Value::Text).collect()));
     }
-    let values: Vec<Number> = numbers
+    let values: Vec<ElementValue> = numbers
         .into_iter()
         .filter_map(Result::transpose)
         .collect::<Result<_, _>>()?;
-    let whole = values.iter().all(|value| matches!(value, Number::Int(_)));
+    let whole = values
+        .iter()
+        .all(|value| matches!(value, ElementValue::Whole(whole) if i64::try_from(*whole).is_ok()));
     let dtype = if whole { Dtype::Int64 } else { Dtype::Float64 };
     let mut elements = Vec::with_capacity(values.len() * 8);
     for value in &values {
-        value
-            .push(dtype, &mut elements)
-            .expect("a type that all of them fit");
+        element_text::push(*value, dtype, &mut elements).expect("a type that all of them fit");
     }
     Ok(Value::Array(
         Layout::new(dtype, Order::C, [values.len() as u64]),
@@ -323,11 +324,12 @@ fn column(cells: Vec<String>) -> Result<Value, String> {
 }
 
 fn cell(text: &str) -> Result<Value, String> {
-    Ok(match (text, Number::parse(text)?) {
+    Ok(match (text, element_text::parse(text)?) {
         ("", _) => Value::Nil,
-        (_, Some(Number::Int(number))) => Value::Int(number),
-        (_, Some(Number::UInt(number))) => Value::UInt(number),
-        (_, Some(Number::Float(number))) => Value::Float(number),
+        (_, Some(ElementValue::Whole(number))) => {
+            i64::try_from(number).map_or(Value::UInt(number as u64), Value::Int)
+        }
+        (_, Some(number)) => Value::Float(element_text::as_f64(number)),
         ("true", None) => Value::Bool(true),
         ("false", None) => Value::Bool(false),
         (text, None) => Value::Text(text.to_owned()),
@@ -420,8 +422,8 @@ impl Writer for CsvWriter {
             }
         }
         let times = [
-            numbers::text(stamp.timestamp),
-            stamp.next.map(numbers::text).unwrap_or_default(),
+            element_text::text(stamp.timestamp),
+            stamp.next.map(element_text::text).unwrap_or_default(),
         ];
         let fields = times
             .iter()
@@ -446,10 +448,8 @@ fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, String> {
         )
     };
     match value {
-        Tree::Array(layout, elements)
-            if layout.shape.len() <= 1 && !numbers::is_complex(layout.dtype) =>
-        {
-            let values: Vec<Number> = numbers::read(layout.dtype, elements).collect();
+        Tree::Array(layout, elements) if layout.shape.len() <= 1 && !layout.dtype.is_complex() => {
+            let values: Vec<ElementValue> = element_text::read(layout.dtype, elements).collect();
             let names = match layout
                 .names
                 .first()
@@ -462,7 +462,7 @@ fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, String> {
             Ok(names
                 .into_iter()
                 .zip(values)
-                .map(|(name, number)| (name, number.show()))
+                .map(|(name, number)| (name, element_text::show(number)))
                 .collect())
         }
         Tree::Map(entries) => entries
@@ -481,12 +481,10 @@ fn single(value: &View<'_>) -> Option<String> {
         Tree::Nil => String::new(),
         Tree::Bool(flag) => flag.to_string(),
         Tree::Text(text) => text.clone(),
-        Tree::Array(layout, elements)
-            if layout.shape.is_empty() && !numbers::is_complex(layout.dtype) =>
-        {
-            numbers::read(layout.dtype, elements).next()?.show()
+        Tree::Array(layout, elements) if layout.shape.is_empty() && !layout.dtype.is_complex() => {
+            element_text::show(element_text::read(layout.dtype, elements).next()?)
         }
-        other => Number::of(other)?.show(),
+        other => element_text::show(element_text::of(other)?),
     })
 }
 

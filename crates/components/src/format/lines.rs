@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
-use titin_runtime::{Dtype, Layout, Order};
+use titin_runtime::{Dtype, ElementValue, Layout, Order};
 
 use super::output::Output;
 use super::{Next, Place, Reader, Record, Writer};
 use crate::data::{Stamp, Value, View, describe};
+use crate::element_text;
 use crate::error::At;
-use crate::numbers::{self, Number};
 use crate::{Error, Result};
 
 /// Reads a file line by line.
@@ -123,7 +123,7 @@ fn check_numbers(line: &str) -> Result<(), String> {
         let escaped = std::mem::take(&mut is_escaped) && piece.len() == 1;
         if !is_text {
             let word = piece.trim_end_matches(|c: char| !c.is_ascii_digit());
-            numbers::check_whole(word)?;
+            element_text::check_whole(word)?;
         }
         match piece.as_bytes().last() {
             Some(b'"') if !escaped => is_text = !is_text,
@@ -148,8 +148,8 @@ fn record(line: Value) -> Result<Record, String> {
         place: Place::Line(0),
     };
     for (name, value) in entries {
-        let time = |value: &Value| match Number::of(value) {
-            Some(number) => Ok(number.as_f64()),
+        let time = |value: &Value| match element_text::of(value) {
+            Some(number) => Ok(element_text::as_f64(number)),
             None => Err(format!("'{name}' is {}; {FORM}", describe(value))),
         };
         match name.as_str() {
@@ -208,10 +208,10 @@ fn special(value: Value) -> Result<Value, String> {
     }
     if let Some(number) = field("$float") {
         return match number {
-            Value::Text(text) => Number::parse(text)?,
-            other => Number::of(other),
+            Value::Text(text) => element_text::parse(text)?,
+            other => element_text::of(other),
         }
-        .map(|number| Value::Float(number.as_f64()))
+        .map(|number| Value::Float(element_text::as_f64(number)))
         .ok_or_else(|| "\"$float\" takes \"nan\", \"inf\" or \"-inf\"".to_owned());
     }
     let entries = entries
@@ -265,7 +265,7 @@ fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Resul
         names: names.ok_or("\"names\" of an array is a list of text")?,
     };
     let values = list("values")?;
-    let parts = if numbers::is_complex(dtype) { 2 } else { 1 };
+    let parts = if dtype.is_complex() { 2 } else { 1 };
     if layout
         .elements()
         .and_then(|elements| elements.checked_mul(parts))
@@ -280,12 +280,12 @@ fn array<'a>(dtype: &Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Resul
     let mut elements = Vec::with_capacity(values.len() * dtype.size());
     for value in values {
         let number = match value {
-            Value::Text(text) => Number::parse(text)?,
-            Value::Bool(flag) => Some(Number::Int((*flag).into())),
-            value => Number::of(value),
+            Value::Text(text) => element_text::parse(text)?,
+            Value::Bool(flag) => Some(ElementValue::Whole((*flag).into())),
+            value => element_text::of(value),
         };
         let number = number.ok_or_else(|| format!("an array holds {}", describe(value)))?;
-        number.push(dtype, &mut elements)?;
+        element_text::push(number, dtype, &mut elements)?;
     }
     Ok(Value::Array(layout, elements))
 }
@@ -397,7 +397,7 @@ impl Serialize for Written<'_> {
             View::Int(number) => serializer.serialize_i64(*number),
             View::UInt(number) => serializer.serialize_u64(*number),
             View::Float(number) if number.is_finite() => serializer.serialize_f64(*number),
-            View::Float(number) => marked(serializer, "$float", &numbers::text(*number)),
+            View::Float(number) => marked(serializer, "$float", &element_text::text(*number)),
             View::Text(text) => serializer.serialize_str(text),
             View::Bytes(bytes) => {
                 let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -435,12 +435,11 @@ struct Elements<'a>(Dtype, &'a [u8]);
 impl Serialize for Elements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
-        for number in numbers::read(self.0, self.1) {
+        for number in element_text::read(self.0, self.1) {
             match number {
-                Number::Int(number) => seq.serialize_element(&number)?,
-                Number::UInt(number) => seq.serialize_element(&number)?,
-                Number::Float(number) if number.is_finite() => seq.serialize_element(&number)?,
-                Number::Float(number) => seq.serialize_element(&numbers::text(number))?,
+                ElementValue::Whole(whole) => seq.serialize_element(&whole)?,
+                ElementValue::Real(real) if real.is_finite() => seq.serialize_element(&real)?,
+                number => seq.serialize_element(&element_text::show(number))?,
             }
         }
         seq.end()
@@ -497,18 +496,17 @@ mod tests {
                     names: shape.iter().map(|n| format!("n{n}")).collect(),
                     shape: shape.into(),
                 };
-                let count =
-                    layout.elements().unwrap() * if numbers::is_complex(dtype) { 2 } else { 1 };
+                let count = layout.elements().unwrap() * if dtype.is_complex() { 2 } else { 1 };
                 let mut bytes = Vec::new();
                 for n in 0..count {
-                    let number = Number::Float((seed.wrapping_mul(n + 1) % 2000) as f64 * 0.1);
+                    let number = ElementValue::Real((seed.wrapping_mul(n + 1) % 2000) as f64 * 0.1);
                     let real = dtype.name().starts_with(['f', 'c']);
                     let number = if real {
                         number
                     } else {
-                        Number::UInt(seed.wrapping_mul(n) % 2)
+                        ElementValue::Whole((seed.wrapping_mul(n) % 2).into())
                     };
-                    number.push(dtype, &mut bytes).unwrap();
+                    element_text::push(number, dtype, &mut bytes).unwrap();
                 }
                 Value::Array(layout, bytes)
             })

@@ -350,30 +350,11 @@ fn parse_header(text: &str) -> Result<Header, String> {
     Ok(Header { layout, big_endian })
 }
 
-/// NumPy's letters for element types, with their sizes.
-const CODES: [(&str, Dtype); 14] = [
-    ("b1", Dtype::Bool),
-    ("i1", Dtype::Int8),
-    ("i2", Dtype::Int16),
-    ("i4", Dtype::Int32),
-    ("i8", Dtype::Int64),
-    ("u1", Dtype::UInt8),
-    ("u2", Dtype::UInt16),
-    ("u4", Dtype::UInt32),
-    ("u8", Dtype::UInt64),
-    ("f2", Dtype::Float16),
-    ("f4", Dtype::Float32),
-    ("f8", Dtype::Float64),
-    ("c8", Dtype::Complex64),
-    ("c16", Dtype::Complex128),
-];
-
 fn dtype_of(descr: &str) -> Option<(Dtype, bool)> {
     let code = descr.trim_start_matches(['<', '>', '|', '=']);
-    let dtype = CODES
-        .iter()
-        .find(|(known, _)| *known == code)
-        .map(|(_, dtype)| *dtype)?;
+    let dtype = Dtype::ALL
+        .into_iter()
+        .find(|dtype| dtype.names().npy == code)?;
     Some((dtype, descr.starts_with('>')))
 }
 
@@ -392,10 +373,7 @@ fn write_header(layout: &Layout, room: usize) -> Vec<u8> {
 }
 
 fn dict(layout: &Layout) -> String {
-    let code = CODES
-        .iter()
-        .find(|(_, dtype)| *dtype == layout.dtype)
-        .map_or("", |(code, _)| code);
+    let code = layout.dtype.names().npy;
     let mark = if layout.dtype.size() == 1 { '|' } else { '<' };
     let extents: Vec<String> = layout.shape.iter().map(u64::to_string).collect();
     let shape = extents.join(", ") + if extents.len() == 1 { "," } else { "" };
@@ -415,10 +393,7 @@ fn room_to_grow(record: &Layout) -> usize {
 
 /// Turns the bytes of each number round.
 fn swap(dtype: Dtype, elements: &mut [u8]) {
-    let number = match dtype {
-        Dtype::Complex64 | Dtype::Complex128 => dtype.size() / 2,
-        _ => dtype.size(),
-    };
+    let number = dtype.component().size();
     elements.chunks_exact_mut(number).for_each(<[u8]>::reverse);
 }
 

@@ -1,7 +1,7 @@
 //! A field whose two sides the user gives in YAML, before there is a program that declares them.
 
-use titin_array::{Decomposition, Dims, Order, Parts, Region, Run, Side, Spread};
-use titin_model::array_description::{self, ArrayPair, Bounds, DecompositionDescription};
+use titin_array::{Decomposition, Dims, IndexRange, Order, Ownership, Region, Side, Spread};
+use titin_model::array_description::{self, Bounds, CoupledArrays, DecompositionDescription};
 
 use super::{FieldCoupling, FieldSide};
 use crate::{DrawError, Result};
@@ -10,8 +10,8 @@ use crate::{DrawError, Result};
 ///
 /// # Errors
 /// A side is wrong, or neither side gives the extents of the array.
-pub fn described_field(described: &ArrayPair) -> Result<FieldCoupling> {
-    let ArrayPair { from, to, dtypes } = described;
+pub fn described_field(described: &CoupledArrays) -> Result<FieldCoupling> {
+    let CoupledArrays { from, to, dtypes } = described;
     Ok(FieldCoupling {
         from: keyed_side("from", from, to)?,
         to: keyed_side("to", to, from)?,
@@ -53,7 +53,7 @@ fn shape(
 
 fn side(described: &array_description::ArrayDescription, shape: &[u64]) -> Result<FieldSide> {
     let dims = shape.len();
-    Dims::new(shape)?;
+    Dims::new(shape).map_err(titin_array::Error::from)?;
     let parts = parts(&described.owned)?;
     let decomposition = decomposition(&described.owned, shape)?;
     for (rank, parts) in (0..).zip(parts.iter().flatten()) {
@@ -73,16 +73,16 @@ fn side(described: &array_description::ArrayDescription, shape: &[u64]) -> Resul
 }
 
 /// What each rank owns; `None` if a rule says so.
-fn parts(owned: &DecompositionDescription) -> Result<Option<Vec<Parts>>> {
+fn parts(owned: &DecompositionDescription) -> Result<Option<Vec<Ownership>>> {
     let boxes = |rank: &Vec<Vec<Bounds>>| {
         let boxes: Result<_> = rank.iter().map(|bounds| region(bounds)).collect();
-        boxes.map(Parts::Boxes)
+        boxes.map(Ownership::Boxes)
     };
-    let run = |(lower, upper): &Bounds| Run {
+    let run = |(lower, upper): &Bounds| IndexRange {
         first: *lower,
         length: upper - lower,
     };
-    let indices = |rank: &Vec<Bounds>| Ok(Parts::Indices(rank.iter().map(run).collect()));
+    let indices = |rank: &Vec<Bounds>| Ok(Ownership::Indices(rank.iter().map(run).collect()));
     match owned {
         DecompositionDescription::Whole | DecompositionDescription::Grid { .. } => Ok(None),
         DecompositionDescription::Boxes(ranks) => {
@@ -150,5 +150,5 @@ fn order(fortran: bool) -> Order {
 
 fn region(bounds: &[Bounds]) -> Result<Region> {
     let (lower, upper): (Vec<u64>, Vec<u64>) = bounds.iter().copied().unzip();
-    Ok(Region::new(&lower, &upper)?)
+    Ok(Region::new(&lower, &upper).map_err(titin_array::Error::from)?)
 }

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use titin_array::{Bytes, Region, Side};
-use titin_manager::profile::{Database, Field};
+use titin_manager::profile::{Database, RecordedField};
 use titin_model::{PatternSide, listing, nearest};
 
 use super::{FieldCoupling, FieldSide};
@@ -32,8 +32,8 @@ pub fn is_run(path: &Path) -> bool {
 /// # Errors
 /// The profile cannot be read, or has no such field, or too many.
 pub fn recorded_fields(run: &Path, port: Option<&str>) -> Result<Vec<FieldCoupling>> {
-    let database = Database::open(run).map_err(DrawError::profile)?;
-    let fields = database.fields().map_err(DrawError::profile)?;
+    let database = Database::open(run)?;
+    let fields = database.fields()?;
     if fields.is_empty() {
         return Err(DrawError::NoFields(run.to_owned()));
     }
@@ -51,13 +51,15 @@ pub fn recorded_fields(run: &Path, port: Option<&str>) -> Result<Vec<FieldCoupli
 }
 
 /// Whether a field uses a port, which is named with or without the index of its instance.
-fn uses_port(field: &Field, port: Option<&str>) -> bool {
+fn uses_port(field: &RecordedField, port: Option<&str>) -> bool {
     let is = |end: &str| port.is_none_or(|port| end == port || without_index(end) == port);
     is(&field.from) || is(&field.to)
 }
 
 /// The first of each group of fields that are alike.
-fn without_repeats<'a>(fields: impl Iterator<Item = &'a Field>) -> Result<Vec<FieldCoupling>> {
+fn without_repeats<'a>(
+    fields: impl Iterator<Item = &'a RecordedField>,
+) -> Result<Vec<FieldCoupling>> {
     let mut couplings: Vec<FieldCoupling> = Vec::new();
     let mut numbers = HashMap::new();
     for field in fields {
@@ -78,7 +80,7 @@ fn without_repeats<'a>(fields: impl Iterator<Item = &'a Field>) -> Result<Vec<Fi
     Ok(couplings)
 }
 
-fn no_such_port(run: &Path, port: &str, fields: &[Field]) -> DrawError {
+fn no_such_port(run: &Path, port: &str, fields: &[RecordedField]) -> DrawError {
     let mut ports: Vec<String> = fields
         .iter()
         .flat_map(|field| [without_index(&field.from), without_index(&field.to)])
@@ -95,7 +97,7 @@ fn no_such_port(run: &Path, port: &str, fields: &[Field]) -> DrawError {
     }
 }
 
-fn coupling(field: &Field) -> Result<FieldCoupling> {
+fn coupling(field: &RecordedField) -> Result<FieldCoupling> {
     let pattern = field.pattern.as_ref();
     let sender = pattern.map(|pattern| &pattern.sender);
     let receiver = pattern.map(|pattern| &pattern.receiver);
@@ -118,7 +120,7 @@ fn side(port: &str, bytes: &[u8], share: Option<&PatternSide>) -> Result<FieldSi
     let mut side = Side::from_bytes(bytes).map_err(bad)?;
     // A region of the description has precedence over the program's.
     if let Some((lower, upper)) = share.and_then(|share| share.region.as_ref()) {
-        side = side.region(Region::new(lower, upper).map_err(bad)?);
+        side = side.region(Region::new(lower, upper).map_err(|error| bad(error.into()))?);
     }
     Ok(FieldSide {
         port: Some(port.to_owned()),

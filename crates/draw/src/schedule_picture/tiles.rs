@@ -1,6 +1,6 @@
 //! The boxes of all ranks within a window of an array.
 
-use titin_array::{Order, Parts, Region, Run};
+use titin_array::{IndexRange, Order, Ownership, Region};
 
 use crate::schedule::FieldSide;
 
@@ -24,17 +24,17 @@ pub(super) fn tiles(side: &FieldSide, window: &Region, cuts: usize) -> Option<Ti
     let mut rows = 0;
     for rank in 0..side.ranks() {
         match side.parts(rank) {
-            Parts::Boxes(boxes) => {
+            Ownership::Boxes(boxes) => {
                 let boxes = boxes.iter();
                 let inside = boxes.filter_map(|region| region.intersection(window));
                 tiles.extend(inside.map(|region| (rank, region)));
             }
-            Parts::Indices(runs) => {
+            Ownership::Indices(runs) => {
                 for run in runs {
                     add_rows(&mut tiles, &mut rows, side, rank, run, window)?;
                 }
             }
-            Parts::Rule => {}
+            Ownership::Rule => {}
         }
         if tiles.len() > MOST_PIECES {
             return None;
@@ -50,7 +50,7 @@ fn add_rows(
     rows: &mut usize,
     side: &FieldSide,
     rank: u32,
-    run: &Run,
+    run: &IndexRange,
     window: &Region,
 ) -> Option<()> {
     let mut first = run.first;

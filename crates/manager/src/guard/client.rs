@@ -1,6 +1,5 @@
 //! The manager's end of its guard.
 
-use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -16,63 +15,64 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::lines::Lines;
-use super::{Launch, Order, Report};
-use crate::event::{Event, Exit, Signal, signal_name};
+use super::json_lines::JsonLines;
+use super::{GuardOrder, GuardReport, Launch};
+use crate::event::{Exit, RunEvent, Signal, signal_name};
 use crate::plan::InstanceId;
-use crate::tree;
+use crate::process_tree;
 
-/// How long a guard may take to go that has said its last word.
-const LEAVES: Timespec = Timespec {
+/// The time that a guard may take to end after its last report.
+const EXIT_TIME: Timespec = Timespec {
     tv_sec: 10,
     tv_nsec: 0,
 };
 
-/// What the guard has to say.
+/// What a guard reports.
 #[derive(Debug, Clone)]
-pub enum News {
-    /// Something that the state machine must know.
-    Event(Event),
-    /// It has ended everything: what was left at the end, and what could not be ended.
+pub enum GuardEvent {
+    /// An event for the state machine.
+    Run(RunEvent),
+    /// The guard has ended all processes.
     Swept {
-        /// Names of processes that were still there.
+        /// The names of the processes that were left at the end.
         left: Vec<String>,
-        /// Those that survived.
+        /// The names of those that could not be ended.
         stuck: Vec<String>,
     },
-    /// It has gone, as it was told to.
-    Left,
+    /// The guard has ended in good order.
+    Ended,
 }
 
 /// A guard that runs.
 #[derive(Debug)]
 pub struct Guard {
-    /// Orders come from several threads, and each is one line.
+    /// Several threads send orders. Each order is one line.
     socket: Mutex<UnixStream>,
-    /// Its number, as long as it cannot be another's.
+    /// The guard's process number, until another process may have the number.
     pid: Arc<Mutex<Option<u32>>>,
 }
 
 impl Guard {
-    /// Starts a guard. `program` is this same binary; `log` gets what the guard has to say when the manager is gone. The
-    /// connection file and the meeting place are removed at the end, and `scratch` if the manager is gone.
-    /// A thread hands its news to `heard` until it has ended.
+    /// Starts a guard. `program` is the path of the command `titin`. `log` gets what the guard writes
+    /// once the manager is gone. At the end the guard removes the connection file and the meeting place,
+    /// and also `scratch` if the manager is gone. A thread hands the guard's events to `handle`.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the guard cannot be started.
     pub fn start(
         program: &OsStr,
         connection: &Path,
         meeting_place: &Path,
         scratch: Option<&Path>,
         log: File,
-        heard: impl FnMut(News) + Send + 'static,
+        handle: impl FnMut(GuardEvent) + Send + 'static,
     ) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut guard = Command::new(program);
-        // Ctrl-C must not reach it before it has a session of its own. To begin that it joins our group again, which it
-        // cannot where that is outside of our namespace of processes; no terminal's Ctrl-C is for us then.
-        if tree::group(tree::own_pid()).is_some() {
+        // Until the guard has a session of its own, Ctrl-C must not reach it. To begin the session, it
+        // joins the manager's group again. It cannot if that group is outside of the namespace of
+        // processes; but then no terminal sends Ctrl-C here.
+        if process_tree::group(process_tree::own_pid()).is_some() {
             guard.process_group(0);
         }
         let child = guard
@@ -88,7 +88,7 @@ impl Guard {
         let lives = pid.clone();
         std::thread::Builder::new()
             .name("guard".into())
-            .spawn(move || listen(reading, child, &lives, heard))?;
+            .spawn(move || listen(reading, child, &lives, handle))?;
         Ok(Guard {
             socket: Mutex::new(socket),
             pid,
@@ -97,51 +97,51 @@ impl Guard {
 
     /// Starts a program.
     pub fn launch(&self, id: InstanceId, launch: Launch) {
-        self.order(&Order::Start { id: id.0, launch });
+        self.order(&GuardOrder::Start { id: id.0, launch });
     }
 
-    /// Sends a signal to a program and all that it has started.
+    /// Sends a signal to a program and all processes that it has started.
     pub fn signal(&self, id: InstanceId, signal: Signal) {
         self.wake();
-        self.order(&Order::Signal { id: id.0, signal });
+        self.order(&GuardOrder::Signal { id: id.0, signal });
     }
 
     /// Stops every program.
     pub fn pause(&self) {
-        self.order(&Order::Pause);
+        self.order(&GuardOrder::Pause);
     }
 
-    /// Has every program that was stopped go on.
+    /// Has every program go on that was stopped.
     pub fn resume(&self) {
-        self.order(&Order::Resume);
+        self.order(&GuardOrder::Resume);
     }
 
-    /// Has the guard end what is left and go.
+    /// Has the guard end all processes, and then itself.
     pub fn finish(&self) {
         self.wake();
-        self.order(&Order::Finish);
+        self.order(&GuardOrder::Finish);
     }
 
-    /// Kills the guard itself; the system and the manager end what it leaves.
+    /// Kills the guard. The system and the manager end its processes.
     pub fn kill(&self) {
         self.send(Number::KILL);
     }
 
-    /// Has it go on if somebody has stopped it: it would hear no order, and so nothing would end.
+    /// Has the guard go on if a user has stopped it: it would read no orders, so nothing would end.
     fn wake(&self) {
         self.send(Number::CONT);
     }
 
     fn send(&self, number: Number) {
         if let Some(pid) = *self.pid.lock().expect("nobody panics meanwhile") {
-            tree::signal(pid, number);
+            process_tree::signal(pid, number);
         }
     }
 
-    fn order(&self, order: &Order) {
+    fn order(&self, order: &GuardOrder) {
         let mut line = serde_json::to_vec(order).expect("plain data");
         line.push(b'\n');
-        // That it is gone is heard by the other thread.
+        // If the guard is gone, the thread that listens reports that.
         let _ = self
             .socket
             .lock()
@@ -150,76 +150,99 @@ impl Guard {
     }
 }
 
+/// How the reports of a guard end.
+enum LastReport {
+    /// The guard has reported that all processes are ended.
+    Swept,
+    /// The socket has ended.
+    SocketEnded,
+    /// A report cannot be read, for this reason.
+    Unreadable(String),
+}
+
+/// Hands a guard's reports to `handle`, and at last how the guard ended.
 fn listen(
     mut socket: UnixStream,
     mut child: Child,
     pid: &Mutex<Option<u32>>,
-    mut heard: impl FnMut(News),
+    mut handle: impl FnMut(GuardEvent),
 ) {
-    let (mut lines, mut bytes, swept) = (Lines::default(), vec![0; 1 << 16], Cell::new(false));
-    let mut hear = |report| {
-        heard(match report {
-            Report::Started { id, pid } => News::Event(Event::Started(InstanceId(id), pid)),
-            Report::NotStarted { id, why } => News::Event(Event::NotStarted(InstanceId(id), why)),
-            Report::Ended { id, exit } => News::Event(Event::Ended(InstanceId(id), exit)),
-            Report::Swept { left, stuck } => {
-                swept.set(true);
-                News::Swept { left, stuck }
-            }
-        });
-    };
-    let broken = loop {
-        match socket.read(&mut bytes) {
-            Ok(0) => break None,
-            Ok(count) => {
-                if let Err(why) = lines.take(&bytes[..count], &mut hear) {
-                    break Some(format!("said what cannot be read ({why}), and was ended"));
-                }
-                if swept.get() {
-                    break None;
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break None,
-        }
-    };
-    // One that cannot be understood is of no use; one that has said its last word, or can say none, is about to go.
-    if broken.is_some() || !ends(&child) {
+    let last = read_reports(&mut socket, &mut handle);
+    // A guard with unreadable reports is of no use. After its last report a guard ends by itself.
+    if matches!(last, LastReport::Unreadable(_)) || !ends_in_time(&child) {
         let _ = child.kill();
     }
     *pid.lock().expect("nobody panics meanwhile") = None;
     let status = child.wait();
-    if swept.get() && broken.is_none() {
-        heard(News::Left);
-    } else {
-        // It handles these as soon as it can, so it was hit in its first moment, as this process was.
-        let wish = status.as_ref().ok().and_then(ExitStatus::signal);
-        if let Some(number) = wish.filter(|number| [SIGINT, SIGTERM, SIGHUP].contains(number)) {
-            heard(News::Event(Event::Interrupted(
-                signal_name(number).unwrap_or("a signal").to_owned(),
-            )));
-        }
-        let how = broken.unwrap_or_else(|| match status {
-            Ok(status) => match (status.code(), status.signal()) {
-                (Some(code), _) => Exit::Code(code).to_string(),
-                (None, signal) => {
-                    Exit::Signal(signal.unwrap_or(0), status.core_dumped()).to_string()
+    if let LastReport::Swept = last {
+        return handle(GuardEvent::Ended);
+    }
+    if let Some(signal) = status.as_ref().ok().and_then(interrupt) {
+        handle(GuardEvent::Run(RunEvent::Interrupted(signal)));
+    }
+    let how = match last {
+        LastReport::Unreadable(why) => format!("said what cannot be read ({why}), and was ended"),
+        _ => status.map_or("ended".to_owned(), exit_text),
+    };
+    handle(GuardEvent::Run(RunEvent::GuardLost(how)));
+}
+
+fn read_reports(socket: &mut UnixStream, handle: &mut impl FnMut(GuardEvent)) -> LastReport {
+    let (mut lines, mut bytes, mut swept) = (JsonLines::default(), vec![0; 1 << 16], false);
+    loop {
+        match socket.read(&mut bytes) {
+            Ok(0) => return LastReport::SocketEnded,
+            Ok(count) => {
+                let read = lines.take(&bytes[..count], |report| {
+                    swept |= matches!(report, GuardReport::Swept { .. });
+                    handle(guard_event(report));
+                });
+                match read {
+                    Err(why) => return LastReport::Unreadable(why.to_string()),
+                    Ok(()) if swept => return LastReport::Swept,
+                    Ok(()) => {}
                 }
-            },
-            Err(_) => "ended".to_owned(),
-        });
-        heard(News::Event(Event::GuardLost(how)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return LastReport::SocketEnded,
+        }
     }
 }
 
-/// Whether a guard that has said its last word goes within the time that it may take.
-fn ends(child: &Child) -> bool {
+fn guard_event(report: GuardReport) -> GuardEvent {
+    GuardEvent::Run(match report {
+        GuardReport::Started { id, pid } => RunEvent::ProcessStarted(InstanceId(id), pid),
+        GuardReport::NotStarted { id, why } => RunEvent::StartFailed(InstanceId(id), why),
+        GuardReport::Ended { id, exit } => RunEvent::ProcessEnded(InstanceId(id), exit),
+        GuardReport::Swept { left, stuck } => return GuardEvent::Swept { left, stuck },
+    })
+}
+
+/// The signal that has ended a guard, if it is one by which users interrupt. The guard handles these
+/// signals soon after its start, so it was hit before, and the manager with it.
+fn interrupt(status: &ExitStatus) -> Option<String> {
+    let number = status.signal()?;
+    let is_interrupt = [SIGINT, SIGTERM, SIGHUP].contains(&number);
+    is_interrupt.then(|| signal_name(number).unwrap_or("a signal").to_owned())
+}
+
+fn exit_text(status: ExitStatus) -> String {
+    let exit = match status.code() {
+        Some(code) => Exit::Code(code),
+        None => Exit::Signal(status.signal().unwrap_or(0), status.core_dumped()),
+    };
+    exit.to_string()
+}
+
+/// Whether a guard ends by itself in time after its last report.
+fn ends_in_time(child: &Child) -> bool {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
         return true;
     };
     loop {
-        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&LEAVES)) {
+        let ended = PollFd::new(&process, PollFlags::IN);
+        match poll(&mut [ended], Some(&EXIT_TIME)) {
             Err(Errno::INTR) => {}
             ready => return ready.is_ok_and(|count| count > 0),
         }
@@ -230,8 +253,8 @@ fn ends(child: &Child) -> bool {
 mod tests {
     use super::*;
 
-    /// What is heard of a guard that says this and no more, and lives until it is killed.
-    fn heard(said: &[u8]) -> Vec<News> {
+    /// The events of a guard that writes these bytes and no more, and lives until it is killed.
+    fn heard(said: &[u8]) -> Vec<GuardEvent> {
         let (mut theirs, ours) = UnixStream::pair().unwrap();
         let child = Command::new("sleep")
             .arg("1000")
@@ -256,8 +279,8 @@ mod tests {
         ] {
             let said = [b"{\"Started\":{\"id\":3,\"pid\":4711}}\n", junk].concat();
             let [
-                News::Event(Event::Started(InstanceId(3), 4711)),
-                News::Event(Event::GuardLost(how)),
+                GuardEvent::Run(RunEvent::ProcessStarted(InstanceId(3), 4711)),
+                GuardEvent::Run(RunEvent::GuardLost(how)),
             ] = &heard(&said)[..]
             else {
                 panic!("{:?}", heard(&said));

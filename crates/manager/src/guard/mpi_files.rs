@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::inotify;
 
-use crate::tree::{self, Descendant};
+use crate::process_tree::{self, Descendant};
 
 /// Where MPICH makes them.
 const PLACE: &str = "/dev/shm";
@@ -81,7 +81,7 @@ impl MpiFiles {
         if new.is_empty() {
             return;
         }
-        for process in tree::descendants(tree::own_pid()) {
+        for process in process_tree::descendants(process_tree::own_pid()) {
             self.found
                 .extend(new.extract_if(|name, file| has(&process, &self.place.join(name), *file)));
         }

@@ -1,6 +1,6 @@
 //! The guard's own process.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -21,71 +21,62 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use titin_os::folder_lock;
 
-use super::lines::Lines;
+use super::json_lines::JsonLines;
 use super::mpi_files::MpiFiles;
-use super::{Launch, Order, Report};
+use super::{GuardOrder, GuardReport, Launch};
 use crate::directory::remove_connection;
-use crate::event::Signal;
-use crate::tree::{self, Look};
+use crate::event::{Exit, Signal};
+use crate::process_tree::{self, ProcessSnapshot, StoppedBefore};
 
 /// From SIGTERM to SIGKILL for what is left at the end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a manager that is gone may take to end.
-const ENDED: Timespec = Timespec {
+/// The time that the manager may take to end once it has closed its socket.
+const MANAGER_EXIT_TIME: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// Runs the guard until the manager says that it is enough, or is gone. The connection file, which may not be there yet, and
-/// the meeting place are removed at the end; so is `scratch`, a folder that the manager has claimed, if that has left it behind.
+/// Runs the guard until the manager says that the run is over, or is gone. At the end the guard removes
+/// the connection file, which may not be there yet, and the meeting place. It also removes `scratch`, a
+/// folder that the manager has locked, if the manager has left it behind.
 ///
 /// # Errors
 /// If standard input is no socket, or the system refuses what a guard needs.
 pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) -> io::Result<()> {
     let socket = inherited_socket()?;
-    // Handled, not ignored: programs would inherit that they are ignored.
-    let ignored = Arc::new(AtomicBool::new(false));
-    // A log that may not grow is no reason to leave programs behind.
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGXFSZ] {
-        signal_hook::flag::register(signal, ignored.clone())?;
-    }
-    // A session of our own: Ctrl-C and a closed terminal are the manager's business. The manager has put us into a
-    // group of our own for that until now; but whoever leads a group cannot begin a session.
-    let manager = getppid().map_or(0, |manager| manager.as_raw_nonzero().get().unsigned_abs());
-    if let Some(group) = tree::group(manager) {
-        let _ = setpgid(None, i32::try_from(group).ok().and_then(Pid::from_raw));
-    }
-    let _ = setsid();
+    survive_signals()?;
+    begin_session();
     set_child_subreaper(Some(getpid()))?;
     let (children, ended) = UnixStream::pair()?;
     children.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(SIGCHLD, ended)?;
-    let guard = Serving {
+    let guard = GuardProcess {
         socket,
         children,
-        lines: Lines::default(),
+        lines: JsonLines::default(),
         running: HashMap::new(),
         shim: std::env::current_exe()?,
         manager_lives: true,
         paused: None,
         mpi_files: MpiFiles::watch().ok(),
     };
-    let _claim = folder_lock::join(meeting_place);
-    let process = getppid().and_then(|manager| pidfd_open(manager, PidfdFlags::empty()).ok());
-    let lives = guard.run();
+    let _lock = folder_lock::join(meeting_place);
+    let manager = getppid().and_then(|manager| pidfd_open(manager, PidfdFlags::empty()).ok());
+    let manager_lives = guard.run();
     remove_connection(connection, meeting_place);
     if let Some(scratch) = scratch {
-        // Who is killed lets go of the socket first, and of what it has claimed a moment later.
-        if let Some(process) = process.filter(|_| !lives) {
-            let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&ENDED));
+        // A process that is killed closes its socket first, and unlocks its folders a moment later.
+        if let Some(manager) = manager.filter(|_| !manager_lives) {
+            let ended = PollFd::new(&manager, PollFlags::IN);
+            let _ = poll(&mut [ended], Some(&MANAGER_EXIT_TIME));
         }
         folder_lock::remove_unused(scratch);
     }
     Ok(())
 }
 
-/// Takes the socket out of standard input, so that no program inherits it.
+/// Takes the socket out of standard input, so that no program inherits the socket.
 fn inherited_socket() -> io::Result<UnixStream> {
     let socket: OwnedFd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
@@ -96,23 +87,45 @@ fn inherited_socket() -> io::Result<UnixStream> {
     Ok(socket)
 }
 
-struct Serving {
+/// Has signals not end the guard: neither those of users, nor that a log may not grow. They are handled
+/// and not ignored, because programs would inherit that they are ignored.
+fn survive_signals() -> io::Result<()> {
+    let unused = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGXFSZ] {
+        signal_hook::flag::register(signal, unused.clone())?;
+    }
+    Ok(())
+}
+
+/// Begins a session of its own, so that Ctrl-C and a closed terminal reach only the manager. The manager
+/// has started the guard as the leader of a group. A leader cannot begin a session, so the guard joins
+/// the manager's group first.
+fn begin_session() {
+    let manager = getppid().map_or(0, |manager| manager.as_raw_nonzero().get().unsigned_abs());
+    if let Some(group) = process_tree::group(manager) {
+        let _ = setpgid(None, i32::try_from(group).ok().and_then(Pid::from_raw));
+    }
+    let _ = setsid();
+}
+
+struct GuardProcess {
     socket: UnixStream,
     /// Readable when a child has ended.
     children: UnixStream,
-    lines: Lines,
-    /// Processes that were started and have not ended, with their numbers.
+    lines: JsonLines,
+    /// The processes that run, each with the number under which it was started.
     running: HashMap<u32, u32>,
+    /// The path of the command `titin`, which becomes the program.
     shim: PathBuf,
     manager_lives: bool,
-    /// While all are stopped: the processes that somebody else had stopped before, which stay so.
-    paused: Option<HashSet<u32>>,
-    /// None if the system does not tell of files.
+    /// While the run is paused: the processes that another process had stopped before.
+    paused: Option<StoppedBefore>,
+    /// `None` if the system does not report new files.
     mpi_files: Option<MpiFiles>,
 }
 
-impl Serving {
-    /// Until the manager says that it is enough, or is gone; whether it lives.
+impl GuardProcess {
+    /// Serves until the manager says that the run is over, or is gone. Returns whether the manager lives.
     fn run(mut self) -> bool {
         while self.manager_lives {
             self.wait(None);
@@ -122,28 +135,25 @@ impl Serving {
                 break;
             }
         }
-        let lives = self.manager_lives;
+        let manager_lives = self.manager_lives;
         self.sweep();
-        lives
+        manager_lives
     }
 
-    /// Does as told; true if that was the last order. Signals that follow each other share one look at the processes,
-    /// since there may be thousands of both.
-    fn obey_all(&mut self, orders: Vec<Order>) -> bool {
-        let mut look = None;
+    /// Obeys orders. True after the last order. Signals that follow each other share one snapshot of the
+    /// processes, because there may be thousands of both.
+    fn obey_all(&mut self, orders: Vec<GuardOrder>) -> bool {
+        let mut snapshot = None;
         for order in orders {
-            if let Order::Signal { id, signal } = order {
-                let started = self
-                    .running
-                    .iter()
-                    .find(|(_, of)| **of == id)
-                    .map(|(pid, _)| *pid);
-                if let Some(pid) = started {
-                    send(pid, signal, look.get_or_insert_with(Look::take));
+            if let GuardOrder::Signal { id, signal } = order {
+                let mut running = self.running.iter();
+                if let Some((pid, _)) = running.find(|(_, number)| **number == id) {
+                    let snapshot = snapshot.get_or_insert_with(ProcessSnapshot::take);
+                    signal_program(*pid, signal, snapshot);
                 }
                 continue;
             }
-            look = None;
+            snapshot = None;
             if self.obey(order) {
                 return true;
             }
@@ -151,52 +161,43 @@ impl Serving {
         false
     }
 
-    /// Waits until the manager or a child has news, or files were made; signals only wake it up.
+    /// Waits until the manager or a child is heard of, or files were made. Other signals only end the
+    /// wait.
     fn wait(&mut self, limit: Option<Duration>) {
         let limit = limit.map(|limit| Timespec {
             tv_sec: limit.as_secs() as i64,
             tv_nsec: limit.subsec_nanos().into(),
         });
-        let socket = self
-            .manager_lives
-            .then(|| PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN));
         let mut ready = vec![PollFd::from_borrowed_fd(
             self.children.as_fd(),
             PollFlags::IN,
         )];
-        ready.extend(socket);
-        ready.extend(
-            self.mpi_files
-                .as_ref()
-                .map(|files| PollFd::from_borrowed_fd(files.events(), PollFlags::IN)),
-        );
+        if self.manager_lives {
+            ready.push(PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN));
+        }
+        if let Some(files) = &self.mpi_files {
+            ready.push(PollFd::from_borrowed_fd(files.events(), PollFlags::IN));
+        }
         let _ = poll(&mut ready, limit.as_ref());
-        // Before orders, which may be to end those that have the files.
+        // Files come before orders, which may end the processes that have the files.
         if let Some(files) = &mut self.mpi_files {
             files.look();
         }
         let _ = (&self.children).read(&mut [0; 512]);
     }
 
-    /// Complete orders that have come in; notes if the manager is gone, or says what cannot be read.
-    fn read_orders(&mut self) -> Vec<Order> {
-        let mut ready = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
-        let at_once = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        if !matches!(poll(&mut ready, Some(&at_once)), Ok(1..)) {
-            return Vec::new();
+    /// The complete orders that have come in. Notes if the manager is gone, or sends what cannot be read.
+    fn read_orders(&mut self) -> Vec<GuardOrder> {
+        let mut orders = Vec::new();
+        if !self.is_socket_readable() {
+            return orders;
         }
-        let (mut bytes, mut orders) = (vec![0; 1 << 16], Vec::new());
+        let mut bytes = vec![0; 1 << 16];
         match self.socket.read(&mut bytes) {
             Ok(0) => self.manager_lives = false,
             Ok(count) => {
                 if let Err(why) = self.lines.take(&bytes[..count], |order| orders.push(order)) {
-                    let _ = writeln!(
-                        io::stderr(),
-                        "titin guard: the manager says what cannot be read: {why}"
-                    );
+                    warn(&format!("the manager says what cannot be read: {why}"));
                     self.manager_lives = false;
                 }
             }
@@ -210,77 +211,81 @@ impl Serving {
         orders
     }
 
-    /// Does as told; true if that was the last order.
-    fn obey(&mut self, order: Order) -> bool {
+    fn is_socket_readable(&self) -> bool {
+        let mut ready = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        matches!(poll(&mut ready, Some(&at_once)), Ok(1..))
+    }
+
+    /// Obeys an order. True if it was the last one.
+    fn obey(&mut self, order: GuardOrder) -> bool {
         match order {
-            Order::Start { id, launch } => match self.start(&launch) {
+            GuardOrder::Start { id, launch } => match self.start(&launch) {
                 Ok(pid) => {
                     self.running.insert(pid, id);
                     if self.paused.is_some() {
-                        tree::stop_descendants();
+                        process_tree::stop_descendants();
                     }
-                    self.tell(&Report::Started { id, pid });
+                    self.tell(&GuardReport::Started { id, pid });
                 }
-                Err(why) => self.tell(&Report::NotStarted { id, why }),
+                Err(error) => self.tell(&GuardReport::NotStarted {
+                    id,
+                    why: error.to_string(),
+                }),
             },
-            Order::Signal { .. } => unreachable!("signals are sent together"),
-            Order::Pause => {
-                let before = tree::stop_descendants();
+            GuardOrder::Signal { .. } => unreachable!("signals are sent together"),
+            GuardOrder::Pause => {
+                let before = process_tree::stop_descendants();
                 self.paused.get_or_insert(before);
             }
-            Order::Resume => {
+            GuardOrder::Resume => {
                 if let Some(before) = self.paused.take() {
-                    tree::resume_descendants(&before);
+                    process_tree::resume_descendants(&before);
                 }
             }
-            Order::Finish => return true,
+            GuardOrder::Finish => return true,
         }
         false
     }
 
-    fn start(&self, launch: &Launch) -> Result<u32, String> {
-        let open = |path: &Path| {
-            let file = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .mode(0o644)
-                .open(path);
-            file.map_err(|error| format!("cannot write {}: {error}", path.display()))
-        };
+    /// Starts a program, and returns its process.
+    fn start(&self, launch: &Launch) -> Result<u32, SpawnError> {
         let mut command = Command::new(&self.shim);
-        command
-            .arg("guard")
-            .arg("--run")
-            .arg(std::process::id().to_string())
-            .arg("--");
+        let own_pid = std::process::id().to_string();
+        command.args(["guard", "--run", &own_pid, "--"]);
         command.arg(&launch.program).args(&launch.args);
         if launch.clear {
             command.env_clear();
         }
-        launch.unset.iter().for_each(|name| {
+        for name in &launch.unset {
             command.env_remove(name);
-        });
+        }
         command.envs(launch.set.iter().map(|(name, value)| (name, value)));
         command.current_dir(&launch.directory).stdin(Stdio::null());
-        command
-            .stdout(open(&launch.stdout)?)
-            .stderr(open(&launch.stderr)?);
-        let child = command
-            .spawn()
-            .map_err(|error| format!("cannot start a process: {error}"))?;
+        command.stdout(open_output(&launch.stdout)?);
+        command.stderr(open_output(&launch.stderr)?);
+        let child = command.spawn().map_err(SpawnError::Process)?;
         Ok(child.id())
     }
 
+    /// Reports programs that have ended.
     fn report_ended(&mut self) {
-        while let Some((pid, exit)) = tree::reap() {
-            // Others are orphans of programs: theirs to have cared for.
-            if let Some(id) = self.running.remove(&pid) {
-                self.tell(&Report::Ended { id, exit });
-            }
+        while let Some((pid, exit)) = process_tree::reap() {
+            self.report_exit(pid, exit);
         }
     }
 
-    fn tell(&mut self, report: &Report) {
+    /// Reports the end of a process, if it is a program. Other processes are orphans of programs.
+    fn report_exit(&mut self, pid: u32, exit: Exit) {
+        if let Some(id) = self.running.remove(&pid) {
+            self.tell(&GuardReport::Ended { id, exit });
+        }
+    }
+
+    fn tell(&mut self, report: &GuardReport) {
         let mut line = serde_json::to_vec(report).expect("plain data");
         line.push(b'\n');
         if self.socket.write_all(&line).is_err() {
@@ -288,55 +293,75 @@ impl Serving {
         }
     }
 
-    /// Ends all that is left.
+    /// Ends all processes that are left.
     fn sweep(mut self) {
         if !self.manager_lives {
-            // Standard error is the run's log.
-            // One that cannot be written to is no reason to leave programs behind.
-            let _ = writeln!(
-                io::stderr(),
-                "titin guard: the manager is gone; ending what it had started"
-            );
+            warn("the manager is gone; ending what it had started");
         }
         let mut ended = Vec::new();
-        let (left, stuck) = tree::end_descendants(
+        let (left, stuck) = process_tree::end_descendants(
             GRACE,
             |limit| self.wait(Some(limit)),
             |pid, exit| ended.push((pid, exit)),
         );
         for (pid, exit) in ended {
-            if let Some(id) = self.running.remove(&pid) {
-                self.tell(&Report::Ended { id, exit });
-            }
+            self.report_exit(pid, exit);
         }
         if let Some(files) = self.mpi_files.take() {
             files.remove();
         }
-        let names =
-            |processes: Vec<tree::Descendant>| processes.iter().map(ToString::to_string).collect();
-        let report = Report::Swept {
+        let names = |processes: Vec<process_tree::Descendant>| {
+            processes.iter().map(ToString::to_string).collect()
+        };
+        let report = GuardReport::Swept {
             left: names(left),
             stuck: names(stuck),
         };
         if !self.manager_lives {
-            let _ = writeln!(io::stderr(), "titin guard: {report:?}");
+            warn(&format!("{report:?}"));
         }
         self.tell(&report);
     }
 }
 
-/// Sends a signal to a program with all that it has started, and to the group that it leads.
-fn send(pid: u32, signal: Signal, look: &Look) {
+/// Why a program cannot be started.
+#[derive(Debug, thiserror::Error)]
+enum SpawnError {
+    #[error("cannot write {}: {source}", .path.display())]
+    Output { path: PathBuf, source: io::Error },
+    #[error("cannot start a process: {0}")]
+    Process(io::Error),
+}
+
+/// Opens a file for the output of a program.
+fn open_output(path: &Path) -> Result<File, SpawnError> {
+    let mut options = OpenOptions::new();
+    let file = options.create(true).append(true).mode(0o644).open(path);
+    file.map_err(|source| SpawnError::Output {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Writes to standard error, which is the log of the run. That the log cannot be written is no reason to
+/// leave programs behind.
+fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "titin guard: {text}");
+}
+
+/// Sends a signal to a program, to all processes that it has started, and to the group that it leads.
+fn signal_program(pid: u32, signal: Signal, snapshot: &ProcessSnapshot) {
     let number = match signal {
         Signal::Terminate => Number::TERM,
         Signal::Kill => Number::KILL,
     };
-    let below = look.below(pid);
+    let below = snapshot.below(pid);
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, number);
     }
-    for pid in std::iter::once(pid).chain(below.into_iter().map(|process| process.pid)) {
-        tree::signal(pid, number);
-        tree::signal(pid, Number::CONT);
+    let below = below.into_iter().map(|process| process.pid);
+    for pid in std::iter::once(pid).chain(below) {
+        process_tree::signal(pid, number);
+        process_tree::signal(pid, Number::CONT);
     }
 }

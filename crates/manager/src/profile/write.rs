@@ -55,13 +55,13 @@ pub struct Summary {
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
-    sender: Sender<Message>,
+    sender: Sender<RecorderMessage>,
     thread: JoinHandle<Result<(), ProfileError>>,
 }
 
 #[derive(Debug)]
-enum Message {
-    Keep(Box<Profile>, Vec<Counted>),
+enum RecorderMessage {
+    Keep(Box<Profile>, Vec<ConduitCounts>),
     Finish(Box<Summary>),
 }
 
@@ -77,7 +77,7 @@ impl Recorder {
         placement: Placement,
     ) -> std::io::Result<Self> {
         let (sender, receiver) = channel();
-        let writer = Writer {
+        let writer = ProfileWriter {
             path: path.clone(),
             plan,
             host,
@@ -101,7 +101,7 @@ impl Recorder {
     /// Keeps a report.
     pub fn keep(&self, mut profile: Box<Profile>) {
         let mut media: Vec<Name> = Vec::new();
-        let mut counted = |of: ConduitProfile| Counted {
+        let mut counted = |of: ConduitProfile| ConduitCounts {
             conduit: ConduitId(of.conduit),
             sends: of.sends,
             streams: of.streams,
@@ -125,7 +125,7 @@ impl Recorder {
             .map(&mut counted)
             .collect();
         // A writer that has failed says why at the end.
-        let _ = self.sender.send(Message::Keep(profile, ends));
+        let _ = self.sender.send(RecorderMessage::Keep(profile, ends));
     }
 
     /// Writes everything.
@@ -133,7 +133,7 @@ impl Recorder {
     /// # Errors
     /// The first thing that went wrong, a full disk for instance.
     pub fn finish(self, summary: Summary) -> Result<(), ProfileError> {
-        let _ = self.sender.send(Message::Finish(Box::new(summary)));
+        let _ = self.sender.send(RecorderMessage::Finish(Box::new(summary)));
         let path = self.path;
         self.thread.join().unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
@@ -149,7 +149,7 @@ impl Recorder {
 /// What an instance has counted at its end of a conduit: a hundred thousand of these may wait to be written. The port is in
 /// the plan.
 #[derive(Debug)]
-struct Counted {
+struct ConduitCounts {
     conduit: ConduitId,
     sends: bool,
     streams: Option<u32>,
@@ -162,7 +162,7 @@ struct Counted {
     waiting: f64,
 }
 
-struct Writer {
+struct ProfileWriter {
     path: PathBuf,
     plan: Arc<Plan>,
     host: String,
@@ -170,14 +170,14 @@ struct Writer {
     database: Option<Connection>,
     totals: BTreeMap<InstanceId, Profile>,
     /// What instances count at their conduits, which is not written yet.
-    ends: Vec<(InstanceId, Vec<Counted>)>,
+    ends: Vec<(InstanceId, Vec<ConduitCounts>)>,
     /// Those of whom it is.
     written: BTreeSet<InstanceId>,
     regions: i64,
 }
 
-impl Writer {
-    fn run(mut self, receiver: &Receiver<Message>) -> Result<(), ProfileError> {
+impl ProfileWriter {
+    fn run(mut self, receiver: &Receiver<RecorderMessage>) -> Result<(), ProfileError> {
         let result = self.work(receiver);
         result.map_err(|source| ProfileError::Write {
             path: self.path,
@@ -185,7 +185,7 @@ impl Writer {
         })
     }
 
-    fn work(&mut self, receiver: &Receiver<Message>) -> rusqlite::Result<()> {
+    fn work(&mut self, receiver: &Receiver<RecorderMessage>) -> rusqlite::Result<()> {
         let ids: BTreeMap<String, InstanceId> = self
             .plan
             .instances
@@ -194,7 +194,7 @@ impl Writer {
             .collect();
         while let Ok(message) = receiver.recv() {
             match message {
-                Message::Keep(mut profile, ends) => {
+                RecorderMessage::Keep(mut profile, ends) => {
                     let Some(&id) = ids.get(&profile.instance) else {
                         continue;
                     };
@@ -211,7 +211,7 @@ impl Writer {
                         self.write_events(id, &events)?;
                     }
                 }
-                Message::Finish(summary) => return self.write_all(&summary),
+                RecorderMessage::Finish(summary) => return self.write_all(&summary),
             }
         }
         Ok(())
@@ -465,7 +465,7 @@ fn signed(count: u64) -> i64 {
 mod tests {
     use super::*;
     use crate::placement::place;
-    use crate::profile::{Class, Database};
+    use crate::profile::{Database, EventClass};
     use titin_wire::control::ConduitProfile;
     use titin_wire::meta::Dtype;
 
@@ -618,10 +618,10 @@ mod tests {
             .events(|event| events.push((event.class, event.kind)))
             .unwrap();
         let expected = [
-            (Class::Send, "SEND"),
-            (Class::Region, "solve"),
-            (Class::Region, "solve"),
-            (Class::Region, "SEND"),
+            (EventClass::Send, "SEND"),
+            (EventClass::Region, "solve"),
+            (EventClass::Region, "solve"),
+            (EventClass::Region, "SEND"),
         ];
         assert_eq!(
             events,

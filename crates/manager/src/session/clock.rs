@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 /// The time that a run has taken, without that in which this process was stopped: nobody was late or silent then.
-pub(super) struct Clock {
+pub(super) struct RunClock {
     begun: Instant,
     stopped: Duration,
 }
 
-impl Clock {
+impl RunClock {
     /// Waking up so much too late comes from having been stopped.
     const LATE: Duration = Duration::from_secs(1);
 
     pub(super) fn new(begun: Instant) -> Self {
-        Clock {
+        RunClock {
             begun,
             stopped: Duration::ZERO,
         }
@@ -43,7 +43,7 @@ mod tests {
         let begun = Instant::now()
             .checked_sub(Duration::from_secs(100))
             .expect("the machine is older");
-        let mut clock = Clock {
+        let mut clock = RunClock {
             begun,
             stopped: Duration::ZERO,
         };

@@ -1,286 +1,199 @@
-//! How a run ends: nothing of it is left but its directory, and that is complete.
+//! How a run ends: nothing of it is left but its directory, and the directory is complete.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::{Incoming, Session, View};
-use crate::event::{Event, Level, Record};
-use crate::plan::{InstanceId, Planned};
+use super::results::StagedResults;
+use super::{RunView, Session, SessionEvent};
+use crate::event::{Level, RunEvent};
+use crate::plan::InstanceId;
+use crate::process_tree::{self, Descendant};
 use crate::profile::Summary;
-use crate::report::Story;
-use crate::stage::{self, GoOn, Problem};
-use crate::state::{Manager, Outcome, Phase, SAME_WISH, Standing};
-use crate::tree::{self, Descendant};
+use crate::report::Report;
+use crate::state::{InstanceStatus, Manager, Phase, RunOutcome};
 
 /// For the guard to end what is left.
-const SWEEP: Duration = Duration::from_secs(30);
+const SWEEP_TIME: Duration = Duration::from_secs(30);
 
 /// From SIGTERM to SIGKILL for orphans of a guard that has died.
-const ORPHANS: Duration = Duration::from_secs(2);
+const ORPHAN_GRACE: Duration = Duration::from_secs(2);
 
-/// How a run ended.
+/// How a run ended. The names of the fields are those of `titin run --json`.
 #[derive(Debug, Serialize)]
-pub struct Ending {
+pub struct RunEnd {
     /// "done", "failed" or "interrupted".
     pub outcome: &'static str,
-    /// What there is to say about a failure.
-    pub story: Option<Story>,
+    /// The report of a failed run.
+    #[serde(rename = "story")]
+    pub report: Option<Report>,
     /// The model.
     pub model: String,
-    /// How long it took, from the beginning of the command.
+    /// The duration from the beginning of the command.
     pub seconds: f64,
-    /// Where its files are.
+    /// The run directory.
     pub directory: PathBuf,
     /// How each instance ended.
-    pub instances: Vec<InstanceEnd>,
+    pub instances: Vec<InstanceResult>,
 }
 
 /// How an instance ended.
 #[derive(Debug, Serialize)]
-pub struct InstanceEnd {
-    /// Its name.
+pub struct InstanceResult {
+    /// The instance's name.
     pub name: String,
-    /// Its phase, in a word.
+    /// "done", "failed" or "ended".
     pub phase: &'static str,
     /// How its process ended, in words.
     pub process: Option<String>,
     /// Its last simulated time.
     pub simulated: Option<f64>,
-    /// Messages that it sent.
+    /// The messages that it sent.
     pub messages: u64,
-    /// Payload bytes that it sent.
+    /// The payload bytes that it sent.
     pub bytes: u64,
 }
 
 impl Session {
     /// Ends the programs that a dead guard has left to this process.
-    pub(super) fn end_orphans(&mut self, view: &mut dyn View) {
+    pub(super) fn end_orphans(&mut self, view: &mut dyn RunView) {
         self.guard_lives = false;
-        let (left, stuck) = tree::end_descendants(ORPHANS, std::thread::park_timeout, |_, _| ());
-        let names = |processes: &[Descendant]| {
-            processes
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
+        let (left, stuck) =
+            process_tree::end_descendants(ORPHAN_GRACE, std::thread::park_timeout, |_, _| ());
+        let names = |processes: &[Descendant]| -> Vec<String> {
+            processes.iter().map(ToString::to_string).collect()
         };
-        self.tell_of_rest(&names(&left), &names(&stuck), view);
-        self.connection.forget();
+        self.log_leftovers(&names(&left), &names(&stuck), view);
+        self.connection.remove();
     }
 
-    fn tell_of_rest(&mut self, left: &[String], stuck: &[String], view: &mut dyn View) {
+    /// Logs which processes were left at the end, and which of them could not be ended.
+    fn log_leftovers(&mut self, left: &[String], stuck: &[String], view: &mut dyn RunView) {
         if !left.is_empty() {
-            self.say(
-                Level::Info,
-                format!("ended what programs had left behind: {}", left.join(", ")),
-                view,
-            );
+            let text = format!("ended what programs had left behind: {}", left.join(", "));
+            self.say(Level::Info, text, view);
         }
         if !stuck.is_empty() {
-            self.say(
-                Level::Error,
-                format!("cannot be ended, not even by SIGKILL: {}", stuck.join(", ")),
-                view,
-            );
+            let text = format!("cannot be ended, not even by SIGKILL: {}", stuck.join(", "));
+            self.say(Level::Error, text, view);
         }
     }
 
-    /// Has the guard end what is left, and writes what is to be kept.
-    pub(super) fn end(mut self, manager: &Manager, view: &mut dyn View) -> Ending {
+    /// Has the guard end what is left, and completes the run directory.
+    pub(super) fn end(mut self, manager: &Manager, view: &mut dyn RunView) -> RunEnd {
         self.dismiss_guard(view);
-        self.connection.forget();
-        let Kept {
-            mut troubles,
-            ended,
-        } = self.stage_out(manager, view);
+        self.connection.remove();
+        let results = self.stage_out(manager, view);
         let seconds = self.begun.elapsed().as_secs_f64();
-        let (mut outcome, mut story) = match manager.outcome() {
-            Some(Outcome::Failed(failure)) => {
-                let directory = self.directory.path();
-                let folder = |name: &str| self.directory.instance(name);
-                let story = Story::tell(manager, failure, directory, folder, &self.titin);
-                (
-                    if story.interrupted {
-                        "interrupted"
-                    } else {
-                        "failed"
-                    },
-                    Some(story),
-                )
-            }
-            _ => ("done", None),
-        };
-        let raised = manager
-            .raised()
-            .map(|(conduit, times, messages)| (conduit, (times, messages)));
-        let told = story
-            .as_ref()
-            .map_or(outcome.to_owned(), |story| story.cause.clone());
-        let summary = Summary {
-            seconds,
-            outcome: told,
-            raised: raised.collect(),
-            fields: manager.coupled().collect(),
-        };
-        if let Some(story) = &story {
-            let _ = self.log.write_text(&format!("\n{}", story.page(false)));
+        let mut report = self.report(manager);
+        if let Some(report) = &report {
+            let _ = self.log.write_text(&format!("\n{}", report.page(false)));
         }
-        let instances = self.plan.instances.ids().zip(manager.standings());
-        let instances = instances
-            .map(|(id, standing)| instance_end(manager, id, standing))
+        let statuses = self.plan.instances.ids().zip(manager.instance_statuses());
+        let instances = statuses
+            .map(|(id, status)| instance_result(manager, id, status))
             .collect();
         let (model, directory) = (self.plan.model.clone(), self.directory.path().to_owned());
+        let summary = summary(manager, report.as_ref(), seconds);
         self.reactor.stop();
-        troubles.extend(
-            self.recorder
-                .finish(summary)
-                .map_err(|error| error.to_string())
-                .err(),
-        );
+        let StagedResults {
+            mut troubles,
+            interrupted,
+        } = results;
+        let profile = self.recorder.finish(summary);
+        troubles.extend(profile.err().map(|error| error.to_string()));
         troubles.extend(self.log_trouble);
-        if story.is_none() && !troubles.is_empty() {
-            outcome = if ended { "interrupted" } else { "failed" };
+        if report.is_none() && !troubles.is_empty() {
             let text = format!(
                 "all instances are done, but not all could be kept: {}",
                 troubles.join("\n")
             );
-            story = Some(Story {
-                interrupted: ended,
-                ..Story::of_manager(&model, seconds, text, &directory)
+            report = Some(Report {
+                interrupted,
+                ..Report::of_manager(&model, seconds, text, &directory)
             });
         }
-        let seconds = self.asked.elapsed().as_secs_f64();
-        Ending {
-            outcome,
-            story,
+        RunEnd {
+            outcome: match &report {
+                None => "done",
+                Some(report) if report.interrupted => "interrupted",
+                Some(_) => "failed",
+            },
+            report,
             model,
-            seconds,
+            seconds: self.asked.elapsed().as_secs_f64(),
             directory,
             instances,
         }
     }
 
-    /// Has the guard end what is left, and waits until it has gone.
-    fn dismiss_guard(&mut self, view: &mut dyn View) {
+    /// The report of the failure, if the run has failed.
+    fn report(&self, manager: &Manager) -> Option<Report> {
+        let Some(RunOutcome::Failed(failure)) = manager.outcome() else {
+            return None;
+        };
+        let directory = self.directory.path();
+        let folder = |name: &str| self.directory.instance(name);
+        Some(Report::new(
+            manager,
+            failure,
+            directory,
+            folder,
+            &self.titin,
+        ))
+    }
+
+    /// Has the guard end what is left, and waits until the guard has ended.
+    fn dismiss_guard(&mut self, view: &mut dyn RunView) {
         self.guard.finish();
-        let mut until = Instant::now() + SWEEP;
+        let mut until = Instant::now() + SWEEP_TIME;
         let mut killed = false;
         while self.guard_lives {
-            match self
-                .receiver
-                .recv_timeout(until.saturating_duration_since(Instant::now()))
-            {
-                Ok(Incoming::Swept { left, stuck }) => self.tell_of_rest(&left, &stuck, view),
-                Ok(Incoming::GuardLeft) => self.guard_lives = false,
+            let remaining = until.saturating_duration_since(Instant::now());
+            match self.receiver.recv_timeout(remaining) {
+                Ok(SessionEvent::Swept { left, stuck }) => self.log_leftovers(&left, &stuck, view),
+                Ok(SessionEvent::GuardEnded) => self.guard_lives = false,
                 Err(_) if killed => self.guard_lives = false,
                 Err(_) => {
-                    // It does not answer; without it, this process ends what is left.
+                    // The guard does not answer. Once it is killed, this process ends what is left.
                     self.guard.kill();
-                    (killed, until) = (true, Instant::now() + SWEEP);
+                    (killed, until) = (true, Instant::now() + SWEEP_TIME);
                 }
-                Ok(Incoming::Event(Event::GuardLost(_))) => self.end_orphans(view),
+                Ok(SessionEvent::Run(RunEvent::GuardLost(_))) => self.end_orphans(view),
                 Ok(_) => {}
             }
         }
     }
+}
 
-    /// Keeps the results. They may be huge, so the user can end that too.
-    fn stage_out(&mut self, manager: &Manager, view: &mut dyn View) -> Kept {
-        let begun = Instant::now();
-        let wished =
-            matches!(manager.outcome(), Some(Outcome::Failed(failure)) if failure.is_wished());
-        let signal = RefCell::new(None);
-        let go_on = || {
-            while let Ok(incoming) = self.receiver.try_recv() {
-                if let Incoming::Event(Event::Interrupted(how)) = incoming
-                    && (!wished || begun.elapsed() > SAME_WISH)
-                {
-                    signal.replace(Some(how));
-                }
-            }
-            signal.borrow().is_none()
-        };
-        let problems = self.copy_results(&go_on);
-        let mut kept = Kept {
-            troubles: Vec::new(),
-            ended: false,
-        };
-        let mut left_out = Vec::new();
-        let signal = signal.into_inner();
-        for (id, problem) in problems {
-            let (level, text) = match problem {
-                Problem::Missing(text) => (Level::Warning, text),
-                Problem::Lost(text) => {
-                    kept.troubles.push(text.clone());
-                    (Level::Error, text)
-                }
-                Problem::LeftOut(name) => {
-                    left_out.push(format!("{name} of {}", self.plan.instances[id].name));
-                    continue;
-                }
-            };
-            let record = Record {
-                level,
-                instance: Some(id),
-                time: None,
-                simulated: None,
-                text,
-            };
-            self.record(&record, view);
-        }
-        if let Some(signal) = signal.filter(|_| !left_out.is_empty()) {
-            kept.ended = true;
-            let names = titin_model::listing(left_out.iter().map(String::as_str));
-            let text =
-                format!("the user ended the copying of results ({signal}); left out: {names}");
-            self.say(Level::Error, text.clone(), view);
-            kept.troubles.push(text);
-        }
-        kept
-    }
-
-    fn copy_results(&self, go_on: GoOn<'_>) -> Vec<(InstanceId, Problem)> {
-        let mut problems = Vec::new();
-        for id in self.plan.instances.ids() {
-            let planned = &self.plan.instances[id];
-            let Planned {
-                name, stage_out, ..
-            } = planned;
-            if !stage_out.is_empty() {
-                let workdir = self.directory.instance(planned.folder()).join("workdir");
-                let found =
-                    stage::stage_out(stage_out, &workdir, &self.directory.results(name), go_on);
-                problems.extend(found.into_iter().map(|problem| (id, problem)));
-            }
-        }
-        problems
+/// What the profile says of the run as a whole.
+fn summary(manager: &Manager, report: Option<&Report>, seconds: f64) -> Summary {
+    let raised = manager.raised();
+    Summary {
+        seconds,
+        outcome: report.map_or("done".to_owned(), |report| report.cause.clone()),
+        raised: raised
+            .map(|(conduit, times, messages)| (conduit, (times, messages)))
+            .collect(),
+        fields: manager.field_couplings().collect(),
     }
 }
 
-/// What came of keeping the results.
-struct Kept {
-    /// Why some are lost.
-    troubles: Vec<String>,
-    /// Whether the user has ended it.
-    ended: bool,
-}
-
-fn instance_end(manager: &Manager, id: InstanceId, standing: Standing) -> InstanceEnd {
-    // What was cut short by another's failure is not done, and has not failed by itself.
-    let phase = match standing.phase {
+fn instance_result(manager: &Manager, id: InstanceId, status: InstanceStatus) -> InstanceResult {
+    // An instance that another failure has cut short is not done, and has not failed by itself.
+    let phase = match status.phase {
         Phase::Done => "done",
         Phase::Failed => "failed",
         _ => "ended",
     };
-    let position = standing.position;
-    InstanceEnd {
-        name: standing.name,
+    let progress = status.position.as_ref();
+    InstanceResult {
+        name: status.name,
         phase,
         process: manager.exit(id).map(|exit| exit.to_string()),
-        simulated: position.as_ref().and_then(|position| position.simulated),
-        messages: position.as_ref().map_or(0, |position| position.messages),
-        bytes: position.as_ref().map_or(0, |position| position.bytes),
+        simulated: progress.and_then(|progress| progress.simulated),
+        messages: progress.map_or(0, |progress| progress.messages),
+        bytes: progress.map_or(0, |progress| progress.bytes),
     }
 }

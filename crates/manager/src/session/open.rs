@@ -1,59 +1,61 @@
-//! How a run begins: the run directory, the listener, the guard and the threads around the loop.
+//! How a run begins: the run directory, the listener, the guard, and the threads around the loop.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
 use titin_os::host;
-use titin_transport::{Handler, Link, Lost, Reactor};
+use titin_transport::{Handler, Link, Lost, Medium, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, Secret};
 
-use super::{Incoming, Session};
+use super::{Session, SessionEvent};
 use crate::cores;
-use crate::directory::{DirectoryError, RunDirectory};
-use crate::event::Event;
-use crate::guard::{Guard, News};
-use crate::log::{Log, stamp};
-use crate::placement::place;
+use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
+use crate::event::RunEvent;
+use crate::guard::{Guard, GuardEvent};
+use crate::log::{Log, timestamp};
+use crate::placement::{Placement, place};
 use crate::plan::{PerInstance, Plan};
+use crate::process_watcher::ProcessWatcher;
 use crate::profile::Recorder;
-use crate::sentry::Sentry;
-use crate::starter::{self, Starter, Workshop};
+use crate::starter::{ProgramPreparer, Starter, StarterEvent};
 
 /// What a run is begun with.
 #[derive(Debug)]
-pub struct Setup {
-    /// When the command began that runs it.
+pub struct SessionSetup {
+    /// When the command that runs the model began.
     pub asked: Instant,
     /// What to run.
     pub plan: Plan,
     /// The description, merged, to be kept.
     pub configuration: String,
-    /// Where files to stage are looked for.
+    /// The folders in which files to stage are looked for.
     pub folders: Vec<PathBuf>,
-    /// The run directory asked for.
+    /// The run directory, if the user chose one.
     pub run_directory: Option<PathBuf>,
-    /// This same binary, for the guard and titin's own components.
+    /// The path of the command `titin`, for the guard and for titin's own components.
     pub titin: PathBuf,
     /// The process that runs the hosted instances.
     pub host: Option<u32>,
-    /// The address at which programs on other hosts reach this one, if some are to run there; all that it has if unspecified.
+    /// The address at which programs on other hosts reach this host, if some are to run there. All
+    /// addresses of this host if it is unspecified (0.0.0.0).
     pub reach: Option<IpAddr>,
-    /// A folder that this process has claimed, in which the run directory is, and which is removed if it is killed.
+    /// A folder that this process has locked, with the run directory in it. The guard removes the folder
+    /// if this process is killed.
     pub scratch: Option<PathBuf>,
 }
 
-/// Why a run could not begin.
+/// Why a run cannot begin.
 #[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// The run directory is of no use.
+pub enum SessionError {
+    /// The run directory cannot be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     /// The system refuses something.
@@ -66,77 +68,49 @@ pub enum SetupError {
     },
 }
 
+/// Makes an error of the system one of the session.
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> SessionError {
+    move |source| SessionError::System { what, source }
+}
+
 impl Session {
-    /// Makes everything ready: the run directory, the listener, the guard. Nothing is started yet.
+    /// Prepares the run directory, the listener and the guard. No program is started yet.
     ///
     /// # Errors
-    /// [`SetupError`] if the run cannot begin.
-    pub fn open(setup: Setup) -> Result<Self, SetupError> {
+    /// [`SessionError`] if the run cannot begin.
+    pub fn open(setup: SessionSetup) -> Result<Self, SessionError> {
         let begun = Instant::now();
-        let Setup {
-            asked,
-            plan,
-            configuration,
-            folders,
-            run_directory,
-            titin,
-            host: hosting,
-            reach,
-            scratch,
-        } = setup;
-        let plan = Arc::new(plan);
-        let directory = RunDirectory::create(run_directory.as_deref(), &plan.model, &stamp())?;
-        directory.write_configuration(&configuration)?;
-        drop(configuration);
+        let plan = Arc::new(setup.plan);
+        let run_directory = setup.run_directory.as_deref();
+        let directory = RunDirectory::create(run_directory, &plan.model, &timestamp())?;
+        directory.write_configuration(&setup.configuration)?;
         let (sender, receiver) = channel();
-
-        let system = |what| move |source| SetupError::System { what, source };
         let secret = Secret::random();
-        let reactor = Reactor::start(secret.clone(), Arc::new(Ears(sender.clone())))
+        let handler = Arc::new(ControlHandler(sender.clone()));
+        let reactor = Reactor::start(secret.clone(), handler)
             .map_err(system("start the thread for sockets"))?;
-        let addresses = listen(&reactor, reach.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
+        let addresses = listen(&reactor, setup.reach.unwrap_or(Ipv4Addr::LOCALHOST.into()))
             .map_err(system("listen for programs"))?;
         let connection = directory.prepare_connection(&secret);
-
-        // Should the guard be killed, its programs become children of this process.
-        set_child_subreaper(Some(getpid()))
-            .map_err(|error| system("adopt orphans")(error.into()))?;
-        let hear = sender.clone();
-        let heard = move |news| {
-            let _ = hear.send(match news {
-                News::Event(event) => Incoming::Event(event),
-                News::Swept { left, stuck } => Incoming::Swept { left, stuck },
-                News::Left => Incoming::GuardLeft,
-            });
-        };
-        // The file with the secret is written once somebody is there who removes it, should this process be killed.
-        let guard = Guard::start(
-            titin.as_os_str(),
-            &directory.connection(),
-            connection.meeting_place(),
-            scratch.as_deref(),
-            directory.open_log()?,
-            heard,
-        )
-        .map_err(system("start the guard"))?;
-        let (spans_hosts, patience) = (reach.is_some(), plan.terms.patience.as_secs_f64());
+        let guard = start_guard(
+            &setup.titin,
+            &directory,
+            &connection,
+            setup.scratch,
+            &sender,
+        )?;
+        // The guard removes the file with the secret if this process is killed, so it must be there
+        // before the file is.
         connection.write(&Connection {
             addresses,
             secret,
-            spans_hosts,
-            patience,
+            spans_hosts: setup.reach.is_some(),
+            patience: plan.options.patience.as_secs_f64(),
         })?;
         allow_many_files();
 
-        let host = rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned();
-        let mut placement = place(&plan, &cores::cores());
-        if reach.is_some() {
-            // What there is on other hosts nobody knows here.
-            placement.crowded = PerInstance::make(plan.instances.len(), |_| false);
-        }
+        let host = host_name();
+        let placement = place_instances(&plan, setup.reach.is_some());
         let recorder = Recorder::start(
             directory.profile(),
             plan.clone(),
@@ -144,45 +118,28 @@ impl Session {
             placement.clone(),
         )
         .map_err(system("start the thread for the profile"))?;
-        let (guard, placement) = (Arc::new(guard), Arc::new(placement));
-        let workshop = Workshop {
+        let placement = Arc::new(placement);
+        let meeting_place = connection.meeting_place();
+        let preparer = ProgramPreparer {
             plan: plan.clone(),
             directory: directory.clone(),
-            passing: Some(connection.meeting_place().to_owned()).filter(|place| place.is_dir()),
-            folders,
-            titin: titin.clone(),
+            temporary: meeting_place.is_dir().then(|| meeting_place.to_owned()),
+            folders: setup.folders,
+            titin: setup.titin.clone(),
             placement: placement.clone(),
             guard: guard.clone(),
         };
-        let hear = sender.clone();
-        let report = move |news| {
-            let _ = hear.send(match news {
-                starter::News::Event(event) => Incoming::Event(event),
-                starter::News::ByHand(ready) => Incoming::ByHand(ready),
-            });
-        };
-        let starter = Starter::begin(workshop, report)
-            .map_err(system("start the thread that starts programs"))?;
-        let tell = sender.clone();
-        let sentry = Sentry::start(move |pid| {
-            if hosting == Some(pid) {
-                let text = format!(
-                    "process {pid}, which had begun the run and hosts some of its instances, has ended"
-                );
-                let _ = tell.send(Incoming::Event(Event::Trouble(text)));
-            }
-            let _ = tell.send(Incoming::Event(Event::Gone(pid)));
-        });
-        let sentry = sentry.map_err(system("start the thread that watches programs"))?;
+        let starter = begin_starter(preparer, &sender)?;
+        let watcher = start_watcher(setup.host, &sender)?;
         let log = Log::new(directory.open_log()?, plan.clone());
         Ok(Session {
             plan,
             directory,
-            titin,
-            hosting,
+            titin: setup.titin,
+            hosting: setup.host,
             placement,
             host,
-            asked,
+            asked: setup.asked,
             begun,
             log,
             log_trouble: None,
@@ -191,43 +148,126 @@ impl Session {
             guard,
             starter,
             reactor,
-            sentry,
+            watcher,
             recorder,
             links: HashMap::new(),
             sender,
             receiver,
-            by_hand: Vec::new(),
-            unready: 0,
+            manual_starts: Vec::new(),
+            unprepared_manual_starts: 0,
         })
     }
 }
 
-/// Where programs then reach the manager.
+/// Starts the guard, which sends what it reports to the loop.
+fn start_guard(
+    titin: &Path,
+    directory: &RunDirectory,
+    connection: &ConnectionFile,
+    scratch: Option<PathBuf>,
+    sender: &Sender<SessionEvent>,
+) -> Result<Arc<Guard>, SessionError> {
+    // If the guard is killed, its programs become children of this process.
+    set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
+    let sender = sender.clone();
+    let report = move |event| {
+        let _ = sender.send(match event {
+            GuardEvent::Run(event) => SessionEvent::Run(event),
+            GuardEvent::Swept { left, stuck } => SessionEvent::Swept { left, stuck },
+            GuardEvent::Ended => SessionEvent::GuardEnded,
+        });
+    };
+    let guard = Guard::start(
+        titin.as_os_str(),
+        &directory.connection(),
+        connection.meeting_place(),
+        scratch.as_deref(),
+        directory.open_log()?,
+        report,
+    );
+    Ok(Arc::new(guard.map_err(system("start the guard"))?))
+}
+
+/// Begins the thread that prepares and starts programs.
+fn begin_starter(
+    preparer: ProgramPreparer,
+    sender: &Sender<SessionEvent>,
+) -> Result<Starter, SessionError> {
+    let sender = sender.clone();
+    let report = move |event| {
+        let _ = sender.send(match event {
+            StarterEvent::Run(event) => SessionEvent::Run(event),
+            StarterEvent::Manual(start) => SessionEvent::Manual(start),
+        });
+    };
+    Starter::begin(preparer, report).map_err(system("start the thread that starts programs"))
+}
+
+/// Starts the thread that watches processes that the guard has not started. `hosting` is the process
+/// that runs the hosted instances: without it they cannot go on.
+fn start_watcher(
+    hosting: Option<u32>,
+    sender: &Sender<SessionEvent>,
+) -> Result<ProcessWatcher, SessionError> {
+    let sender = sender.clone();
+    let watcher = ProcessWatcher::start(move |pid| {
+        if hosting == Some(pid) {
+            let text = format!(
+                "process {pid}, which had begun the run and hosts some of its instances, has ended"
+            );
+            let _ = sender.send(SessionEvent::Run(RunEvent::ManagerFailed(text)));
+        }
+        let _ = sender.send(SessionEvent::Run(RunEvent::ProcessGone(pid)));
+    });
+    watcher.map_err(system("start the thread that watches programs"))
+}
+
+/// The name of this host, as programs report theirs.
+fn host_name() -> String {
+    let system = rustix::system::uname();
+    system.nodename().to_string_lossy().into_owned()
+}
+
+/// Assigns the cores of this host. If programs may run on other hosts, which share of them is unknown,
+/// no instance counts as crowded.
+fn place_instances(plan: &Plan, spans_hosts: bool) -> Placement {
+    let mut placement = place(plan, &cores::cores());
+    if spans_hosts {
+        placement.crowded = PerInstance::make(plan.instances.len(), |_| false);
+    }
+    placement
+}
+
+/// Listens, and returns the addresses at which programs reach the manager.
 fn listen(reactor: &Reactor, ip: IpAddr) -> std::io::Result<Vec<Address>> {
-    let address = reactor.listen(ip)?;
+    let address = reactor.listen(Medium::Tcp, &ip.to_string())?;
     Ok(match address {
-        Address::Tcp(_, port) if ip.is_unspecified() => host::addresses()
-            .iter()
-            .map(|ip| Address::Tcp(ip.to_string(), port))
-            .collect(),
+        Address::Tcp(_, port) if ip.is_unspecified() => {
+            let addresses = host::addresses();
+            let addresses = addresses.iter();
+            addresses
+                .map(|ip| Address::Tcp(ip.to_string(), port))
+                .collect()
+        }
         address => vec![address],
     })
 }
 
-/// Each program has a link, so thousands of instances need thousands of descriptors.
+/// Raises the limit of open files: each program has a link, so thousands of instances need thousands of
+/// descriptors.
 fn allow_many_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// The reactor's end of the loop.
-struct Ears(Sender<Incoming>);
+/// Hands what the reactor hears on control links to the loop.
+struct ControlHandler(Sender<SessionEvent>);
 
-impl Handler for Ears {
+impl Handler for ControlHandler {
     fn opened(&self, link: &Arc<Link>, agreement: Agreement) {
         if agreement.purpose == Purpose::Control {
-            let _ = self.0.send(Incoming::Opened(link.clone()));
+            let _ = self.0.send(SessionEvent::LinkOpened(link.clone()));
         } else {
             link.close();
         }
@@ -235,19 +275,22 @@ impl Handler for Ears {
 
     fn control(&self, link: &Arc<Link>, body: &[u8]) {
         let _ = self.0.send(match control::decode::<ToManager>(body) {
-            Ok(message) => Incoming::Event(Event::Said(link.id(), Box::new(message))),
-            Err(error) => Incoming::Garbled(link.id(), error.to_string()),
+            Ok(message) => {
+                SessionEvent::Run(RunEvent::MessageReceived(link.id(), Box::new(message)))
+            }
+            Err(error) => SessionEvent::UnreadableMessage(link.id(), error.to_string()),
         });
     }
 
     fn lost(&self, link: &Arc<Link>, why: Lost) {
-        let _ = self
-            .0
-            .send(Incoming::Event(Event::Lost(link.id(), why.to_string())));
+        let event = RunEvent::LinkLost(link.id(), why.to_string());
+        let _ = self.0.send(SessionEvent::Run(event));
     }
 
     fn broken(&self, text: String) {
         let text = format!("internal error in the thread for sockets: {text}");
-        let _ = self.0.send(Incoming::Event(Event::Trouble(text)));
+        let _ = self
+            .0
+            .send(SessionEvent::Run(RunEvent::ManagerFailed(text)));
     }
 }

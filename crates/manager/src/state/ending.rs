@@ -1,105 +1,69 @@
-//! The first failure, the grace period, and when the run is over.
+//! What follows the first failure: the grace period, signals, and the end of the run.
 //!
-//! Whatever fails first is the cause; everybody is told at once, and what fails after it is a consequence. Programs
-//! inside their own code have the grace period to come out; then they get SIGTERM, and after that SIGKILL.
+//! The first failure is the cause, and all programs are told of it at once. Later failures are its
+//! consequences. Programs have the grace period to return from their own code. Then they get SIGTERM,
+//! and 2 s later SIGKILL.
 
 use std::time::Duration;
 
-use titin_wire::control::ToProgram;
-
-use super::{Fault, Manager, Phase, Process, Seat};
-use crate::event::{Action, Level, Record, Signal};
-use crate::plan::{InstanceId, Start};
+use super::Manager;
+use super::failure::{Cause, Failure};
+use super::member::{Membership, ProcessState};
+use super::status::Phase;
+use crate::event::{Level, LogRecord, RunAction, Signal};
+use crate::plan::{InstanceId, StartMode};
 
 /// From SIGTERM to SIGKILL.
-const LAST_CHANCE: Duration = Duration::from_secs(2);
+const TERMINATE_TO_KILL: Duration = Duration::from_secs(2);
 
-/// From SIGKILL until a process counts as one that cannot be ended: it hangs in the kernel, on a dead file server
-/// for instance.
-const HOPELESS: Duration = Duration::from_secs(20);
+/// From SIGKILL to giving up. A process that has not ended by then hangs in the kernel, for instance on
+/// a dead file server.
+const KILL_TO_GIVE_UP: Duration = Duration::from_secs(20);
 
-/// A terminal sends Ctrl-C to whoever has started us too, and that one may pass it on: what comes so soon is the same
-/// wish again.
-pub(crate) const SAME_WISH: Duration = Duration::from_millis(300);
-
-/// Why the run failed.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Cause {
-    /// An instance failed, and how.
-    Instance(InstanceId, Fault),
-    /// These instances wait for each other.
-    Deadlock {
-        /// Shows the cycle.
-        cycle: String,
-        /// Whether one of them waits for a field to be declared at its other end.
-        undeclared: bool,
-    },
-    /// The guard has ended, and how.
-    Guard(String),
-    /// The manager could not go on, and why.
-    Trouble(String),
-    /// The user ended it, with this signal.
-    Interrupted(String),
-}
-
-/// The first failure of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Failure {
-    /// When, since the run began.
-    pub at: Duration,
-    /// Why.
-    pub cause: Cause,
-    /// Who waited for what at that time.
-    pub waits: Vec<(InstanceId, String)>,
-    /// Who was in its own code.
-    pub computing: Vec<InstanceId>,
-}
-
-impl Failure {
-    /// Whether the user wanted it.
-    pub fn is_wished(&self) -> bool {
-        matches!(self.cause, Cause::Interrupted(_))
-    }
-}
+/// A terminal sends Ctrl-C also to the process that has started titin, which may pass it on. A second
+/// interrupt within this time therefore counts as the same one.
+pub(crate) const REPEATED_INTERRUPT: Duration = Duration::from_millis(300);
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Outcome<'a> {
+pub enum RunOutcome<'a> {
     /// Every instance is done, and every process has ended well.
     Done,
-    /// Something failed.
+    /// The run has failed.
     Failed(&'a Failure),
 }
 
-/// Where the run is on its way.
+/// How far the run has come.
 #[derive(Debug)]
-pub(crate) enum Course {
-    /// All is well.
+pub(super) enum RunState {
+    /// Nothing has failed.
     Running,
-    /// Something failed, and what is left is on its way out.
+    /// Something has failed, and the programs are being ended.
     Stopping {
         failure: Failure,
-        /// When SIGTERM is due, and SIGKILL, and after that giving up; `None` once it was done.
+        /// When SIGTERM is due; `None` once it was sent.
         terminate: Option<Duration>,
+        /// When SIGKILL is due; `None` once it was sent.
         kill: Option<Duration>,
+        /// When to give up, once SIGKILL was sent.
         give_up: Option<Duration>,
     },
-    /// Nothing is left.
+    /// The run has ended, and no process of it is left.
     Over(Option<Failure>),
 }
 
-impl Course {
+impl RunState {
     pub(super) fn failure(&self) -> Option<&Failure> {
         match self {
-            Course::Running => None,
-            Course::Stopping { failure, .. } => Some(failure),
-            Course::Over(failure) => failure.as_ref(),
+            RunState::Running => None,
+            RunState::Stopping { failure, .. } => Some(failure),
+            RunState::Over(failure) => failure.as_ref(),
         }
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
         match self {
-            Course::Stopping {
+            RunState::Stopping {
                 terminate,
                 kill,
                 give_up,
@@ -109,296 +73,264 @@ impl Course {
         }
     }
 
-    pub(super) fn outcome(&self) -> Option<Outcome<'_>> {
+    pub(super) fn outcome(&self) -> Option<RunOutcome<'_>> {
         match self {
-            Course::Over(None) => Some(Outcome::Done),
-            Course::Over(Some(failure)) => Some(Outcome::Failed(failure)),
+            RunState::Over(None) => Some(RunOutcome::Done),
+            RunState::Over(Some(failure)) => Some(RunOutcome::Failed(failure)),
             _ => None,
+        }
+    }
+
+    /// What is due now.
+    fn next_step(&mut self, now: Duration) -> Option<EndingStep> {
+        let RunState::Stopping {
+            terminate,
+            kill,
+            give_up,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let is_due = |time: &mut Option<Duration>| time.take_if(|time| *time <= now).is_some();
+        if is_due(give_up) {
+            return Some(EndingStep::GiveUp);
+        }
+        match (is_due(terminate), is_due(kill)) {
+            (_, true) => {
+                *give_up = Some(now + KILL_TO_GIVE_UP);
+                Some(EndingStep::Send(Signal::Kill))
+            }
+            (true, false) => Some(EndingStep::Send(Signal::Terminate)),
+            (false, false) => None,
         }
     }
 }
 
+/// A step on the way to the end of a failed run.
+enum EndingStep {
+    Send(Signal),
+    GiveUp,
+}
+
 impl Manager {
-    /// The run fails: everybody is told, and has the grace period to end.
+    /// The run fails: all programs are told, and have the grace period to end.
     pub(super) fn fail(&mut self, cause: Cause) {
-        if self.course.failure().is_some() {
+        if self.run_state.failure().is_some() {
             return;
         }
-        let computing = self
-            .ids()
-            .filter(|id| self.standing(*id).phase == Phase::Running)
-            .collect();
+        let is_computing = |id: &InstanceId| self.instance_status(*id).phase == Phase::Running;
         let failure = Failure {
             at: self.now,
             cause,
-            waits: self.waits_now(),
-            computing,
+            waits: self.current_waits(),
+            computing: self.ids().filter(is_computing).collect(),
         };
         self.log_failure(&failure);
-        let message = self.run_failed(&failure);
-        let links: Vec<_> = self.links.keys().copied().collect();
-        for link in links {
-            self.tell(link, message.clone());
-        }
-        let terminate = self.now + self.plan.terms.grace;
-        let (terminate, kill) = (Some(terminate), Some(terminate + LAST_CHANCE));
-        self.course = Course::Stopping {
+        self.tell_all(&self.failure_message(&failure));
+        let terminate = self.now + self.plan.options.grace;
+        self.run_state = RunState::Stopping {
             failure,
-            terminate,
-            kill,
+            terminate: Some(terminate),
+            kill: Some(terminate + TERMINATE_TO_KILL),
             give_up: None,
         };
-        self.actions.push(Action::StartNoMore);
-        for id in std::mem::take(&mut self.held) {
-            self.members[id].process = Process::Never;
+        self.actions.push(RunAction::StopStarting);
+        for id in std::mem::take(&mut self.deferred_starts) {
+            self.members[id].process = ProcessState::Never;
         }
-        // What was in doubt is a consequence now.
+        // A suspected failure is a consequence now.
         for id in self.ids() {
             if self.members[id].doubt.take().is_some() {
-                self.judge(id);
+                self.assess(id);
             }
         }
     }
 
-    /// The log gets the whole cause at once, because the manager may be killed before its report. The user reads the cause
-    /// in the report, and until then how long it may take.
+    /// Logs the whole cause at once, because the manager may be killed before it can report. The user
+    /// reads the cause in the report, and is told here how long that may take.
     fn log_failure(&mut self, failure: &Failure) {
-        let line = self.line(failure);
-        let time = format!(
-            "programs have {} s to end",
-            self.plan.terms.grace.as_secs_f64()
-        );
-        if matches!(failure.cause, Cause::Interrupted(_)) {
+        let line = self.failure_line(failure);
+        let grace = self.plan.options.grace.as_secs_f64();
+        let time = format!("programs have {grace} s to end");
+        if failure.is_interrupt() {
             self.log(Level::Error, None, line);
-            self.log(
-                Level::Info,
-                None,
-                format!("{time}; once more ends them at once"),
-            );
+            let text = format!("{time}; once more ends them at once");
+            self.log(Level::Info, None, text);
         } else {
-            let (culprit, _) = self.told(&failure.cause);
-            self.actions
-                .push(Action::RecordCause(Record::of_manager(Level::Error, line)));
-            self.log(
-                Level::Error,
-                None,
-                format!("the run fails ({culprit}); {time}"),
-            );
+            let record = LogRecord::of_manager(Level::Error, line);
+            self.actions.push(RunAction::RecordCause(record));
+            let (culprit, _) = self.culprit_and_text(&failure.cause);
+            let text = format!("the run fails ({culprit}); {time}");
+            self.log(Level::Error, None, text);
         }
     }
 
+    /// The user wants the run to end. A second interrupt kills the programs at once.
     pub(super) fn interrupted(&mut self, signal: String) {
-        match &mut self.course {
-            Course::Running => self.fail(Cause::Interrupted(signal)),
-            // Whoever asks twice does not want to wait.
-            Course::Stopping {
+        match &mut self.run_state {
+            RunState::Running => self.fail(Cause::Interrupted(signal)),
+            RunState::Stopping {
                 failure,
                 terminate,
                 kill,
                 ..
             } => {
-                if self.now - failure.at >= SAME_WISH {
+                if self.now - failure.at >= REPEATED_INTERRUPT {
                     (*terminate, *kill) = (None, Some(self.now));
                 }
             }
-            Course::Over(_) => {}
-        }
-    }
-
-    /// The failure in one line.
-    pub fn line(&self, failure: &Failure) -> String {
-        let (culprit, text) = self.told(&failure.cause);
-        match &failure.cause {
-            Cause::Instance(..) => format!("{culprit} {text}"),
-            Cause::Guard(_) | Cause::Interrupted(_) => format!("{culprit} {text}"),
-            Cause::Deadlock { .. } | Cause::Trouble(_) => text,
-        }
-    }
-
-    /// The instances that failed by this cause: one, or all of a process.
-    pub fn culprits(&self, cause: &Cause) -> Vec<InstanceId> {
-        match cause {
-            Cause::Instance(id, fault) if fault.is_of_process() => self.plan.sharers(*id),
-            Cause::Instance(id, _) => vec![*id],
-            _ => Vec::new(),
-        }
-    }
-
-    /// What programs are told.
-    pub(super) fn run_failed(&self, failure: &Failure) -> ToProgram {
-        let (culprit, text) = self.told(&failure.cause);
-        ToProgram::RunFailed {
-            culprit,
-            text,
-            deadlock: matches!(failure.cause, Cause::Deadlock { .. }),
-        }
-    }
-
-    /// Who failed, and how.
-    pub fn told(&self, cause: &Cause) -> (String, String) {
-        match cause {
-            Cause::Instance(id, fault) => {
-                match self.plan.hosting(*id).filter(|_| fault.is_of_process()) {
-                    Some(host) => (format!("host process {}", host.name), fault.of_host()),
-                    None => (self.name(*id).to_owned(), fault.to_string()),
-                }
-            }
-            Cause::Deadlock { cycle, .. } => ("deadlock".into(), cycle.clone()),
-            Cause::Guard(how) => (
-                "the guard".into(),
-                format!("{how}, so the programs it had started were ended"),
-            ),
-            Cause::Trouble(what) => ("the manager".into(), what.clone()),
-            Cause::Interrupted(signal) => ("the user".into(), format!("ended the run ({signal})")),
+            RunState::Over(_) => {}
         }
     }
 
     /// Sends the signals that are due.
-    pub(super) fn press_on(&mut self) {
-        let Course::Stopping {
-            terminate,
-            kill,
-            give_up,
-            ..
-        } = &mut self.course
-        else {
-            return;
-        };
-        let due = |at: &mut Option<Duration>, now| at.take_if(|at| *at <= now).is_some();
-        if due(give_up, self.now) {
-            return self.give_up();
-        }
-        let signal = match (due(terminate, self.now), due(kill, self.now)) {
-            (_, true) => Signal::Kill,
-            (true, false) => Signal::Terminate,
-            (false, false) => return,
-        };
-        if signal == Signal::Kill {
-            *give_up = Some(self.now + HOPELESS);
-        }
-        for id in self.ids() {
-            match self.members[id].process {
-                // Its host is the process of another.
-                _ if matches!(self.plan.instances[id].start, Start::Guest(_)) => {
-                    self.members[id].stopped = true;
+    pub(super) fn send_due_signals(&mut self) {
+        match self.run_state.next_step(self.now) {
+            None => {}
+            Some(EndingStep::GiveUp) => self.give_up(),
+            Some(EndingStep::Send(signal)) => {
+                for id in self.ids() {
+                    self.signal_instance(id, signal);
                 }
-                Process::Running(_) => self.press(id, signal),
-                // What it is prepared from may be huge, or never come.
-                Process::Starting if signal == Signal::Kill => {
-                    self.members[id].process = Process::Never
+                self.signal_calling_processes(signal);
+                if signal == Signal::Kill {
+                    self.close_links();
                 }
-                _ => {}
-            }
-        }
-        self.press_hosts(signal);
-        if signal == Signal::Kill {
-            let links: Vec<_> = self.links.keys().copied().collect();
-            self.actions.extend(links.into_iter().map(Action::Close));
-            self.links.clear();
-        }
-    }
-
-    fn give_up(&mut self) {
-        for id in self.ids() {
-            if let Process::Running(pid) = self.members[id].process {
-                let text = format!(
-                    "SIGKILL was sent to process {pid}, but in {} s nobody has seen it end",
-                    HOPELESS.as_secs()
-                );
-                self.log(Level::Error, Some(id), text);
-                self.members[id].process = Process::Unseen;
             }
         }
     }
 
-    pub(super) fn press(&mut self, id: InstanceId, signal: Signal) {
+    fn signal_instance(&mut self, id: InstanceId, signal: Signal) {
+        match self.members[id].process {
+            // The process belongs to another instance, which gets the signal.
+            _ if matches!(self.plan.instances[id].start, StartMode::WithLeader(_)) => {
+                self.members[id].stopped = true;
+            }
+            ProcessState::Running(_) => self.signal_to_end(id, signal),
+            // Preparing a start may take for ever: files to copy may be huge.
+            ProcessState::Starting if signal == Signal::Kill => {
+                self.members[id].process = ProcessState::Never;
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn signal_to_end(&mut self, id: InstanceId, signal: Signal) {
         let text = match signal {
             Signal::Terminate => "still runs after the failure; asked to end (SIGTERM)",
             Signal::Kill => "does not end; killed (SIGKILL)",
         };
         self.log(Level::Info, Some(id), text);
         self.members[id].stopped = true;
-        self.actions.push(Action::Signal(id, signal));
+        self.actions.push(RunAction::Signal(id, signal));
     }
 
-    /// A hosted instance that does not return ends its host.
-    fn press_hosts(&mut self, signal: Signal) {
-        let stuck = |id: &InstanceId| {
+    /// Sends a signal to each calling process in which a hosted instance has not returned.
+    fn signal_calling_processes(&mut self, signal: Signal) {
+        let has_not_returned = |id: &InstanceId| {
             let member = &self.members[*id];
-            self.plan.instances[*id].start == Start::Hosted
-                && matches!(member.seat, Seat::Taken(_))
-                && member.said.is_none()
+            self.plan.instances[*id].start == StartMode::Hosted
+                && matches!(member.membership, Membership::Joined(_))
+                && member.reported_error.is_none()
                 && member.watched
-                && !member.gone
+                && !member.local_process_gone
         };
-        let hosts: Vec<(InstanceId, u32)> = self
+        let processes: Vec<(InstanceId, u32)> = self
             .ids()
-            .filter(stuck)
-            .filter_map(|id| Some((id, self.members[id].local?)))
+            .filter(has_not_returned)
+            .filter_map(|id| Some((id, self.members[id].local_pid?)))
             .collect();
-        let mut pressed = Vec::new();
-        for (id, pid) in hosts {
-            if !pressed.contains(&pid) {
-                pressed.push(pid);
-                self.log(
-                    Level::Warning,
-                    Some(id),
-                    format!("does not return, so its host, process {pid}, is ended"),
+        let mut signalled = Vec::new();
+        for (id, pid) in processes {
+            if signalled.contains(&pid) {
+                continue;
+            }
+            signalled.push(pid);
+            let text = format!("does not return, so its host, process {pid}, is ended");
+            self.log(Level::Warning, Some(id), text);
+            self.actions.push(RunAction::SignalHost(pid, signal));
+        }
+    }
+
+    fn close_links(&mut self) {
+        let links = std::mem::take(&mut self.links);
+        self.actions
+            .extend(links.into_keys().map(RunAction::CloseLink));
+    }
+
+    /// Waits no more for processes that SIGKILL has not ended.
+    fn give_up(&mut self) {
+        for id in self.ids() {
+            if let ProcessState::Running(pid) = self.members[id].process {
+                let text = format!(
+                    "SIGKILL was sent to process {pid}, but in {} s nobody has seen it end",
+                    KILL_TO_GIVE_UP.as_secs()
                 );
-                self.actions.push(Action::SignalHost(pid, signal));
+                self.log(Level::Error, Some(id), text);
+                self.members[id].process = ProcessState::Unknown;
             }
         }
     }
 
-    /// Whether nothing more will happen.
+    /// Whether the run has ended.
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.course, Course::Over(_))
+        matches!(self.run_state, RunState::Over(_))
     }
 
+    /// Ends the run if every instance is done, or if the run has failed and no process is left.
     pub(super) fn finish_if_over(&mut self) {
-        let over = match &self.course {
-            Course::Running => {
-                // What is done stays so.
-                while self.first_open.index() < self.members.len() && self.is_done(self.first_open)
-                {
-                    self.first_open.0 += 1;
-                }
-                self.first_open.index() == self.members.len()
+        let is_over = match &self.run_state {
+            RunState::Running => self.are_all_done(),
+            RunState::Stopping { kill, .. } => {
+                let was_killed = kill.is_none();
+                self.ids().all(|id| self.has_ended(id, was_killed))
             }
-            Course::Stopping { kill, .. } => {
-                let out_of_patience = kill.is_none();
-                self.ids().all(|id| self.is_out(id, out_of_patience))
-            }
-            Course::Over(_) => return,
+            RunState::Over(_) => return,
         };
-        if !over {
+        if !is_over {
             return;
         }
-        self.course = match std::mem::replace(&mut self.course, Course::Over(None)) {
-            Course::Stopping { failure, .. } => Course::Over(Some(failure)),
-            _ => Course::Over(None),
+        self.run_state = match std::mem::replace(&mut self.run_state, RunState::Over(None)) {
+            RunState::Stopping { failure, .. } => RunState::Over(Some(failure)),
+            _ => RunState::Over(None),
         };
-        self.actions.push(Action::Finish);
+        self.actions.push(RunAction::Finish);
+    }
+
+    /// Whether all instances are done. An instance that is done stays done, so those before the first
+    /// unfinished one are not looked at again.
+    fn are_all_done(&mut self) -> bool {
+        let count = self.members.len();
+        while self.first_unfinished.index() < count && self.is_done(self.first_unfinished) {
+            self.first_unfinished.0 += 1;
+        }
+        self.first_unfinished.index() == count
     }
 
     fn is_done(&self, id: InstanceId) -> bool {
         let member = &self.members[id];
-        let process_done = match member.process {
-            Process::Ended(exit) => exit.is_success(),
-            Process::Foreign => true,
+        let process_is_done = match member.process {
+            ProcessState::Ended(exit) => exit.is_success(),
+            ProcessState::NotOurs => true,
             _ => false,
         };
-        process_done && matches!(member.seat, Seat::Done)
+        process_is_done && matches!(member.membership, Membership::Done)
     }
 
-    /// Whether nothing of the instance is left; a program that is not ours is left to its user in the end.
-    fn is_out(&self, id: InstanceId, out_of_patience: bool) -> bool {
+    /// Whether nothing of the instance is left in a failed run. A process that the manager has not
+    /// started is left to its user once the others were killed.
+    fn has_ended(&self, id: InstanceId, was_killed: bool) -> bool {
         let member = &self.members[id];
         match member.process {
-            Process::Starting | Process::Running(_) => false,
-            Process::Ended(_) | Process::Never | Process::Unseen => member.doubt.is_none(),
-            Process::Foreign => {
-                out_of_patience || member.said.is_some() || !matches!(member.seat, Seat::Taken(_))
+            ProcessState::Starting | ProcessState::Running(_) => false,
+            ProcessState::Ended(_) | ProcessState::Never | ProcessState::Unknown => {
+                member.doubt.is_none()
+            }
+            ProcessState::NotOurs => {
+                was_killed
+                    || member.reported_error.is_some()
+                    || !matches!(member.membership, Membership::Joined(_))
             }
         }
     }

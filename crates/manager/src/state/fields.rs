@@ -1,91 +1,93 @@
-//! Conduits that carry fields: each end says how its array is spread, and hears what the other has said.
+//! Conduits that carry fields: each end declares how its array is distributed, and is told the
+//! declaration of the other end.
 //!
-//! The manager never looks into that. It numbers the conduits between the ranks of the two, which go from rank to rank.
+//! The manager does not look into the declarations. It numbers the conduits that lead from each rank of
+//! the sender to each rank of the receiver.
 
 use titin_wire::control::{FieldEnd, ToProgram};
 use titin_wire::ranks;
 
-use super::{Fault, Manager};
-use crate::plan::{ConduitId, End, InstanceId};
+use super::Manager;
+use super::fault::Fault;
+use crate::plan::{ConduitId, InstanceId, PlannedEnd};
 
-/// What the two ends of a conduit have said.
+/// The declarations of a field at the two ends of a conduit.
 #[derive(Debug, Default)]
-pub(super) struct Ends {
+pub(super) struct FieldEnds {
     sender: Option<FieldEnd>,
     receiver: Option<FieldEnd>,
 }
 
-impl Ends {
-    /// Both of them, once both have declared it.
+impl FieldEnds {
+    /// Sender and receiver, once both have declared the field.
     pub(super) fn both(&self) -> Option<[&FieldEnd; 2]> {
         Some([self.sender.as_ref()?, self.receiver.as_ref()?])
+    }
+
+    fn declare(&mut self, sends: bool, field: FieldEnd) {
+        let end = match sends {
+            true => &mut self.sender,
+            false => &mut self.receiver,
+        };
+        *end = Some(field);
     }
 }
 
 impl Manager {
-    /// Conduits that carry fields, with what the sender and the receiver have said.
-    pub fn coupled(&self) -> impl Iterator<Item = (ConduitId, [FieldEnd; 2])> {
-        let both = |ends: &Ends| ends.both().map(|both| both.map(FieldEnd::clone));
-        self.fields
-            .iter()
-            .filter_map(move |(&conduit, ends)| Some((conduit, both(ends)?)))
+    /// Conduits that carry fields, with the declarations of the sender and the receiver.
+    pub fn field_couplings(&self) -> impl Iterator<Item = (ConduitId, [FieldEnd; 2])> {
+        let couplings = self.fields.iter();
+        couplings.filter_map(|(&conduit, ends)| Some((conduit, ends.both()?.map(FieldEnd::clone))))
     }
 
-    /// An instance says that a port of its own carries a field.
-    pub(super) fn declared_field(&mut self, id: InstanceId, port: &str, field: FieldEnd) {
-        let at = |&end: &(ConduitId, bool)| self.near(end).port == port;
-        let ends: Vec<(ConduitId, bool)> = self.ends[id].iter().copied().filter(at).collect();
-        for (conduit, sends) in ends {
+    /// An instance declares that one of its ports carries a field.
+    pub(super) fn declare_field(&mut self, id: InstanceId, port: &str, field: FieldEnd) {
+        let is_of_port = |&end: &(ConduitId, bool)| self.end_of(end).port == port;
+        let ends = self.conduit_ends[id].iter().copied();
+        for (conduit, sends) in ends.filter(is_of_port).collect::<Vec<_>>() {
             let known = self.fields.entry(conduit).or_default();
-            if known.both().is_some() {
-                // Once is enough; a program that says it again gets no further numbers.
-                continue;
+            // A program that declares a field again gets no further numbers.
+            if known.both().is_none() {
+                known.declare(sends, field.clone());
+                self.announce_field(conduit);
             }
-            *(if sends {
-                &mut known.sender
-            } else {
-                &mut known.receiver
-            }) = Some(field.clone());
-            self.join_field(conduit);
         }
     }
 
-    /// Tells both ends of the other one, once both have declared it.
-    fn join_field(&mut self, conduit: ConduitId) {
-        let Some([sender, receiver]) = self.fields.get(&conduit).and_then(Ends::both) else {
+    /// Tells each end the declaration of the other, once both have declared the field.
+    fn announce_field(&mut self, conduit: ConduitId) {
+        let Some([sender, receiver]) = self.fields.get(&conduit).and_then(FieldEnds::both) else {
             return;
         };
         let (sender, receiver) = (sender.clone(), receiver.clone());
-        let (from, to) = (self.near((conduit, true)), self.near((conduit, false)));
-        let named = |end: &End| format!("{}.{end}", self.name(end.instance));
-        let (from_port, to_port) = (named(from), named(to));
-        let (from, to) = (from.instance, to.instance);
+        let from = self.end_of((conduit, true)).instance;
+        let to = self.end_of((conduit, false)).instance;
         let [senders, receivers] = [from, to].map(|id| self.members[id].ranks.len() as u32 + 1);
-        let count = ranks::pair_count(senders, receivers)
-            .filter(|count| u32::MAX - self.next_conduit >= *count);
-        let Some(count) = count else {
-            let text = format!(
-                "its field on {from_port} goes from {senders} ranks to {receivers} of {to_port}: with so many pairs a run has more \
-                 than the 2^32 that it may have: couple fewer fields, or from fewer ranks"
-            );
-            return self.fault(from, Fault::Said(text));
+        let pairs = ranks::pair_count(senders, receivers);
+        let Some(count) = pairs.filter(|count| u32::MAX - self.next_conduit >= *count) else {
+            let text = self.too_many_pairs(conduit, senders, receivers);
+            return self.record_fault(from, Fault::Reported(text));
         };
-        let first = self.reserve(count);
+        let first = self.reserve_conduits(count);
         for (id, ranks, field) in [(from, receivers, receiver), (to, senders, sender)] {
-            let Some(link) = self.members[id].joined().map(|joined| joined.link) else {
-                continue;
+            let message = ToProgram::Field {
+                instance: self.name(id).to_owned(),
+                conduit,
+                ranks,
+                first,
+                field,
             };
-            let instance = self.name(id).to_owned();
-            self.tell(
-                link,
-                ToProgram::Field {
-                    instance,
-                    conduit,
-                    ranks,
-                    first,
-                    field,
-                },
-            );
+            self.tell_instance(id, message);
         }
+    }
+
+    fn too_many_pairs(&self, conduit: ConduitId, senders: u32, receivers: u32) -> String {
+        let written = |end: &PlannedEnd| format!("{}.{end}", self.name(end.instance));
+        let from_port = written(self.end_of((conduit, true)));
+        let to_port = written(self.end_of((conduit, false)));
+        format!(
+            "its field on {from_port} goes from {senders} ranks to {receivers} of {to_port}: with so many pairs a run has more \
+             than the 2^32 that it may have: couple fewer fields, or from fewer ranks"
+        )
     }
 }

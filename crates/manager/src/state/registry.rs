@@ -1,437 +1,313 @@
-//! Who may join, and what a newcomer is told.
+//! Which programs may join the run, and what a program is told when it joins.
 //!
-//! An instance may join at any time, once. Its ports must be those that the description connects: a port misspelt
-//! in the program is found here, before anybody waits for it.
+//! An instance may join at any time, once. It must declare the ports that the description connects: a
+//! port that is misspelt in the program is found here, before another instance waits for it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
-use titin_model::{Name, Operator, SETTINGS_IN};
+use titin_model::{Operator, SETTINGS_IN};
 use titin_transport::LinkId;
-use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcome, Wire};
+use titin_wire::control::{Peer, PortDeclaration, Registration, ToProgram, Welcome};
 use titin_wire::ranks;
 
-use super::{Fault, Joined, Manager, Process, Seat};
-use crate::event::{Action, Level};
-use crate::plan::{ConduitId, End, InstanceId, Planned, Port};
-
-/// Ranks that an instance has at most: the conduits between them are numbered.
-const MOST_RANKS: u32 = 1 << 20;
-
-/// What to do with ranks that come one by one.
-const ONE_PROGRAM: &str = "If they are ranks of one parallel program, open the instance with their communicator, and start them \
-                           with the launcher of their MPI, which would give it more than one rank";
+use super::Manager;
+use super::fault::Fault;
+use super::join_error::{JoinError, MOST_RANKS, PortMismatch};
+use super::member::{JoinedInstance, Membership, ProcessState};
+use super::welcome::vector_ports;
+use crate::event::{Level, RunAction};
+use crate::plan::{ConduitId, InstanceId, PlannedEnd, PlannedInstance, PlannedPort};
 
 impl Manager {
+    /// A program asks to join as an instance.
     pub(super) fn register(&mut self, link: LinkId, registration: Registration) {
-        let (name, pid) = (registration.instance.clone(), registration.pid);
-        match self.admit(&registration) {
-            Ok(id) => self.join(link, id, registration),
-            Err(Refusal {
-                text,
-                instance,
-                fatal,
-            }) => {
-                let over = self.course.failure().is_some();
-                // A refusal that ends the run is its cause, and is told as that.
-                if over || !fatal {
-                    self.log(
-                        Level::Warning,
-                        None,
-                        format!("{name} is not let in: {text}"),
-                    );
-                }
-                self.tell(
-                    link,
-                    ToProgram::Refused {
-                        instance: name,
-                        text: text.clone(),
-                    },
-                );
-                let Some(id) = instance else { return };
-                let told = format!("process {pid} was not let in: {text}");
-                self.remember(id, &told);
-                let member = &mut self.members[id];
-                if over {
-                    member.too_late = true;
-                } else if fatal {
-                    self.fault(id, Fault::Refused(text));
-                } else {
-                    // Where `mpirun` has started both, this process may well end the one that takes part.
-                    member.refused.get_or_insert(told);
-                }
-            }
+        match self.check_registration(&registration) {
+            Ok(id) => self.join_instance(link, id, registration),
+            Err(error) => self.refuse(link, &registration, &error),
         }
     }
 
-    /// Whether this registration is in order.
-    fn admit(&self, registration: &Registration) -> Result<InstanceId, Refusal> {
+    /// Refuses a registration. If the manager has started the program, the run fails by an error that
+    /// only a change of the program or of the description can remove. A user who starts the program can
+    /// correct it, and start it again.
+    fn refuse(&mut self, link: LinkId, registration: &Registration, error: &JoinError) {
+        let (name, pid, text) = (&registration.instance, registration.pid, error.to_string());
+        let id = self.names.get(name).copied();
+        let has_failed = self.run_state.failure().is_some();
+        let is_ours = id.is_some_and(|id| self.members[id].process != ProcessState::NotOurs);
+        let is_fatal = is_ours && error.is_lasting();
+        // A refusal that fails the run is reported as its cause.
+        if has_failed || !is_fatal {
+            let text = format!("{name} is not let in: {text}");
+            self.log(Level::Warning, None, text);
+        }
+        let refused = ToProgram::Refused {
+            instance: name.clone(),
+            text: text.clone(),
+        };
+        self.tell(link, refused);
+        let Some(id) = id else { return };
+        let told = format!("process {pid} was not let in: {text}");
+        self.remember_log(id, &told);
+        let member = &mut self.members[id];
+        if has_failed {
+            member.too_late = true;
+        } else if is_fatal {
+            self.record_fault(id, Fault::Refused(text));
+        } else {
+            // If `mpirun` has started both processes, it may end the joined one because of this one.
+            member.refused_process.get_or_insert(told);
+        }
+    }
+
+    /// The instance as which a program may join.
+    fn check_registration(&self, registration: &Registration) -> Result<InstanceId, JoinError> {
         let name = &registration.instance;
         let Some(&id) = self.names.get(name) else {
-            return Err(Refusal {
-                text: self.no_such_instance(name),
-                instance: None,
-                fatal: false,
-            });
+            return Err(self.no_such_instance(name));
         };
-        let member = &self.members[id];
-        let refuse = |text: String| {
-            Err(Refusal {
-                text,
-                instance: Some(id),
-                fatal: false,
-            })
-        };
-        // A user who starts the program by hand can correct it and start it again.
-        let ours = member.process != Process::Foreign;
-        if let Some(failure) = self.course.failure() {
-            return refuse(format!(
-                "the run has failed already ({})",
-                self.told(&failure.cause).0
-            ));
+        if let Some(failure) = self.run_state.failure() {
+            let (culprit, _) = self.culprit_and_text(&failure.cause);
+            return Err(JoinError::RunFailed { culprit });
         }
-        match &member.seat {
-            Seat::Taken(joined) => {
-                let text = format!(
-                    "process {} on {} takes part as {name} already, so process {} on {} cannot. {ONE_PROGRAM}; if not, give \
-                     each its own TITIN_INSTANCE",
-                    joined.pid, joined.host, registration.pid, registration.host
-                );
-                return Err(Refusal {
-                    text,
-                    instance: Some(id),
-                    fatal: ours,
-                });
-            }
-            Seat::Done => {
-                let text = format!(
-                    "{name} has taken part and closed already. {ONE_PROGRAM}; if not, open the instance once, and use reuse() \
-                     to be called several times"
-                );
-                return Err(Refusal {
-                    text,
-                    instance: Some(id),
-                    fatal: ours,
-                });
-            }
-            Seat::Lost(why) => {
-                return refuse(format!("{name} has taken part already and was lost: {why}"));
-            }
-            Seat::Empty => {}
-        }
-        let ranks = u32::try_from(registration.ranks.len())
-            .unwrap_or(u32::MAX)
-            .saturating_add(1);
+        self.check_membership(id, registration)?;
+        let others = u32::try_from(registration.ranks.len()).unwrap_or(u32::MAX);
+        let ranks = others.saturating_add(1);
         if ranks > MOST_RANKS || u32::MAX - self.next_conduit < ranks::conduit_count(ranks) {
-            return refuse(format!(
-                "{ranks} ranks, at most {MOST_RANKS} in an instance, and 2000 times that in a run"
-            ));
+            return Err(JoinError::TooManyRanks { ranks });
         }
-        let planned = &self.plan.instances[id];
-        let ends = self.ends[id].iter().map(|&end| self.near(end));
-        let fits = match &registration.ports {
+        match &registration.ports {
             Some(ports) => {
-                check_ports(planned, ends, ports).and_then(|()| self.check_slots(id, ports))
+                let ends = self.conduit_ends[id].iter();
+                let ends = ends.map(|&end| self.end_of(end));
+                check_ports(&self.plan.instances[id], ends, ports)?;
+                self.check_vectors(id, ports)?;
             }
-            None => self.check_slots(id, &self.described_ports(id)),
-        };
-        fits.map(|()| id).map_err(|text| Refusal {
-            text,
-            instance: Some(id),
-            fatal: ours,
-        })
+            None => self.check_vectors(id, &self.described_ports(id))?,
+        }
+        Ok(id)
     }
 
-    fn no_such_instance(&self, name: &str) -> String {
-        let names = || {
-            self.plan
-                .instances
-                .iter()
-                .map(|instance| instance.name.as_str())
-        };
+    /// Whether no program has joined as the instance before.
+    fn check_membership(
+        &self,
+        id: InstanceId,
+        registration: &Registration,
+    ) -> Result<(), JoinError> {
+        let name = self.name(id).to_owned();
+        match &self.members[id].membership {
+            Membership::NotJoined => Ok(()),
+            Membership::Joined(joined) => Err(JoinError::AlreadyJoined {
+                name,
+                joined: (joined.pid, joined.host.clone()),
+                refused: (registration.pid, registration.host.clone()),
+            }),
+            Membership::Done => Err(JoinError::AlreadyClosed { name }),
+            Membership::LinkLost(why) => Err(JoinError::WasLost {
+                name,
+                why: why.clone(),
+            }),
+        }
+    }
+
+    fn no_such_instance(&self, name: &str) -> JoinError {
+        let instances = &self.plan.instances;
+        let names = || instances.iter().map(|instance| instance.name.as_str());
         let hint = match titin_model::nearest(name, names()) {
             Some(near) => format!("; did you mean {near}?"),
             None => format!("; it has {}", titin_model::listing(names())),
         };
-        let model = &self.plan.model;
         match name {
-            "" => format!(
-                "no instance was named: set TITIN_INSTANCE, or give a name when opening{hint}"
-            ),
-            _ => format!(
-                "the model {model} has no instance {name}{hint}. TITIN_INSTANCE says who a program is"
-            ),
+            "" => JoinError::NoName { hint },
+            _ => JoinError::NoSuchInstance {
+                model: self.plan.model.clone(),
+                name: name.to_owned(),
+                hint,
+            },
         }
     }
 
-    /// A conduit between single instances may carry slots, but then both ends must say so.
-    fn check_slots(&self, id: InstanceId, ports: &[PortDeclaration]) -> Result<(), String> {
-        let vectors = vectors(ports);
-        for &(conduit, sends) in &self.ends[id] {
-            let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
+    /// Checks the slots of conduits between single instances: both ends must be vector ports, or
+    /// neither.
+    fn check_vectors(&self, id: InstanceId, ports: &[PortDeclaration]) -> Result<(), PortMismatch> {
+        let vectors = vector_ports(ports);
+        for &(conduit, sends) in &self.conduit_ends[id] {
+            let (here, there) = (
+                self.end_of((conduit, sends)),
+                self.end_of((conduit, !sends)),
+            );
             let Some(peer) = self.members[there.instance].joined() else {
                 continue;
             };
             if here.slot.is_some() || there.slot.is_some() || here.port == SETTINGS_IN {
                 continue;
             }
-            let (mine, theirs) = (
-                vectors.contains(&*here.port),
-                peer.vectors.contains(&*there.port),
-            );
-            if mine != theirs {
-                let written = |id, port: &str, vector| {
-                    format!("{}.{port}{}", self.name(id), if vector { "[]" } else { "" })
+            let is_here = vectors.contains(&*here.port);
+            let is_there = peer.vectors.contains(&*there.port);
+            if is_here != is_there {
+                let written = |end: &PlannedEnd, vector| {
+                    let brackets = if vector { "[]" } else { "" };
+                    format!("{}.{}{brackets}", self.name(end.instance), end.port)
                 };
-                return Err(format!(
-                    "{} and {} are joined, but one is declared as a vector port and the other is not: declare \
-                     both with [], or neither",
-                    written(id, &here.port, mine),
-                    written(there.instance, &there.port, theirs)
-                ));
+                return Err(PortMismatch::OneVector {
+                    here: written(here, is_here),
+                    there: written(there, is_there),
+                });
             }
         }
         Ok(())
     }
 
-    fn join(&mut self, link: LinkId, id: InstanceId, registration: Registration) {
+    /// Lets a program join.
+    fn join_instance(&mut self, link: LinkId, id: InstanceId, registration: Registration) {
         let mut welcome = self.welcome(id, registration.ports.as_deref());
         self.warn_of_unknown_ports(id, &welcome.ports);
-        let Registration {
-            endpoint,
-            addresses,
-            pid,
-            host,
-            language,
-            release,
-            ranks,
-            ..
-        } = registration;
-        let others = match ranks.len() {
-            0 => String::new(),
-            others => {
-                welcome.between_ranks = Some(self.reserve(ranks::conduit_count(others as u32 + 1)));
-                format!(" with {} ranks", others + 1)
-            }
-        };
-        let text = format!("joined: process {pid} on {host}{others}, {language}, titin {release}");
-        self.log(Level::Info, Some(id), text);
-        let vectors = vectors(&welcome.ports)
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
-        let local = (host == self.host).then_some(pid);
-        self.members[id].local = local;
-        self.share_with(id, pid);
-        // The guard reports the end of what it started; anything else on this host has to be watched.
-        if local.is_some() && self.members[id].process != Process::Running(pid) {
-            self.actions.push(Action::Watch(pid));
+        let ranks = registration.ranks.len() as u32 + 1;
+        if ranks > 1 {
+            let first = self.reserve_conduits(ranks::conduit_count(ranks));
+            welcome.between_ranks = Some(first);
         }
-        let here = ranks.iter().filter(|rank| rank.host == self.host);
-        self.actions
-            .extend(here.map(|rank| Action::Watch(rank.pid)));
-        let member = &mut self.members[id];
-        (member.ranks, member.refused) = (ranks, None);
-        member.seat = Seat::Taken(Joined {
-            link,
-            endpoint,
-            addresses,
-            pid,
-            host,
-            vectors,
-        });
-        if let Some(state) = self.links.get_mut(&link) {
-            state.members.push(id);
-        }
+        self.log(Level::Info, Some(id), joined_text(&registration));
+        self.watch_processes(id, &registration);
+        self.seat(link, id, registration, &welcome);
         self.tell(link, ToProgram::Registered(Box::new(welcome)));
-        let known: Vec<Peer> = self.peers[id]
+        self.tell_newcomer_of_peers(link, id);
+        self.start_deferred();
+        self.tell_peers_of_newcomer(id);
+    }
+
+    /// Has the processes of an instance watched that the guard has not started: the guard reports the
+    /// end of the others.
+    fn watch_processes(&mut self, id: InstanceId, registration: &Registration) {
+        let pid = registration.pid;
+        let is_local = registration.host == self.host;
+        self.members[id].local_pid = is_local.then_some(pid);
+        self.assign_process_to(id, pid);
+        if is_local && self.members[id].process != ProcessState::Running(pid) {
+            self.actions.push(RunAction::WatchProcess(pid));
+        }
+        let local_ranks = registration
+            .ranks
             .iter()
-            .filter_map(|&peer| self.peer(peer))
-            .collect();
+            .filter(|rank| rank.host == self.host);
+        let watch = local_ranks.map(|rank| RunAction::WatchProcess(rank.pid));
+        self.actions.extend(watch);
+    }
+
+    /// Notes which program has joined.
+    fn seat(
+        &mut self,
+        link: LinkId,
+        id: InstanceId,
+        registration: Registration,
+        welcome: &Welcome,
+    ) {
+        let vectors = vector_ports(&welcome.ports);
+        let member = &mut self.members[id];
+        (member.ranks, member.refused_process) = (registration.ranks, None);
+        member.membership = Membership::Joined(JoinedInstance {
+            link,
+            endpoint: registration.endpoint,
+            addresses: registration.addresses,
+            pid: registration.pid,
+            host: registration.host,
+            vectors: vectors.into_iter().map(str::to_owned).collect(),
+        });
+        if let Some(control_link) = self.links.get_mut(&link) {
+            control_link.members.push(id);
+        }
+    }
+
+    /// Tells a program that has joined which of its peers have joined, and which are done.
+    fn tell_newcomer_of_peers(&mut self, link: LinkId, id: InstanceId) {
+        let peers = self.peers[id].iter();
+        let known: Vec<Peer> = peers.filter_map(|&peer| self.peer(peer)).collect();
         if !known.is_empty() {
             self.tell(link, ToProgram::Peers { peers: known });
         }
         for &peer in &self.peers[id].clone() {
-            if let Seat::Done = self.members[peer].seat {
-                self.tell(
-                    link,
-                    ToProgram::Finished {
-                        instance: self.name(peer).to_owned(),
-                    },
-                );
+            if let Membership::Done = self.members[peer].membership {
+                let instance = self.name(peer).to_owned();
+                self.tell(link, ToProgram::Finished { instance });
             }
         }
-        self.start_held();
-        let newcomer = self.peer(id).expect("it has just joined");
-        // Once to each program, whichever of its instances are peers.
+    }
+
+    /// Tells each program with peers of an instance that the instance has joined, once.
+    fn tell_peers_of_newcomer(&mut self, id: InstanceId) {
+        let Some(newcomer) = self.peer(id) else {
+            return;
+        };
         let others = self.peers[id].iter().filter(|&&peer| peer != id);
         let links: BTreeSet<LinkId> = others
             .filter_map(|&peer| Some(self.members[peer].joined()?.link))
             .collect();
         for link in links {
-            self.tell(
-                link,
-                ToProgram::Peers {
-                    peers: vec![newcomer.clone()],
-                },
-            );
+            let peers = vec![newcomer.clone()];
+            self.tell(link, ToProgram::Peers { peers });
         }
     }
 
-    /// The first of so many numbers that no other conduit gets.
-    pub(super) fn reserve(&mut self, count: u32) -> ConduitId {
+    /// Reserves numbers for conduits, and returns the first of them.
+    pub(super) fn reserve_conduits(&mut self, count: u32) -> ConduitId {
         let first = self.next_conduit;
         self.next_conduit += count;
         ConduitId(first)
     }
 
-    fn welcome(&self, id: InstanceId, declared: Option<&[PortDeclaration]>) -> Welcome {
-        let planned = &self.plan.instances[id];
-        let mut ports = declared.map_or_else(|| self.described_ports(id), <[_]>::to_vec);
-        let takes_settings = self.ends[id]
-            .iter()
-            .any(|&end| self.near(end).port == SETTINGS_IN);
-        if takes_settings && !ports.iter().any(|port| port.name == SETTINGS_IN) {
-            let (name, operator) = (SETTINGS_IN.into(), Operator::FInit.key().into());
-            ports.push(PortDeclaration {
-                name,
-                operator,
-                vector: false,
-            });
-        }
-        let vectors = vectors(&ports);
-        let timelines = planned.ports.iter();
-        let timelines: HashMap<&str, &Name> = timelines
-            .filter_map(|port| Some((port.name.as_str(), port.timeline.as_ref()?)))
-            .collect();
-        let wires = self.ends[id]
-            .iter()
-            .map(|&end| self.wire(end, &vectors, &timelines))
-            .collect();
-        let terms = &self.plan.terms;
-        Welcome {
-            instance: planned.name.clone(),
-            ports,
-            wires,
-            settings: planned.settings.clone(),
-            scale: planned.scale.clone(),
-            filters: self.plan.filters.clone(),
-            heartbeat: self.beat().as_secs_f64(),
-            trace: terms.trace,
-            counts_steps: self.plan.counts_steps(),
-            end: planned.end,
-            time_unit: terms.time_unit.clone(),
-            components: self.plan.components.clone(),
-            between_ranks: None,
-        }
-    }
-
-    /// The ports of who declares none. Whether they have slots follows from the peers: there are several, or one that
-    /// has joined already declares that it counts them.
-    fn described_ports(&self, id: InstanceId) -> Vec<PortDeclaration> {
-        let counts = |end: &End| {
-            let peer = self.members[end.instance].joined();
-            peer.is_some_and(|peer| peer.vectors.contains(&*end.port))
-        };
-        let has_slots = |&(conduit, sends): &(ConduitId, bool)| {
-            let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
-            (here.slot.is_some() || there.slot.is_none() && counts(there))
-                .then_some(here.port.as_str())
-        };
-        let vectors: HashSet<&str> = self.ends[id].iter().filter_map(has_slots).collect();
-        let port = |port: &Port| PortDeclaration {
-            name: port.name.to_string(),
-            operator: port.operator.key().into(),
-            vector: vectors.contains(port.name.as_str()),
-        };
-        self.plan.instances[id].ports.iter().map(port).collect()
-    }
-
-    /// Whether it is one of titin's own components that follows others in whether its ports have slots, and one of those has
-    /// not joined yet.
-    pub(super) fn depends_on_others(&self, id: InstanceId) -> bool {
-        let follows = |&(conduit, sends): &(ConduitId, bool)| {
-            let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
+    /// Whether the instance is one of titin's own components, whose ports have slots if those of the
+    /// peers have, and such a peer has not joined.
+    pub(super) fn follows_absent_peers(&self, id: InstanceId) -> bool {
+        let is_absent = |&(conduit, sends): &(ConduitId, bool)| {
+            let (here, there) = (
+                self.end_of((conduit, sends)),
+                self.end_of((conduit, !sends)),
+            );
             here.slot.is_none()
                 && there.slot.is_none()
                 && !self.plan.instances[there.instance].is_built_in()
-                && matches!(self.members[there.instance].seat, Seat::Empty)
+                && matches!(
+                    self.members[there.instance].membership,
+                    Membership::NotJoined
+                )
         };
-        self.plan.instances[id].is_built_in() && self.ends[id].iter().any(follows)
+        self.plan.instances[id].is_built_in() && self.conduit_ends[id].iter().any(is_absent)
     }
 
-    /// Starts those that have waited for others to join.
-    fn start_held(&mut self) {
-        let held = std::mem::take(&mut self.held);
-        let (held, ready): (Vec<_>, Vec<_>) =
-            held.into_iter().partition(|&id| self.depends_on_others(id));
-        self.held = held;
-        for id in ready {
-            self.members[id].since = self.now;
-            self.expect_somebody();
-            self.actions.push(Action::Start(id));
-        }
-    }
-
-    fn wire(
-        &self,
-        (conduit, sends): (ConduitId, bool),
-        vectors: &HashSet<&str>,
-        timelines: &HashMap<&str, &Name>,
-    ) -> Wire {
-        let (here, there) = (self.near((conduit, sends)), self.near((conduit, !sends)));
-        let planned = &self.plan.conduits[conduit.index()];
-        let vector = vectors.contains(here.port.as_str());
-        Wire {
-            conduit,
-            port: here.port.to_string(),
-            slot: here.slot,
-            sends,
-            resizable: vector && here.slot.is_none(),
-            timeline: timelines
-                .get(here.port.as_str())
-                .map(|timeline| timeline.to_string()),
-            peer: self.name(there.instance).to_owned(),
-            peer_port: there.port.to_string(),
-            peer_slot: there.slot,
-            filters: planned.filters.clone(),
-            buffer_messages: planned.buffer_messages,
-            buffer_bytes: planned.buffer_bytes,
-            medium: planned.medium.map(|medium| medium.key().to_owned()),
-            pattern: planned.pattern.clone(),
-            link: planned.link.as_deref().copied().unwrap_or_default(),
+    /// Starts the deferred instances whose peers have joined.
+    fn start_deferred(&mut self) {
+        for id in std::mem::take(&mut self.deferred_starts) {
+            if self.follows_absent_peers(id) {
+                self.deferred_starts.push(id);
+                continue;
+            }
+            self.members[id].waiting_since = self.now;
+            self.expect_instances();
+            self.actions.push(RunAction::StartProgram(id));
         }
     }
 
     fn warn_of_unknown_ports(&mut self, id: InstanceId, ports: &[PortDeclaration]) {
         let planned = &self.plan.instances[id];
-        let known: HashSet<&str> = planned
-            .ports
-            .iter()
-            .map(|port| port.name.as_str())
-            .collect();
-        let unknown = |port: &&PortDeclaration| {
-            port.name != SETTINGS_IN
-                && !known.contains(port.name.as_str())
-                && !planned.spare_ports.contains(&port.name)
+        let is_known = |name: &str| {
+            name == SETTINGS_IN
+                || planned.ports.iter().any(|port| port.name.as_str() == name)
+                || planned.spare_ports.iter().any(|spare| spare == name)
         };
-        let names: Vec<&str> = ports
-            .iter()
-            .filter(unknown)
-            .map(|port| port.name.as_str())
-            .collect();
-        if !names.is_empty() {
-            let text = format!(
-                "declares {} that the description does not have; nothing is connected there",
-                if names.len() == 1 {
-                    format!("a port {}", names[0])
-                } else {
-                    format!("ports {}", names.join(", "))
-                }
-            );
-            self.log(Level::Warning, Some(id), text);
-        }
+        let names = ports.iter().map(|port| port.name.as_str());
+        let unknown: Vec<&str> = names.filter(|name| !is_known(name)).collect();
+        let ports = match unknown[..] {
+            [] => return,
+            [port] => format!("a port {port}"),
+            _ => format!("ports {}", unknown.join(", ")),
+        };
+        let text = format!(
+            "declares {ports} that the description does not have; nothing is connected there"
+        );
+        self.log(Level::Warning, Some(id), text);
     }
 
+    /// An instance as its peers are told of it, if it has joined.
     fn peer(&self, id: InstanceId) -> Option<Peer> {
         let joined = self.members[id].joined()?;
         Some(Peer {
@@ -442,85 +318,106 @@ impl Manager {
         })
     }
 
-    /// The end of a conduit at which an instance sends, or receives.
-    pub(super) fn near(&self, (conduit, sends): (ConduitId, bool)) -> &End {
+    /// The sending or the receiving end of a conduit.
+    pub(super) fn end_of(&self, (conduit, sends): (ConduitId, bool)) -> &PlannedEnd {
         let conduit = &self.plan.conduits[conduit.index()];
         if sends { &conduit.from } else { &conduit.to }
     }
 }
 
-/// The names of the vector ports.
-fn vectors(ports: &[PortDeclaration]) -> HashSet<&str> {
-    ports
-        .iter()
-        .filter(|port| port.vector)
-        .map(|port| port.name.as_str())
-        .collect()
-}
-
-/// Why somebody may not join.
-struct Refusal {
-    text: String,
-    /// As which, if that is one of the model's.
-    instance: Option<InstanceId>,
-    /// Whether the run fails by it.
-    fatal: bool,
+/// What the log says of a program that joins.
+fn joined_text(registration: &Registration) -> String {
+    let Registration {
+        pid,
+        host,
+        language,
+        release,
+        ..
+    } = registration;
+    let ranks = match registration.ranks.len() {
+        0 => String::new(),
+        others => format!(" with {} ranks", others + 1),
+    };
+    format!("joined: process {pid} on {host}{ranks}, {language}, titin {release}")
 }
 
 /// Compares the ports that a program declares with those that the description connects.
 fn check_ports<'a>(
-    planned: &Planned,
-    ends: impl Iterator<Item = &'a End>,
+    planned: &PlannedInstance,
+    ends: impl Iterator<Item = &'a PlannedEnd>,
     declared: &[PortDeclaration],
-) -> Result<(), String> {
-    let (name, component) = (&planned.name, &planned.component);
-    let planned_ports: HashMap<&str, &Port> = planned
-        .ports
-        .iter()
-        .map(|port| (port.name.as_str(), port))
-        .collect();
-    let declared_ports: HashMap<&str, &PortDeclaration> = declared
-        .iter()
-        .map(|port| (port.name.as_str(), port))
-        .collect();
+) -> Result<(), PortMismatch> {
+    let described = planned.ports.iter();
+    let described: HashMap<&str, &PlannedPort> =
+        described.map(|port| (port.name.as_str(), port)).collect();
     for port in declared {
-        let Some(known) = planned_ports.get(port.name.as_str()) else {
-            continue;
-        };
-        let Some(operator) = Operator::from_key(&port.operator) else {
-            return Err(format!(
-                "{name} declares its port {} as {}, which is no operator: it is f_init, o_i, s or o_f",
-                port.name, port.operator
-            ));
-        };
-        let same = operator == known.operator
-            || known.guessed && operator.receives() == known.operator.receives();
-        if !same {
-            return Err(format!(
-                "{name} declares its port {} as {}, but in the description it is {} of {component}: change the one \
-                 or the other",
-                port.name, operator, known.operator
-            ));
+        if let Some(described) = described.get(port.name.as_str()) {
+            check_operator(planned, port, described)?;
         }
     }
+    let by_name = declared.iter();
+    let by_name: HashMap<&str, &PortDeclaration> =
+        by_name.map(|port| (port.name.as_str(), port)).collect();
     for end in ends.filter(|end| end.port != SETTINGS_IN) {
-        let names = || declared.iter().map(|port| port.name.as_str());
-        let Some(port) = declared_ports.get(end.port.as_str()) else {
-            let hint = match titin_model::nearest(&end.port, names()) {
-                Some(near) => format!("it has {near}: is one of the two names misspelt?"),
-                None => format!("it has {}", titin_model::listing(names())),
-            };
-            return Err(format!(
-                "the description connects {component}.{}, but the program of {name} declares no such port; {hint}",
-                end.port
-            ));
-        };
-        if end.slot.is_some() && !port.vector {
-            return Err(format!(
-                "{component}.{} is joined to several instances, so the program of {name} must declare it as {}[]",
-                end.port, end.port
-            ));
+        let (name, component) = (planned.name.clone(), planned.component.clone());
+        let port = end.port.to_string();
+        match by_name.get(end.port.as_str()) {
+            None => {
+                let hint = undeclared_port_hint(&port, declared);
+                return Err(PortMismatch::NotDeclared {
+                    name,
+                    component,
+                    port,
+                    hint,
+                });
+            }
+            Some(declared) if end.slot.is_some() && !declared.vector => {
+                return Err(PortMismatch::NoVector {
+                    name,
+                    component,
+                    port,
+                });
+            }
+            Some(_) => {}
         }
     }
     Ok(())
+}
+
+/// Whether a port is declared with the operator of the description. If that was guessed from the
+/// conduits, only the direction has to agree.
+fn check_operator(
+    planned: &PlannedInstance,
+    declared: &PortDeclaration,
+    described: &PlannedPort,
+) -> Result<(), PortMismatch> {
+    let (name, port) = (planned.name.clone(), declared.name.clone());
+    let Some(operator) = Operator::from_key(&declared.operator) else {
+        return Err(PortMismatch::NoOperator {
+            name,
+            port,
+            operator: declared.operator.clone(),
+        });
+    };
+    let agrees = operator == described.operator
+        || described.guessed && operator.receives() == described.operator.receives();
+    match agrees {
+        true => Ok(()),
+        false => Err(PortMismatch::OtherOperator {
+            name,
+            component: planned.component.clone(),
+            port,
+            declared: operator,
+            described: described.operator,
+        }),
+    }
+}
+
+/// What may be meant by a port that a program does not declare.
+fn undeclared_port_hint(port: &str, declared: &[PortDeclaration]) -> String {
+    let names = || declared.iter().map(|port| port.name.as_str());
+    match titin_model::nearest(port, names()) {
+        Some(near) => format!("it has {near}: is one of the two names misspelt?"),
+        None => format!("it has {}", titin_model::listing(names())),
+    }
 }

@@ -1,195 +1,194 @@
-//! Waits for room that last since somebody polls: no cycle of waits, for a program that polls may go on with something else, and yet
-//! nothing moves.
+//! Stalls: waits for room that last because another instance polls.
 //!
-//! While an instance waits long for room, those are asked that it waits for and that have reported no wait, and those that these
-//! look for in turn. An instance that looks for the same message each time it is asked counts as one that waits for it. A
-//! knot of such waits is told: in the log, and in the report of a run that the user ends.
+//! An instance that polls may go on with other work, so its wait is no part of a deadlock. Yet nothing
+//! may move. While an instance waits long for room, the manager asks the instances that it waits for, as
+//! far as they have reported no wait, and in turn the instances for which these poll. An instance that
+//! polls for the same message each time it is asked counts as one that waits for the message. A cycle of
+//! such waits is reported in the log, and in the report of a run that the user ends.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use titin_wire::control::{ToProgram, WaitOn};
+use titin_wire::control::WaitOn;
 
 use super::Manager;
-use super::deadlock::{Graph, Wait, describe, knot, show_cycle, stuck};
+use super::wait_graph::{ReportedWait, WaitCycle, WaitGraph, closed_set, stuck};
 use crate::event::Level;
 use crate::plan::InstanceId;
 
-/// A wait for room that lasts so long is looked at, and from then on every so often.
-const LOOK: Duration = Duration::from_secs(10);
+/// A wait for room that lasts this long is looked at, and then again after each such time.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Where nothing has moved for so long it is told.
-const STILL: Duration = Duration::from_secs(30);
+/// Waits that last this long are reported.
+const STALL_TIME: Duration = Duration::from_secs(30);
 
 /// What is known about instances that poll.
 #[derive(Debug, Default)]
 pub(super) struct Stall {
-    /// When to look, while somebody waits for room.
-    next: Option<Duration>,
-    /// The number of the question that was asked last, and the instances that were asked.
+    /// The time of the next check, while an instance waits for room.
+    next_check: Option<Duration>,
+    /// The number of the last probe.
     probe: u64,
+    /// The instances that were asked by the last probe.
     asked: BTreeSet<InstanceId>,
-    /// The instances that have answered it.
+    /// The instances that have answered the last probe.
     answered: BTreeSet<InstanceId>,
-    /// What those look for that poll, since it was first heard.
-    polls: Graph,
-    /// The knot that was told last.
-    told: BTreeSet<InstanceId>,
+    /// What polling instances look for, each since the time at which the manager first heard of it.
+    polls: WaitGraph,
+    /// The instances of the stall that was reported last.
+    reported: BTreeSet<InstanceId>,
 }
 
 impl Stall {
     pub(super) fn deadline(&self) -> Option<Duration> {
-        self.next
+        self.next_check
     }
 
-    /// An instance has moved, and waits from now on.
-    pub(super) fn begin(&mut self, id: InstanceId, for_room: bool, now: Duration) {
-        self.told.remove(&id);
+    /// An instance begins a wait, so it has gone on from the wait before.
+    pub(super) fn wait_begins(&mut self, id: InstanceId, for_room: bool, now: Duration) {
+        self.reported.remove(&id);
         if for_room {
-            self.next.get_or_insert(now + LOOK);
+            self.next_check.get_or_insert(now + CHECK_INTERVAL);
         }
     }
 
-    /// The instances that poll, as far as they have not reported a wait since.
-    pub(super) fn polls<'a>(
+    /// The polls of instances that have reported no wait since.
+    fn current_polls<'a>(
         &'a self,
-        waits: &'a Graph,
-    ) -> impl Iterator<Item = (&'a InstanceId, &'a Wait)> {
+        waits: &'a WaitGraph,
+    ) -> impl Iterator<Item = (&'a InstanceId, &'a ReportedWait)> {
         self.polls.iter().filter(|(id, _)| !waits.contains_key(id))
+    }
+
+    /// Takes in what an instance polls for.
+    fn poll_reported(&mut self, id: InstanceId, poll: ReportedWait) {
+        let message = |wait: &ReportedWait| {
+            let on = &wait.awaited[0].reported;
+            (on.conduit, on.count)
+        };
+        let known = self.polls.get(&id).map(message);
+        if known != Some(message(&poll)) {
+            self.reported.remove(&id);
+            self.polls.insert(id, poll);
+        }
+    }
+
+    /// Begins a round: answers hold for one round only.
+    fn begin_round(&mut self) {
+        let answered = std::mem::take(&mut self.answered);
+        self.polls.retain(|id, _| answered.contains(id));
+        self.asked.clear();
     }
 }
 
+/// Whether a wait has lasted long enough to be part of a stall.
+fn is_stalled(wait: &ReportedWait, now: Duration) -> bool {
+    // No instance is asked whether it polls before a wait has lasted for one interval.
+    let time = match wait.polls {
+        true => STALL_TIME - CHECK_INTERVAL,
+        false => STALL_TIME,
+    };
+    wait.reported_at + time <= now
+}
+
 impl Manager {
-    /// Tells where nothing moves, and asks again, when it is time to.
-    pub(super) fn look_for_stalls(&mut self) {
-        if self.stall.next.is_none_or(|next| next > self.now) {
+    /// Reports a stall, and asks polling instances again, if a check is due.
+    pub(super) fn check_for_stalls(&mut self) {
+        if self.stall.next_check.is_none_or(|next| next > self.now) {
             return;
         }
-        let waits = self.waits.graph().values();
-        if self.course.failure().is_some() || !waits.into_iter().any(Wait::is_for_room) {
+        let waits = self.deadlock_search.graph();
+        if self.run_state.failure().is_some() || !waits.values().any(ReportedWait::is_for_room) {
             self.stall = Stall::default();
             return;
         }
-        // An answer holds for one round: of those that were not asked, or have not answered, nothing is known any more.
-        let Stall {
-            answered, polls, ..
-        } = &mut self.stall;
-        polls.retain(|id, _| answered.contains(id));
-        answered.clear();
-        self.tell_stall();
-        self.stall.next = Some(self.now + LOOK);
-        self.stall.probe = self.waits.next_probe();
-        self.stall.asked.clear();
-        self.ask_who_polls();
+        self.stall.begin_round();
+        self.warn_of_stall();
+        self.stall.next_check = Some(self.now + CHECK_INTERVAL);
+        self.stall.probe = self.deadlock_search.next_probe();
+        self.probe_pollers();
     }
 
-    /// An instance says what it looks for, if it polls, in answer to the last question.
-    pub(super) fn heard_poll(&mut self, id: InstanceId, probe: u64, told: Option<WaitOn>) {
-        if self.stall.next.is_none() || probe != self.stall.probe {
+    /// An instance answers the last probe: what it polls for, if it polls.
+    pub(super) fn poll_reported(&mut self, id: InstanceId, probe: u64, on: Option<WaitOn>) {
+        if self.stall.next_check.is_none() || probe != self.stall.probe {
             return;
         }
         self.stall.answered.insert(id);
-        let Some(on) = told.and_then(|told| self.awaited(id, told)) else {
+        let Some(on) = on.and_then(|on| self.awaited(id, on)) else {
             self.stall.polls.remove(&id);
             return;
         };
-        let same = |wait: &Wait| {
-            let known = &wait.on[0].told;
-            (known.conduit, known.count) == (on.told.conduit, on.told.count)
+        let poll = ReportedWait {
+            number: 0,
+            reported_at: self.now,
+            polls: true,
+            awaited: vec![on],
         };
-        if !self.stall.polls.get(&id).is_some_and(same) {
-            self.stall.told.remove(&id);
-            self.stall.polls.insert(
-                id,
-                Wait {
-                    number: 0,
-                    since: self.now,
-                    polls: true,
-                    on: vec![on],
-                },
-            );
-        }
-        self.ask_who_polls();
+        self.stall.poll_reported(id, poll);
+        self.probe_pollers();
     }
 
-    /// Probes each instance that a waiter for room depends on, directly or not, and that has reported no wait.
-    fn ask_who_polls(&mut self) {
-        let waits = self.waits.graph();
-        let mut reached: BTreeSet<InstanceId> = waits
-            .iter()
-            .filter(|(_, wait)| wait.is_for_room())
-            .map(|(id, _)| *id)
+    /// Asks each instance on which a wait for room depends, directly or not, and which has reported no
+    /// wait.
+    fn probe_pollers(&mut self) {
+        let waits = self.deadlock_search.graph();
+        let unknown: Vec<InstanceId> = self
+            .instances_behind_waits_for_room()
+            .into_iter()
+            .filter(|id| !waits.contains_key(id))
             .collect();
+        for id in unknown {
+            if self.members[id].joined().is_some() && self.stall.asked.insert(id) {
+                self.ask(id, self.stall.probe, Vec::new());
+            }
+        }
+    }
+
+    /// The instances that wait for room, and those for which they wait or poll, directly or not.
+    fn instances_behind_waits_for_room(&self) -> BTreeSet<InstanceId> {
+        let waits = self.deadlock_search.graph();
+        let for_room = waits.iter().filter(|(_, wait)| wait.is_for_room());
+        let mut reached: BTreeSet<InstanceId> = for_room.map(|(id, _)| *id).collect();
         let mut rest: Vec<InstanceId> = reached.iter().copied().collect();
         while let Some(id) = rest.pop() {
             let Some(wait) = waits.get(&id).or_else(|| self.stall.polls.get(&id)) else {
                 continue;
             };
-            rest.extend(
-                wait.on
-                    .iter()
-                    .map(|on| on.peer)
-                    .filter(|peer| reached.insert(*peer)),
-            );
+            let peers = wait.awaited.iter().map(|on| on.peer);
+            rest.extend(peers.filter(|peer| reached.insert(*peer)));
         }
-        let probe = self.stall.probe;
-        let unknown: Vec<InstanceId> = reached
-            .into_iter()
-            .filter(|id| !waits.contains_key(id))
-            .collect();
-        for id in unknown {
-            let Some(link) = self.members[id].joined().map(|joined| joined.link) else {
-                continue;
-            };
-            if self.stall.asked.insert(id) {
-                let (instance, conduits) = (self.name(id).to_owned(), Vec::new());
-                self.tell(
-                    link,
-                    ToProgram::Probe {
-                        instance,
-                        probe,
-                        conduits,
-                    },
-                );
-            }
-        }
+        reached
     }
 
-    /// Tells of a knot in which nothing has moved for long, once.
-    fn tell_stall(&mut self) {
-        let lasts = |wait: &Wait| {
-            // Nobody is asked before a wait has lasted for a while.
-            let still = if wait.polls { STILL - LOOK } else { STILL };
-            wait.since + still <= self.now
-        };
-        let waits = self.waits.graph();
-        let all = waits.iter().chain(self.stall.polls(waits));
-        let graph: Graph = all
-            .filter(|(_, wait)| lasts(wait))
+    /// Reports a stall, unless the same stall was reported before.
+    fn warn_of_stall(&mut self) {
+        let waits = self.deadlock_search.graph();
+        let all = waits.iter().chain(self.stall.current_polls(waits));
+        let graph: WaitGraph = all
+            .filter(|(_, wait)| is_stalled(wait, self.now))
             .map(|(id, wait)| (*id, wait.clone()))
             .collect();
-        let Some(knot) = knot(&graph, &stuck(&graph, |_, _| false)) else {
+        let Some(set) = closed_set(&graph, &stuck(&graph, |_, _| false)) else {
             return;
         };
-        let is_one =
-            knot.iter().any(|id| graph[id].polls) && knot.iter().any(|id| graph[id].is_for_room());
-        if !is_one || knot == self.stall.told {
+        let is_stall =
+            set.iter().any(|id| graph[id].polls) && set.iter().any(|id| graph[id].is_for_room());
+        if !is_stall || set == self.stall.reported {
             return;
         }
-        let begin = format!("nothing has moved for {} s", STILL.as_secs());
-        let mut text = show_cycle(&graph, &knot, &begin, |id| self.name(id));
-        text.push_str("\nAn instance that polls may go on by itself; so this is told, and no buffer is raised (`titin: buffer`)");
-        self.stall.told = knot;
+        let heading = format!("nothing has moved for {} s", STALL_TIME.as_secs());
+        let cycle = WaitCycle::of(&graph, &set, |id| self.name(id));
+        let text = cycle.text(&heading)
+            + "\nAn instance that polls may go on by itself; so this is told, and no buffer is raised (`titin: buffer`)";
+        self.stall.reported = set;
         self.log(Level::Warning, None, text);
     }
 
     /// What each instance waits or polls for, in words.
-    pub(super) fn waits_now(&self) -> Vec<(InstanceId, String)> {
-        let waits = self.waits.graph();
-        waits
-            .iter()
-            .chain(self.stall.polls(waits))
-            .map(|(id, wait)| (*id, describe(wait)))
-            .collect()
+    pub(super) fn current_waits(&self) -> Vec<(InstanceId, String)> {
+        let waits = self.deadlock_search.graph();
+        let all = waits.iter().chain(self.stall.current_polls(waits));
+        all.map(|(id, wait)| (*id, wait.to_string())).collect()
     }
 }

@@ -14,9 +14,13 @@ use titin_transport::LinkId;
 use titin_wire::EndpointId;
 use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
 
-use super::{Manager, Outcome, Phase, Process, Seat};
-use crate::event::{Action, Event, Exit, Level, Signal};
-use crate::plan::{ComponentId, Conduit, End, InstanceId, Plan, Planned, Port, Program, Start};
+use super::member::{Membership, ProcessState};
+use super::{Manager, Phase, RunOutcome};
+use crate::event::{Exit, Level, RunAction, RunEvent, Signal};
+use crate::plan::{
+    ComponentId, InstanceId, Plan, PlannedConduit, PlannedEnd, PlannedInstance, PlannedPort,
+    PlannedProgram, StartMode,
+};
 
 const HOST: &str = "here";
 
@@ -29,7 +33,7 @@ struct Rig {
     manager: Manager,
     now: Duration,
     begun: Vec<InstanceId>,
-    told: BTreeMap<LinkId, Vec<ToProgram>>,
+    reported: BTreeMap<LinkId, Vec<ToProgram>>,
     /// Whether nothing more is to be started.
     stopped: bool,
     signals: Vec<(String, Signal)>,
@@ -41,9 +45,9 @@ struct Rig {
 }
 
 /// A plan from conduits written `a.out o_i -> b.in f_init`; what is not named in `foreign` is started by the manager.
-fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
+fn plan(conduits: &[&str], foreign: &[(&str, StartMode)]) -> Plan {
     let mut names: Vec<String> = Vec::new();
-    let mut ports: Vec<Vec<Port>> = Vec::new();
+    let mut ports: Vec<Vec<PlannedPort>> = Vec::new();
     let mut planned = Vec::new();
     for conduit in conduits {
         let mut ends = conduit.split(" -> ").map(|end| {
@@ -62,13 +66,13 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
                 None => (port, None),
             };
             let operator = Operator::from_key(operator).unwrap();
-            ports[at].push(Port {
+            ports[at].push(PlannedPort {
                 name: port.into(),
                 operator,
                 guessed: false,
                 timeline: None,
             });
-            End {
+            PlannedEnd {
                 instance: InstanceId(at as u32),
                 port: port.into(),
                 slot,
@@ -77,7 +81,7 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
         let (from, to) = (ends.next().unwrap(), ends.next().unwrap());
         drop(ends);
         let (filters, medium) = (Vec::new(), None);
-        planned.push(Conduit {
+        planned.push(PlannedConduit {
             from,
             to,
             filters,
@@ -90,26 +94,30 @@ fn plan(conduits: &[&str], foreign: &[(&str, Start)]) -> Plan {
     }
     let start = |name: &str| {
         let found = foreign.iter().find(|(other, _)| *other == name);
-        found.map_or(Start::Program(Program::default()), |(_, start)| {
-            start.clone()
-        })
+        found.map_or(
+            StartMode::Program(PlannedProgram::default()),
+            |(_, start)| start.clone(),
+        )
     };
-    let instances = names.iter().zip(ports).map(|(name, ports)| Planned {
-        name: name.clone(),
-        component: name.split('[').next().unwrap().to_owned(),
-        start: start(name),
-        cores: 1,
-        ports,
-        settings: BTreeMap::new(),
-        scale: None,
-        end: None,
-        stage_in: Vec::new(),
-        stage_out: Vec::new(),
-        host: None,
-        spare_ports: vec!["spare".into()],
-        component_id: ComponentId(0),
-        indices: Vec::new(),
-    });
+    let instances = names
+        .iter()
+        .zip(ports)
+        .map(|(name, ports)| PlannedInstance {
+            name: name.clone(),
+            component: name.split('[').next().unwrap().to_owned(),
+            start: start(name),
+            cores: 1,
+            ports,
+            settings: BTreeMap::new(),
+            scale: None,
+            end: None,
+            stage_in: Vec::new(),
+            stage_out: Vec::new(),
+            host: None,
+            spare_ports: vec!["spare".into()],
+            component_id: ComponentId(0),
+            indices: Vec::new(),
+        });
     Plan {
         model: "demo".into(),
         instances: instances.collect(),
@@ -129,7 +137,7 @@ impl Rig {
     fn new(plan: Plan) -> Self {
         let mut rig = Rig::begun(plan);
         for id in rig.begun.clone() {
-            rig.event(Event::Started(id, 100 + id.0));
+            rig.event(RunEvent::ProcessStarted(id, 100 + id.0));
         }
         rig
     }
@@ -141,7 +149,7 @@ impl Rig {
             manager,
             now: Duration::ZERO,
             begun: Vec::new(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             stopped: false,
             signals: Vec::new(),
             hosts: Vec::new(),
@@ -160,36 +168,38 @@ impl Rig {
         let mut rig = Rig::new(plan(&PAIR, &[]));
         rig.join("macro");
         rig.join("micro");
-        rig.told.clear();
+        rig.reported.clear();
         rig
     }
 
-    fn take(&mut self, actions: Vec<Action>) {
+    fn take(&mut self, actions: Vec<RunAction>) {
         for action in actions {
             assert!(
                 !self.finished,
                 "nothing may follow the end, but {action:?} did"
             );
             match action {
-                Action::Tell(link, message) => self.told.entry(link).or_default().push(message),
-                Action::Close(link) => self.closed.push(link),
-                Action::Start(id) => self.begun.push(id),
-                Action::StartNoMore => self.stopped = true,
-                Action::Signal(id, signal) => self
+                RunAction::Send(link, message) => {
+                    self.reported.entry(link).or_default().push(message)
+                }
+                RunAction::CloseLink(link) => self.closed.push(link),
+                RunAction::StartProgram(id) => self.begun.push(id),
+                RunAction::StopStarting => self.stopped = true,
+                RunAction::Signal(id, signal) => self
                     .signals
                     .push((self.manager.name(id).to_owned(), signal)),
-                Action::SignalHost(pid, signal) => self.hosts.push((pid, signal)),
-                Action::Watch(pid) => self.watches.push(pid),
-                Action::Record(record) | Action::RecordCause(record) => {
+                RunAction::SignalHost(pid, signal) => self.hosts.push((pid, signal)),
+                RunAction::WatchProcess(pid) => self.watches.push(pid),
+                RunAction::Record(record) | RunAction::RecordCause(record) => {
                     self.logs.push((record.level, record.text))
                 }
-                Action::Keep(_) => {}
-                Action::Finish => self.finished = true,
+                RunAction::StoreProfile(_) => {}
+                RunAction::Finish => self.finished = true,
             }
         }
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: RunEvent) {
         let actions = self.manager.handle(self.now, event);
         self.take(actions);
     }
@@ -219,7 +229,7 @@ impl Rig {
 
     fn join(&mut self, name: &str) {
         let link = self.link(name);
-        self.event(Event::Opened(link));
+        self.event(RunEvent::LinkOpened(link));
         let registration = self.registration(name);
         self.say(link, ToManager::Register(registration));
     }
@@ -241,13 +251,13 @@ impl Rig {
             ports,
             ..self.registration(name)
         };
-        self.event(Event::Opened(link));
+        self.event(RunEvent::LinkOpened(link));
         self.say(link, ToManager::Register(registration));
         self.refusal(link)
     }
 
     fn refusal(&mut self, link: LinkId) -> Option<String> {
-        self.told
+        self.reported
             .remove(&link)?
             .into_iter()
             .find_map(|message| match message {
@@ -257,7 +267,7 @@ impl Rig {
     }
 
     fn say(&mut self, link: LinkId, message: ToManager) {
-        self.event(Event::Said(link, Box::new(message)));
+        self.event(RunEvent::MessageReceived(link, Box::new(message)));
     }
 
     fn done(&mut self, name: &str) {
@@ -295,11 +305,14 @@ impl Rig {
     }
 
     fn lose(&mut self, name: &str) {
-        self.event(Event::Lost(self.link(name), "connection reset".into()));
+        self.event(RunEvent::LinkLost(
+            self.link(name),
+            "connection reset".into(),
+        ));
     }
 
     fn exit(&mut self, name: &str, exit: Exit) {
-        self.event(Event::Ended(self.id(name), exit));
+        self.event(RunEvent::ProcessEnded(self.id(name), exit));
     }
 
     /// The usual end: done, link closed, exit code 0.
@@ -314,24 +327,24 @@ impl Rig {
         let end = self.now + time;
         while !self.finished && self.manager.deadline() <= end {
             self.now = self.now.max(self.manager.deadline());
-            self.event(Event::Tick);
+            self.event(RunEvent::Tick);
         }
         self.now = end;
     }
 
     /// What the run failed by, as everybody was told.
     fn failure(&self) -> Option<String> {
-        let failure = self.manager.course.failure()?;
-        Some(self.manager.line(failure))
+        let failure = self.manager.run_state.failure()?;
+        Some(self.manager.failure_line(failure))
     }
 
     fn phase(&self, name: &str) -> Phase {
-        self.manager.standings()[self.id(name).index()].phase
+        self.manager.instance_statuses()[self.id(name).index()].phase
     }
 
     fn was_told_of_failure(&self, name: &str) -> bool {
         let told = self
-            .told
+            .reported
             .get(&self.link(name))
             .map_or(&[][..], Vec::as_slice);
         told.iter()
@@ -343,23 +356,29 @@ impl Rig {
         assert!(
             self.finished,
             "the run goes on: {:?}",
-            self.manager.standings()
+            self.manager.instance_statuses()
         );
         let outcome = self.manager.outcome().expect("it is over");
-        assert_eq!(matches!(outcome, Outcome::Done), well, "{outcome:?}");
+        assert_eq!(matches!(outcome, RunOutcome::Done), well, "{outcome:?}");
         for (name, &id) in &self.manager.names {
             let member = &self.manager.members[id];
             assert!(
-                !matches!(member.process, Process::Starting | Process::Running(_)),
+                !matches!(
+                    member.process,
+                    ProcessState::Starting | ProcessState::Running(_)
+                ),
                 "{name} still runs"
             );
             assert_eq!(member.doubt, None, "{name} is still in doubt");
             if well {
-                assert!(matches!(member.seat, Seat::Done), "{name} is not done");
+                assert!(
+                    matches!(member.membership, Membership::Done),
+                    "{name} is not done"
+                );
             }
         }
         assert!(
-            self.manager.waits.is_idle(),
+            self.manager.deadlock_search.is_idle(),
             "a deadlock is still being looked for"
         );
     }
@@ -386,7 +405,10 @@ fn an_empty_model_is_over_at_once() {
 fn programs_that_are_not_ours_end_the_run_by_being_done() {
     let mut rig = Rig::new(plan(
         &PAIR,
-        &[("macro", Start::ByHand(None)), ("micro", Start::Hosted)],
+        &[
+            ("macro", StartMode::Manual(None)),
+            ("micro", StartMode::Hosted),
+        ],
     ));
     assert!(rig.begun.is_empty());
     assert_eq!(rig.phase("macro"), Phase::Awaited);
@@ -403,7 +425,7 @@ fn signs_of_life_go_to_every_link() {
     let mut rig = Rig::pair();
     rig.pass(Duration::from_secs(7));
     for name in ["macro", "micro"] {
-        let beats = rig.told[&rig.link(name)]
+        let beats = rig.reported[&rig.link(name)]
             .iter()
             .filter(|message| **message == ToProgram::Heartbeat {});
         assert_eq!(beats.count(), 2);
@@ -427,7 +449,7 @@ fn the_log_and_the_position_of_an_instance_are_kept() {
     );
     assert!(rig.logs.contains(&(Level::Warning, "first\nsecond".into())));
     assert_eq!(
-        rig.manager.members[rig.id("macro")].recent,
+        rig.manager.members[rig.id("macro")].recent_log,
         ["first", "second"]
     );
     let progress = titin_wire::control::Progress {
@@ -438,7 +460,7 @@ fn the_log_and_the_position_of_an_instance_are_kept() {
         end: None,
     };
     rig.say(link, ToManager::Progress(progress.clone()));
-    assert_eq!(rig.manager.standings()[0].position, Some(progress));
+    assert_eq!(rig.manager.instance_statuses()[0].position, Some(progress));
     // Nobody speaks for another.
     rig.done("macro");
     rig.say(

@@ -7,12 +7,12 @@ use crate::filter::{Filter, FilterKind, FilterSide, PYTHON_BETWEEN};
 use crate::names::Name;
 use crate::network::{Bundle, Calls, Network, NetworkComponent};
 use crate::operator::Operator;
-use crate::options::StartMode;
+use crate::options::StartPolicy;
 use crate::pattern::{Pattern, PatternSide, Steps};
 use crate::problem::{Code, Problems};
 use crate::titin_section::Medium;
 
-pub(super) fn check(network: &Network, start: &StartMode, problems: &mut Problems) {
+pub(super) fn check(network: &Network, start: &StartPolicy, problems: &mut Problems) {
     for bundle in &network.bundles {
         if problems.is_full() {
             return;
@@ -57,7 +57,7 @@ fn pins(network: &Network, bundle: &Bundle, problems: &mut Problems) {
 }
 
 /// Two programs in different processes cannot use the medium inproc.
-fn medium(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut Problems) {
+fn medium(network: &Network, bundle: &Bundle, start: &StartPolicy, problems: &mut Problems) {
     let (sender, receiver) = network.ends(bundle);
     if bundle.medium != Some(Medium::Inproc)
         || share_process(sender, receiver)
@@ -80,7 +80,7 @@ fn medium(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut 
 }
 
 /// Whether titin starts a process for each instance of a component.
-fn is_own_process(component: &NetworkComponent, start: &StartMode) -> bool {
+fn is_own_process(component: &NetworkComponent, start: &StartPolicy) -> bool {
     let is_started = |program: &Program| {
         !matches!(program.kind, ProgramKind::Manual)
             && program.execution_model != ExecutionModel::Manual
@@ -101,7 +101,7 @@ fn host(component: &NetworkComponent) -> Option<&Name> {
 }
 
 /// Pins of filters that cannot be kept, and user functions in programs that cannot call them.
-fn filters(network: &Network, bundle: &Bundle, start: &StartMode, problems: &mut Problems) {
+fn filters(network: &Network, bundle: &Bundle, start: &StartPolicy, problems: &mut Problems) {
     let pinned = network.filters(bundle);
     let sides = network.filter_sides(bundle);
     let last_early = sides.iter().rposition(|side| *side == FilterSide::Sender);
@@ -160,7 +160,7 @@ fn report_late_pin(
 }
 
 /// The built-in that implements a component, if the component is started.
-fn started_built_in(component: &NetworkComponent, start: &StartMode) -> Option<BuiltIn> {
+fn started_built_in(component: &NetworkComponent, start: &StartPolicy) -> Option<BuiltIn> {
     let program = component
         .program
         .as_deref()
@@ -229,7 +229,7 @@ impl<'n> FilterSite<'n> {
         )
     }
 
-    fn hint_for_built_in(&self, start: &StartMode, later: Option<&Filter>) -> String {
+    fn hint_for_built_in(&self, start: &StartPolicy, later: Option<&Filter>) -> String {
         if started_built_in(self.there, start).is_some() {
             return "the other end cannot call it either: put a program of your own between the two"
                 .to_string();

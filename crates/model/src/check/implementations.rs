@@ -12,7 +12,7 @@ use crate::flatten::DEEPEST;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::operator::Operator;
-use crate::options::StartMode;
+use crate::options::StartPolicy;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
 use crate::titin_section::UserFunction;
 
@@ -20,7 +20,7 @@ use crate::titin_section::UserFunction;
 pub(super) fn check(
     description: &Description,
     network: &Network,
-    start: &StartMode,
+    start: &StartPolicy,
     problems: &mut Problems,
 ) {
     for component in &network.components {
@@ -47,7 +47,7 @@ pub(super) fn check(
         check_need(description, network, component, problems);
         check_received(description, network, component, problems);
     }
-    if let StartMode::Except { hosted, by_hand } = start {
+    if let StartPolicy::Except { hosted, by_hand } = start {
         let why = "code was handed over for it, to be run inside this program";
         check_named(network, hosted, why, problems);
         check_named(network, by_hand, "it is to be started by hand", problems);
@@ -60,14 +60,14 @@ pub(super) fn check(
 fn check_exists(
     description: &Description,
     component: &NetworkComponent,
-    start: &StartMode,
+    start: &StartPolicy,
     problems: &mut Problems,
 ) {
     if component.program.is_some() || component.is_left_out_by(start) {
         return;
     }
     // A user with hosted components has most likely forgotten to host this component.
-    let hosts = matches!(start, StartMode::Except { hosted, .. } if !hosted.is_empty());
+    let hosts = matches!(start, StartPolicy::Except { hosted, .. } if !hosted.is_empty());
     let by_code = if hosts {
         "hand over a function for it; or "
     } else {

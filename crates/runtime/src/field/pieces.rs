@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use titin_array::{CopyBytes, Source, Target};
+use titin_array::{CopyBytes, SourceArray, TargetArray};
 use titin_transport::{Medium, copy, copy_past_caches};
 use titin_wire::meta::{Dtype, Layout, Order, Shape};
 
@@ -46,7 +46,7 @@ impl Inner {
         field: &Field,
         line: &Line,
         to: usize,
-        arrays: &[Source<'_>],
+        arrays: &[SourceArray<'_>],
         stamps: (f64, Option<f64>),
         done: &mut u64,
     ) -> Result<()> {
@@ -115,7 +115,7 @@ impl Inner {
         field: &Field,
         line: &Line,
         to: usize,
-        arrays: &[Source<'_>],
+        arrays: &[SourceArray<'_>],
         bytes: Range<u64>,
         past_caches: bool,
     ) -> Result<Lent> {
@@ -165,7 +165,7 @@ impl Inner {
         state: &mut State,
         (header, number): (&Message, u64),
         mut come: Come,
-        mut arrays: Option<&mut [Target<'_>]>,
+        mut arrays: Option<&mut [TargetArray<'_>]>,
         deadline: Option<Instant>,
     ) -> Result<()> {
         // Ranks would not agree on whose time is over: together they have one for what rank 0 receives.

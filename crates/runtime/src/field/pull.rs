@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use titin_array::{Role, Source, Target};
+use titin_array::{Role, SourceArray, TargetArray};
 use titin_model::VersionCache;
 use titin_transport::{Buffer, Outgoing};
 use titin_wire::ConduitId;
@@ -392,7 +392,7 @@ impl Inner {
         field: &Field,
         way: &Coupled,
         line: &Arc<Line>,
-        arrays: &[Source<'_>],
+        arrays: &[SourceArray<'_>],
         stamps: (f64, Option<f64>),
     ) -> Result<()> {
         // The background thread sends them, and cannot wait for who is not there yet.
@@ -479,7 +479,7 @@ impl Instance {
         field: &Field,
         way: &Coupled,
         state: &mut State,
-        arrays: &mut [Target<'_>],
+        arrays: &mut [TargetArray<'_>],
         at: Option<f64>,
         patience: Patience,
     ) -> Result<Stamps> {

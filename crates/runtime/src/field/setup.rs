@@ -14,7 +14,8 @@
 use std::collections::VecDeque;
 
 use titin_array::{
-    Answer, Directory, Entries, Error, Exchange, Parts, Register, Role, Schedule, Wants,
+    Directory, DirectoryAnswer, DirectoryEntries, ElementRequest, Error, Exchange, Ownership,
+    Register, Role, Schedule,
 };
 use titin_wire::ranks::{children, parent};
 
@@ -23,10 +24,10 @@ use super::Word;
 /// What ranks tell each other.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Letter {
-    Enter(Entries),
-    Ask(Entries),
-    Answer(Answer),
-    Want(Wants),
+    Enter(DirectoryEntries),
+    Ask(DirectoryEntries),
+    Answer(DirectoryAnswer),
+    Want(ElementRequest),
     Acknowledge,
     Done,
     Go,
@@ -47,7 +48,7 @@ pub(crate) struct Envelope {
 /// The way of one rank to its schedule.
 pub(crate) struct Setup {
     exchange: Exchange,
-    parts: Parts,
+    parts: Ownership,
     role: Role,
     rank: u32,
     /// Ranks of the own instance, and of the sender.
@@ -59,8 +60,8 @@ pub(crate) struct Setup {
     /// How many acknowledgements are waited for, and how many ranks below.
     unanswered: usize,
     below: usize,
-    wants: Vec<(u32, Wants)>,
-    answers: Vec<Answer>,
+    wants: Vec<(u32, ElementRequest)>,
+    answers: Vec<DirectoryAnswer>,
     schedule: Option<Schedule>,
     out: Vec<Envelope>,
 }
@@ -81,7 +82,7 @@ impl Setup {
     /// Begins; the first letters are to be taken.
     pub(crate) fn begin(
         exchange: Exchange,
-        parts: Parts,
+        parts: Ownership,
         role: Role,
         rank: u32,
     ) -> Result<Self, Error> {
@@ -293,9 +294,9 @@ mod tests {
     use super::*;
 
     /// A row of the array for each rank, dealt out by `owner`.
-    fn rows(owner: impl Fn(u64) -> u32, count: u64, rank: u32) -> Parts {
+    fn rows(owner: impl Fn(u64) -> u32, count: u64, rank: u32) -> Ownership {
         let mine = (0..count).filter(|row| owner(*row) == rank);
-        Parts::Boxes(
+        Ownership::Boxes(
             mine.map(|row| Region::new(&[row, 0], &[row + 1, 8]).unwrap())
                 .collect(),
         )
@@ -304,7 +305,7 @@ mod tests {
     /// Has all ranks of both sides find their schedules; letters are delivered in an order that a number chooses.
     fn play(
         exchange: &Exchange,
-        parts: impl Fn(Role, u32) -> Parts,
+        parts: impl Fn(Role, u32) -> Ownership,
         mut order: u64,
     ) -> [Vec<Setup>; 2] {
         let roles = [Role::Sender, Role::Receiver];
@@ -366,7 +367,7 @@ mod tests {
                 Role::Receiver if !exchange.to().decomposition.is_regular() => {
                     rows(|row| (row / 3 % u64::from(receivers)) as u32, 40, rank)
                 }
-                _ => Parts::Rule,
+                _ => Ownership::Rule,
             };
             for order in 0..20 {
                 let [sending, receiving] = play(&exchange, parts, order);
@@ -393,8 +394,8 @@ mod tests {
         let shape = [4, 8];
         let boxes = |ranks| Side::new(Decomposition::boxes(&shape, ranks).unwrap());
         let exchange = Exchange::new(boxes(1), boxes(1)).unwrap();
-        let whole = || Parts::Boxes(vec![Region::new(&[0, 0], &[4, 8]).unwrap()]);
-        let half = || Parts::Boxes(vec![Region::new(&[0, 0], &[2, 8]).unwrap()]);
+        let whole = || Ownership::Boxes(vec![Region::new(&[0, 0], &[4, 8]).unwrap()]);
+        let half = || Ownership::Boxes(vec![Region::new(&[0, 0], &[2, 8]).unwrap()]);
         let mut sender = Setup::begin(exchange.clone(), half(), Role::Sender, 0).unwrap();
         let mut receiver = Setup::begin(exchange.clone(), whole(), Role::Receiver, 0).unwrap();
         let mut problem = None;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use titin_model::Operator;
 use titin_transport::{Carrier, Inbox, Latched, Message as Arrived};
 use titin_wire::meta::{Content, Meta};
-use titin_wire::ranks::Common;
+use titin_wire::ranks::CollectiveResult;
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
 use super::choose::{Here, iteration_of};
@@ -175,10 +175,10 @@ pub(super) struct NextUse {
 
 impl NextUse {
     /// What the other ranks are told of it.
-    pub(super) fn for_ranks(&self) -> Common {
+    pub(super) fn for_ranks(&self) -> CollectiveResult {
         let end =
             |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
-        Common::Use {
+        CollectiveResult::Use {
             overlay: (*self.overlay.1).clone(),
             steps: self.iteration.steps().to_vec(),
             f_init: self.f_init.iter().map(end).collect(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, MutexGuard};
 
 use titin_transport::Latched;
 use titin_wire::control::{self, FieldEnd};
-use titin_wire::ranks::{Common, FieldSteps, Verdict, children};
+use titin_wire::ranks::{CollectiveResult, FieldSteps, Verdict, children};
 
 use super::close::WARNING;
 use super::receive::{NextUse, Patience};
@@ -32,16 +32,17 @@ impl Inner {
         let call = "reuse";
         if self.leads() {
             let next = self.lead(call, act);
-            let common = next
-                .as_ref()
-                .map(|next| next.as_ref().map_or(Common::Nothing, NextUse::for_ranks));
+            let common = next.as_ref().map(|next| {
+                next.as_ref()
+                    .map_or(CollectiveResult::Nothing, NextUse::for_ranks)
+            });
             let told = self.tell_ranks(call, common.map_err(Clone::clone), None);
             return next.and_then(|next| told.map(|()| next));
         }
         match self.hear_rank(call, || Ok(()))? {
-            (Common::Nothing, _) => Ok(None),
+            (CollectiveResult::Nothing, _) => Ok(None),
             (
-                Common::Use {
+                CollectiveResult::Use {
                     overlay,
                     steps,
                     f_init,
@@ -70,16 +71,16 @@ impl Inner {
             let received = self.lead(call, act);
             let (common, data) = match &received {
                 Err(error) => (Err(error.clone()), None),
-                Ok(None) => (Ok(Common::Nothing), None),
+                Ok(None) => (Ok(CollectiveResult::Nothing), None),
                 Ok(Some(received)) => (Ok(self.for_ranks(received)), Some(&received.2)),
             };
             let told = self.tell_ranks(call, common, data);
             return received.and_then(|received| told.map(|()| received));
         }
         match self.hear_rank(call, || Ok(()))? {
-            (Common::Nothing, _) => Ok(None),
+            (CollectiveResult::Nothing, _) => Ok(None),
             (
-                Common::Message {
+                CollectiveResult::Message {
                     port,
                     slot,
                     slots,
@@ -138,11 +139,11 @@ impl Inner {
             return Ok(());
         }
         if self.leads() {
-            return self.tell_ranks(call, Ok(Common::Field(field.clone())), None);
+            return self.tell_ranks(call, Ok(CollectiveResult::Field(field.clone())), None);
         }
         match self.hear_rank(call, || Ok(()))? {
-            (Common::Field(first), _) if first == *field => Ok(()),
-            (Common::Field(_), _) => {
+            (CollectiveResult::Field(first), _) if first == *field => Ok(()),
+            (CollectiveResult::Field(_), _) => {
                 let text = format!(
                     "{}: {call}: rank {} declares another one than rank 0: all ranks give the same shape, decomposition, \
                      region, order and element types, and only what they own is each one's own",
@@ -165,11 +166,15 @@ impl Inner {
     ) -> Result<()> {
         if self.leads() {
             let acted = self.lead(call, act);
-            let told = self.tell_ranks(call, acted.clone().map(|()| Common::Nothing), None);
+            let told = self.tell_ranks(
+                call,
+                acted.clone().map(|()| CollectiveResult::Nothing),
+                None,
+            );
             return acted.and(told);
         }
         match self.hear_rank(call, may_wait)? {
-            (Common::Nothing, _) => Ok(()),
+            (CollectiveResult::Nothing, _) => Ok(()),
             _ => Err(unexpected(call)),
         }
     }
@@ -273,8 +278,8 @@ impl Inner {
         self.ranks.is_none_or(|ranks| ranks.rank == 0)
     }
 
-    fn for_ranks(&self, (port, slot, message): &Received) -> Common {
-        Common::Message {
+    fn for_ranks(&self, (port, slot, message): &Received) -> CollectiveResult {
+        CollectiveResult::Message {
             port: port.0 as u32,
             slot: *slot,
             slots: message.slots,
@@ -298,12 +303,17 @@ impl Inner {
         let call = self.leading.lock().expect("never poisoned").clone();
         if let Some(call) = call {
             // If they cannot be reached, the call itself will say so.
-            let _ = self.tell_ranks(&call, Ok(Common::Waits), None);
+            let _ = self.tell_ranks(&call, Ok(CollectiveResult::Waits), None);
         }
     }
 
     /// Tells the ranks below what a call has come to.
-    fn tell_ranks(&self, call: &str, common: Result<Common>, data: Option<&Message>) -> Result<()> {
+    fn tell_ranks(
+        &self,
+        call: &str,
+        common: Result<CollectiveResult>,
+        data: Option<&Message>,
+    ) -> Result<()> {
         let Some(down) = self.ranks.and_then(|ranks| ranks.down) else {
             return Ok(());
         };
@@ -328,7 +338,7 @@ impl Inner {
         &self,
         call: &str,
         may_wait: impl Fn() -> Result<()>,
-    ) -> Result<(Common, Option<Message>)> {
+    ) -> Result<(CollectiveResult, Option<Message>)> {
         let ranks = self.ranks.expect("asked by ranks only");
         let above = ranks.above.expect("rank 0 is not told");
         let mut port = self.take_turn(above)?;
@@ -359,7 +369,7 @@ impl Inner {
             })?;
             let common = result(verdict.outcome);
             let data = match &common {
-                Ok(Common::Message { .. }) => Some(next()?),
+                Ok(CollectiveResult::Message { .. }) => Some(next()?),
                 _ => None,
             };
             self.compare_calls(call, &verdict.call)?;
@@ -369,7 +379,7 @@ impl Inner {
                 unequal.map_or(Ok(()), Err)?;
             }
             match common {
-                Ok(Common::Waits) => continue,
+                Ok(CollectiveResult::Waits) => continue,
                 Ok(common) => return Ok((common, data)),
                 Err(error) if error.kind == Kind::PortClosed => {
                     return Err(self.by_end_of(error, self.far_peers().map(|peer| &**peer)));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use titin_os::folder_lock;
 use titin_os::host::addresses;
+use titin_transport::Medium;
 use titin_wire::Address;
 use titin_wire::connection::{MEETING_PLACES, meeting_place, meeting_place_of};
 
@@ -30,7 +31,7 @@ impl Process {
 
     fn listen_in(&self, place: impl AsRef<Path>) -> Option<Address> {
         let path = place.as_ref().join(format!("{:032x}", self.id.0));
-        let address = self.reactor().listen_shm(path.to_str()?).ok()?;
+        let address = self.reactor().listen(Medium::Shm, path.to_str()?).ok()?;
         // Whoever knows the secret may come, as whatever user.
         let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777));
         Some(address)

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use titin_array::{Bytes as _, Error as Unfit, Exchange, Parts, Role, Schedule, Side};
+use titin_array::{Bytes as _, Error as Unfit, Exchange, Ownership, Role, Schedule, Side};
 use titin_model::Pattern;
 use titin_transport::{Link, LinkId, Lost};
 use titin_wire::control::{self, Greeting};
@@ -75,7 +75,7 @@ pub(crate) struct Found {
 /// What this rank declares.
 pub(crate) struct Own {
     pub(crate) side: Side,
-    pub(crate) parts: Parts,
+    pub(crate) parts: Ownership,
     pub(crate) role: Role,
     pub(crate) rank: u32,
     /// The instance at the other end.
@@ -211,12 +211,12 @@ fn written(letter: &Letter) -> (u8, Vec<u8>) {
 }
 
 fn read(kind: u8, body: &[u8]) -> std::result::Result<Letter, Unfit> {
-    use titin_array::{Answer, Entries, Wants};
+    use titin_array::{DirectoryAnswer, DirectoryEntries, ElementRequest};
     Ok(match kind {
-        1 => Letter::Enter(Entries::from_bytes(body)?),
-        2 => Letter::Ask(Entries::from_bytes(body)?),
-        3 => Letter::Answer(Answer::from_bytes(body)?),
-        4 => Letter::Want(Wants::from_bytes(body)?),
+        1 => Letter::Enter(DirectoryEntries::from_bytes(body)?),
+        2 => Letter::Ask(DirectoryEntries::from_bytes(body)?),
+        3 => Letter::Answer(DirectoryAnswer::from_bytes(body)?),
+        4 => Letter::Want(ElementRequest::from_bytes(body)?),
         5 => Letter::Acknowledge,
         6 => Letter::Done,
         7 => Letter::Go,
@@ -596,12 +596,12 @@ mod tests {
     const SHAPE: [u64; 2] = [6, 4];
 
     /// A side of two ranks with three rows each, by boxes or by numbers, and what a rank of it has.
-    fn side(by_boxes: bool) -> (Side, [Parts; 2]) {
+    fn side(by_boxes: bool) -> (Side, [Ownership; 2]) {
         let rows = |first: u64| match by_boxes {
-            true => Parts::Boxes(vec![
+            true => Ownership::Boxes(vec![
                 Region::new(&[first, 0], &[first + 3, SHAPE[1]]).unwrap(),
             ]),
-            false => Parts::indices(first * SHAPE[1]..(first + 3) * SHAPE[1]),
+            false => Ownership::indices(first * SHAPE[1]..(first + 3) * SHAPE[1]),
         };
         let decomposition = match by_boxes {
             true => Decomposition::boxes(&SHAPE, 2),

@@ -1,6 +1,8 @@
 //! Fields between instances of one process.
 
-use titin_runtime::array::{Decomposition, Local, Order as Storage, Parts, Side, Source, Target};
+use titin_runtime::array::{
+    Decomposition, LocalLayout, Order as Storage, Ownership, Side, SourceArray, TargetArray,
+};
 use titin_runtime::*;
 
 use crate::stage::Stage;
@@ -13,19 +15,19 @@ fn declare(instance: &Instance, port: &str) -> FieldId {
         .field(
             instance.port(port).unwrap(),
             side,
-            Parts::Rule,
+            Ownership::Rule,
             &[Dtype::UInt8],
         )
         .unwrap()
 }
 
-fn local() -> Local {
+fn local() -> LocalLayout {
     let decomposition = Decomposition::serial(&SHAPE).unwrap();
-    Local::dense(&decomposition, 0, &Parts::Rule, None, Storage::C).unwrap()
+    LocalLayout::dense(&decomposition, 0, &Ownership::Rule, None, Storage::C).unwrap()
 }
 
 fn send(instance: &Instance, field: FieldId, step: u8) -> Result<()> {
-    let source = Source {
+    let source = SourceArray {
         memory: &[step; 4],
         local: &local(),
         size: 1,
@@ -35,7 +37,7 @@ fn send(instance: &Instance, field: FieldId, step: u8) -> Result<()> {
 
 fn receive(instance: &Instance, field: FieldId) -> Result<[u8; 4]> {
     let mut memory = [0; 4];
-    let target = Target {
+    let target = TargetArray {
         memory: &mut memory,
         local: &local(),
         size: 1,

@@ -417,7 +417,7 @@ fn malformed_data_fail_the_call_that_takes_them() {
             let parts = [&(tree.len() as u64).to_le_bytes()[..], tree].concat();
             let encoded = structure::Encoded {
                 length: parts.len() as u64,
-                parts: vec![structure::Part::Owned(parts)],
+                parts: vec![structure::EncodedPart::Owned(parts)],
             };
             for port in ["init", "in"] {
                 instance.send(

@@ -1,38 +1,43 @@
 //! A run within the test, and what plays on it.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
-use titin_manager::event::{Action, Event};
-use titin_manager::plan::{Conduit, End, InstanceId, Plan, Planned, Port, Start};
+use titin_manager::event::{RunAction, RunEvent};
+use titin_manager::plan::{
+    InstanceId, Plan, PlannedConduit, PlannedEnd, PlannedInstance, PlannedPort, StartMode,
+};
 use titin_manager::state::Manager;
 use titin_model::{Filter, FilterKind};
 use titin_runtime::*;
 use titin_testkit::Watchdog;
-use titin_transport::{Handler, Link, Lost, Reactor};
+use titin_transport::{Handler, Link, Lost, Medium, Reactor};
 use titin_wire::Secret;
 use titin_wire::connection::Connection;
 use titin_wire::control;
 use titin_wire::handshake::Agreement;
 
-struct Ears(Sender<(Event, Option<Arc<Link>>)>);
+struct Ears(Sender<(RunEvent, Option<Arc<Link>>)>);
 
 impl Handler for Ears {
     fn opened(&self, link: &Arc<Link>, _: Agreement) {
-        let _ = self.0.send((Event::Opened(link.id()), Some(link.clone())));
+        let _ = self
+            .0
+            .send((RunEvent::LinkOpened(link.id()), Some(link.clone())));
     }
     fn control(&self, link: &Arc<Link>, body: &[u8]) {
         let _ = self.0.send((
-            Event::Said(link.id(), Box::new(control::decode(body).unwrap())),
+            RunEvent::MessageReceived(link.id(), Box::new(control::decode(body).unwrap())),
             None,
         ));
     }
     fn lost(&self, link: &Arc<Link>, why: Lost) {
-        let _ = self.0.send((Event::Lost(link.id(), why.to_string()), None));
+        let _ = self
+            .0
+            .send((RunEvent::LinkLost(link.id(), why.to_string()), None));
     }
 }
 
@@ -52,7 +57,7 @@ impl Stage {
         let secret = Secret::random();
         let (sender, receiver) = channel();
         let reactor = Reactor::start(secret.clone(), Arc::new(Ears(sender))).unwrap();
-        let address = reactor.listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let address = reactor.listen(Medium::Tcp, "127.0.0.1").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("connection.json");
         let connection = Connection {
@@ -78,7 +83,7 @@ impl Stage {
                 .split_once('[')
                 .map_or((port, None), |(port, slot)| (port, Some(slot)));
             let slot = slot.map(|slot| slot.trim_end_matches(']').parse().unwrap());
-            End {
+            PlannedEnd {
                 instance: find(instance),
                 port: port.into(),
                 slot,
@@ -88,10 +93,10 @@ impl Stage {
             model: "test".into(),
             instances: instances
                 .iter()
-                .map(|(name, ports)| Planned {
+                .map(|(name, ports)| PlannedInstance {
                     name: (*name).into(),
                     component: (*name).into(),
-                    start: Start::Hosted,
+                    start: StartMode::Hosted,
                     cores: 1,
                     ports: ports
                         .split(';')
@@ -99,7 +104,7 @@ impl Stage {
                         .flat_map(|(operator, names)| {
                             names.split_whitespace().map(move |name| (operator, name))
                         })
-                        .map(|(operator, name)| Port {
+                        .map(|(operator, name)| PlannedPort {
                             name: name.trim_end_matches("[]").into(),
                             operator: Operator::from_key(operator.trim()).expect("an operator"),
                             guessed: false,
@@ -107,7 +112,7 @@ impl Stage {
                         })
                         .collect(),
                     settings: BTreeMap::from([("k".into(), Setting::Float(2.0))]),
-                    ..Planned::default()
+                    ..PlannedInstance::default()
                 })
                 .collect(),
             conduits: conduits
@@ -125,7 +130,7 @@ impl Stage {
                         },
                         side: None,
                     });
-                    Conduit {
+                    PlannedConduit {
                         from: end(words[0]),
                         to: end(words[words.len() - 1]),
                         filters: filters.collect(),
@@ -147,12 +152,12 @@ impl Stage {
             loop {
                 for action in actions.drain(..) {
                     match action {
-                        Action::Tell(link, message) => {
+                        RunAction::Send(link, message) => {
                             let link: &Arc<Link> = &links[&link];
                             link.tell(&control::encode(&message));
                         }
-                        Action::Finish => return reactor.stop(),
-                        Action::Record(record) | Action::RecordCause(record) => {
+                        RunAction::Finish => return reactor.stop(),
+                        RunAction::Record(record) | RunAction::RecordCause(record) => {
                             eprintln!("{record:?}")
                         }
                         _ => {}
@@ -166,7 +171,7 @@ impl Stage {
                         }
                         event
                     }
-                    Err(_) => Event::Tick,
+                    Err(_) => RunEvent::Tick,
                 };
                 actions = manager.handle(start.elapsed(), event);
             }

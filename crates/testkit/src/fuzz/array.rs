@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use titin_array::{
-    Answer, Bytes, Decomposition, Entries, Exchange, Order, Parts, Register, Role, Side, Spread,
-    Wants,
+    Bytes, Decomposition, DirectoryAnswer, DirectoryEntries, ElementRequest, Exchange, Order,
+    Ownership, Register, Role, Side, Spread,
 };
 
 use super::Outcome;
@@ -45,13 +45,13 @@ fn ours() -> [Exchange; 2] {
 }
 
 /// The parts of a rank of such a side: three rows from this one on.
-fn rows(exchange: &Exchange, from: u64) -> Parts {
+fn rows(exchange: &Exchange, from: u64) -> Ownership {
     if exchange.from().decomposition.is_by_boxes() {
-        Parts::Boxes(vec![
+        Ownership::Boxes(vec![
             titin_array::Region::new(&[from, 0], &[from + 3, SHAPE[1]]).expect("a box"),
         ])
     } else {
-        Parts::indices(from * SHAPE[1]..(from + 3) * SHAPE[1])
+        Ownership::indices(from * SHAPE[1]..(from + 3) * SHAPE[1])
     }
 }
 
@@ -95,7 +95,7 @@ fn side(bytes: &[u8], exchange: &Exchange) -> Outcome {
 
 /// What a rank owns.
 fn parts(bytes: &[u8], exchange: &Exchange) -> Outcome {
-    let parts: Parts = read(bytes)?;
+    let parts: Ownership = read(bytes)?;
     parts
         .check(&exchange.from().decomposition, 0)
         .map_err(|error| error.to_string())?;
@@ -107,7 +107,7 @@ fn parts(bytes: &[u8], exchange: &Exchange) -> Outcome {
 
 /// What the directory is told: it may be asked for all afterwards.
 fn entered(bytes: &[u8], exchange: Exchange) -> Outcome {
-    let entries: Entries = read(bytes)?;
+    let entries: DirectoryEntries = read(bytes)?;
     let map = exchange.map(2);
     let mut register = Register::new(exchange.clone());
     register
@@ -125,7 +125,7 @@ fn entered(bytes: &[u8], exchange: Exchange) -> Outcome {
 
 /// What the directory is asked for.
 fn asked(bytes: &[u8], exchange: Exchange) -> Outcome {
-    let query: Entries = read(bytes)?;
+    let query: DirectoryEntries = read(bytes)?;
     let mut register = Register::new(exchange.clone());
     for (_, entries) in exchange
         .entries(0, &rows(&exchange, 0), &exchange.map(2))
@@ -142,7 +142,7 @@ fn asked(bytes: &[u8], exchange: Exchange) -> Outcome {
 
 /// What the directory answers a rank of the receiver.
 fn answered(bytes: &[u8], exchange: &Exchange) -> Outcome {
-    let answer: Answer = read(bytes)?;
+    let answer: DirectoryAnswer = read(bytes)?;
     let found = exchange.receiving(0, &rows(exchange, 0), vec![answer]);
     let (schedule, _) = found.map_err(|error| error.to_string())?;
     assert!(
@@ -154,7 +154,7 @@ fn answered(bytes: &[u8], exchange: &Exchange) -> Outcome {
 
 /// What a rank of the receiver wants.
 fn wanted(bytes: &[u8], exchange: &Exchange) -> Outcome {
-    let wants: Wants = read(bytes)?;
+    let wants: ElementRequest = read(bytes)?;
     let schedule = exchange
         .sending(0, &rows(exchange, 0), &[(1, wants)])
         .map_err(|error| error.to_string())?;

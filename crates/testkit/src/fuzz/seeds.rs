@@ -7,7 +7,9 @@ use titin_wire::control::{
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, Order};
-use titin_wire::ranks::{Common, FieldSteps, Invitation, Mail, Outcome, RankProcess, Verdict};
+use titin_wire::ranks::{
+    CollectiveResult, FieldSteps, Invitation, Mail, Outcome, RankProcess, Verdict,
+};
 use titin_wire::settings::Setting;
 use titin_wire::structure::{self, Value};
 use titin_wire::{Address, ConduitId, EndpointId};
@@ -267,7 +269,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         pid: 8,
         host: "here".into(),
     };
-    let use_begins = Common::Use {
+    let use_begins = CollectiveResult::Use {
         overlay: [("k".to_owned(), Setting::Float(0.5))].into(),
         steps: vec![4, 1],
         f_init: vec![(0, 2, "in[2]".into())],

@@ -1,122 +1,115 @@
-//! Addresses that are dialled: one after the other, and again and again for as long as it may take.
+//! Dialling: addresses are tried one after the other, and again and again while there is time.
 //!
-//! A process that is starved of its core answers late, and one with too many connections hangs up. Neither says that
-//! the address is wrong, so both are dialled again. What says so ends the matter for an address: that nobody listens
-//! there, or somebody else does.
+//! A process that is short of cores answers late, and one with too many connections hangs up. Neither
+//! means that the address is wrong, so both are dialled again. An address is given up when no process
+//! listens there, or another program does.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use titin_os::Descriptor;
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Purpose, Refusal};
 use titin_wire::{EndpointId, LinkSettings};
 
-use crate::Lost;
-use crate::tcp::settings;
-use titin_os::{Descriptor, sockets};
+use crate::error::Lost;
+use crate::medium::{DialTarget, SocketMedium};
 
-/// What part of the whole time an address has to answer, before the next one is tried. It is longer in each round.
+/// An address has this part of the whole time to answer before the next is tried. The part grows with
+/// each round.
 const SHARE: u32 = 30;
 
-/// How long to wait before addresses are dialled again, at first and at most. It is longer in each round.
+/// The first pause before addresses are dialled again, and the longest. The pause grows with each round.
 const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Where a process may be reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Target {
-    Tcp(SocketAddr),
-    /// The file of a Unix socket, by which memory is shared.
-    Shm(String),
+/// A place that is dialled, by a medium.
+#[derive(Clone)]
+pub(super) struct Target {
+    medium: Arc<dyn SocketMedium>,
+    place: Arc<dyn DialTarget>,
 }
 
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Target::Tcp(address) => address.fmt(f),
-            Target::Shm(path) => path.fmt(f),
-        }
+impl Target {
+    pub(super) fn new(medium: Arc<dyn SocketMedium>, place: Arc<dyn DialTarget>) -> Self {
+        Target { medium, place }
     }
 }
 
-/// A wish for a link, and addresses that may serve.
-pub(super) struct Dialled {
+/// A request for a link, and the places that may serve.
+pub(super) struct Dialling {
     purpose: Purpose,
     tag: u128,
-    /// Which process is to be there.
-    meant: Option<EndpointId>,
+    /// The process that is to answer, if known.
+    expected: Option<EndpointId>,
     settings: LinkSettings,
-    /// Further streams, once it is known how many.
+    /// Further streams, once their number is known.
     further: u64,
     key: u64,
     patience: Duration,
     until: Instant,
-    /// How often it has paused before another try.
+    /// The number of pauses so far.
     rounds: u32,
     untried: VecDeque<Target>,
-    /// Those to be tried again.
+    /// Targets that are tried again.
     again: VecDeque<Target>,
-    /// The one that is being tried.
-    trying: Option<Target>,
-    /// Whether the last one shares memory, and hung up before it had proved itself.
+    current: Option<Target>,
+    /// Whether the last target is of this host, and hung up before it had proved itself.
     hung_up: bool,
-    /// Each once.
-    failures: Vec<Failure>,
+    /// Without repetitions.
+    failures: Vec<DialFailure>,
 }
 
-/// Why an address did not serve.
-#[derive(Debug, PartialEq, Eq)]
-struct Failure {
-    peer: Target,
-    /// The stream that it was about, if not the first.
+/// Why a target did not serve.
+struct DialFailure {
+    target: Target,
+    /// The further stream that failed, if it was one.
     stream: Option<u64>,
     why: Lost,
 }
 
-/// What to do next for a wish.
-pub(super) enum Next {
+/// What to do next for a request.
+pub(super) enum DialStep {
     /// Wait for this connection.
-    Connect(Descriptor, Attempt),
-    /// Come back then.
-    Pause(Instant, Dialled),
-    /// Tell that there is no link, and why.
+    Connect(Descriptor, Connecting),
+    /// Go on at this time.
+    Pause(Instant, Dialling),
+    /// Report that there is no link, and why.
     Fail(u128, Lost),
 }
 
-/// One address that is being tried.
-pub(super) struct Attempt {
-    pub(super) dialled: Dialled,
+/// A target that is being tried.
+pub(super) struct Connecting {
+    pub(super) dialling: Dialling,
     pub(super) deadline: Instant,
-    /// Whether memory is to be shared.
-    pub(super) shares: bool,
+    pub(super) medium: Arc<dyn SocketMedium>,
 }
 
-impl Dialled {
+impl Dialling {
     pub(super) fn new(
-        addresses: Vec<Target>,
+        targets: Vec<Target>,
         purpose: Purpose,
         tag: u128,
-        meant: Option<EndpointId>,
+        expected: Option<EndpointId>,
         settings: LinkSettings,
         patience: Duration,
     ) -> Self {
-        Dialled {
+        Dialling {
             purpose,
             tag,
-            meant,
+            expected,
             settings,
             further: 0,
             key: EndpointId::random().0 as u64,
             patience,
             until: Instant::now() + patience,
             rounds: 0,
-            untried: addresses.into(),
+            untried: targets.into(),
             again: VecDeque::new(),
-            trying: None,
+            current: None,
             hung_up: false,
             failures: Vec::new(),
         }
@@ -126,123 +119,133 @@ impl Dialled {
         self.tag
     }
 
-    pub(super) fn meant(&self) -> Option<EndpointId> {
-        self.meant
+    pub(super) fn expected(&self) -> Option<EndpointId> {
+        self.expected
     }
 
     pub(super) fn settings(&self) -> LinkSettings {
         self.settings
     }
 
-    /// When it is given up.
+    /// When the request is given up.
     pub(super) fn until(&self) -> Instant {
         self.until
     }
 
-    /// What the connection that has come about is for; it took so long.
+    /// Notes that the connection is there, after `time`. Returns its purpose.
     pub(super) fn connected(&mut self, time: Duration) -> Purpose {
-        let (Purpose::Data, Some(Target::Tcp(address))) = (self.purpose, &self.trying) else {
+        if self.purpose != Purpose::Data {
+            return self.purpose;
+        }
+        let further = self
+            .current
+            .as_ref()
+            .and_then(|target| target.place.further_streams(&self.settings, time));
+        let Some(further) = further else {
             return self.purpose;
         };
-        self.further = settings::further(&self.settings, address, time);
-        if self.further > 0 || self.settings.is_of_sockets() {
+        self.further = further;
+        if further > 0 || self.settings.is_of_sockets() {
             Purpose::Streams
         } else {
             Purpose::Data
         }
     }
 
-    /// What the link is to have beside its first stream.
-    pub(super) fn wish(&self) -> Frame {
+    /// The frame that asks for the further streams of the link.
+    pub(super) fn streams_frame(&self) -> Frame {
         self.settings.frame(self.key, self.further)
     }
 
-    /// Begins one more connection to the address that is being tried.
+    /// Begins one more connection to the current target.
     ///
     /// # Errors
     /// If the system refuses it.
     pub(super) fn connect_further(&self) -> Result<Descriptor, Lost> {
-        Ok(connect(
-            self.trying.as_ref().ok_or(Lost::Closed)?,
-            &self.settings,
-        )?)
+        let target = self.current.as_ref().ok_or(Lost::Closed)?;
+        Ok(target.place.connect(&self.settings)?)
     }
 
-    /// Notes that the address that is being tried did not serve; where that was about a further stream, its number. `proved`
-    /// says whether the other end had proved itself.
+    /// Notes that the current target did not serve, because of this further stream if one is given.
+    /// `proved` says whether the other end had proved itself.
     pub(super) fn fail(&mut self, stream: Option<u64>, why: Lost, proved: bool) {
-        if let Some(peer) = self.trying.take() {
-            self.hung_up = matches!(peer, Target::Shm(_)) && why == Lost::Closed && !proved;
-            self.note(peer, stream, why);
+        if let Some(target) = self.current.take() {
+            self.hung_up = target.place.is_on_this_host() && why == Lost::Closed && !proved;
+            self.note(target, stream, why);
         }
     }
 
-    fn note(&mut self, peer: Target, stream: Option<u64>, why: Lost) {
+    fn note(&mut self, target: Target, stream: Option<u64>, why: Lost) {
         if matches!(why, Lost::Silent | Lost::Unanswered | Lost::Closed) {
-            self.again.push_back(peer.clone());
+            self.again.push_back(target.clone());
         }
-        let failure = Failure { peer, stream, why };
-        if !self.failures.contains(&failure) {
+        let failure = DialFailure {
+            target,
+            stream,
+            why,
+        };
+        let text = failure.to_string();
+        if !self.failures.iter().any(|known| known.to_string() == text) {
             self.failures.push(failure);
         }
     }
 
-    /// Goes on with the next address.
-    pub(super) fn next(mut self, now: Instant) -> Next {
-        // A listener with too many connections hangs up, and has room in a moment. It has a share of the time, too.
-        let waits = now < self.until - self.patience + self.patience / SHARE;
-        if std::mem::take(&mut self.hung_up) && waits {
+    /// Goes on with the next target.
+    pub(super) fn next(mut self, now: Instant) -> DialStep {
+        // A listener with too many connections hangs up, and has room in a moment.
+        let share_is_left = now < self.until - self.patience + self.patience / SHARE;
+        if std::mem::take(&mut self.hung_up) && share_is_left {
             self.again
                 .pop_back()
                 .into_iter()
-                .for_each(|peer| self.untried.push_front(peer));
+                .for_each(|target| self.untried.push_front(target));
             return self.pause(now);
         }
-        while let Some(peer) = self.untried.pop_front() {
-            match connect(&peer, &self.settings) {
-                Ok(socket) => {
-                    // A process that listens at a file is there. To take the network instead would cost the whole run more than waiting.
-                    let shares = matches!(peer, Target::Shm(_));
-                    let share = if shares {
-                        self.patience
-                    } else {
-                        self.patience / SHARE * (1 << self.rounds.min(8))
-                    };
-                    let deadline = self.until.min(now + share);
-                    self.trying = Some(peer);
-                    return Next::Connect(
-                        socket,
-                        Attempt {
-                            dialled: self,
-                            deadline,
-                            shares,
-                        },
-                    );
-                }
-                // As many as may wait for the listener do so.
+        while let Some(target) = self.untried.pop_front() {
+            match target.place.connect(&self.settings) {
+                Ok(socket) => return self.wait_for(target, socket, now),
+                // The listener's queue is full.
                 Err(Errno::AGAIN) if now < self.until => {
-                    self.untried.push_front(peer);
+                    self.untried.push_front(target);
                     return self.pause(now);
                 }
-                Err(error) => self.note(peer, None, error.into()),
+                Err(error) => self.note(target, None, error.into()),
             }
         }
         if now >= self.until || self.again.is_empty() || self.refusal().is_some() {
-            return Next::Fail(self.tag, self.verdict());
+            return DialStep::Fail(self.tag, self.verdict());
         }
         self.untried = std::mem::take(&mut self.again);
         self.pause(now)
     }
 
-    fn pause(mut self, now: Instant) -> Next {
-        let pause = LONGEST_PAUSE.min(PAUSE * (1 << self.rounds.min(8)));
-        self.rounds += 1;
-        Next::Pause(self.until.min(now + pause), self)
+    fn wait_for(mut self, target: Target, socket: Descriptor, now: Instant) -> DialStep {
+        // A process that listens on this host is there. The network would cost the whole run more than
+        // waiting for that process does.
+        let share = if target.place.is_on_this_host() {
+            self.patience
+        } else {
+            self.patience / SHARE * (1 << self.rounds.min(8))
+        };
+        let medium = target.medium.clone();
+        self.current = Some(target);
+        let connecting = Connecting {
+            deadline: self.until.min(now + share),
+            dialling: self,
+            medium,
+        };
+        DialStep::Connect(socket, connecting)
     }
 
-    /// That a titin was there but refused, which says more than that others were not.
+    fn pause(mut self, now: Instant) -> DialStep {
+        let pause = LONGEST_PAUSE.min(PAUSE * (1 << self.rounds.min(8)));
+        self.rounds += 1;
+        DialStep::Pause(self.until.min(now + pause), self)
+    }
+
+    /// The refusal by a titin, if there was one. It says more than the other failures.
     fn refusal(&self) -> Option<&Lost> {
-        let telling = |why: &&Lost| {
+        let is_refusal = |why: &&Lost| {
             matches!(
                 why,
                 Lost::Refused(Refusal::Secret | Refusal::Versions { .. })
@@ -251,7 +254,7 @@ impl Dialled {
         self.failures
             .iter()
             .map(|failure| &failure.why)
-            .find(telling)
+            .find(is_refusal)
     }
 
     /// Why there is no link.
@@ -267,28 +270,20 @@ impl Dialled {
         }
     }
 
-    /// Why memory is not shared, although it was tried.
+    /// Why the link does not use a better medium, although that was tried.
     pub(super) fn detour(&self) -> Option<String> {
-        if matches!(self.trying, Some(Target::Shm(_))) {
+        if matches!(&self.current, Some(target) if target.place.is_on_this_host()) {
             return None;
         }
-        let tried = self
-            .failures
+        self.failures
             .iter()
-            .find(|failure| matches!(failure.peer, Target::Shm(_)));
-        tried.map(|Failure { peer, why, .. }| match why {
-            why if *why == Lost::from(Errno::NOENT) => {
-                "they do not share /dev/shm: the socket of the one there is not seen by the other"
-                    .to_owned()
-            }
-            why => format!("memory cannot be shared by way of {peer}: {why}"),
-        })
+            .find_map(|failure| failure.target.place.detour(&failure.why))
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for DialFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.peer)?;
+        write!(f, "{}: ", self.target.place)?;
         if let Some(number) = self.stream {
             write!(f, "stream {number}: ")?;
         }
@@ -296,52 +291,26 @@ impl fmt::Display for Failure {
     }
 }
 
-fn connect(peer: &Target, wished: &LinkSettings) -> Result<Descriptor, Errno> {
-    let peer = match peer {
-        Target::Tcp(peer) => peer,
-        Target::Shm(path) => return connect_local(path),
-    };
-    let family = if peer.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
-    };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = Descriptor::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
-    sockets::prepare_tcp(&socket);
-    // Before the connection is made, since the two ends agree then on how large a window can be.
-    settings::size(&socket, wished);
-    match net::connect(&socket, peer) {
-        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
-        Err(error) => Err(error),
-    }
-}
-
-fn connect_local(path: &str) -> Result<Descriptor, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = Descriptor::from(net::socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        flags,
-        None,
-    )?);
-    net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(socket)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carrier::Medium;
+    use crate::shm::ShmMedium;
+    use crate::tcp::TcpMedium;
+    use titin_wire::Address;
 
-    /// Whether the next connection shares memory, after a pause if there is one.
-    fn next(dialled: Dialled, now: Instant) -> (Dialled, bool, bool) {
-        match dialled.next(now) {
-            Next::Connect(_, attempt) => (attempt.dialled, false, attempt.shares),
-            Next::Pause(until, dialled) => {
-                let (dialled, _, shares) = next(dialled, until);
-                (dialled, true, shares)
+    /// The next connection, whether there was a pause before, and whether the connection shares memory.
+    fn next(dialling: Dialling, now: Instant) -> (Dialling, bool, bool) {
+        match dialling.next(now) {
+            DialStep::Connect(_, connecting) => {
+                let shares = connecting.medium.medium() == Medium::Shm;
+                (connecting.dialling, false, shares)
             }
-            Next::Fail(_, why) => panic!("{why}"),
+            DialStep::Pause(until, dialling) => {
+                let (dialling, _, shares) = next(dialling, until);
+                (dialling, true, shares)
+            }
+            DialStep::Fail(_, why) => panic!("{why}"),
         }
     }
 
@@ -351,15 +320,23 @@ mod tests {
         let path = folder.path().join("socket");
         let _local = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let network = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = |medium: Arc<dyn SocketMedium>, address| {
+            let place = medium.targets(&address).remove(0);
+            Target::new(medium, place)
+        };
+        let port = network.local_addr().unwrap().port();
         let targets = || {
             vec![
-                Target::Shm(path.display().to_string()),
-                Target::Tcp(network.local_addr().unwrap()),
+                target(
+                    Arc::new(ShmMedium),
+                    Address::Shm(path.display().to_string()),
+                ),
+                target(Arc::new(TcpMedium), Address::Tcp("127.0.0.1".into(), port)),
             ]
         };
         let dial = || {
             let patience = Duration::from_secs(300);
-            let dialled = Dialled::new(
+            let dialling = Dialling::new(
                 targets(),
                 Purpose::Data,
                 1,
@@ -367,33 +344,33 @@ mod tests {
                 LinkSettings::default(),
                 patience,
             );
-            let (dialled, paused, shares) = next(dialled, Instant::now());
+            let (dialling, paused, shares) = next(dialling, Instant::now());
             assert!(shares && !paused);
-            dialled
+            dialling
         };
 
-        let mut dialled = dial();
+        let mut dialling = dial();
         for _ in 0..5 {
-            dialled.fail(None, Lost::Closed, false);
-            let (again, paused, shares) = next(dialled, Instant::now());
+            dialling.fail(None, Lost::Closed, false);
+            let (again, paused, shares) = next(dialling, Instant::now());
             assert!(paused && shares, "it is dialled again");
-            dialled = again;
+            dialling = again;
         }
         let later = Instant::now() + Duration::from_secs(11);
-        dialled.fail(None, Lost::Closed, false);
-        let (dialled, _, shares) = next(dialled, later);
+        dialling.fail(None, Lost::Closed, false);
+        let (dialling, _, shares) = next(dialling, later);
         assert!(!shares, "not for ever");
         assert!(
-            dialled
+            dialling
                 .detour()
                 .unwrap()
                 .contains("closed by the other end")
         );
 
         for (why, proved) in [(Lost::Closed, true), (Lost::System("no".into()), false)] {
-            let mut dialled = dial();
-            dialled.fail(None, why, proved);
-            assert!(!next(dialled, Instant::now()).2, "memory cannot be shared");
+            let mut dialling = dial();
+            dialling.fail(None, why, proved);
+            assert!(!next(dialling, Instant::now()).2, "memory cannot be shared");
         }
     }
 }

@@ -1,82 +1,81 @@
-//! Links of several streams whose streams are not all there yet.
+//! Links of several streams that are not all connected yet.
 //!
-//! The first stream has been opened, both ends have proved themselves, and they have agreed on how many are to join it. Each of
-//! those proves itself as well, before it says which link it belongs to.
+//! Both ends of the first stream have proved themselves, and have agreed on the number of further
+//! streams. Each further stream proves itself as well, before it names its link.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use titin_wire::Malformed;
 
-use super::pending::{Joining, Pending, Wish};
-use crate::Lost;
-use crate::tcp::settings;
+use super::pending::{JoiningStream, Pending, StreamsRequest};
+use crate::error::Lost;
 
-/// A link that is coming about.
-pub(super) struct Gathering {
+/// A link whose streams are not all connected.
+pub(super) struct IncompleteLink {
     pub(super) first: Pending,
-    pub(super) wish: Wish,
+    pub(super) request: StreamsRequest,
     further: Vec<Option<Pending>>,
     deadline: Instant,
 }
 
-/// All of them, by the tokens of their first streams.
+/// All incomplete links, by the tokens of their first streams.
 #[derive(Default)]
-pub(super) struct Gatherings(HashMap<u64, Gathering>);
+pub(super) struct IncompleteLinks(HashMap<u64, IncompleteLink>);
 
-impl Gathering {
-    /// A first stream that was dialled has its own time; the streams of one that has come to us have so long to join.
-    pub(super) fn new(first: Pending, wish: Wish, patience: Duration) -> Self {
-        let further = (0..wish.count).map(|_| None).collect();
+impl IncompleteLink {
+    /// A link that this process dialled has the time of the dialling. The streams of one that was accepted
+    /// have `patience` to join.
+    pub(super) fn new(first: Pending, request: StreamsRequest, patience: Duration) -> Self {
+        let further = (0..request.count).map(|_| None).collect();
         let deadline = first.until().unwrap_or_else(|| Instant::now() + patience);
-        Gathering {
+        IncompleteLink {
             first,
-            wish,
+            request,
             further,
             deadline,
         }
     }
 
     /// The further streams that are to be dialled.
-    pub(super) fn joining(&self, token: u64) -> impl Iterator<Item = Joining> + use<> {
-        let Wish { key, count, .. } = self.wish;
-        (1..=count).map(move |number| Joining { token, key, number })
+    pub(super) fn joining(&self, token: u64) -> impl Iterator<Item = JoiningStream> + use<> {
+        let StreamsRequest { key, count, .. } = self.request;
+        (1..=count).map(move |number| JoiningStream { token, key, number })
     }
 
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.further.iter().all(Option::is_some)
     }
 
-    /// The first stream, with everything set as wished, and the further ones.
+    /// The first stream and the further ones, with the settings of the request.
     pub(super) fn finish(self) -> (Pending, Vec<Pending>) {
-        let Wish {
-            count,
-            settings: wished,
-            ..
-        } = self.wish;
-        settings::pace(&self.first.socket, &wished, 1);
+        let StreamsRequest {
+            count, settings, ..
+        } = self.request;
+        let medium = &self.first.medium;
+        medium.set_pacing(&self.first.socket, &settings, 1);
         let further: Vec<Pending> = self.further.into_iter().flatten().collect();
         for pending in &further {
-            settings::pace(&pending.socket, &wished, count);
-            // Who dialled had to do it before.
-            if pending.stranger() {
-                settings::size(&pending.socket, &wished);
+            medium.set_pacing(&pending.socket, &settings, count);
+            // The dialling process has set the buffers before it connected.
+            if pending.is_stranger() {
+                medium.set_buffers(&pending.socket, &settings);
             }
         }
         (self.first, further)
     }
 }
 
-impl Gatherings {
-    pub(super) fn insert(&mut self, token: u64, gathering: Gathering) {
-        self.0.insert(token, gathering);
+impl IncompleteLinks {
+    pub(super) fn insert(&mut self, token: u64, link: IncompleteLink) {
+        self.0.insert(token, link);
     }
 
     pub(super) fn contains(&self, token: u64) -> bool {
         self.0.contains_key(&token)
     }
 
-    pub(super) fn take(&mut self, token: u64) -> Option<Gathering> {
+    pub(super) fn take(&mut self, token: u64) -> Option<IncompleteLink> {
         self.0.remove(&token)
     }
 
@@ -84,17 +83,15 @@ impl Gatherings {
         self.0.is_empty()
     }
 
-    /// The one of this key that has come to us, if there is one.
-    pub(super) fn named(&self, key: u64) -> Option<u64> {
-        let stranger =
-            |gathering: &Gathering| gathering.first.stranger() && gathering.wish.key == key;
+    /// The link with this key that was accepted, if there is one.
+    pub(super) fn by_key(&self, key: u64) -> Option<u64> {
         self.0
             .iter()
-            .find(|(_, gathering)| stranger(gathering))
+            .find(|(_, link)| link.first.is_stranger() && link.request.key == key)
             .map(|(token, _)| *token)
     }
 
-    /// Adds a stream; the link, if that was the last one.
+    /// Adds a stream. Returns the link if that was the last stream.
     ///
     /// # Errors
     /// If there is no place for it.
@@ -103,9 +100,9 @@ impl Gatherings {
         token: u64,
         number: u64,
         stream: Pending,
-    ) -> Result<Option<Gathering>, Lost> {
-        let gathering = self.0.get_mut(&token);
-        let place = gathering.and_then(|gathering| gathering.further.get_mut(number as usize - 1));
+    ) -> Result<Option<IncompleteLink>, Lost> {
+        let link = self.0.get_mut(&token);
+        let place = link.and_then(|link| link.further.get_mut(number as usize - 1));
         let Some(place) = place.filter(|place| place.is_none()) else {
             return Err(Malformed::new("stream", format!("no place for number {number}")).into());
         };
@@ -113,21 +110,21 @@ impl Gatherings {
         Ok(self
             .0
             .get(&token)
-            .is_some_and(Gathering::is_whole)
+            .is_some_and(IncompleteLink::is_complete)
             .then(|| self.0.remove(&token))
             .flatten())
     }
 
-    /// Those whose time is over.
+    /// The links whose time is over.
     pub(super) fn late(&self, now: Instant) -> Vec<u64> {
         self.0
             .iter()
-            .filter(|(_, gathering)| gathering.deadline <= now)
+            .filter(|(_, link)| link.deadline <= now)
             .map(|(token, _)| *token)
             .collect()
     }
 
     pub(super) fn deadlines(&self) -> impl Iterator<Item = Instant> {
-        self.0.values().map(|gathering| gathering.deadline)
+        self.0.values().map(|link| link.deadline)
     }
 }

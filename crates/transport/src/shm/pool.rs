@@ -1,239 +1,193 @@
-//! The blocks of this process: payload memory that peers on this host can map.
+//! The blocks of this process: memory for payloads that peers on this host can map.
 //!
-//! A **segment** is a region of blocks of one size, which its owner writes and others only read. A **block** is given
-//! to one message at a time. It may be told to any number of peers, and to each any number of times (a multicast to
-//! several instances there); each time counts as given. A peer counts what it has done with in words of its own
-//! ([`Returns`]; for what it never got to see the owner does): the block is free once every peer whose process has not
-//! ended has returned it as often as it was given. So nobody waits for anybody, and whoever dies gives back all that it
-//! had.
+//! A **segment** is a region of blocks of one size, which this process writes and peers only read. A
+//! **block** belongs to one message at a time. A message may go to any number of peers, and to one peer
+//! several times (a multicast to several instances there); each time counts. A peer counts the blocks
+//! that it has returned in words of its own ([`Returns`]); for a block that the peer never saw, this
+//! process counts the return. A block is free once every living peer has returned it as often as it was
+//! given. So no process waits for another, and a process that dies gives back all its blocks.
 //!
-//! Where there is no room for another block, segments of other sizes whose blocks are all free are **withdrawn**: their
-//! memory goes back to the system, once the peers have let go of it too, and the places of their blocks serve others. A
-//! block's number says which segment it is of, so that a peer that was told of a block before it was handed the new
-//! segment does not look for it in the old one.
+//! When there is no room for another block, the pool **withdraws** segments of other sizes whose blocks
+//! are all free: their memory goes back to the system once the peers have unmapped it, and the indices
+//! of their blocks serve others. A block's number names its segment, so that a peer that hears of a
+//! block before it has the new segment does not look for the block in the old one.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
-use std::ops::{Deref, DerefMut, Range};
-use std::os::fd::OwnedFd;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 
-use titin_wire::frame::Frame;
-
-use super::memory::{self, Piece, Region, Writers};
-use super::returns::Returns;
-use crate::tcp::Link;
-use titin_os::Descriptor;
 use titin_os::host;
 
-/// Blocks that a process may have at once; so many counts of returns are there for each peer.
+use super::returns::Returns;
+use super::segment::{Segment, block_number};
+use crate::buffer::{BlockOwner, Buffer, Filling, OwnBlock};
+use crate::exchange::{PayloadMemory, Shortage};
+use crate::shared_memory::{self, SharedBytes};
+
+/// The most blocks of a process at a time. Each peer has that many counts of returns.
 pub(crate) const BLOCKS: usize = 1 << 14;
 
 /// Payloads are rounded up to pages.
 const PAGE: usize = 4096;
 
-/// What a segment begins with: so many blocks, or so many bytes if that is less.
+/// The first segment of a size has this many blocks, or this many bytes if that is less.
 const FIRST_BLOCKS: usize = 64;
 const FIRST_BYTES: usize = 1 << 20;
 
-/// Largest segment of more than one block.
+/// The largest segment of more than one block, in bytes.
 const LARGEST: usize = 64 << 20;
 
-/// Blocks that are looked at for one that has come back, before another is made.
-const LOOKS: usize = 8;
+/// How many blocks that peers may hold are checked before another block is made.
+const CHECKS: usize = 8;
 
-/// From so many bytes on it pays to look at some for one whose memory is warm.
+/// For blocks of at least this many bytes, several checks for one whose memory is in the caches pay.
 const WARM: usize = 64 << 10;
 
-/// A block may be this many times larger than it has to be, before segments are withdrawn for one that fits.
+/// A block of up to this many times the needed size serves before segments are withdrawn for a block of
+/// the right size.
 const ROOMY: usize = 4;
 
-/// A search for segments to be withdrawn that was in vain is made again once blocks were missing for every so many that
-/// it has looked at.
+/// A failed search for segments to withdraw checks all blocks. The next search waits for one failed
+/// request for each `SEARCHED` blocks.
 const SEARCHED: usize = 256;
 
 /// All blocks of a process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pool {
-    state: Mutex<State>,
-    /// Somebody has made a segment, or could not.
+    this: Weak<Pool>,
+    state: Mutex<PoolState>,
+    /// A thread has made a segment, or failed to.
     grown: Condvar,
-    /// The ceiling that somebody has set, which no array goes beyond.
-    given: Option<usize>,
-    /// The ceiling where nobody has.
-    usual: OnceLock<usize>,
-    /// Descriptor while a single block beyond the ceiling is made, so that what is free is known: two threads do not count on the same.
-    singles: Mutex<()>,
-    /// Why there was no block for somebody.
-    short: Mutex<Option<Shortage>>,
-}
-
-/// Why there is no more shared memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shortage {
-    /// A process takes no more than so many bytes.
-    Ceiling(u64),
-    /// A process has no more than so many arrays under way at a time, and held by others.
-    Blocks(usize),
-    /// What the system allows: its limit, for people.
-    System(String),
+    /// The ceiling that the user has set, which no array goes beyond.
+    set_ceiling: Option<usize>,
+    /// The ceiling otherwise.
+    default_ceiling: OnceLock<usize>,
+    /// Held while an extra segment is made, so that two threads do not count on the same free memory.
+    extra: Mutex<()>,
+    /// Why a request for a block failed last.
+    shortage: Mutex<Option<Shortage>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    sizes: BTreeMap<usize, Size>,
+struct PoolState {
+    sizes: BTreeMap<usize, SizeClass>,
     segments: Vec<Arc<Segment>>,
-    /// All places from here on were never used.
-    places: usize,
-    /// Places that withdrawn segments had, and how often they were given.
-    spare: BTreeMap<usize, Vec<Given>>,
+    /// No block ever had this index or a larger one.
+    unused_index: usize,
+    /// The indices of withdrawn blocks, and how often each was given.
+    spare: BTreeMap<usize, Vec<GivenCount>>,
     /// How many segments were ever made.
     serial: u32,
+    /// The bytes of all segments but the extra ones.
     bytes: usize,
-    /// Segments of a single block beyond the ceiling, which are not among those bytes.
-    singles: Vec<Arc<Segment>>,
+    /// Segments of a single block beyond the ceiling.
+    extras: Vec<Arc<Segment>>,
     /// How many searches for a free block there were.
     searches: u64,
-    /// How often a block may be missing before segments to be withdrawn are looked for again.
-    rest: usize,
+    /// How many requests may fail before the next search for segments to withdraw.
+    pause: usize,
 }
 
-/// The blocks of one size that no message of ours has.
+/// The blocks of one size that no message of this process has.
 #[derive(Debug, Default)]
-struct Size {
-    free: Vec<Block>,
-    /// Those that peers may still hold; the last ones given are at the end.
-    out: VecDeque<Block>,
+struct SizeClass {
+    free: Vec<Box<Block>>,
+    /// Blocks that peers may still hold; those given last are at the end.
+    out: VecDeque<Box<Block>>,
     bytes: usize,
-    /// Whether somebody is making a segment.
+    /// Whether a thread is making a segment.
     growing: bool,
 }
 
 /// A segment that is to be made.
 #[derive(Debug)]
-struct Plan {
+struct SegmentPlan {
     serial: u32,
-    /// Place of its first block, and what each of its places was given before.
+    /// Index of its first block.
     first: usize,
-    given: Vec<Vec<Given>>,
+    /// For each of its blocks, how often earlier blocks of the index were given.
+    given: Vec<Vec<GivenCount>>,
     size: usize,
-    single: bool,
-}
-
-/// Memory of several blocks.
-#[derive(Debug)]
-pub(crate) struct Segment {
-    region: Arc<Region>,
-    file: Descriptor,
-    /// Tells it from those that had these places before.
-    pub(crate) serial: u32,
-    /// Place of its first block.
-    pub(crate) first: usize,
-    /// Bytes of a block.
-    pub(crate) size: usize,
-    pub(crate) count: usize,
-    /// Whether it has one block that is larger than all others may be together.
-    single: bool,
-    /// By these links it was handed over.
-    holders: Mutex<Vec<Weak<Link>>>,
+    is_extra: bool,
 }
 
 /// Room for one payload.
 #[derive(Debug)]
-struct Block {
+pub(super) struct Block {
     /// Which count of returns is its own.
-    place: usize,
+    index: usize,
     segment: Arc<Segment>,
-    given: Vec<Given>,
+    /// Locked only while a message has the block.
+    given: Mutex<Vec<GivenCount>>,
+    pool: Weak<Pool>,
 }
 
-/// How often a block was given to one peer, ever.
+/// How often blocks of one index were given to one peer, ever.
 #[derive(Debug)]
-struct Given {
+struct GivenCount {
     returns: Arc<Returns>,
     times: u32,
 }
 
-/// A block that has a message of ours, and its bytes. It goes back to the pool with this.
-#[derive(Debug)]
-pub(crate) struct Placed {
-    /// Whose place and segment stand here once more, to be asked for without the lock.
-    block: Mutex<Option<Block>>,
-    place: usize,
-    segment: Arc<Segment>,
-    piece: Piece,
-    pool: Weak<Pool>,
-}
-
 impl Pool {
-    /// A pool that takes at most so many bytes from the system.
-    pub(crate) fn new(ceiling: usize) -> Arc<Self> {
-        Arc::new(Pool {
-            given: Some(ceiling),
-            ..Pool::default()
+    /// A pool of at most `ceiling` bytes; by default, of a quarter of the memory that this process may
+    /// use, and of single larger arrays beside, where there is so much free memory.
+    pub(crate) fn new(ceiling: Option<usize>) -> Arc<Self> {
+        Arc::new_cyclic(|this| Pool {
+            this: this.clone(),
+            state: Mutex::default(),
+            grown: Condvar::new(),
+            set_ceiling: ceiling,
+            default_ceiling: OnceLock::new(),
+            extra: Mutex::default(),
+            shortage: Mutex::default(),
         })
     }
 
-    /// What it takes at most: unless that was said, a quarter of the memory that this process may use, and beside that single arrays
-    /// that are larger, where so much is free.
     fn ceiling(&self) -> usize {
-        let usual = || usize::try_from(host::memory() / 4).unwrap_or(usize::MAX);
-        self.given.unwrap_or_else(|| *self.usual.get_or_init(usual))
+        let default = || usize::try_from(host::memory() / 4).unwrap_or(usize::MAX);
+        self.set_ceiling
+            .unwrap_or_else(|| *self.default_ceiling.get_or_init(default))
     }
 
-    /// Whether it is to take nothing.
-    pub(crate) fn is_switched_off(&self) -> bool {
-        self.ceiling() == 0
-    }
-
-    /// Why there was no block for somebody last, if that was since this was last asked.
-    pub(crate) fn ran_out(&self) -> Option<Shortage> {
-        self.short.lock().expect(POISONED).take()
-    }
-
-    /// A block for so many bytes; `None` if there is none, and the ceiling or the system allows no more.
-    pub(crate) fn take(self: &Arc<Self>, length: usize) -> Option<Placed> {
+    /// A block for `length` bytes; `None` if there is none and the ceiling or the system allows no more.
+    pub(crate) fn take(&self, length: usize) -> Option<OwnBlock> {
         let block = match self.find(rounded(length)?) {
             Ok(block) => block,
             Err(why) => {
-                // Who is not to share anything has nothing to run out of.
-                *self.short.lock().expect(POISONED) = (!self.is_switched_off()).then_some(why);
+                // A user who has switched sharing off is not to hear of a shortage.
+                *self.shortage.lock().expect(POISONED) = (!self.is_switched_off()).then_some(why);
                 return None;
             }
         };
-        let start = (block.place - block.segment.first) * block.segment.size;
-        let piece = Piece::new(&block.segment.region, start..start + length);
-        let (place, segment) = (block.place, block.segment.clone());
-        Some(Placed {
-            block: Mutex::new(Some(block)),
-            place,
-            segment,
-            piece,
-            pool: Arc::downgrade(self),
-        })
+        let start = (block.index - block.segment.first) * block.segment.size;
+        let bytes = SharedBytes::new(&block.segment.region, start..start + length);
+        Some(OwnBlock::new(bytes, block))
     }
 
     /// A block of this size, or a larger one where there can be none.
-    fn find(&self, size: usize) -> Result<Block, Shortage> {
+    fn find(&self, size: usize) -> Result<Box<Block>, Shortage> {
         let ceiling = self.ceiling();
-        // The system's files are read before others have to wait.
-        let alone =
-            (size > ceiling && self.given.is_none()).then(|| self.singles.lock().expect(POISONED));
-        let free = alone.as_ref().map(|_| host::free_memory());
-        // Declared before the lock is taken: what is declared first is dropped last, when the lock is open again.
-        let mut withdrawn = Withdrawn::default();
+        // The system's files are read before the pool is locked.
+        let extra = (size > ceiling && self.set_ceiling.is_none())
+            .then(|| self.extra.lock().expect(POISONED));
+        let free_memory = extra.as_ref().map(|_| host::free_memory());
+        // Declared before the lock, and so dropped after the lock is released.
+        let mut withdrawn = WithdrawnSegments::default();
         let mut state = self.lock();
-        withdrawn.0 = state.withdraw_singles(size);
+        withdrawn.0 = state.withdraw_extras(size);
         loop {
             state.searches += 1;
-            let State {
+            let PoolState {
                 sizes, searches, ..
             } = &mut *state;
-            let sizes = sizes.entry(size).or_default();
-            if let Some(block) = sizes.take(size, *searches) {
+            let class = sizes.entry(size).or_default();
+            if let Some(block) = class.take(size, *searches) {
                 return Ok(block);
             }
-            if !sizes.growing {
+            if !class.growing {
                 break;
             }
             state = self.grown.wait(state).expect(POISONED);
@@ -248,117 +202,134 @@ impl Pool {
                     return Ok(block);
                 }
                 withdrawn.0.extend(state.withdraw(size, ceiling));
-                match state.plan(size, ceiling) {
-                    Ok(plan) => plan,
-                    Err(why) => match free {
-                        Some(free) => state.plan_single(size, free).ok_or(why)?,
-                        None => return state.take_larger(size, usize::MAX).ok_or(why),
-                    },
+                match (state.plan(size, ceiling), free_memory) {
+                    (Ok(plan), _) => plan,
+                    (Err(why), Some(free)) => state.plan_extra(size, free).ok_or(why)?,
+                    (Err(why), None) => return state.take_larger(size, usize::MAX).ok_or(why),
                 }
             }
         };
-        // The system takes its time for the pages; whoever needs blocks of another size is not to wait for them.
+        // The system takes its time for the pages. A thread that needs a block of another size does not
+        // wait for them.
         drop(state);
         withdrawn.tell();
-        let made = Segment::make(&plan);
+        let made = plan.make();
         let mut state = self.lock();
-        let block = state.settle(plan, made);
+        let block = state.add(plan, made, &self.this);
         self.grown.notify_all();
         block.or_else(|why| state.take_larger(size, usize::MAX).ok_or(why))
     }
 
-    fn give_back(&self, block: Block) {
-        // In a forked child whoever held the lock may not exist any more, and the block is the parent's.
+    fn give_back(&self, mut block: Box<Block>) {
+        // In a forked child the block is the parent's, and a thread that the child does not have may hold
+        // the lock for ever.
         if titin_os::descriptors::forked() {
             return;
         }
+        let was_given = !block.given_counts().is_empty();
         let mut state = self.lock();
-        let size = state.sizes.entry(block.segment.size).or_default();
-        if block.given.is_empty() {
-            size.free.push(block)
+        let class = state.sizes.entry(block.segment.size).or_default();
+        if was_given {
+            class.out.push_back(block)
         } else {
-            size.out.push_back(block)
+            class.free.push(block)
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().expect(POISONED)
     }
 }
 
-impl State {
-    /// A block of more bytes than are needed, up to so many times.
-    fn take_larger(&mut self, size: usize, times: usize) -> Option<Block> {
+impl PayloadMemory for Pool {
+    fn loan(&self, length: usize) -> Option<Filling> {
+        self.take(length).map(Filling::in_block)
+    }
+
+    fn shortage(&self) -> Option<Shortage> {
+        self.shortage.lock().expect(POISONED).take()
+    }
+
+    fn is_switched_off(&self) -> bool {
+        self.ceiling() == 0
+    }
+}
+
+impl PoolState {
+    /// A block of more than `size` bytes, up to `times` as many.
+    fn take_larger(&mut self, size: usize, times: usize) -> Option<Box<Block>> {
         let larger = size + 1..=size.saturating_mul(times);
         self.sizes
             .range_mut(larger)
-            .find_map(|(size, blocks)| blocks.take(*size, self.searches))
+            .find_map(|(size, class)| class.take(*size, self.searches))
     }
 
-    /// A block of this size that has come back, wherever it stands among those that peers hold.
-    fn take_returned(&mut self, size: usize) -> Option<Block> {
-        let out = &mut self.sizes.get_mut(&size).filter(|_| self.rest == 0)?.out;
-        let place = out.iter().position(|block| block.is_free(self.searches))?;
-        out.remove(place)
+    /// A block of this size that the peers have returned, wherever it is among those that were given.
+    fn take_returned(&mut self, size: usize) -> Option<Box<Block>> {
+        let out = &mut self.sizes.get_mut(&size).filter(|_| self.pause == 0)?.out;
+        let index = out
+            .iter_mut()
+            .position(|block| block.is_free(self.searches))?;
+        out.remove(index)
     }
 
-    /// Sets room aside for another segment of blocks of this size, if there is that much.
-    fn plan(&mut self, size: usize, ceiling: usize) -> Result<Plan, Shortage> {
+    /// Reserves room for another segment of blocks of this size, if there is enough.
+    fn plan(&mut self, size: usize, ceiling: usize) -> Result<SegmentPlan, Shortage> {
         let room = ceiling.saturating_sub(self.bytes);
-        let bytes = self.sizes.get(&size).map_or(0, |sizes| sizes.bytes);
-        // As many bytes as there are of this size: the number of segments stays small, whatever a program keeps.
+        let bytes = self.sizes.get(&size).map_or(0, |class| class.bytes);
+        // Each segment doubles the bytes of its size, so that the number of segments stays small.
         let wanted = bytes.clamp(size.saturating_mul(FIRST_BLOCKS).min(FIRST_BYTES), LARGEST);
-        let places = self.free_places((wanted.min(room) / size).max(1));
-        if size.saturating_mul(places.len().max(1)) > room {
+        let indices = self.free_indices((wanted.min(room) / size).max(1));
+        if size.saturating_mul(indices.len().max(1)) > room {
             return Err(Shortage::Ceiling(ceiling as u64));
         }
-        if places.is_empty() {
+        if indices.is_empty() {
             return Err(Shortage::Blocks(BLOCKS));
         }
-        Ok(self.reserve(places, size, false))
+        Ok(self.reserve(indices, size, false))
     }
 
-    /// Sets room aside for a single block beyond the ceiling, if so much memory is free. It does not count against that, or small
-    /// payloads would have no memory as long as a peer holds this one.
-    fn plan_single(&mut self, size: usize, free: u64) -> Option<Plan> {
-        let places = self.free_places(1);
-        // Some is left to others: whoever finds none is ended by the system.
-        let there_is_room = size as u64 <= free / 4 * 3 && !places.is_empty();
-        there_is_room.then(|| self.reserve(places, size, true))
+    /// Reserves room for a single block beyond the ceiling, if so much memory is free. The block does not
+    /// count against the ceiling: small payloads would have no memory while a peer holds it.
+    fn plan_extra(&mut self, size: usize, free_memory: u64) -> Option<SegmentPlan> {
+        let indices = self.free_indices(1);
+        // A quarter is left to other processes: the system kills a process that finds no memory.
+        let there_is_room = size as u64 <= free_memory / 4 * 3 && !indices.is_empty();
+        there_is_room.then(|| self.reserve(indices, size, true))
     }
 
-    fn reserve(&mut self, places: Range<usize>, size: usize, single: bool) -> Plan {
-        self.places = self.places.max(places.end);
+    fn reserve(&mut self, indices: Range<usize>, size: usize, is_extra: bool) -> SegmentPlan {
+        self.unused_index = self.unused_index.max(indices.end);
         self.serial = self.serial.wrapping_add(1);
-        let first = places.start;
-        let given = places
-            .map(|place| self.spare.remove(&place).unwrap_or_default())
+        let first = indices.start;
+        let given = indices
+            .map(|index| self.spare.remove(&index).unwrap_or_default())
             .collect();
-        let plan = Plan {
+        let plan = SegmentPlan {
             serial: self.serial,
             first,
             given,
             size,
-            single,
+            is_extra,
         };
-        self.bytes += plan.counted();
-        let sizes = self.sizes.entry(size).or_default();
-        sizes.bytes += plan.counted();
-        sizes.growing = true;
+        self.bytes += plan.counted_bytes();
+        let class = self.sizes.entry(size).or_default();
+        class.bytes += plan.counted_bytes();
+        class.growing = true;
         plan
     }
 
-    /// Up to so many places in a row that no segment has.
-    fn free_places(&self, count: usize) -> Range<usize> {
-        if self.places < BLOCKS {
-            return self.places..self.places + count.min(BLOCKS - self.places);
+    /// Up to `count` consecutive indices that no segment has.
+    fn free_indices(&self, count: usize) -> Range<usize> {
+        if self.unused_index < BLOCKS {
+            return self.unused_index..self.unused_index + count.min(BLOCKS - self.unused_index);
         }
         let (mut longest, mut run) = (0..0, 0..0);
-        for place in self.spare.keys().copied() {
-            run = if run.end == place {
-                run.start..place + 1
+        for index in self.spare.keys().copied() {
+            run = if run.end == index {
+                run.start..index + 1
             } else {
-                place..place + 1
+                index..index + 1
             };
             if run.len() > longest.len() {
                 longest = run.clone();
@@ -370,117 +341,131 @@ impl State {
         longest
     }
 
-    /// Adds a segment that was planned, and takes its first block. If it could not be made its room is free again.
-    fn settle(&mut self, plan: Plan, made: io::Result<Segment>) -> Result<Block, Shortage> {
-        let sizes = self.sizes.get_mut(&plan.size).expect("planned for");
-        sizes.growing = false;
-        let (bytes, counted) = (plan.bytes(), plan.counted());
-        let places = (plan.first..plan.first + plan.given.len()).zip(plan.given);
+    /// Adds a segment that was planned, and takes its first block. If the segment could not be made, its
+    /// room is free again.
+    fn add(
+        &mut self,
+        plan: SegmentPlan,
+        made: io::Result<Segment>,
+        pool: &Weak<Pool>,
+    ) -> Result<Box<Block>, Shortage> {
+        let class = self.sizes.get_mut(&plan.size).expect("planned for");
+        class.growing = false;
+        let (bytes, counted) = (plan.bytes(), plan.counted_bytes());
+        let indices = (plan.first..plan.first + plan.given.len()).zip(plan.given);
         let segment = match made {
             Ok(segment) => Arc::new(segment),
             Err(why) => {
-                sizes.bytes -= counted;
+                class.bytes -= counted;
                 self.bytes -= counted;
-                self.spare.extend(places);
-                return Err(Shortage::System(memory::shortage(&why, bytes)));
+                self.spare.extend(indices);
+                return Err(Shortage::System(shared_memory::shortage(&why, bytes)));
             }
         };
-        sizes.free.extend(
-            places
-                .map(|(place, given)| Block {
-                    place,
-                    segment: segment.clone(),
-                    given,
-                })
-                .rev(),
-        );
-        self.singles.extend(segment.single.then(|| segment.clone()));
+        let blocks = indices.map(|(index, given)| {
+            Box::new(Block {
+                index,
+                segment: segment.clone(),
+                given: given.into(),
+                pool: pool.clone(),
+            })
+        });
+        class.free.extend(blocks.rev());
+        let first = class.free.pop().expect("a segment has a block");
+        self.extras
+            .extend(segment.is_extra.then(|| segment.clone()));
         self.segments.push(segment);
-        Ok(sizes.free.pop().expect("a segment has a block"))
+        Ok(first)
     }
 
-    /// Takes segments out all of whose blocks are free, the smallest first, until there is room for a block of this size;
-    /// none if there are not enough.
+    /// Withdraws segments all of whose blocks are free, the smallest first, until there is room for a
+    /// block of this size; none if there are not enough.
     fn withdraw(&mut self, size: usize, ceiling: usize) -> Vec<Arc<Segment>> {
-        if self.rest > 0 {
-            self.rest -= 1;
+        if self.pause > 0 {
+            self.pause -= 1;
             return Vec::new();
         }
-        let looked = self
+        let checked = self
             .sizes
             .values()
-            .map(|sizes| sizes.free.len() + sizes.out.len())
+            .map(|class| class.free.len() + class.out.len())
             .sum::<usize>();
-        let mut whole = self.whole();
-        whole.sort_by_key(|segment| segment.bytes());
+        let mut unused = self.unused_segments();
+        unused.sort_by_key(|segment| segment.bytes());
         let mut room = ceiling.saturating_sub(self.bytes);
-        let mut places = BLOCKS - self.places + self.spare.len();
+        let mut indices = BLOCKS - self.unused_index + self.spare.len();
         let mut chosen = HashMap::new();
-        for segment in whole {
-            if room >= size && places > 0 {
+        for segment in unused {
+            if room >= size && indices > 0 {
                 break;
             }
             room += segment.bytes();
-            places += segment.count;
+            indices += segment.count;
             chosen.insert(segment.serial, segment);
         }
-        if room < size || places == 0 {
-            self.rest = looked / SEARCHED;
+        if room < size || indices == 0 {
+            self.pause = checked / SEARCHED;
             return Vec::new();
         }
-        self.take_out(chosen)
+        self.remove(chosen)
     }
 
-    /// Takes those segments out that have a single block beyond the ceiling, and that free; but for one of this size, which is asked
-    /// for. So much memory is not kept for later. Blocks of such sizes are few, and no others are looked at: each search comes here.
-    fn withdraw_singles(&mut self, size: usize) -> Vec<Arc<Segment>> {
-        let State {
-            singles,
+    /// Withdraws the free extra segments but for one of this size, which is asked for: so much memory is
+    /// not kept for later. Every search calls this; blocks of such sizes are few.
+    fn withdraw_extras(&mut self, size: usize) -> Vec<Arc<Segment>> {
+        let PoolState {
+            extras,
             sizes,
             searches,
             ..
         } = self;
-        let is_free = |single: &Segment| sizes[&single.size].has_free(single.serial, *searches);
-        let gone = singles.extract_if(.., |single| single.size != size && is_free(single));
-        let gone: HashMap<u32, Arc<Segment>> = gone.map(|single| (single.serial, single)).collect();
-        if gone.is_empty() {
+        let unused = extras.extract_if(.., |extra| {
+            extra.size != size
+                && sizes
+                    .get_mut(&extra.size)
+                    .is_some_and(|class| class.has_free(extra.serial, *searches))
+        });
+        let unused: HashMap<u32, Arc<Segment>> =
+            unused.map(|extra| (extra.serial, extra)).collect();
+        if unused.is_empty() {
             Vec::new()
         } else {
-            self.take_out(gone)
+            self.remove(unused)
         }
     }
 
-    /// The segments all of whose blocks are free, but for those of a single block beyond the ceiling.
-    fn whole(&self) -> Vec<Arc<Segment>> {
+    /// The segments all of whose blocks are free, but for the extra ones.
+    fn unused_segments(&mut self) -> Vec<Arc<Segment>> {
         let mut free = HashMap::new();
-        for sizes in self.sizes.values() {
-            for block in sizes.free.iter().chain(
-                sizes
-                    .out
-                    .iter()
-                    .filter(|block| block.is_free(self.searches)),
-            ) {
-                *free.entry(block.segment.serial).or_insert(0) += 1;
+        for class in self.sizes.values_mut() {
+            let blocks = class.free.iter_mut().chain(&mut class.out);
+            for block in blocks {
+                if block.is_free(self.searches) {
+                    *free.entry(block.segment.serial).or_insert(0) += 1;
+                }
             }
         }
-        let whole = |segment: &&Arc<Segment>| {
-            !segment.single && free.get(&segment.serial) == Some(&segment.count)
+        let is_unused = |segment: &&Arc<Segment>| {
+            !segment.is_extra && free.get(&segment.serial) == Some(&segment.count)
         };
-        self.segments.iter().filter(whole).cloned().collect()
+        self.segments.iter().filter(is_unused).cloned().collect()
     }
 
-    fn take_out(&mut self, chosen: HashMap<u32, Arc<Segment>>) -> Vec<Arc<Segment>> {
+    /// Removes segments, by serial number, whose blocks are all free.
+    fn remove(&mut self, chosen: HashMap<u32, Arc<Segment>>) -> Vec<Arc<Segment>> {
         for segment in chosen.values() {
-            self.bytes -= segment.counted();
+            self.bytes -= segment.counted_bytes();
             self.sizes
                 .get_mut(&segment.size)
                 .expect("it has blocks there")
-                .bytes -= segment.counted();
+                .bytes -= segment.counted_bytes();
         }
-        for sizes in self.sizes.values_mut() {
-            let gone = sizes.take_all(|block| chosen.contains_key(&block.segment.serial));
-            self.spare
-                .extend(gone.map(|block| (block.place, block.given)));
+        for class in self.sizes.values_mut() {
+            let removed = class.remove(|block| chosen.contains_key(&block.segment.serial));
+            self.spare.extend(removed.map(|block| {
+                let Block { index, given, .. } = *block;
+                (index, given.into_inner().expect(POISONED))
+            }));
         }
         self.segments
             .retain(|segment| !chosen.contains_key(&segment.serial));
@@ -488,20 +473,20 @@ impl State {
     }
 }
 
-impl Size {
-    /// A block that nobody has: one used lately, whose memory is warm, or of those that were out for longest.
-    fn take(&mut self, size: usize, search: u64) -> Option<Block> {
-        // What one peer reads of several under way comes back in their order.
-        let looks = if size < WARM { 1 } else { LOOKS };
-        let late = self.out.len().saturating_sub(looks)..self.out.len();
-        if let Some(place) = late.rev().find(|place| self.out[*place].is_free(search)) {
-            return self.out.remove(place);
+impl SizeClass {
+    /// A free block: one used lately, whose memory is in the caches, or one of those given longest ago.
+    fn take(&mut self, size: usize, search: u64) -> Option<Box<Block>> {
+        // A peer returns the blocks of several messages under way in their order.
+        let checks = if size < WARM { 1 } else { CHECKS };
+        let late = self.out.len().saturating_sub(checks)..self.out.len();
+        if let Some(index) = late.rev().find(|index| self.out[*index].is_free(search)) {
+            return self.out.remove(index);
         }
         if let Some(block) = self.free.pop() {
             return Some(block);
         }
-        for _ in 0..self.out.len().min(LOOKS) {
-            let block = self.out.pop_front()?;
+        for _ in 0..self.out.len().min(CHECKS) {
+            let mut block = self.out.pop_front()?;
             if block.is_free(search) {
                 return Some(block);
             }
@@ -510,35 +495,90 @@ impl Size {
         None
     }
 
-    /// Whether it has a block of that segment that is free.
-    fn has_free(&self, serial: u32, search: u64) -> bool {
-        let mut blocks = self.free.iter().chain(&self.out);
+    /// Whether a block of the segment of this serial number is free.
+    fn has_free(&mut self, serial: u32, search: u64) -> bool {
+        let mut blocks = self.free.iter_mut().chain(&mut self.out);
         blocks.any(|block| block.segment.serial == serial && block.is_free(search))
     }
 
-    /// Takes out all blocks that are such.
-    fn take_all(&mut self, such: impl Fn(&Block) -> bool) -> impl Iterator<Item = Block> {
-        let free: Vec<Block> = self.free.extract_if(.., |block| such(block)).collect();
-        let (out, kept): (Vec<Block>, Vec<Block>) =
-            std::mem::take(&mut self.out).into_iter().partition(such);
+    /// Removes all blocks that meet the condition.
+    fn remove(&mut self, condition: impl Fn(&Block) -> bool) -> impl Iterator<Item = Box<Block>> {
+        let free: Vec<_> = self.free.extract_if(.., |block| condition(block)).collect();
+        let (removed, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.out)
+            .into_iter()
+            .partition(|block| condition(block));
         self.out = kept.into();
-        free.into_iter().chain(out)
+        free.into_iter().chain(removed)
     }
 }
 
 impl Block {
-    fn is_free(&self, search: u64) -> bool {
-        self.given
+    /// Counts the block as given to a peer once more.
+    pub(super) fn give(&self, returns: &Arc<Returns>) {
+        let mut given = self.given.lock().expect(POISONED);
+        given.retain(|count| !count.returns.is_dead());
+        match given
+            .iter_mut()
+            .find(|count| Arc::ptr_eq(&count.returns, returns))
+        {
+            Some(count) => count.times = count.times.wrapping_add(1),
+            None => given.push(GivenCount {
+                returns: returns.clone(),
+                times: 1,
+            }),
+        }
+    }
+
+    /// Tells the block from all others that there ever are.
+    pub(super) fn number(&self) -> u64 {
+        block_number(self.segment.serial, self.index)
+    }
+
+    /// Which count of returns is the block's.
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(super) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// Whether the block is of this pool, whose peers know its segments.
+    pub(super) fn is_of(&self, pool: &Arc<Pool>) -> bool {
+        std::ptr::eq(self.pool.as_ptr(), Arc::as_ptr(pool))
+    }
+
+    fn is_free(&mut self, search: u64) -> bool {
+        let index = self.index;
+        self.given_counts()
             .iter()
-            .all(|given| given.returns.has(self.place, given.times, search))
+            .all(|given| given.returns.has(index, given.times, search))
+    }
+
+    fn given_counts(&mut self) -> &mut Vec<GivenCount> {
+        self.given.get_mut().expect(POISONED)
     }
 }
 
-/// Segments that were taken out. Those who have them are told, which is not to be done while the pool is locked.
-#[derive(Debug, Default)]
-struct Withdrawn(Vec<Arc<Segment>>);
+impl BlockOwner for Block {
+    fn take_back(self: Box<Self>) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.give_back(self);
+        }
+    }
+}
 
-impl Withdrawn {
+/// The block of a pool in which a payload lies, if it lies in one.
+pub(super) fn block_of(buffer: &Buffer) -> Option<&Block> {
+    let owner: &dyn Any = buffer.block_owner()?;
+    owner.downcast_ref()
+}
+
+/// Segments that the pool has withdrawn. Their holders are told once the pool is unlocked.
+#[derive(Debug, Default)]
+struct WithdrawnSegments(Vec<Arc<Segment>>);
+
+impl WithdrawnSegments {
     fn tell(&mut self) {
         self.0
             .drain(..)
@@ -546,157 +586,30 @@ impl Withdrawn {
     }
 }
 
-impl Drop for Withdrawn {
+impl Drop for WithdrawnSegments {
     fn drop(&mut self) {
         self.tell();
     }
 }
 
-impl Plan {
+impl SegmentPlan {
+    fn make(&self) -> io::Result<Segment> {
+        let start = (self.serial, self.first);
+        Segment::make(start, self.size, self.given.len(), self.is_extra)
+    }
+
     fn bytes(&self) -> usize {
         self.size * self.given.len()
     }
 
-    /// What of that counts against the ceiling.
-    fn counted(&self) -> usize {
-        if self.single { 0 } else { self.bytes() }
+    /// The bytes that count against the ceiling.
+    fn counted_bytes(&self) -> usize {
+        if self.is_extra { 0 } else { self.bytes() }
     }
 }
 
-impl Placed {
-    /// Counts the block as given to a peer once more.
-    pub(crate) fn give(&self, returns: &Arc<Returns>) {
-        let mut block = self.block.lock().expect("never poisoned");
-        let given = &mut block.as_mut().expect("there until dropped").given;
-        given.retain(|given| !given.returns.is_dead());
-        match given
-            .iter_mut()
-            .find(|given| Arc::ptr_eq(&given.returns, returns))
-        {
-            Some(given) => given.times = given.times.wrapping_add(1),
-            None => given.push(Given {
-                returns: returns.clone(),
-                times: 1,
-            }),
-        }
-    }
-
-    /// Tells its block from all others that there ever are.
-    pub(crate) fn number(&self) -> u64 {
-        number(self.segment.serial, self.place)
-    }
-
-    /// Which count of returns is its block's.
-    pub(crate) fn place(&self) -> usize {
-        self.place
-    }
-
-    pub(crate) fn segment(&self) -> &Arc<Segment> {
-        &self.segment
-    }
-
-    /// Whether it is of this pool, whose peers know its segments.
-    pub(crate) fn is_of(&self, pool: &Arc<Pool>) -> bool {
-        std::ptr::eq(self.pool.as_ptr(), Arc::as_ptr(pool))
-    }
-}
-
-impl Segment {
-    fn make(plan: &Plan) -> io::Result<Self> {
-        let (region, file) = Region::create("titin-segment", plan.bytes(), Writers::Maker)?;
-        let Plan {
-            serial,
-            first,
-            size,
-            single,
-            ..
-        } = *plan;
-        let (region, file, count) = (Arc::new(region), file.into(), plan.given.len());
-        Ok(Segment {
-            region,
-            file,
-            serial,
-            first,
-            size,
-            count,
-            single,
-            holders: Mutex::default(),
-        })
-    }
-
-    fn bytes(&self) -> usize {
-        self.size * self.count
-    }
-
-    /// What of that counts against the ceiling.
-    fn counted(&self) -> usize {
-        if self.single { 0 } else { self.bytes() }
-    }
-
-    /// Number of its first block.
-    pub(crate) fn number(&self) -> u64 {
-        number(self.serial, self.first)
-    }
-
-    /// Notes that it is handed over by this link.
-    pub(crate) fn note_holder(&self, link: &Weak<Link>) {
-        self.holders.lock().expect(POISONED).push(link.clone());
-    }
-
-    /// Tells those who have it that it is no more.
-    fn tell_withdrawn(&self) {
-        let holders = std::mem::take(&mut *self.holders.lock().expect(POISONED));
-        for link in holders.iter().filter_map(Weak::upgrade) {
-            link.tell_frame(
-                &Frame::Withdrawn {
-                    first: self.number(),
-                },
-                None,
-            );
-        }
-    }
-
-    /// What peers map.
-    pub(crate) fn file(&self) -> &OwnedFd {
-        &self.file
-    }
-}
-
-impl Deref for Placed {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.piece
-    }
-}
-
-impl DerefMut for Placed {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.piece
-    }
-}
-
-impl Drop for Placed {
-    fn drop(&mut self) {
-        let block = self.block.get_mut().expect("never poisoned").take();
-        if let (Some(block), Some(pool)) = (block, self.pool.upgrade()) {
-            pool.give_back(block);
-        }
-    }
-}
-
-/// The number of a block: its place, and above that which segment it is of.
-fn number(serial: u32, place: usize) -> u64 {
-    u64::from(serial) << 32 | place as u64
-}
-
-/// The segment's serial number, and the place, of a block of this number.
-pub(crate) fn split(number: u64) -> (u32, usize) {
-    ((number >> 32) as u32, number as u32 as usize)
-}
-
-/// The size of a block for so many bytes: one of four between a power of two and the next, so that payloads that grow
-/// slowly find their blocks again.
+/// The size of a block for `length` bytes: one of four sizes between a power of two and the next, so that
+/// payloads that grow slowly find their blocks again.
 fn rounded(length: usize) -> Option<usize> {
     let step = (length / 8).next_power_of_two().max(PAGE);
     length.max(1).checked_next_multiple_of(step)
@@ -706,15 +619,31 @@ const POISONED: &str = "nothing panics while the pool is locked";
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::segment::split_block_number;
     use super::*;
+
+    impl OwnBlock {
+        fn block(&self) -> &Block {
+            let owner: &dyn Any = self.owner().unwrap();
+            owner.downcast_ref().unwrap()
+        }
+
+        fn number(&self) -> u64 {
+            self.block().number()
+        }
+
+        fn give(&self, returns: &Arc<Returns>) {
+            self.block().give(returns);
+        }
+    }
 
     fn peer() -> Arc<Returns> {
         Returns::here(BLOCKS, None)
     }
 
     #[test]
-    fn a_block_comes_back_when_all_have_returned_it() {
-        let (pool, peers) = (Pool::new(1 << 30), [peer(), peer()]);
+    fn a_block_is_free_when_all_peers_have_returned_it() {
+        let (pool, peers) = (Pool::new(Some(1 << 30)), [peer(), peer()]);
         let block = pool.take(100_000).unwrap();
         let number = block.number();
         block.give(&peers[0]);
@@ -723,19 +652,19 @@ mod tests {
         drop(block);
         let next = || pool.take(100_000).unwrap().number();
         assert_ne!(next(), number);
-        peers[0].add(split(number).1);
-        peers[1].add(split(number).1);
+        peers[0].add(split_block_number(number).1);
+        peers[1].add(split_block_number(number).1);
         assert_ne!(next(), number);
-        peers[1].add(split(number).1);
+        peers[1].add(split_block_number(number).1);
         assert_eq!(next(), number);
-        // And again: counts go on.
+        // The counts go on in the next round.
         let block = pool.take(100_000).unwrap();
         block.give(&peers[0]);
         drop(block);
         assert_ne!(next(), number);
     }
 
-    /// A process that lives until its input is closed, and what it returns.
+    /// A process that lives until its input is closed, and its counts of returns.
     fn process() -> (std::process::Child, Arc<Returns>) {
         let child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
@@ -759,8 +688,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_ended_holds_nothing() {
-        let ((mut child, peer), pool) = (process(), Pool::new(1 << 30));
+    fn a_process_that_has_ended_holds_nothing() {
+        let ((mut child, peer), pool) = (process(), Pool::new(Some(1 << 30)));
         let block = pool.take(1 << 20).unwrap();
         let number = block.number();
         block.give(&peer);
@@ -778,7 +707,7 @@ mod tests {
 
     #[test]
     fn blocks_have_memory_of_their_own() {
-        let pool = Pool::new(1 << 30);
+        let pool = Pool::new(Some(1 << 30));
         let mut blocks: Vec<_> = (0..200).map(|_| pool.take(5000).unwrap()).collect();
         blocks
             .iter_mut()
@@ -803,21 +732,21 @@ mod tests {
 
     #[test]
     fn the_ceiling_holds() {
-        let pool = Pool::new(10 << 20);
+        let pool = Pool::new(Some(10 << 20));
         let blocks: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
         assert_eq!(blocks.len(), 10);
         drop(blocks);
         assert!(pool.take(1 << 20).is_some());
         assert!(pool.take(11 << 20).is_none() && pool.take(usize::MAX).is_none());
         assert_eq!(
-            [pool.ran_out(), pool.ran_out()],
+            [pool.shortage(), pool.shortage()],
             [Some(Shortage::Ceiling(10 << 20)), None]
         );
     }
 
     #[test]
-    fn what_is_smaller_finds_room_in_larger_blocks() {
-        let pool = Pool::new(10 << 20);
+    fn smaller_payloads_find_room_in_larger_blocks() {
+        let pool = Pool::new(Some(10 << 20));
         let large: Vec<_> = std::iter::from_fn(|| pool.take(1 << 20)).collect();
         assert!(pool.take(300_000).is_none());
         drop(large);
@@ -839,7 +768,7 @@ mod tests {
 
     #[test]
     fn sizes_find_room_where_others_were() {
-        let pool = Pool::new(10 << 20);
+        let pool = Pool::new(Some(10 << 20));
         let mut small: Vec<_> = std::iter::from_fn(|| pool.take(5000)).collect();
         assert_eq!(small.len(), (10 << 20) / 8192);
         let held = small.remove(500);
@@ -871,14 +800,14 @@ mod tests {
     }
 
     #[test]
-    fn places_serve_again_and_their_counts_go_on() {
-        let (pool, peer) = (Pool::new(1 << 30), peer());
+    fn indices_serve_again_and_their_counts_go_on() {
+        let (pool, peer) = (Pool::new(Some(1 << 30)), peer());
         let small: Vec<_> = std::iter::from_fn(|| pool.take(4096)).collect();
         assert_eq!(small.len(), BLOCKS);
         small.iter().for_each(|block| block.give(&peer));
         drop(small);
         assert!(pool.take(20_000).is_none(), "the peer has them all");
-        assert_eq!(pool.ran_out(), Some(Shortage::Blocks(BLOCKS)));
+        assert_eq!(pool.shortage(), Some(Shortage::Blocks(BLOCKS)));
         (0..BLOCKS).for_each(|place| peer.add(place));
         let missing = (0..BLOCKS)
             .take_while(|_| pool.take(20_000).is_none())
@@ -894,36 +823,36 @@ mod tests {
         drop(block);
         let numbers = |count| {
             let blocks: Vec<_> = (0..count).map(|_| pool.take(20_000).unwrap()).collect();
-            blocks.iter().map(Placed::number).collect::<Vec<_>>()
+            blocks.iter().map(OwnBlock::number).collect::<Vec<_>>()
         };
         assert!(!numbers(200).contains(&number), "it was not returned");
-        peer.add(split(number).1);
+        peer.add(split_block_number(number).1);
         assert!(numbers(300).contains(&number));
     }
 
     #[test]
-    fn while_a_segment_is_made_only_those_wait_who_need_it() {
-        let pool = Pool::new(10 << 20);
+    fn only_threads_that_need_its_size_wait_while_a_segment_is_made() {
+        let pool = Pool::new(Some(10 << 20));
         let plan = pool.lock().plan(1 << 20, 10 << 20).unwrap();
         assert!(pool.take(5000).is_some(), "one of another size");
         let waiting = std::thread::spawn({
             let pool = pool.clone();
             move || pool.take(1 << 20).map(|block| block.number())
         });
-        let made = Segment::make(&plan);
-        let first = pool.lock().settle(plan, made).unwrap();
+        let made = plan.make();
+        let first = pool.lock().add(plan, made, &pool.this).unwrap();
         pool.give_back(first);
         pool.grown.notify_all();
         assert_eq!(
             waiting.join().unwrap(),
-            Some(number(1, 0)),
+            Some(block_number(1, 0)),
             "it made another one"
         );
-        // One that cannot be made leaves room for another.
+        // A segment that cannot be made leaves room for another.
         let plan = pool.lock().plan(2 << 20, 10 << 20).unwrap();
         assert!(
             pool.lock()
-                .settle(plan, Err(io::ErrorKind::OutOfMemory.into()))
+                .add(plan, Err(io::ErrorKind::OutOfMemory.into()), &pool.this)
                 .is_err()
         );
         let large: Vec<_> = std::iter::from_fn(|| pool.take(2 << 20)).collect();
@@ -950,35 +879,33 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_come_back_is_found_among_those_that_have_not() {
-        let (pool, peer) = (Pool::new(11 << 20), peer());
-        let blocks: Vec<Placed> = (0..11).map(|_| pool.take(1 << 20).unwrap()).collect();
+    fn a_returned_block_is_found_among_those_that_peers_hold() {
+        let (pool, peer) = (Pool::new(Some(11 << 20)), peer());
+        let blocks: Vec<OwnBlock> = (0..11).map(|_| pool.take(1 << 20).unwrap()).collect();
         blocks.iter().for_each(|block| block.give(&peer));
         let tenth = blocks[9].number();
         blocks.into_iter().for_each(drop);
-        peer.add(split(tenth).1);
+        peer.add(split_block_number(tenth).1);
         assert_eq!(pool.take(1 << 20).unwrap().number(), tenth);
         assert!(
             pool.take(1 << 20).is_some(),
             "it has come back, since nobody was given it"
         );
-        assert_eq!(pool.ran_out(), None);
+        assert_eq!(pool.shortage(), None);
     }
 
     #[test]
-    fn an_array_beyond_the_ceiling_has_memory_of_its_own_unless_somebody_has_set_that() {
-        let pool = Arc::new(Pool {
-            usual: (1 << 20).into(),
-            ..Pool::default()
-        });
-        let singles = |pool: &Pool| {
+    fn an_array_beyond_the_default_ceiling_has_memory_of_its_own() {
+        let pool = Pool::new(None);
+        pool.default_ceiling.set(1 << 20).unwrap();
+        let extras = |pool: &Pool| {
             let state = pool.lock();
             (
-                state.singles.len(),
+                state.extras.len(),
                 state
                     .segments
                     .iter()
-                    .filter(|segment| segment.single)
+                    .filter(|segment| segment.is_extra)
                     .count(),
                 state.bytes,
             )
@@ -986,25 +913,25 @@ mod tests {
         let mut huge = pool.take(8 << 20).expect("so much is free");
         huge.fill(7);
         let number = huge.number();
-        assert_eq!(singles(&pool), (1, 1, 0));
-        let small: Vec<Placed> = std::iter::from_fn(|| pool.take(200_000)).collect();
+        assert_eq!(extras(&pool), (1, 1, 0));
+        let small: Vec<OwnBlock> = std::iter::from_fn(|| pool.take(200_000)).collect();
         assert_eq!(small.len(), 4, "it takes nothing from the others");
         let again = pool.take(8 << 20).expect("so much is free");
         drop(huge);
         assert_eq!(pool.take(8 << 20).unwrap().number(), number);
         drop(small);
         assert!(pool.take(5000).is_some());
-        assert_eq!(singles(&pool).0, 1, "the one that is in use");
+        assert_eq!(extras(&pool).0, 1, "the one that is in use");
         drop(again);
         assert!(pool.take(5000).is_some());
-        assert_eq!((singles(&pool).0, singles(&pool).1), (0, 0));
+        assert_eq!((extras(&pool).0, extras(&pool).1), (0, 0));
         assert!(
-            pool.lock().plan_single(8 << 20, 10 << 20).is_none(),
+            pool.lock().plan_extra(8 << 20, 10 << 20).is_none(),
             "some is left to others"
         );
 
-        let pool = Pool::new(1 << 20);
+        let pool = Pool::new(Some(1 << 20));
         assert!(pool.take(8 << 20).is_none());
-        assert_eq!(pool.ran_out(), Some(Shortage::Ceiling(1 << 20)));
+        assert_eq!(pool.shortage(), Some(Shortage::Ceiling(1 << 20)));
     }
 }

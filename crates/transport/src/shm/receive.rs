@@ -1,7 +1,7 @@
 //! The receiving side of shared memory.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::{ControlFlow, Deref};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -11,90 +11,80 @@ use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
 use super::INLINE;
-use super::memory::{Piece, Region, Writers};
-use super::pool::{self, BLOCKS};
+use super::pool::BLOCKS;
 use super::returns::Returns;
-use super::ring::{self, Consumer, Entry, LINE, Shown};
-use crate::tcp::Received;
-use crate::{Buffer, Filling, Lost, Message};
+use super::ring::{self, Consumer, LINE, RingEntry};
+use super::segment::split_block_number;
+use crate::buffer::{Buffer, Filling};
+use crate::error::Lost;
+use crate::inbox::Message;
+use crate::link::Received;
+use crate::shared_memory::{SharedBytes, SharedRegion, Writers};
 
-/// What comes in by a ring.
-pub(super) struct Inbound {
+/// The entries that come in by a ring.
+pub(super) struct RingInput {
     ring: Consumer,
     returns: Arc<Returns>,
-    /// The metadata that came last on each conduit, and the length of the payload that came with them.
+    /// The last metadata of each conduit, and the length of the payload that came with them.
     metas: FxHashMap<ConduitId, (Arc<Meta>, u64)>,
-    /// The peer's segments, by the places of their first blocks.
-    segments: BTreeMap<usize, Segment>,
-    /// What came by the socket, and whose turn in the ring is still to come.
-    elsewhere: FxHashMap<(ConduitId, u64), Message>,
-    /// Numbers of the last messages that took the place of others. The sender has taken the entries of those out of what it
-    /// kept, though the socket may still bring them.
+    /// The peer's segments, by the indices of their first blocks.
+    segments: BTreeMap<usize, PeerSegment>,
+    /// Messages that came by the socket before their entry in the ring, by conduit and number.
+    from_socket: FxHashMap<(ConduitId, u64), Message>,
+    /// The number of the last message of each conduit that superseded others. The sender may have dropped
+    /// the entries of those, while the socket still brings them.
     latest: FxHashMap<ConduitId, u64>,
-    /// What has to wait for the socket, and what follows it on its conduit. Other conduits go on meanwhile.
-    aside: FxHashMap<ConduitId, VecDeque<Item>>,
-    /// The socket has brought something since that was looked through.
+    /// For each conduit that waits for the socket, the items in order, the awaited one first.
+    aside: FxHashMap<ConduitId, VecDeque<RingItem>>,
+    /// The socket has brought a message or a segment since the last look through `aside`.
     arrived: bool,
 }
 
-/// Memory of several blocks of the peer's.
-pub(super) struct Segment {
+/// A segment of the peer's.
+pub(super) struct PeerSegment {
     serial: u32,
-    /// Place of its first block.
+    /// Index of its first block.
     first: usize,
-    region: Arc<Region>,
+    region: Arc<SharedRegion>,
     size: usize,
     count: usize,
 }
 
-/// A payload that lies in a block of the peer's, which gets it back when this goes.
-#[derive(Debug)]
-pub(crate) struct View {
-    piece: Piece,
-    block: usize,
-    returns: Arc<Returns>,
-}
-
-/// What an entry says.
-enum Item {
+/// The content of an entry.
+enum RingItem {
     Whole(Received),
-    /// A message whose payload is in a block of a segment that is still on the way.
-    Placed {
+    /// A message whose payload is in a block, of a segment that has not come yet.
+    InBlock {
         head: Head,
         meta: Arc<Meta>,
         block: u64,
         total: u64,
     },
-    /// A message that its sender has taken back, since a later one takes its place.
+    /// A message that its sender has taken back, since a later one supersedes it.
     TakenBack,
     /// A message that comes by the socket.
-    Elsewhere {
+    BySocket {
         conduit: ConduitId,
         sequence: u64,
     },
 }
 
-impl Inbound {
+impl RingInput {
     pub(super) fn new(ring: Consumer, returns: Arc<Returns>) -> Self {
-        Inbound {
+        RingInput {
             ring,
             returns,
             metas: FxHashMap::default(),
             segments: BTreeMap::new(),
-            elsewhere: FxHashMap::default(),
+            from_socket: FxHashMap::default(),
             latest: FxHashMap::default(),
             aside: FxHashMap::default(),
             arrived: false,
         }
     }
 
-    /// How far it has come, for those who only look.
-    pub(super) fn shown(&self) -> &Arc<Shown> {
-        self.ring.shown()
-    }
-
-    /// A message has come by the socket.
-    pub(super) fn elsewhere(&mut self, message: Message) {
+    /// Adds a message that has come by the socket.
+    pub(super) fn add_from_socket(&mut self, message: Message) {
         let Head {
             conduit, sequence, ..
         } = message.head;
@@ -106,16 +96,17 @@ impl Inbound {
             return;
         }
         self.arrived = true;
-        self.elsewhere.insert((conduit, sequence), message);
+        self.from_socket.insert((conduit, sequence), message);
     }
 
-    /// Takes a segment in. Gives those that had its places before, which have been withdrawn, though that may still have to
-    /// be told: whoever holds the ring no more lets go of them, since to unmap them takes its time.
+    /// Adds a segment. Returns the segments that had its indices before: the peer has withdrawn them,
+    /// though the frame that says so may still be on the way. The caller drops them after it has released
+    /// the ring, since unmapping takes its time.
     #[must_use = "they are to be dropped behind the lock"]
-    pub(super) fn add(&mut self, new: Segment) -> Vec<Segment> {
-        let places = new.first..new.first + new.count;
+    pub(super) fn add(&mut self, new: PeerSegment) -> Vec<PeerSegment> {
+        let indices = new.first..new.first + new.count;
         let gone = self.segments.extract_if(.., |first, old| {
-            *first < places.end && places.start < first + old.count
+            *first < indices.end && indices.start < first + old.count
         });
         let gone = gone.map(|(_, old)| old).collect();
         self.arrived = true;
@@ -123,18 +114,18 @@ impl Inbound {
         gone
     }
 
-    /// Takes a segment out that the peer has withdrawn.
+    /// Removes a segment that the peer has withdrawn.
     #[must_use = "it is to be dropped behind the lock"]
-    pub(super) fn withdraw(&mut self, first: u64) -> Option<Segment> {
-        let (serial, first) = pool::split(first);
+    pub(super) fn withdraw(&mut self, first: u64) -> Option<PeerSegment> {
+        let (serial, first) = split_block_number(first);
         self.segments
             .get(&first)
             .filter(|segment| segment.serial == serial)?;
         self.segments.remove(&first)
     }
 
-    /// Hands on what the ring holds, all of it or until `sink` says that it is enough. True if the peer is to be told that
-    /// there is room. It comes to an end though the peer puts in as fast as this takes out.
+    /// Hands all entries of the ring to `sink`, until it breaks. True if the peer is to be told that there
+    /// is room. Ends after one round of the ring, even if the peer puts entries in as fast.
     pub(super) fn take_in(
         &mut self,
         mut sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
@@ -151,8 +142,8 @@ impl Inbound {
             let (item, size) = self.read(&entry)?;
             room |= self.ring.pop(size)?;
             let received = match item {
-                // Nearly all are so, and to look at them once more would show in the time of a message.
-                Item::Whole(received) if self.aside.is_empty() => received,
+                // The usual case, kept short since a second look would show in the time of a message.
+                RingItem::Whole(received) if self.aside.is_empty() => received,
                 item => match self.in_order(item)? {
                     Some(received) => received,
                     None => continue,
@@ -170,7 +161,7 @@ impl Inbound {
         Ok(room)
     }
 
-    /// Hands on what waits no more for the socket.
+    /// Hands on the items that no longer wait for the socket.
     fn take_aside(
         &mut self,
         sink: &mut impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
@@ -178,13 +169,13 @@ impl Inbound {
         let conduits: Vec<ConduitId> = self.aside.keys().copied().collect();
         for conduit in conduits {
             let mut waiting = self.aside.remove(&conduit).unwrap_or_default();
-            // The one that still waits is the first there again, and what follows it is put behind it.
+            // An item that still waits goes back as the first, and the items behind it follow.
             while let Some(item) = waiting.pop_front() {
                 if let Some(received) = self.settle(item)? {
                     if let Received::Message(message) = &received {
                         self.supersede(message);
                     }
-                    // The reactor's sink, which never has enough.
+                    // The reactor's sink never breaks.
                     let _ = sink(received)?;
                 } else if let Some(first) = self.aside.get_mut(&conduit) {
                     first.append(&mut waiting);
@@ -194,8 +185,8 @@ impl Inbound {
         Ok(())
     }
 
-    /// What has come, unless it has to wait, for the socket or behind others of its conduit.
-    fn in_order(&mut self, item: Item) -> Result<Option<Received>, Lost> {
+    /// The frame of an item, unless the item has to wait for the socket or behind others of its conduit.
+    fn in_order(&mut self, item: RingItem) -> Result<Option<Received>, Lost> {
         let waiting = item
             .conduit()
             .and_then(|conduit| self.aside.get_mut(&conduit));
@@ -219,22 +210,22 @@ impl Inbound {
         self.settle(item)
     }
 
-    /// What has come, if it is all there; otherwise it is put aside, or forgotten.
+    /// The frame of an item if it is complete; otherwise the item is put aside, or dropped.
     #[inline]
-    fn settle(&mut self, item: Item) -> Result<Option<Received>, Lost> {
+    fn settle(&mut self, item: RingItem) -> Result<Option<Received>, Lost> {
         Ok(match item {
-            Item::Whole(received) => Some(received),
-            Item::TakenBack => None,
-            Item::Placed {
+            RingItem::Whole(received) => Some(received),
+            RingItem::TakenBack => None,
+            RingItem::InBlock {
                 head,
                 meta,
                 block,
                 total,
             } => match self.view(block, total)? {
-                Some(view) => Some(placed(head, meta, view)),
+                Some(body) => Some(message(head, meta, body)),
                 None => self.put_aside(
                     head.conduit,
-                    Item::Placed {
+                    RingItem::InBlock {
                         head,
                         meta,
                         block,
@@ -242,30 +233,30 @@ impl Inbound {
                     },
                 ),
             },
-            Item::Elsewhere { conduit, sequence } => {
-                match self.elsewhere.remove(&(conduit, sequence)) {
+            RingItem::BySocket { conduit, sequence } => {
+                match self.from_socket.remove(&(conduit, sequence)) {
                     Some(message) => Some(Received::Message(message)),
-                    // The socket keeps the order of a conduit: it has left this one out for a later one.
+                    // The socket keeps the order of a conduit: a later message has superseded this one.
                     None if self
-                        .elsewhere
+                        .from_socket
                         .keys()
                         .any(|(of, later)| *of == conduit && *later > sequence) =>
                     {
                         None
                     }
-                    None => self.put_aside(conduit, Item::Elsewhere { conduit, sequence }),
+                    None => self.put_aside(conduit, RingItem::BySocket { conduit, sequence }),
                 }
             }
         })
     }
 
     #[cold]
-    fn put_aside(&mut self, conduit: ConduitId, item: Item) -> Option<Received> {
+    fn put_aside(&mut self, conduit: ConduitId, item: RingItem) -> Option<Received> {
         self.aside.entry(conduit).or_default().push_back(item);
         None
     }
 
-    /// Forgets what this message takes the place of.
+    /// Drops the messages that this one supersedes.
     fn supersede(&mut self, message: &Message) {
         let Some(first) = message.meta.supersedes else {
             return;
@@ -276,13 +267,13 @@ impl Inbound {
             ..
         } = message.head;
         self.latest.insert(conduit, latest);
-        self.elsewhere
+        self.from_socket
             .retain(|(of, sequence), _| *of != conduit || *sequence < first || *sequence > latest);
     }
 
-    /// What an entry says, and how many bytes of the ring it takes.
+    /// The content of an entry, and its size in the ring.
     #[inline(always)]
-    fn read(&mut self, entry: &Entry) -> Result<(Item, usize), Lost> {
+    fn read(&mut self, entry: &RingEntry) -> Result<(RingItem, usize), Lost> {
         let header = Header::decode(&entry.header)?;
         let received = match header.frame()? {
             Frame::Data {
@@ -308,7 +299,7 @@ impl Inbound {
                 };
                 let message = Message { head, meta, body };
                 let size = ring::size(meta_length, body_length);
-                return Ok((Item::Whole(Received::Message(message)), size));
+                return Ok((RingItem::Whole(Received::Message(message)), size));
             }
             Frame::Placed {
                 head,
@@ -324,12 +315,12 @@ impl Inbound {
                 }
                 let meta = self.meta(entry, &header, &head, length, total)?;
                 if meta.supersedes.is_some() && !self.ring.claim(entry, length)? {
-                    return Ok((Item::TakenBack, ring::size(length, LINE)));
+                    return Ok((RingItem::TakenBack, ring::size(length, LINE)));
                 }
                 let size = ring::size(length, if meta.supersedes.is_some() { LINE } else { 0 });
                 let item = match self.view(block, total)? {
-                    Some(view) => Item::Whole(placed(head, meta, view)),
-                    None => Item::Placed {
+                    Some(body) => RingItem::Whole(message(head, meta, body)),
+                    None => RingItem::InBlock {
                         head,
                         meta,
                         block,
@@ -339,7 +330,7 @@ impl Inbound {
                 return Ok((item, size));
             }
             Frame::Elsewhere { conduit, sequence } => {
-                return Ok((Item::Elsewhere { conduit, sequence }, ring::size(0, 0)));
+                return Ok((RingItem::BySocket { conduit, sequence }, ring::size(0, 0)));
             }
             Frame::Acknowledge { conduit, ack } => Received::Acknowledged(conduit, ack),
             Frame::End { conduit, sequence } => Received::Ended(conduit, sequence),
@@ -350,12 +341,12 @@ impl Inbound {
                 );
             }
         };
-        Ok((Item::Whole(received), ring::size(0, 0)))
+        Ok((RingItem::Whole(received), ring::size(0, 0)))
     }
 
     fn meta(
         &mut self,
-        entry: &Entry,
+        entry: &RingEntry,
         header: &Header,
         head: &Head,
         length: usize,
@@ -367,7 +358,7 @@ impl Inbound {
                 .metas
                 .get(&head.conduit)
                 .ok_or_else(|| wrong("as before, but there were none"))?;
-            // Most messages are as long as those before.
+            // Most messages are as long as the one before.
             if *length != total {
                 meta.check(total)?;
             }
@@ -380,9 +371,9 @@ impl Inbound {
         Ok(meta)
     }
 
-    /// What lies in a block; `None` if its segment is still on the way.
-    fn view(&self, block: u64, total: u64) -> Result<Option<View>, Lost> {
-        let (serial, block) = pool::split(block);
+    /// The payload in a block; `None` if its segment has not come yet.
+    fn view(&self, block: u64, total: u64) -> Result<Option<Buffer>, Lost> {
+        let (serial, block) = split_block_number(block);
         let Some((first, segment)) = self.segments.range(..=block).next_back() else {
             return Ok(None);
         };
@@ -395,20 +386,20 @@ impl Inbound {
             return Err(Malformed::new("placed message", why).into());
         }
         let start = index * segment.size;
-        let piece = Piece::new(&segment.region, start..start + total as usize);
-        Ok(Some(View {
-            piece,
+        let bytes = SharedBytes::new(&segment.region, start..start + total as usize);
+        Ok(Some(Buffer::in_peer_block(
+            bytes,
+            self.returns.clone(),
             block,
-            returns: self.returns.clone(),
-        }))
+        )))
     }
 }
 
-impl Segment {
-    /// Maps what the peer has handed over. That takes its time, so nobody else is to wait for it.
+impl PeerSegment {
+    /// Maps a segment that the peer has handed over. The caller holds no lock, since mapping takes its time.
     ///
     /// # Errors
-    /// [`Lost`] if that is not what it says, or the system does not map it.
+    /// [`Lost`] if the segment is not as announced, or the system does not map it.
     pub(super) fn map(
         first: u64,
         size: u64,
@@ -421,7 +412,7 @@ impl Segment {
                 format!("{count} blocks of {size} bytes from number {first}"),
             )
         };
-        let (serial, first) = pool::split(first);
+        let (serial, first) = split_block_number(first);
         let (size, count) = (size as usize, count as usize);
         let length = size
             .checked_mul(count)
@@ -429,21 +420,20 @@ impl Segment {
         let length = length
             .filter(|_| first < BLOCKS && count <= BLOCKS - first)
             .ok_or_else(wrong)?;
-        // The system drops one that it has no room for.
+        // The system drops a descriptor for which this process has no number.
         let file = file.ok_or_else(|| {
             let why = "its descriptor has not come: this process may have as many files open as it is allowed (`ulimit -n`)";
             Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}"))
         })?;
-        let region =
-            Region::open(&file, length, Writers::Maker).map_err(|why| match why.kind() {
-                std::io::ErrorKind::InvalidData => {
-                    Malformed::new("segment", why.to_string()).into()
-                }
-                _ => Lost::NoMemory(format!(
-                    "a segment of {length} bytes cannot be mapped: {why}"
-                )),
-            })?;
-        Ok(Segment {
+        let region = SharedRegion::open(&file, length, Writers::Maker).map_err(|why| match why
+            .kind()
+        {
+            std::io::ErrorKind::InvalidData => Malformed::new("segment", why.to_string()).into(),
+            _ => Lost::NoMemory(format!(
+                "a segment of {length} bytes cannot be mapped: {why}"
+            )),
+        })?;
+        Ok(PeerSegment {
             serial,
             first,
             region: Arc::new(region),
@@ -453,74 +443,54 @@ impl Segment {
     }
 }
 
-impl Item {
-    /// The conduit whose order it keeps. What tells the other end how far this one is has none.
+impl RingItem {
+    /// The conduit in whose order the item stands. Acknowledgements and the like stand in none.
     fn conduit(&self) -> Option<ConduitId> {
         match self {
-            Item::Whole(Received::Message(Message { head, .. })) | Item::Placed { head, .. } => {
-                Some(head.conduit)
-            }
-            Item::Elsewhere { conduit, .. } | Item::Whole(Received::Ended(conduit, _)) => {
+            RingItem::Whole(Received::Message(Message { head, .. }))
+            | RingItem::InBlock { head, .. } => Some(head.conduit),
+            RingItem::BySocket { conduit, .. } | RingItem::Whole(Received::Ended(conduit, _)) => {
                 Some(*conduit)
             }
-            Item::Whole(_) | Item::TakenBack => None,
+            RingItem::Whole(_) | RingItem::TakenBack => None,
         }
     }
 
-    /// Its number, if it is a message.
+    /// The number of its message, if it is one.
     fn sequence(&self) -> Option<u64> {
         match self {
-            Item::Whole(Received::Message(Message { head, .. })) | Item::Placed { head, .. } => {
-                Some(head.sequence)
-            }
-            Item::Elsewhere { sequence, .. } => Some(*sequence),
-            Item::Whole(_) | Item::TakenBack => None,
+            RingItem::Whole(Received::Message(Message { head, .. }))
+            | RingItem::InBlock { head, .. } => Some(head.sequence),
+            RingItem::BySocket { sequence, .. } => Some(*sequence),
+            RingItem::Whole(_) | RingItem::TakenBack => None,
         }
     }
 
-    /// Returns the block of a payload that nobody will have seen.
+    /// Returns the block of a payload that no receiver will see.
     fn give_back(&self, returns: &Returns) {
-        if let Item::Placed { block, .. } = self
-            && let (_, place @ ..BLOCKS) = pool::split(*block)
+        if let RingItem::InBlock { block, .. } = self
+            && let (_, index @ ..BLOCKS) = split_block_number(*block)
         {
-            returns.add(place);
+            returns.add(index);
         }
     }
 
-    /// From which message on it takes the place of those before it, as far as that is known yet.
+    /// The first of the messages that it supersedes, if it does and that is known yet.
     fn supersedes(&self) -> Option<u64> {
         match self {
-            Item::Whole(Received::Message(Message { meta, .. })) | Item::Placed { meta, .. } => {
-                meta.supersedes
-            }
+            RingItem::Whole(Received::Message(Message { meta, .. }))
+            | RingItem::InBlock { meta, .. } => meta.supersedes,
             _ => None,
         }
     }
 }
 
-fn placed(head: Head, meta: Arc<Meta>, view: View) -> Received {
-    Received::Message(Message {
-        head,
-        meta,
-        body: Arc::new(Buffer::viewing(view)),
-    })
+fn message(head: Head, meta: Arc<Meta>, body: Buffer) -> Received {
+    let body = Arc::new(body);
+    Received::Message(Message { head, meta, body })
 }
 
-/// Whether metadata of an entry may be so long: they fill whole lines.
+/// Whether an entry may have metadata of this length: whole lines.
 fn fits(meta: usize) -> bool {
     meta <= INLINE && meta.is_multiple_of(LINE)
-}
-
-impl Deref for View {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.piece
-    }
-}
-
-impl Drop for View {
-    fn drop(&mut self) {
-        self.returns.add(self.block);
-    }
 }

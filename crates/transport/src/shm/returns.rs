@@ -1,34 +1,35 @@
-//! What peers have returned of the blocks that they were given ([`super::pool`]).
+//! The counts of the blocks that peers have returned ([`super::pool`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::memory::Region;
+use crate::buffer::PeerBlocks;
+use crate::shared_memory::SharedRegion;
 #[cfg(test)]
 use crate::sync::AtomicU32 as Count;
 use titin_os::Descriptor;
 
-/// What one peer has returned: a count for each block.
+/// The returns of one peer: a count for each block.
 #[derive(Debug)]
 pub(crate) struct Returns {
     counts: Counts,
-    /// The link to the peer has ended. It may still view what it was given.
+    /// The link to the peer has ended. The peer may still view blocks.
     gone: AtomicBool,
-    /// The peer's process, which tells when it has ended; nothing is certain where the system does not tell.
+    /// The peer's process. Without it the end of the process is never certain.
     process: Option<Descriptor>,
-    /// It has ended, and holds nothing.
+    /// The peer's process has ended, and holds no blocks.
     dead: AtomicBool,
-    /// The search for free blocks that last asked whether it has.
-    asked: AtomicU64,
+    /// The search for free blocks that last checked whether the process has ended.
+    checked: AtomicU64,
 }
 
-/// Where the counts stand.
+/// The memory of the counts.
 #[derive(Debug)]
 enum Counts {
     Shared {
-        region: Arc<Region>,
+        region: Arc<SharedRegion>,
         start: usize,
     },
     #[cfg(test)]
@@ -36,16 +37,16 @@ enum Counts {
 }
 
 impl Returns {
-    /// Counts that another process keeps in this region.
+    /// Counts in this region, which both processes map.
     pub(crate) fn shared(
-        region: Arc<Region>,
+        region: Arc<SharedRegion>,
         start: usize,
         process: Option<Descriptor>,
     ) -> Arc<Self> {
         Arc::new(Returns::of(Counts::Shared { region, start }, process))
     }
 
-    /// Counts of so many blocks in this process.
+    /// Counts of `blocks` blocks in private memory.
     #[cfg(test)]
     pub(super) fn here(blocks: usize, process: Option<Descriptor>) -> Arc<Self> {
         let counts = Counts::Here((0..blocks).map(|_| Count::new(0)).collect());
@@ -58,27 +59,27 @@ impl Returns {
             gone: AtomicBool::new(false),
             process,
             dead: AtomicBool::new(false),
-            asked: AtomicU64::new(0),
+            checked: AtomicU64::new(0),
         }
     }
 
-    /// Says that the link to the peer has ended.
+    /// Notes that the link to the peer has ended.
     pub(crate) fn leave(&self) {
         self.gone.store(true, Ordering::Release);
     }
 
-    /// Counts a return, for the peer.
+    /// Counts a return. The receiver of a block calls this; the owner does for a block that no receiver saw.
     pub(crate) fn add(&self, block: usize) {
         if !titin_os::descriptors::forked() {
             self.counts.add(block);
         }
     }
 
-    /// Whether the peer has returned a block so many times, or is no more. It may hold thousands of blocks, and the system is
-    /// asked whether it lives once in a search (of this number, from 1).
+    /// Whether the peer has returned a block this many times, or has ended. The peer may hold thousands of
+    /// blocks, so one search (of this number, from 1) asks the system once whether the peer lives.
     pub(super) fn has(&self, block: usize, times: u32, search: u64) -> bool {
         self.counts.load(block) == times
-            || if self.asked.swap(search, Ordering::Relaxed) == search {
+            || if self.checked.swap(search, Ordering::Relaxed) == search {
                 self.dead.load(Ordering::Relaxed)
             } else {
                 self.is_dead()
@@ -101,6 +102,12 @@ impl Returns {
             .is_ok_and(|ready| ready > 0);
         self.dead.store(ended, Ordering::Relaxed);
         ended
+    }
+}
+
+impl PeerBlocks for Returns {
+    fn give_back(&self, block: usize) {
+        self.add(block);
     }
 }
 
@@ -132,8 +139,8 @@ mod loom_tests {
     use loom::sync::atomic::AtomicU64;
     use loom::thread;
 
-    /// Two receivers of one block read it and return it; its owner writes to it again once it is free. Neither sees what
-    /// is written then.
+    /// Two receivers read one block and return it. The owner writes to the block once it is free. Neither
+    /// receiver sees the new bytes.
     #[test]
     fn loom_a_block_is_not_written_while_it_is_read() {
         crate::sync::check(|| {

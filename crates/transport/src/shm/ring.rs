@@ -1,10 +1,10 @@
 //! Entries in shared memory from one producer to one consumer.
 //!
-//! The ring is made of lines of 64 bytes. An entry takes whole lines, one after the other; its first word is written
-//! last, and tells that it is there. So a small entry crosses from one core to the other as one line, and one that was
-//! not finished, since its producer died, is never seen. Before an entry shows, the producer sets the first word behind it
-//! to zero: whatever stood there in the last round, the consumer finds nothing there until the next entry is finished. So
-//! lines are written by one side only, and go to the other one to be read.
+//! The ring consists of lines of 64 bytes. An entry takes whole consecutive lines. The producer writes the
+//! entry's first word last, and the consumer sees the entry once that word is not zero. So a small entry
+//! crosses from one core to the other as one line, and the consumer never sees an entry that its producer
+//! did not finish. Before it publishes an entry, the producer sets the first word behind the entry to
+//! zero: the consumer finds no entry of the last round there. So only the producer writes lines.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -12,69 +12,69 @@ use std::sync::atomic::Ordering;
 
 use titin_wire::{Malformed, padded};
 
-use super::memory::{Memory, Region, Word};
+use crate::shared_memory::{AtomicWord, RingMemory, SharedRegion};
 
-/// How far a consumer has come.
-pub(crate) type Shown = crate::sync::AtomicU64;
+/// The position of a consumer: bytes read since the beginning.
+pub(crate) type ReadPosition = crate::sync::AtomicU64;
 
 /// Bytes of a line, and of an entry's header.
 pub(crate) const LINE: usize = 64;
 
-/// Where in a region the words stand, each in a line of its own, and where the entries begin.
+/// Offsets in a region: of the words, each in a line of its own, and of the first entry.
 const HEAD: usize = 0;
 const ASLEEP: usize = LINE;
 const WANTS_ROOM: usize = 2 * LINE;
 pub(crate) const ENTRIES: usize = 64 * LINE;
 
-/// Kind of the entry that fills the lines up to the end, where the next one does not fit.
+/// First word of the entry that fills the lines up to the end, where the next entry does not fit.
 const FILLER: u64 = 0xff;
 
 /// The end that puts entries in. One thread at a time.
 #[derive(Debug)]
-pub(crate) struct Producer<M = Region> {
+pub(crate) struct Producer<M = SharedRegion> {
     region: Arc<M>,
     capacity: u64,
     /// Bytes put in since the beginning.
     tail: u64,
-    /// Bytes that the consumer had read when we last looked.
+    /// Bytes that the consumer had read when the producer last looked.
     head: u64,
 }
 
 /// The end that takes entries out. One thread at a time.
 #[derive(Debug)]
-pub(crate) struct Consumer<M = Region> {
+pub(crate) struct Consumer<M = SharedRegion> {
     region: Arc<M>,
     capacity: u64,
     head: u64,
-    /// The same, for those who only look whether something waits.
-    shown: Arc<Shown>,
-    /// Where we last looked whether the producer wants room.
-    looked: u64,
+    /// The same, for threads that only look whether an entry waits.
+    read_position: Arc<ReadPosition>,
+    /// The head when the consumer last checked whether the producer wants room.
+    checked: u64,
 }
 
-/// An entry's header, and what follows it.
+/// The header of an entry, and the entry's offset.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct RingEntry {
     pub(crate) header: [u8; LINE],
     at: usize,
 }
 
-/// Bytes of a region that holds a ring of this capacity, which is a power of two, and several lines.
+/// Bytes of a region with a ring of this capacity, a power of two of several lines.
 pub(crate) fn length(capacity: usize) -> usize {
     ENTRIES + capacity
 }
 
-/// Where in a ring of this capacity, a power of two, stands what comes behind so many bytes.
-fn offset(bytes: u64, capacity: u64) -> u64 {
-    bytes & (capacity - 1)
+/// The offset, in a ring of this capacity, of the position that is `position` bytes from the beginning.
+fn offset(position: u64, capacity: u64) -> u64 {
+    position & (capacity - 1)
 }
 
-/// What an entry with so much behind its header takes.
+/// Bytes of an entry with metadata and a body of these lengths.
 pub(crate) fn size(meta: usize, body: usize) -> usize {
     LINE + meta + padded(body)
 }
 
-impl<M: Memory> Producer<M> {
+impl<M: RingMemory> Producer<M> {
     pub(crate) fn new(region: Arc<M>, capacity: usize) -> Self {
         Producer {
             region,
@@ -89,9 +89,9 @@ impl<M: Memory> Producer<M> {
         self.tail
     }
 
-    /// Bytes that the consumer has read since the beginning, as far as it is to be believed.
+    /// Bytes that the consumer has read since the beginning. Impossible values are ignored.
     pub(crate) fn read(&mut self) -> u64 {
-        // Behind a wish for room this is to see what a consumer that did not see the wish has shown.
+        // After `want_room` this load sees the position of a consumer that did not see the request.
         let head = self.region.word(HEAD).load(Ordering::SeqCst);
         if head <= self.tail && head >= self.head {
             self.head = head;
@@ -99,7 +99,7 @@ impl<M: Memory> Producer<M> {
         self.head
     }
 
-    /// Puts an entry in: a header, whose first byte is not zero, metadata that fill whole lines, and a body in parts.
+    /// Puts an entry in: a header whose first byte is not zero, metadata of whole lines, and a body in parts.
     /// False if there is no room.
     #[inline(always)]
     pub(crate) fn push(&mut self, header: &[u8; LINE], meta: &[u8], body: &[IoSlice<'_>]) -> bool {
@@ -112,7 +112,7 @@ impl<M: Memory> Producer<M> {
             0
         };
         let next = self.tail + filler + size;
-        // The line behind it is written as well.
+        // The producer also writes the line behind the entry.
         let end = next + LINE as u64;
         if end - self.head > self.capacity && end - self.read() > self.capacity {
             return false;
@@ -138,7 +138,7 @@ impl<M: Memory> Producer<M> {
         self.word(at)
             .publish(if filler > 0 { FILLER } else { first });
         self.tail = next;
-        // Most entries are as large as those before: the lines of the next one are here by then.
+        // Most entries are as large as the one before: fetch the lines of the next entry.
         for line in (0..size).step_by(LINE) {
             self.region
                 .fetch(ENTRIES + offset(end + line, self.capacity) as usize);
@@ -146,7 +146,7 @@ impl<M: Memory> Producer<M> {
         true
     }
 
-    /// The bells that are to be rung, since somebody sleeps there. To be asked after each entry.
+    /// The bells at which a thread of the peer sleeps, to be rung. Called after each entry.
     pub(crate) fn sleepers(&self) -> u64 {
         let asleep = self.region.word(ASLEEP);
         if asleep.load(Ordering::SeqCst) == 0 {
@@ -156,8 +156,8 @@ impl<M: Memory> Producer<M> {
         }
     }
 
-    /// Takes back the entry that ends there and that only one of us may use, unless the consumer has it. True if it does not,
-    /// and will not.
+    /// Takes back the entry that ends at `end` and that only one side may use. True if the consumer has not
+    /// taken the entry, and never will.
     pub(crate) fn take_back(&mut self, end: u64) -> bool {
         self.read() < end
             && self
@@ -166,28 +166,28 @@ impl<M: Memory> Producer<M> {
                 == 0
     }
 
-    /// Asks to be told once there is room. An entry may fit by now.
+    /// Asks the consumer to tell once there is room. An entry may fit by now.
     pub(crate) fn want_room(&self) {
         self.region.word(WANTS_ROOM).publish(1);
     }
 
-    fn word(&self, at: u64) -> &impl Word {
+    fn word(&self, at: u64) -> &impl AtomicWord {
         self.region.word(ENTRIES + at as usize)
     }
 }
 
-impl<M: Memory> Consumer<M> {
+impl<M: RingMemory> Consumer<M> {
     pub(crate) fn new(region: Arc<M>, capacity: usize) -> Self {
         Consumer {
             region,
             capacity: capacity as u64,
             head: 0,
-            shown: Arc::default(),
-            looked: 0,
+            read_position: Arc::default(),
+            checked: 0,
         }
     }
 
-    /// How many bytes it has gone on.
+    /// Bytes read since the beginning.
     pub(crate) fn head(&self) -> u64 {
         self.head
     }
@@ -197,33 +197,33 @@ impl<M: Memory> Consumer<M> {
         self.capacity
     }
 
-    /// How far it has come, for [`waits`].
-    pub(crate) fn shown(&self) -> &Arc<Shown> {
-        &self.shown
+    /// The position, for [`has_entry`].
+    pub(crate) fn read_position(&self) -> &Arc<ReadPosition> {
+        &self.read_position
     }
 
-    /// Goes on to what stands behind so many bytes. That is shown before the producer hears of it: whoever finds a zero
-    /// where he looked, as the producer is there again, sees then that he looked at a place that was left.
-    fn go_on(&mut self, bytes: u64) {
+    /// Moves the head on. Other threads see the new position before the producer does: a thread that reads
+    /// a zero of the producer's next round then finds that the position has changed.
+    fn advance(&mut self, bytes: u64) {
         self.head += bytes;
-        self.shown.store(self.head, Ordering::Release);
+        self.read_position.store(self.head, Ordering::Release);
     }
 
     /// The oldest entry, if there is one. It stays until [`Consumer::pop`].
     #[inline(always)]
-    pub(crate) fn peek(&mut self) -> Option<Entry> {
+    pub(crate) fn peek(&mut self) -> Option<RingEntry> {
         loop {
             let at = offset(self.head, self.capacity);
             let place = ENTRIES + at as usize;
             match self.region.word(place).load(Ordering::Acquire) {
                 0 => return None,
-                // It ends where the entries begin: there is none at the beginning.
-                FILLER if at > 0 => self.go_on(self.capacity - at),
+                // A filler reaches to the end of the ring, and never starts at its beginning.
+                FILLER if at > 0 => self.advance(self.capacity - at),
                 first => {
                     let mut header = [0; LINE];
                     header[..8].copy_from_slice(&first.to_le_bytes());
                     self.region.read(place + 8, &mut header[8..]);
-                    return Some(Entry {
+                    return Some(RingEntry {
                         header,
                         at: at as usize,
                     });
@@ -232,13 +232,13 @@ impl<M: Memory> Consumer<M> {
         }
     }
 
-    /// Copies what stands behind an entry's header, from `offset` on.
+    /// Copies the bytes behind an entry's header, from `offset` on.
     ///
     /// # Errors
-    /// [`Malformed`] if that is beyond the ring.
+    /// [`Malformed`] if they are beyond the ring.
     pub(crate) fn copy(
         &self,
-        entry: &Entry,
+        entry: &RingEntry,
         offset: usize,
         out: &mut [u8],
     ) -> Result<(), Malformed> {
@@ -250,12 +250,12 @@ impl<M: Memory> Consumer<M> {
         Ok(())
     }
 
-    /// Takes an entry that its producer may take back, before it is taken out; false if it has been. Whoever is the first to
-    /// write to its last line, which is `offset` behind its header, has it.
+    /// Claims an entry that its producer may take back; false if the producer has taken it back. The first
+    /// side to write to the entry's last line, `offset` bytes behind its header, gets the entry.
     ///
     /// # Errors
-    /// [`Malformed`] if that is beyond the ring.
-    pub(crate) fn claim(&self, entry: &Entry, offset: usize) -> Result<bool, Malformed> {
+    /// [`Malformed`] if they are beyond the ring.
+    pub(crate) fn claim(&self, entry: &RingEntry, offset: usize) -> Result<bool, Malformed> {
         self.copy(entry, offset, &mut [0; LINE])?;
         Ok(self
             .region
@@ -264,42 +264,48 @@ impl<M: Memory> Consumer<M> {
             == 0)
     }
 
-    /// Takes out the oldest entry, of this size. True if the producer is to be told that there is room.
+    /// Removes the oldest entry, of this size. True if the producer is to be told that there is room.
     ///
     /// # Errors
-    /// [`Malformed`] if that goes beyond the ring.
+    /// [`Malformed`] if the entry goes beyond the ring.
     #[inline(always)]
     pub(crate) fn pop(&mut self, size: usize) -> Result<bool, Malformed> {
         let at = offset(self.head, self.capacity);
         if at + size as u64 > self.capacity || !size.is_multiple_of(LINE) {
             return Err(Malformed::new("ring", "an entry goes beyond its end"));
         }
-        self.go_on(size as u64);
+        self.advance(size as u64);
         self.region.word(HEAD).store(self.head, Ordering::Release);
-        // Whoever wants room has found the ring full, so this is passed before it is empty again.
-        Ok(self.head - self.looked >= self.capacity / 8 && self.room_is_wanted())
+        // A producer that wants room has found the ring full, so this threshold is passed before the ring
+        // is empty.
+        Ok(self.head - self.checked >= self.capacity / 8 && self.room_is_wanted())
     }
 
     /// Whether the producer is to be told that there is room.
     pub(crate) fn room_is_wanted(&mut self) -> bool {
-        self.looked = self.head;
+        self.checked = self.head;
         self.region.word(HEAD).publish(self.head);
         let wanted = self.region.word(WANTS_ROOM);
         wanted.load(Ordering::SeqCst) != 0 && wanted.swap(0, Ordering::SeqCst) != 0
     }
 }
 
-/// Says that somebody is about to sleep at a bell (one of 64): the producer rings it behind its next entry.
-pub(crate) fn fall_asleep(region: &impl Memory, bell: u32) {
+/// Announces that a thread is about to sleep at a bell (modulo 64): the producer rings the bell behind its
+/// next entry.
+pub(crate) fn announce_sleep(region: &impl RingMemory, bell: u32) {
     region
         .word(ASLEEP)
         .fetch_or(1 << (bell % 64), Ordering::SeqCst);
 }
 
-/// Whether an entry, or a filler, waits. For a caller that does not hold the consumer.
-pub(crate) fn waits(region: &impl Memory, capacity: usize, shown: &Shown) -> bool {
+/// Whether an entry, or a filler, waits. For a thread that does not hold the consumer.
+pub(crate) fn has_entry(
+    region: &impl RingMemory,
+    capacity: usize,
+    read_position: &ReadPosition,
+) -> bool {
     loop {
-        let head = shown.load(Ordering::Acquire);
+        let head = read_position.load(Ordering::Acquire);
         if region
             .word(ENTRIES + offset(head, capacity as u64) as usize)
             .load(Ordering::SeqCst)
@@ -307,7 +313,7 @@ pub(crate) fn waits(region: &impl Memory, capacity: usize, shown: &Shown) -> boo
         {
             return true;
         }
-        if shown.load(Ordering::Acquire) == head {
+        if read_position.load(Ordering::Acquire) == head {
             return false;
         }
     }
@@ -316,10 +322,10 @@ pub(crate) fn waits(region: &impl Memory, capacity: usize, shown: &Shown) -> boo
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::shm::memory::Writers;
+    use crate::shared_memory::Writers;
 
     fn ring(capacity: usize) -> (Producer, Consumer) {
-        let (region, _) = Region::create("test", length(capacity), Writers::All).unwrap();
+        let (region, _) = SharedRegion::create("test", length(capacity), Writers::All).unwrap();
         let region = Arc::new(region);
         (
             Producer::new(region.clone(), capacity),
@@ -388,7 +394,7 @@ mod loom_tests {
     use loom::sync::atomic::{AtomicU64, fence};
     use loom::thread;
 
-    /// Words one by one, so that the checker sees what is read of what was written.
+    /// Separate words, so that the checker sees each access.
     #[derive(Debug)]
     struct Lines(Vec<AtomicU64>);
 
@@ -400,23 +406,23 @@ mod loom_tests {
         ))
     }
 
-    impl Memory for Lines {
-        fn word(&self, place: usize) -> &impl Word {
-            &self.0[place / 8]
+    impl RingMemory for Lines {
+        fn word(&self, offset: usize) -> &impl AtomicWord {
+            &self.0[offset / 8]
         }
 
-        /// Of the bytes only the first word is kept: more would only be more orders of the same.
-        fn write(&self, place: usize, bytes: &[u8]) {
+        /// Stores the first word only: more words would only add orders of the same events.
+        fn write(&self, offset: usize, bytes: &[u8]) {
             let word = u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes"));
-            self.0[place / 8].store(word, Ordering::Relaxed);
+            self.0[offset / 8].store(word, Ordering::Relaxed);
         }
 
-        fn read(&self, place: usize, out: &mut [u8]) {
-            out[..8].copy_from_slice(&self.0[place / 8].load(Ordering::Relaxed).to_le_bytes());
+        fn read(&self, offset: usize, out: &mut [u8]) {
+            out[..8].copy_from_slice(&self.0[offset / 8].load(Ordering::Relaxed).to_le_bytes());
         }
     }
 
-    impl Word for AtomicU64 {
+    impl AtomicWord for AtomicU64 {
         fn load(&self, order: Ordering) -> u64 {
             self.load(order)
         }
@@ -448,7 +454,7 @@ mod loom_tests {
         header
     }
 
-    /// Three entries through a ring of one and the line behind it: each arrives once, whole and in its order.
+    /// Three entries go through a ring that has room for one: each arrives once, whole and in order.
     #[test]
     fn loom_entries_arrive_whole() {
         crate::sync::check(|| {
@@ -476,7 +482,7 @@ mod loom_tests {
         });
     }
 
-    /// One that finds no place before the ring's end goes to its beginning, behind what says so.
+    /// An entry that does not fit before the ring's end goes to its beginning, behind a filler.
     #[test]
     fn loom_an_entry_behind_a_filler_arrives_whole() {
         crate::sync::check(|| {
@@ -506,7 +512,7 @@ mod loom_tests {
         });
     }
 
-    /// A consumer that falls asleep while an entry comes sees it, or is seen.
+    /// A consumer that falls asleep while an entry comes sees the entry, or the producer sees the sleeper.
     #[test]
     fn loom_no_sleeper_is_forgotten() {
         crate::sync::check(|| {
@@ -516,21 +522,21 @@ mod loom_tests {
                 assert!(producer.push(&header(1), &[], &[]));
                 producer.sleepers()
             });
-            fall_asleep(&*region, 3);
-            let seen = waits(&*region, 2 * LINE, &Shown::new(0));
+            announce_sleep(&*region, 3);
+            let seen = has_entry(&*region, 2 * LINE, &ReadPosition::new(0));
             let rung = sender.join().unwrap() == 1 << 3;
             assert!(seen || rung, "neither saw the other");
         });
     }
 
-    /// Two threads take turns at one consumer: what one leaves the other sees, or is woken for.
+    /// Two threads take turns at one consumer: each entry is seen by one of them, or wakes it.
     #[test]
-    fn loom_what_is_left_is_seen_by_who_falls_asleep() {
+    fn loom_a_thread_that_falls_asleep_sees_entries_left_by_another() {
         crate::sync::check(|| {
             let region = lines(4);
             let mut producer = Producer::new(region.clone(), 4 * LINE);
             let mut consumer = Consumer::new(region.clone(), 4 * LINE);
-            let shown = consumer.shown().clone();
+            let shown = consumer.read_position().clone();
             assert!(producer.push(&header(1), &[], &[]));
             let sender = thread::spawn(move || {
                 assert!(producer.push(&header(2), &[], &[]));
@@ -540,8 +546,8 @@ mod loom_tests {
                 consumer.peek().unwrap();
                 consumer.pop(LINE).unwrap();
             });
-            fall_asleep(&*region, 3);
-            let seen = waits(&*region, 4 * LINE, &shown);
+            announce_sleep(&*region, 3);
+            let seen = has_entry(&*region, 4 * LINE, &shown);
             other.join().unwrap();
             assert!(
                 seen || sender.join().unwrap() == 1 << 3,
@@ -550,7 +556,7 @@ mod loom_tests {
         });
     }
 
-    /// An entry that its producer takes back is used by one of both, whoever comes first.
+    /// An entry that its producer takes back is used by one side only.
     #[test]
     fn loom_an_entry_is_taken_or_taken_back() {
         crate::sync::check(|| {

@@ -9,71 +9,78 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, Header};
 use titin_wire::meta::Meta;
 
-use super::pool;
+use super::pool::block_of;
 use super::returns::Returns;
 use super::ring::{LINE, Producer};
-use super::{INLINE, REACTOR, Shared};
-use crate::latch::Latched;
-use crate::tcp::Link;
-use crate::{Buffer, Lost, Outgoing, Sent};
+use super::segment::{Segment, split_block_number};
+use super::{INLINE, REACTOR, ShmCarrier};
+use crate::buffer::{Buffer, Filling};
+use crate::carrier::{Outgoing, Sent};
+use crate::error::Lost;
+use crate::link::Link;
+use crate::spin_lock::SpinLockGuard;
 
-/// What goes out by a ring.
+/// The entries that go out by a ring.
 ///
-/// The peer is told to **look**, by the socket, where nobody there might take in what we need it to: when the ring is full
-/// (`stuck`, once: it tells us in turn when there is room); before a thread of ours sleeps, of what it is to act upon
-/// (`urgent`), and at once of such where who put it in may sleep already (`overdue`); and with an entry for whom its reactor
-/// alone can wake (`REACTOR`). All of that is done in [`Shared::wake`] and [`Shared::urge`].
-pub(super) struct Outbound {
+/// The socket tells the peer to **look** at its ring when no thread of the peer may do so otherwise:
+/// - when the ring is full (`stuck`), once: the peer tells in turn when there is room;
+/// - before a thread of this process sleeps, for entries that the peer is to act upon (`urgent`), and at
+///   once for such entries that were kept, since their thread may sleep already (`overdue`);
+/// - behind an entry for a thread that only the peer's reactor can wake (`REACTOR`).
+///
+/// [`ShmCarrier::wake`] and [`ShmCarrier::urge`] do so.
+pub(super) struct RingOutput {
     ring: Producer,
-    /// What the ring did not take, in its order.
-    kept: VecDeque<Kept>,
-    /// The metadata that were last sent on each conduit.
+    /// The entries that the ring did not take, in order.
+    kept: VecDeque<KeptEntry>,
+    /// The last metadata of each conduit.
     metas: FxHashMap<ConduitId, Arc<Meta>>,
-    /// The segments that the peer was handed: serial numbers, by the places of their first blocks.
+    /// The segments that the peer has: serial numbers, by the indices of their first blocks.
     handed: FxHashMap<usize, u32>,
-    /// The last message of each conduit whose messages take the place of those before them, if the ring took it.
-    lasts: FxHashMap<ConduitId, Last>,
+    /// The last message of each conduit whose messages supersede earlier ones, if the ring took it.
+    last_superseding: FxHashMap<ConduitId, SupersedingMessage>,
     /// Whether the peer was told to look since the ring is full, and has not made room yet.
     stuck: bool,
     /// Where in the ring the last entry ends that the peer is to act upon, though its program may be busy.
     urgent: u64,
-    /// An entry of this kind was kept, and has gone in: whoever put it may sleep already, and cannot see to it.
+    /// A kept urgent entry has gone in. Its thread may sleep already.
     overdue: bool,
 }
 
-/// A message that a later one may take the place of.
-struct Last {
-    /// The first of those whose place it takes.
+/// A message that a later one may supersede.
+struct SupersedingMessage {
+    /// The first message that it supersedes.
     first: u64,
-    /// Where in the ring it ends.
+    /// Where in the ring its entry ends.
     end: u64,
-    /// Place of the block that it has, if it has one.
+    /// Index of its block, if it has one.
     block: Option<usize>,
 }
 
-/// An entry in memory of our own.
-struct Kept {
+/// An entry in private memory.
+struct KeptEntry {
     header: [u8; LINE],
+    /// Metadata and body.
     rest: Vec<u8>,
-    meta: usize,
+    meta_length: usize,
     urgent: bool,
 }
 
-impl Outbound {
+impl RingOutput {
     pub(super) fn new(ring: Producer) -> Self {
-        Outbound {
+        RingOutput {
             ring,
             kept: VecDeque::new(),
             metas: FxHashMap::default(),
             handed: FxHashMap::default(),
-            lasts: FxHashMap::default(),
+            last_superseding: FxHashMap::default(),
             stuck: false,
             urgent: 0,
             overdue: false,
         }
     }
 
-    /// Puts an entry into the ring, or keeps it; how many bytes of the body were copied for that.
+    /// Puts an entry into the ring, or keeps it. Returns how many bytes of the body were copied for that.
     #[inline(always)]
     fn push(&mut self, header: [u8; LINE], meta: &[u8], body: &[IoSlice<'_>], urgent: bool) -> u64 {
         if self.flush() && self.ring.push(&header, meta, body) {
@@ -85,16 +92,16 @@ impl Outbound {
         let mut rest = meta.to_vec();
         body.iter().for_each(|part| rest.extend_from_slice(part));
         let copied = (rest.len() - meta.len()) as u64;
-        self.kept.push_back(Kept {
+        self.kept.push_back(KeptEntry {
             header,
             rest,
-            meta: meta.len(),
+            meta_length: meta.len(),
             urgent,
         });
         copied
     }
 
-    /// Puts in what was kept; true if nothing is left.
+    /// Puts kept entries in; true if none is left.
     #[inline(always)]
     fn flush(&mut self) -> bool {
         self.kept.is_empty() || self.flush_kept()
@@ -103,7 +110,7 @@ impl Outbound {
     #[cold]
     fn flush_kept(&mut self) -> bool {
         while let Some(kept) = self.kept.front() {
-            let (meta, body) = kept.rest.split_at(kept.meta);
+            let (meta, body) = kept.rest.split_at(kept.meta_length);
             if !self.ring.push(&kept.header, meta, &[IoSlice::new(body)]) {
                 return false;
             }
@@ -115,9 +122,9 @@ impl Outbound {
         true
     }
 
-    /// Takes out of what is kept the messages of a conduit from this number on: one follows that takes their place. Without
-    /// that what a receiver leaves lying would grow without bound, since nothing holds up who sends such messages.
-    fn supersede(&mut self, conduit: ConduitId, first: u64, returned: &Returns) {
+    /// Drops the kept messages of a conduit from number `first` on: the next message supersedes them.
+    /// Nothing holds up the sender of such messages, so the kept ones would grow without bound.
+    fn supersede_kept(&mut self, conduit: ConduitId, first: u64, returned: &Returns) {
         if self.flush() {
             return;
         }
@@ -132,158 +139,158 @@ impl Outbound {
                 Ok(Frame::Placed { head, block, .. })
                     if head.conduit == conduit && head.sequence >= first =>
                 {
-                    // The peer never learns that it was given.
-                    returned.add(pool::split(block).1);
+                    // The peer never learns of the block.
+                    returned.add(split_block_number(block).1);
                     false
                 }
                 _ => true,
             }
         });
         if self.kept.len() < before {
-            // They may have had the metadata that others follow.
+            // A dropped message may have had the metadata that later ones refer to.
             self.metas.remove(&conduit);
         }
     }
 
-    /// Whether the peer is to be told to look, since the ring is full. It tells us in turn when there is room.
-    fn is_stuck(&mut self) -> bool {
+    /// Whether the peer is to be told to look because the ring is full. The peer tells in turn when there
+    /// is room, so it is told once.
+    fn is_newly_stuck(&mut self) -> bool {
         if self.kept.is_empty() {
             self.stuck = false;
             return false;
         }
         self.ring.want_room();
         let stuck = !self.flush();
-        // Told once: it answers when there is room.
         stuck && !std::mem::replace(&mut self.stuck, stuck)
     }
 
-    /// Behind a message, with the block at this place if it has one: takes the one before on its conduit back out of the ring,
-    /// if this one takes its place and the peer has not read it yet. Otherwise each would keep its block, for a peer that
-    /// stands still.
+    /// Called behind each message, with the index of its block if it has one. Takes the previous message
+    /// of the conduit out of the ring, if this one supersedes it and the peer has not read it yet:
+    /// otherwise each message would keep its block while the peer is busy.
     #[inline(always)]
-    fn gone_in(&mut self, message: &Outgoing<'_>, block: Option<usize>, returned: &Returns) {
-        if message.meta.supersedes.is_some() || !self.lasts.is_empty() {
-            self.take_back(message, block, returned);
+    fn supersede_entered(
+        &mut self,
+        message: &Outgoing<'_>,
+        block: Option<usize>,
+        returned: &Returns,
+    ) {
+        if message.meta.supersedes.is_some() || !self.last_superseding.is_empty() {
+            self.take_back_last(message, block, returned);
         }
     }
 
     #[cold]
-    fn take_back(&mut self, message: &Outgoing<'_>, block: Option<usize>, returned: &Returns) {
-        let last = self.lasts.remove(&message.head.conduit);
-        // What is kept is not there yet, and takes no place.
+    fn take_back_last(&mut self, message: &Outgoing<'_>, block: Option<usize>, returned: &Returns) {
+        let last = self.last_superseding.remove(&message.head.conduit);
+        // A kept message is not in the ring.
         let Some(first) = message.meta.supersedes.filter(|_| self.kept.is_empty()) else {
             return;
         };
-        self.lasts.insert(
-            message.head.conduit,
-            Last {
-                first,
-                end: self.ring.tail(),
-                block,
-            },
-        );
-        // That one may be missed if whatever it let be missed may be.
-        if let Some(Last {
-            first: before,
+        let end = self.ring.tail();
+        let superseding = SupersedingMessage { first, end, block };
+        self.last_superseding
+            .insert(message.head.conduit, superseding);
+        // The receiver may miss the last message if it may also miss all that the last one superseded.
+        if let Some(SupersedingMessage {
+            first: first_of_last,
             end,
             block: Some(block),
         }) = last
-            && first <= before
+            && first <= first_of_last
             && self.ring.take_back(end)
         {
             returned.add(block);
         }
     }
+
+    /// Notes that the peer gets this segment; false if the peer has it.
+    fn note_handed(&mut self, segment: &Segment) -> bool {
+        self.handed.insert(segment.first, segment.serial) != Some(segment.serial)
+    }
 }
 
-/// How a message goes by the socket: [`Link::send_by_socket`], or so that nobody waits.
+/// How a message goes by the socket: [`Link::send`], or [`Link::post`], which does not wait.
 type BySocket = fn(&Link, &Outgoing<'_>) -> Result<Sent, Lost>;
 
-impl Shared {
-    /// Puts a message in; one without a block goes `by_socket`.
+impl ShmCarrier {
+    /// Puts a message in. A payload for which there is no block goes `by_socket`.
     #[inline(always)]
     pub(super) fn put(&self, message: &Outgoing<'_>, by_socket: BySocket) -> Result<Sent, Lost> {
-        let (length, head) = (message.length() as usize, message.head);
+        let head = message.head;
         let mut sent = Sent::default();
-        let mut outbound = self.outbound.lock();
+        let mut output = self.output.lock();
         if let Some(first) = message.meta.supersedes {
-            // What it takes the place of may have the memory that it needs.
-            outbound.supersede(head.conduit, first, &self.returned);
+            // First, since superseded messages may have the memory that this one needs.
+            output.supersede_kept(head.conduit, first, &self.returned);
         }
-        let same = outbound.metas.get(&head.conduit) == Some(message.meta);
-        let meta = if same {
+        let has_same_meta = output.metas.get(&head.conduit) == Some(message.meta);
+        let meta = if has_same_meta {
             Vec::new()
         } else {
             message.meta.encode()
         };
         if meta.len() > INLINE {
-            drop(outbound);
-            return self.put_elsewhere(message, by_socket);
+            drop(output);
+            return self.put_by_socket(message, by_socket);
         }
-        let mut placed = None;
-        if length > INLINE {
-            // To copy takes its time. Nobody else sends on this conduit meanwhile.
-            drop(outbound);
-            let Some(body) = self.place(message, &mut sent) else {
-                let sent = self.put_elsewhere(message, by_socket);
-                return sent.map(|sent| Sent {
+        let mut body = None;
+        if message.length() > INLINE as u64 {
+            // Copying takes its time. No other thread sends on this conduit meanwhile.
+            drop(output);
+            body = self.place(message, &mut sent);
+            if body.is_none() {
+                let sent = self.put_by_socket(message, by_socket)?;
+                return Ok(Sent {
                     by_socket: true,
                     ..sent
                 });
-            };
-            // Counted before the entry shows, since the peer may return it at once.
-            body.placed().expect("it was placed").give(&self.returned);
-            placed = Some(body);
-            outbound = self.outbound.lock();
+            }
+            output = self.output.lock();
         }
-        if !same {
-            outbound.metas.insert(head.conduit, message.meta.clone());
+        let block = body.as_deref().and_then(block_of);
+        if !has_same_meta {
+            output.metas.insert(head.conduit, message.meta.clone());
         }
-        let (total, length) = (length as u64, meta.len() as u32);
-        let mut unknown = None;
-        let frame = match placed.as_ref().and_then(|body| body.placed()) {
+        let (total, meta_length) = (message.length(), meta.len() as u32);
+        let frame = match block {
             None => Frame::Data {
                 head,
-                meta: length,
+                meta: meta_length,
                 body: total,
                 total,
             },
-            Some(block) => {
-                let segment = block.segment();
-                if outbound.handed.insert(segment.first, segment.serial) != Some(segment.serial) {
-                    unknown = Some(segment);
-                }
-                Frame::Placed {
-                    head,
-                    meta: length,
-                    block: block.number(),
-                    total,
-                }
-            }
+            Some(block) => Frame::Placed {
+                head,
+                meta: meta_length,
+                block: block.number(),
+                total,
+            },
         };
         let header = Header::from(&frame);
-        let header = if same {
+        let header = if has_same_meta {
             header.with_same_meta()
         } else {
             header
         }
         .encode();
-        let parts = match (&placed, message.meta.supersedes) {
+        let parts = match (block, message.meta.supersedes) {
             (None, _) => message.parts,
             (Some(_), None) => &[],
-            // By this line it is taken, or taken back.
+            // The line by which one side takes the message, or takes it back.
             (Some(_), Some(_)) => &[IoSlice::new(&[0; LINE])],
         };
-        let copied = outbound.push(header, &meta, parts, false);
-        sent.copied += if placed.is_none() { copied } else { 0 };
-        let block = placed
-            .as_ref()
-            .and_then(|body| body.placed())
-            .map(|block| block.place());
-        outbound.gone_in(message, block, &self.returned);
-        self.wake(outbound);
+        let unknown = block
+            .map(|block| block.segment())
+            .filter(|segment| output.note_handed(segment));
+        let copied = output.push(header, &meta, parts, false);
+        if block.is_none() {
+            sent.copied += copied;
+        }
+        let index = block.map(|block| block.index());
+        output.supersede_entered(message, index, &self.returned);
+        self.wake(output);
         if let Some(segment) = unknown {
-            // The entry is put aside until it has come.
+            // The peer puts the entry aside until the segment has come.
             self.hand_over(segment);
         }
         Ok(sent)
@@ -291,77 +298,86 @@ impl Shared {
 
     /// Puts a frame in that nothing follows.
     pub(super) fn put_frame(&self, frame: &Frame, urgent: bool) {
-        let mut outbound = self.outbound.lock();
-        outbound.push(Header::from(frame).encode(), &[], &[], urgent);
-        self.wake(outbound);
+        let mut output = self.output.lock();
+        output.push(Header::from(frame).encode(), &[], &[], urgent);
+        self.wake(output);
     }
 
-    /// Puts in what was kept, for the reactor.
+    /// Puts kept entries in, for the reactor.
     pub(super) fn flush(&self) {
-        let mut outbound = self.outbound.lock();
-        if !outbound.kept.is_empty() {
-            // The peer has looked, and is to be told again of what has still no room.
-            outbound.stuck = false;
-            outbound.flush();
-            self.wake(outbound);
+        let mut output = self.output.lock();
+        if !output.kept.is_empty() {
+            // The peer has looked, and is to be told again of entries that still have no room.
+            output.stuck = false;
+            output.flush();
+            self.wake(output);
         }
     }
 
-    /// Has the peer act upon what it does not seem to have read, before this thread sleeps.
+    /// Has the peer act upon urgent entries that it has not read, before this thread sleeps.
     pub(super) fn urge(&self) {
-        let mut outbound = self.outbound.lock();
-        let unread = outbound.urgent > 0 && outbound.ring.read() < outbound.urgent;
+        let mut output = self.output.lock();
+        let unread = output.urgent > 0 && output.ring.read() < output.urgent;
         if unread {
-            outbound.urgent = 0;
+            output.urgent = 0;
         }
-        drop(outbound);
+        drop(output);
         if unread {
             self.tell_to_look();
         }
     }
 
-    /// Wakes those who sleep at the other end, and has its reactor look if it has to.
+    /// Wakes the threads that sleep at the other end, and has the peer's reactor look if needed.
     #[inline(always)]
-    fn wake(&self, mut outbound: Latched<'_, Outbound>) {
-        let look = outbound.is_stuck() | std::mem::take(&mut outbound.overdue);
-        let sleepers = outbound.ring.sleepers();
-        drop(outbound);
+    fn wake(&self, mut output: SpinLockGuard<'_, RingOutput>) {
+        let look = output.is_newly_stuck() | std::mem::take(&mut output.overdue);
+        let sleepers = output.ring.sleepers();
+        drop(output);
         if sleepers != 0 {
-            self.bells.ring(sleepers);
+            self.peer_bells.ring(sleepers);
         }
         if look || sleepers & (1 << REACTOR) != 0 {
             self.tell_to_look();
         }
     }
 
-    /// The message's payload in a block: the one where it lies, or a copy. `None` if there is none to be had.
+    /// The message's payload in a block that is counted as given to the peer: the block where the payload
+    /// lies, or a copy. `None` if there is no block.
     fn place(&self, message: &Outgoing<'_>, sent: &mut Sent) -> Option<Arc<Buffer>> {
-        let ours = |body: &Buffer| body.placed().is_some_and(|block| block.is_of(&self.pool));
-        if let Some(body) = message.copied().filter(|body| ours(body)) {
-            return Some(body);
-        }
-        let body = Arc::new(Buffer::gather_in(&self.pool, message.parts)?);
-        sent.copied += message.length();
-        message.share(body.clone());
+        let is_in_pool =
+            |body: &Buffer| block_of(body).is_some_and(|block| block.is_of(&self.pool));
+        let body = match message.copied().filter(|body| is_in_pool(body)) {
+            Some(body) => body,
+            None => {
+                let block = self.pool.take(message.length() as usize)?;
+                let body = Arc::new(Filling::in_block(block).with(message.parts));
+                sent.copied += message.length();
+                message.share(body.clone());
+                body
+            }
+        };
+        // Before the peer sees the entry, since it may return the block at once.
+        block_of(&body)?.give(&self.returned);
         Some(body)
     }
 
-    /// Sends a message by the socket, and keeps its place in the ring.
-    fn put_elsewhere(&self, message: &Outgoing<'_>, by_socket: BySocket) -> Result<Sent, Lost> {
+    /// Sends a message by the socket, and puts an entry in that keeps its place.
+    fn put_by_socket(&self, message: &Outgoing<'_>, by_socket: BySocket) -> Result<Sent, Lost> {
         let link = self.link.upgrade().ok_or(Lost::Closed)?;
         let (conduit, sequence) = (message.head.conduit, message.head.sequence);
         let mut sent = by_socket(&link, message)?;
-        // Both ends of the socket hold it for a while.
+        // The system has a copy of the payload in the socket's buffers.
         sent.copied += message.length();
-        let mut outbound = self.outbound.lock();
+        let mut output = self.output.lock();
         let header = Header::from(&Frame::Elsewhere { conduit, sequence }).encode();
-        outbound.push(header, &[], &[], false);
-        outbound.gone_in(message, None, &self.returned);
-        self.wake(outbound);
+        output.push(header, &[], &[], false);
+        output.supersede_entered(message, None, &self.returned);
+        self.wake(output);
         Ok(sent)
     }
 
-    fn hand_over(&self, segment: &Arc<pool::Segment>) {
+    /// Hands a segment over to the peer.
+    fn hand_over(&self, segment: &Arc<Segment>) {
         let Some(link) = self.link.upgrade() else {
             return;
         };

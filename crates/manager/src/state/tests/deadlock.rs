@@ -50,9 +50,9 @@ impl Rig {
 
     /// Lets so much time pass, and returns who is asked meanwhile for which conduits.
     pub(super) fn asked_within(&mut self, time: Duration) -> Vec<(String, u64, Vec<ConduitId>)> {
-        self.told.clear();
+        self.reported.clear();
         self.pass(time);
-        let told = self.told.values().flatten();
+        let told = self.reported.values().flatten();
         told.filter_map(|message| match message {
             ToProgram::Probe {
                 instance,
@@ -71,7 +71,7 @@ impl Rig {
         count: impl Fn(&str, u32) -> u64,
     ) {
         for (name, probe, conduits) in probes {
-            let wait = self.manager.waits.number(self.id(name));
+            let wait = self.manager.deadlock_search.number(self.id(name));
             let counts = conduits
                 .iter()
                 .map(|conduit| (*conduit, count(name, conduit.0)))
@@ -99,7 +99,7 @@ impl Rig {
         for name in &names {
             if matches!(
                 self.manager.members[self.id(name)].process,
-                Process::Running(_)
+                ProcessState::Running(_)
             ) {
                 self.fail(name, "deadlock", true);
                 self.lose(name);
@@ -120,7 +120,7 @@ pub(super) fn joined(conduits: &[&str]) -> Rig {
         .map(|i| i.name.clone())
         .collect();
     names.iter().for_each(|name| rig.join(name));
-    rig.told.clear();
+    rig.reported.clear();
     rig
 }
 
@@ -141,7 +141,7 @@ fn two_that_wait_to_receive_from_each_other_are_a_deadlock() {
          macro waits to receive message 1 on back, for micro.final\n  \
          micro waits to receive message 4 on in, for macro.out"
     );
-    let told = &rig.told[&rig.link("micro")];
+    let told = &rig.reported[&rig.link("micro")];
     assert!(
         told.iter()
             .any(|message| matches!(message, ToProgram::RunFailed { deadlock: true, .. }))
@@ -155,7 +155,7 @@ fn ranks_may_say_first_which_of_them_has_left_out_a_call() {
         let mut rig = Rig::new(plan(&PAIR, &[]));
         rig.join("macro");
         let link = rig.link("micro");
-        rig.event(Event::Opened(link));
+        rig.event(RunEvent::LinkOpened(link));
         let other = RankProcess {
             endpoint: EndpointId(8),
             addresses: Vec::new(),
@@ -203,7 +203,7 @@ fn a_message_in_flight_is_no_deadlock() {
     });
     assert_eq!(rig.failure(), None);
     // It is asked again, and in the meantime micro has got its message.
-    rig.told.clear();
+    rig.reported.clear();
     rig.say(
         rig.link("micro"),
         ToManager::Proceed {
@@ -213,7 +213,7 @@ fn a_message_in_flight_is_no_deadlock() {
     );
     rig.pass(Duration::from_secs(3));
     assert!(
-        !rig.told
+        !rig.reported
             .values()
             .flatten()
             .any(|message| matches!(message, ToProgram::Probe { .. }))
@@ -457,7 +457,7 @@ fn a_sender_that_waits_for_room_in_a_cycle_gets_a_larger_buffer() {
     rig.wait("a", 1, &[(0, 4)]);
     rig.wait("b", 1, &[(1, 4)]);
     let probes = rig.probes();
-    rig.told.clear();
+    rig.reported.clear();
     rig.answer(&probes, |name, conduit| {
         if (name == "a") == (conduit == 0) {
             4
@@ -472,7 +472,7 @@ fn a_sender_that_waits_for_room_in_a_cycle_gets_a_larger_buffer() {
         messages: 16,
         bytes: 1000,
     };
-    assert_eq!(rig.told[&rig.link("a")], [raised]);
+    assert_eq!(rig.reported[&rig.link("a")], [raised]);
     assert_eq!(
         rig.manager.raised().collect::<Vec<_>>(),
         [(ConduitId(0), 1, 16), (ConduitId(1), 1, 16)]
@@ -531,7 +531,7 @@ fn a_mixed_cycle_raises_and_a_cycle_beside_a_blocked_sender_is_still_a_deadlock(
 #[test]
 fn at_the_ceiling_of_memory_a_full_buffer_is_a_deadlock() {
     let mut plan = plan(&["a.out o_i -> b.in s", "b.out o_i -> a.in s"], &[]);
-    plan.terms.ceiling = 1000;
+    plan.options.ceiling = 1000;
     let mut rig = Rig::new(plan);
     rig.join("a");
     rig.join("b");
@@ -671,7 +671,7 @@ fn who_closes_and_waits_for_the_last_version_to_be_taken_needs_no_room() {
         rig.answer(&probes, |_, _| 0);
         let raised: Vec<ConduitId> = rig
             .manager
-            .waits
+            .deadlock_search
             .raised()
             .map(|(conduit, ..)| conduit)
             .collect();

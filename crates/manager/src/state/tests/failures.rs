@@ -3,15 +3,18 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{Hosting, What};
-use crate::state::watch::LAST_WORDS;
+use crate::plan::{Hosting, PlannedCommand};
+use crate::state::assessment::LAST_MESSAGE_TIME;
 
 const KILLED: Exit = Exit::Signal(9, false);
 
 /// Ends everything that is left, as programs do that have been told.
 fn wind_up(rig: &mut Rig) {
     for name in ["macro", "micro"] {
-        if !matches!(rig.manager.members[rig.id(name)].process, Process::Ended(_)) {
+        if !matches!(
+            rig.manager.members[rig.id(name)].process,
+            ProcessState::Ended(_)
+        ) {
             rig.fail(name, "peer lost", true);
             rig.lose(name);
             rig.exit(name, Exit::Code(1));
@@ -31,7 +34,7 @@ impl Rig {
 
     /// Joins as an instance that the process of `macro` runs.
     fn join_of_host(&mut self, name: &str) {
-        self.event(Event::Opened(self.link(name)));
+        self.event(RunEvent::LinkOpened(self.link(name)));
         let registration = Registration {
             pid: 100,
             ..self.registration(name)
@@ -57,7 +60,7 @@ fn a_program_that_dies_before_it_joins_is_noticed_at_once() {
 fn a_program_that_cannot_be_started_fails_the_run_and_those_that_have_not_joined_have_the_grace_period_too()
  {
     let mut rig = Rig::new(plan(&PAIR, &[]));
-    rig.event(Event::NotStarted(
+    rig.event(RunEvent::StartFailed(
         rig.id("micro"),
         "./micro: no such file".into(),
     ));
@@ -110,7 +113,7 @@ fn a_forked_child_that_keeps_the_link_open_delays_the_news_only_a_little() {
     let mut rig = Rig::pair();
     rig.exit("macro", KILLED);
     assert_eq!(rig.failure(), None);
-    rig.pass(LAST_WORDS);
+    rig.pass(LAST_MESSAGE_TIME);
     assert!(
         rig.failure()
             .unwrap()
@@ -215,15 +218,15 @@ fn a_lost_link_of_a_living_process_is_a_failure_after_a_while() {
 fn a_program_behind_a_script_is_named_with_what_the_script_says() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
-    rig.event(Event::Opened(rig.link("micro")));
+    rig.event(RunEvent::LinkOpened(rig.link("micro")));
     let registration = Registration {
         pid: 5000,
         ..rig.registration("micro")
     };
     rig.say(rig.link("micro"), ToManager::Register(registration));
-    rig.event(Event::Watching(5000));
+    rig.event(RunEvent::ProcessWatched(5000));
     rig.lose("micro");
-    rig.event(Event::Gone(5000));
+    rig.event(RunEvent::ProcessGone(5000));
     assert_eq!(rig.failure(), None);
     rig.exit("micro", Exit::Code(137));
     assert!(
@@ -238,14 +241,14 @@ fn a_program_behind_a_script_is_named_with_what_the_script_says() {
 fn a_program_behind_a_script_that_goes_on_without_it_has_failed() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
-    rig.event(Event::Opened(rig.link("micro")));
+    rig.event(RunEvent::LinkOpened(rig.link("micro")));
     let registration = Registration {
         pid: 5000,
         ..rig.registration("micro")
     };
     rig.say(rig.link("micro"), ToManager::Register(registration));
-    rig.event(Event::Watching(5000));
-    rig.event(Event::Gone(5000));
+    rig.event(RunEvent::ProcessWatched(5000));
+    rig.event(RunEvent::ProcessGone(5000));
     rig.pass(Duration::from_secs(3));
     assert!(
         rig.failure()
@@ -261,11 +264,11 @@ fn a_program_behind_a_script_that_goes_on_without_it_has_failed() {
 fn a_program_that_dies_before_the_guard_has_told_of_its_start_is_named_with_its_exit() {
     let mut rig = Rig::begun(plan(&PAIR, &[]));
     rig.join("macro");
-    rig.event(Event::Watching(100));
-    rig.event(Event::Gone(100));
+    rig.event(RunEvent::ProcessWatched(100));
+    rig.event(RunEvent::ProcessGone(100));
     rig.lose("macro");
     assert_eq!(rig.failure(), None, "the guard knows more");
-    rig.event(Event::Started(rig.id("macro"), 100));
+    rig.event(RunEvent::ProcessStarted(rig.id("macro"), 100));
     rig.exit("macro", Exit::Signal(6, true));
     assert!(
         rig.failure()
@@ -274,7 +277,7 @@ fn a_program_that_dies_before_the_guard_has_told_of_its_start_is_named_with_its_
         "{:?}",
         rig.failure()
     );
-    rig.event(Event::Spared(rig.id("micro")));
+    rig.event(RunEvent::StartSkipped(rig.id("micro")));
     rig.assert_over(false);
 }
 
@@ -283,17 +286,17 @@ fn a_program_started_by_hand_that_dies_is_named() {
     let mut rig = Rig::new(plan(
         &PAIR,
         &[
-            ("macro", Start::ByHand(None)),
-            ("micro", Start::ByHand(None)),
+            ("macro", StartMode::Manual(None)),
+            ("micro", StartMode::Manual(None)),
         ],
     ));
     rig.join("macro");
-    rig.event(Event::Watching(100));
+    rig.event(RunEvent::ProcessWatched(100));
     rig.join("micro");
-    rig.event(Event::Watching(101));
+    rig.event(RunEvent::ProcessWatched(101));
     rig.lose("macro");
     assert_eq!(rig.failure(), None);
-    rig.event(Event::Gone(100));
+    rig.event(RunEvent::ProcessGone(100));
     assert!(
         rig.failure().unwrap().starts_with("macro ended"),
         "{:?}",
@@ -308,8 +311,8 @@ fn a_program_started_by_hand_that_dies_is_named() {
 fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
     // News of its start may come after both have joined.
     for late in [false, true] {
-        let mut rig = Rig::begun(plan(&PAIR, &[("micro", Start::ByHand(None))]));
-        let started = Event::Started(rig.id("macro"), 100);
+        let mut rig = Rig::begun(plan(&PAIR, &[("micro", StartMode::Manual(None))]));
+        let started = RunEvent::ProcessStarted(rig.id("macro"), 100);
         if !late {
             rig.event(started.clone());
         }
@@ -318,15 +321,15 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
             pid: 100,
             ..rig.registration("micro")
         };
-        rig.event(Event::Opened(rig.link("micro")));
+        rig.event(RunEvent::LinkOpened(rig.link("micro")));
         rig.say(rig.link("micro"), ToManager::Register(registration));
         if late {
             rig.event(started);
         }
         rig.lose("micro");
         rig.lose("macro");
-        rig.event(Event::Watching(100));
-        rig.event(Event::Gone(100));
+        rig.event(RunEvent::ProcessWatched(100));
+        rig.event(RunEvent::ProcessGone(100));
         assert_eq!(rig.failure(), None, "the guard knows more");
         rig.exit("macro", Exit::Signal(6, false));
         assert!(
@@ -336,21 +339,21 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
             "{:?}",
             rig.failure()
         );
-        let affected = rig.manager.affected(&[rig.id("macro")]);
+        let affected_instances = rig.manager.affected_instances(&[rig.id("macro")]);
         let told =
             "had not closed yet when its process, which ran \"macro\" too, was ended by SIGABRT";
-        assert_eq!(affected, [(rig.id("micro"), told.to_owned())]);
+        assert_eq!(affected_instances, [(rig.id("micro"), told.to_owned())]);
         rig.assert_over(false);
     }
 }
 
 /// A host of three instances, of which `macro` stands for it, and a peer.
 fn hosted() -> Rig {
-    let what = What::Host(Hosting {
+    let command = PlannedCommand::Host(Hosting {
         name: "cells".into(),
         ..Hosting::default()
     });
-    let guest = Start::Guest(InstanceId(0));
+    let guest = StartMode::WithLeader(InstanceId(0));
     let conduits = [
         "macro.out o_i -> micro.in f_init",
         "other.out o_f -> peer.in f_init",
@@ -358,9 +361,9 @@ fn hosted() -> Rig {
     let starts = [
         (
             "macro",
-            Start::Program(Program {
-                what,
-                ..Program::default()
+            StartMode::Program(PlannedProgram {
+                command,
+                ..PlannedProgram::default()
             }),
         ),
         ("micro", guest.clone()),
@@ -389,7 +392,7 @@ fn a_host_that_dies_is_named_and_not_one_of_its_instances() {
             joined.is_empty()
         );
         rig.wind_up_peer();
-        let Some(Outcome::Failed(failure)) = rig.manager.outcome() else {
+        let Some(RunOutcome::Failed(failure)) = rig.manager.outcome() else {
             panic!("it has failed")
         };
         let culprits = rig.manager.culprits(&failure.cause);
@@ -397,9 +400,12 @@ fn a_host_that_dies_is_named_and_not_one_of_its_instances() {
             culprits,
             ["macro", "micro", "other"].map(|name| rig.id(name))
         );
-        let affected = rig.manager.affected(&culprits);
+        let affected_instances = rig.manager.affected_instances(&culprits);
         assert_eq!(
-            affected.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+            affected_instances
+                .iter()
+                .map(|(id, _)| *id)
+                .collect::<Vec<_>>(),
             [rig.id("peer")]
         );
     }
@@ -407,9 +413,9 @@ fn a_host_that_dies_is_named_and_not_one_of_its_instances() {
 
 #[test]
 fn an_instance_is_not_said_to_have_failed_as_the_process_that_it_shares() {
-    let affected = |rig: &Rig| {
-        let affected = rig.manager.affected(&[rig.id("micro")]);
-        affected
+    let affected_instances = |rig: &Rig| {
+        let affected_instances = rig.manager.affected_instances(&[rig.id("micro")]);
+        affected_instances
             .into_iter()
             .map(|(id, how)| format!("{}: {how}", rig.manager.name(id)))
             .collect::<Vec<_>>()
@@ -437,8 +443,12 @@ fn an_instance_is_not_said_to_have_failed_as_the_process_that_it_shares() {
         other.iter().for_each(|_| rig.lose("other"));
         rig.exit("macro", Exit::Code(1));
         rig.wind_up_peer();
-        let affected = affected(&rig);
-        assert_eq!(affected[..affected.len() - 1], *told, "{affected:?}");
+        let affected_instances = affected_instances(&rig);
+        assert_eq!(
+            affected_instances[..affected_instances.len() - 1],
+            *told,
+            "{affected_instances:?}"
+        );
     }
 }
 
@@ -510,8 +520,11 @@ fn a_closed_port_waits_for_the_failure_of_who_closed_it() {
             rig.failure().unwrap(),
             "micro reported an error: 1 message was never taken"
         );
-        let affected = rig.manager.affected(&[rig.id("micro")]);
-        assert_eq!(affected, [(rig.id("macro"), "port is closed".to_owned())]);
+        let affected_instances = rig.manager.affected_instances(&[rig.id("micro")]);
+        assert_eq!(
+            affected_instances,
+            [(rig.id("macro"), "port is closed".to_owned())]
+        );
         wind_up(&mut rig);
     }
 }
@@ -548,8 +561,11 @@ fn who_has_left_out_a_message_stands_before_who_missed_it() {
         rig.pass(ms(if ends { 0 } else { 1000 }));
         let expected = "micro left its peers waiting: nothing was sent on O_F port 'final'";
         assert_eq!(rig.failure().unwrap(), expected);
-        let affected = rig.manager.affected(&[rig.id("micro")]);
-        assert_eq!(affected, [(rig.id("macro"), "port is closed".to_owned())]);
+        let affected_instances = rig.manager.affected_instances(&[rig.id("micro")]);
+        assert_eq!(
+            affected_instances,
+            [(rig.id("macro"), "port is closed".to_owned())]
+        );
         wind_up(&mut rig);
     }
 }
@@ -689,15 +705,15 @@ fn who_names_no_instance_that_there_is_has_failed_by_itself() {
 fn a_manager_that_was_away_blames_nobody_who_gave_it_up() {
     let text = "the run's manager has given no sign of life for 10.0 s";
     let mut rig = Rig::pair();
-    rig.event(Event::Away(Duration::from_secs(11)));
+    rig.event(RunEvent::Suspended(Duration::from_secs(11)));
     rig.fail("micro", text, false);
     let failure = rig.failure().unwrap();
     assert!(
         failure.starts_with("titin itself was stopped for 11 s or longer"),
         "{failure}"
     );
-    let mut affected = rig.manager.affected(&[]).into_iter();
-    assert!(affected.any(|(id, how)| id == rig.id("micro") && how == text));
+    let mut affected_instances = rig.manager.affected_instances(&[]).into_iter();
+    assert!(affected_instances.any(|(id, how)| id == rig.id("micro") && how == text));
 
     // What comes of itself is not taken for that.
     for (wait, text) in [
@@ -705,7 +721,7 @@ fn a_manager_that_was_away_blames_nobody_who_gave_it_up() {
         (Duration::from_secs(4), text),
     ] {
         let mut rig = Rig::pair();
-        rig.event(Event::Away(Duration::from_secs(11)));
+        rig.event(RunEvent::Suspended(Duration::from_secs(11)));
         rig.pass(wait);
         rig.fail("micro", text, false);
         assert_eq!(
@@ -747,16 +763,16 @@ fn what_even_sigkill_does_not_end_is_left_in_the_end() {
 #[test]
 fn an_interrupt_ends_the_run_and_a_second_one_at_once() {
     let mut rig = Rig::pair();
-    rig.event(Event::Interrupted("SIGINT".into()));
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
     assert_eq!(rig.failure().unwrap(), "the user ended the run (SIGINT)");
     assert!(rig.was_told_of_failure("macro") && rig.was_told_of_failure("micro"));
-    rig.event(Event::Interrupted("SIGINT".into()));
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
     assert!(
         rig.signals.is_empty(),
         "it came at once: a terminal's Ctrl-C that was passed on"
     );
     rig.pass(Duration::from_secs(1));
-    rig.event(Event::Interrupted("SIGINT".into()));
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
     assert_eq!(rig.signals.len(), 2);
     assert!(
         rig.signals
@@ -774,18 +790,18 @@ fn nothing_is_started_any_more_once_the_run_has_failed() {
         &["a.out o_f -> b.in f_init", "a.more o_f -> c.in f_init"],
         &[],
     ));
-    rig.event(Event::NotStarted(rig.id("a"), "no such file".into()));
+    rig.event(RunEvent::StartFailed(rig.id("a"), "no such file".into()));
     assert!(rig.stopped);
-    rig.event(Event::Spared(rig.id("b")));
+    rig.event(RunEvent::StartSkipped(rig.id("b")));
     assert!(!rig.finished, "c may have been on its way");
-    rig.event(Event::Started(rig.id("c"), 102));
+    rig.event(RunEvent::ProcessStarted(rig.id("c"), 102));
     rig.pass(ms(5100));
     assert_eq!(rig.signals, [("c".to_owned(), Signal::Terminate)]);
     rig.exit("c", Exit::Signal(15, false));
     rig.assert_over(false);
-    let affected = rig.manager.affected(&[rig.id("a")]);
+    let affected_instances = rig.manager.affected_instances(&[rig.id("a")]);
     assert_eq!(
-        affected[0],
+        affected_instances[0],
         (rig.id("b"), "was not started any more".to_owned())
     );
 }
@@ -793,7 +809,7 @@ fn nothing_is_started_any_more_once_the_run_has_failed() {
 #[test]
 fn files_that_cannot_be_staged_fail_the_instance_that_needs_them() {
     let mut rig = Rig::begun(plan(&PAIR, &[]));
-    rig.event(Event::NotStaged(
+    rig.event(RunEvent::StagingFailed(
         rig.id("macro"),
         "there is no mesh.txt".into(),
     ));
@@ -801,20 +817,20 @@ fn files_that_cannot_be_staged_fail_the_instance_that_needs_them() {
         rig.failure().unwrap(),
         "macro could not be started: there is no mesh.txt"
     );
-    rig.event(Event::Spared(rig.id("micro")));
+    rig.event(RunEvent::StartSkipped(rig.id("micro")));
     rig.assert_over(false);
 }
 
 #[test]
 fn whoever_is_still_being_prepared_does_not_hold_up_the_end() {
     let mut rig = Rig::begun(plan(&PAIR, &[]));
-    rig.event(Event::Started(rig.id("micro"), 101));
-    rig.event(Event::Interrupted("SIGINT".into()));
+    rig.event(RunEvent::ProcessStarted(rig.id("micro"), 101));
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
     assert!(!rig.finished);
     rig.pass(Duration::from_secs(1));
-    rig.event(Event::Interrupted("SIGINT".into()));
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
     // It had been on its way to the guard after all.
-    rig.event(Event::Started(rig.id("macro"), 100));
+    rig.event(RunEvent::ProcessStarted(rig.id("macro"), 100));
     let killed = ["micro", "macro"].map(|name| (name.to_owned(), Signal::Kill));
     assert_eq!(rig.signals[rig.signals.len() - 2..], killed);
     rig.exit("macro", KILLED);
@@ -822,7 +838,7 @@ fn whoever_is_still_being_prepared_does_not_hold_up_the_end() {
     rig.assert_over(false);
 
     let mut rig = Rig::begun(plan(&PAIR, &[]));
-    rig.event(Event::Interrupted("SIGINT".into()));
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
     rig.pass(Duration::from_secs(8));
     rig.assert_over(false);
 }
@@ -830,11 +846,11 @@ fn whoever_is_still_being_prepared_does_not_hold_up_the_end() {
 #[test]
 fn the_next_deadline_is_never_in_the_past() {
     let mut rig = Rig::pair();
-    rig.event(Event::Interrupted("SIGINT".into()));
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
     while !rig.finished {
         assert!(rig.manager.deadline() > rig.now, "at {:?}", rig.now);
         rig.now = rig.manager.deadline();
-        rig.event(Event::Tick);
+        rig.event(RunEvent::Tick);
     }
     rig.assert_over(false);
 }
@@ -842,7 +858,7 @@ fn the_next_deadline_is_never_in_the_past() {
 #[test]
 fn the_loss_of_the_guard_ends_the_run_without_its_reports() {
     let mut rig = Rig::pair();
-    rig.event(Event::GuardLost("was ended by SIGKILL".into()));
+    rig.event(RunEvent::GuardLost("was ended by SIGKILL".into()));
     assert!(
         rig.failure()
             .unwrap()
@@ -854,9 +870,9 @@ fn the_loss_of_the_guard_ends_the_run_without_its_reports() {
 #[test]
 fn trouble_of_the_manager_ends_the_run() {
     let mut rig = Rig::pair();
-    rig.event(Event::Trouble("the run directory is full".into()));
+    rig.event(RunEvent::ManagerFailed("the run directory is full".into()));
     assert_eq!(rig.failure().unwrap(), "the run directory is full");
-    rig.event(Event::Trouble("it still is".into()));
+    rig.event(RunEvent::ManagerFailed("it still is".into()));
     assert_eq!(rig.failure().unwrap(), "the run directory is full");
     wind_up(&mut rig);
 }
@@ -865,7 +881,7 @@ fn trouble_of_the_manager_ends_the_run() {
 fn whoever_comes_after_the_failure_is_told_and_refused() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.exit("micro", Exit::Code(2));
-    rig.event(Event::Opened(rig.link("macro")));
+    rig.event(RunEvent::LinkOpened(rig.link("macro")));
     assert!(rig.was_told_of_failure("macro"));
     let registration = rig.registration("macro");
     rig.say(rig.link("macro"), ToManager::Register(registration));
@@ -874,7 +890,7 @@ fn whoever_comes_after_the_failure_is_told_and_refused() {
     rig.exit("macro", Exit::Code(1));
     rig.assert_over(false);
     assert_eq!(
-        rig.manager.affected(&[rig.id("micro")]),
+        rig.manager.affected_instances(&[rig.id("micro")]),
         [],
         "nothing of it was lost"
     );
@@ -892,9 +908,9 @@ fn a_silent_host_is_lost_and_a_silent_debugger_is_not() {
         .filter(|(_, text)| text.contains("its process lives"));
     assert_eq!(silent.count(), 2, "said once each");
 
-    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand(None))]));
+    let mut rig = Rig::new(plan(&PAIR, &[("micro", StartMode::Manual(None))]));
     rig.join("macro");
-    rig.event(Event::Opened(rig.link("micro")));
+    rig.event(RunEvent::LinkOpened(rig.link("micro")));
     let registration = Registration {
         host: "elsewhere".into(),
         ..rig.registration("micro")
@@ -914,15 +930,15 @@ fn a_silent_host_is_lost_and_a_silent_debugger_is_not() {
 
 #[test]
 fn a_hosted_instance_that_does_not_return_ends_its_host() {
-    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::Hosted)]));
+    let mut rig = Rig::new(plan(&PAIR, &[("micro", StartMode::Hosted)]));
     rig.join("macro");
     rig.join("micro");
-    rig.event(Event::Watching(101));
+    rig.event(RunEvent::ProcessWatched(101));
     rig.lose("macro");
     rig.exit("macro", KILLED);
     rig.pass(ms(5000));
     assert_eq!(rig.hosts, [(101, Signal::Terminate)]);
-    rig.event(Event::Gone(101));
+    rig.event(RunEvent::ProcessGone(101));
     rig.lose("micro");
     rig.assert_over(false);
 }
@@ -931,12 +947,12 @@ fn a_hosted_instance_that_does_not_return_ends_its_host() {
 fn a_hosted_instance_that_has_returned_does_not_cost_its_host() {
     let mut rig = Rig::new(plan(
         &["a.out o_f -> b.in f_init", "c.out o_f -> b.more f_init"],
-        &[("a", Start::Hosted)],
+        &[("a", StartMode::Hosted)],
     ));
     for name in ["a", "b", "c"] {
         rig.join(name);
     }
-    rig.event(Event::Watching(100));
+    rig.event(RunEvent::ProcessWatched(100));
     rig.done("a");
     rig.lose("c");
     rig.exit("c", KILLED);
@@ -950,15 +966,15 @@ fn a_hosted_instance_that_has_returned_does_not_cost_its_host() {
 #[test]
 fn links_and_messages_of_strangers_are_passed_over() {
     let mut rig = Rig::pair();
-    rig.event(Event::Lost(LinkId(900), "reset".into()));
+    rig.event(RunEvent::LinkLost(LinkId(900), "reset".into()));
     rig.say(
         LinkId(900),
         ToManager::Done {
             instance: "macro".into(),
         },
     );
-    rig.event(Event::Gone(4));
-    rig.event(Event::Watching(4));
+    rig.event(RunEvent::ProcessGone(4));
+    rig.event(RunEvent::ProcessWatched(4));
     assert_eq!(rig.failure(), None);
     assert_eq!(rig.phase("macro"), Phase::Running);
 }
@@ -967,7 +983,7 @@ fn links_and_messages_of_strangers_are_passed_over() {
 fn a_program_that_is_in_no_plan_is_a_fault_of_the_guard() {
     for number in [2, u32::MAX] {
         let mut rig = Rig::begun(plan(&PAIR, &[]));
-        rig.event(Event::Started(InstanceId(number), 7));
+        rig.event(RunEvent::ProcessStarted(InstanceId(number), 7));
         let failure = rig.failure().unwrap();
         assert!(
             failure.contains(&format!(
@@ -987,13 +1003,13 @@ proptest! {
         for (kind, number, pid, code) in reports {
             let (id, pid) = (InstanceId(number), pid.wrapping_sub(1));
             rig.event(match kind {
-                0 => Event::Started(id, pid),
-                1 => Event::NotStarted(id, "no".into()),
-                2 => Event::Ended(id, Exit::Code(code)),
-                _ => Event::Ended(id, Exit::Signal(code, code % 2 == 0)),
+                0 => RunEvent::ProcessStarted(id, pid),
+                1 => RunEvent::StartFailed(id, "no".into()),
+                2 => RunEvent::ProcessEnded(id, Exit::Code(code)),
+                _ => RunEvent::ProcessEnded(id, Exit::Signal(code, code % 2 == 0)),
             });
         }
-        rig.event(Event::GuardLost("was ended".into()));
+        rig.event(RunEvent::GuardLost("was ended".into()));
         rig.pass(Duration::from_secs(600));
         prop_assert!(rig.manager.outcome().is_some());
     }

@@ -1,13 +1,13 @@
 //! Who comes when, and who is let in.
 
 use super::*;
-use crate::plan::What;
+use crate::plan::PlannedCommand;
 
 #[test]
 fn whoever_comes_is_told_of_those_before_and_after() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
-    let told = rig.told.remove(&rig.link("macro")).unwrap();
+    let told = rig.reported.remove(&rig.link("macro")).unwrap();
     let [ToProgram::Registered(welcome)] = &told[..] else {
         panic!("{told:?}")
     };
@@ -20,9 +20,9 @@ fn whoever_comes_is_told_of_those_before_and_after() {
     assert!((welcome.heartbeat - 10.0 / 3.0).abs() < 1e-9);
 
     rig.join("micro");
-    let told = &rig.told[&rig.link("micro")];
+    let told = &rig.reported[&rig.link("micro")];
     assert!(matches!(&told[1], ToProgram::Peers { peers } if peers[0].instance == "macro"));
-    let told = &rig.told[&rig.link("macro")];
+    let told = &rig.reported[&rig.link("macro")];
     assert!(matches!(&told[0], ToProgram::Peers { peers } if peers[0].instance == "micro"));
 }
 
@@ -34,25 +34,25 @@ fn whoever_is_done_tells_its_peers_early_and_late() {
     ));
     rig.join("a");
     rig.join("b");
-    rig.told.clear();
+    rig.reported.clear();
     rig.done("a");
     let finished = vec![ToProgram::Finished {
         instance: "a".into(),
     }];
-    assert_eq!(rig.told[&rig.link("a")], finished);
-    assert_eq!(rig.told[&rig.link("b")], finished);
+    assert_eq!(rig.reported[&rig.link("a")], finished);
+    assert_eq!(rig.reported[&rig.link("b")], finished);
     rig.join("c");
-    assert_eq!(rig.told[&rig.link("c")][1..], finished);
+    assert_eq!(rig.reported[&rig.link("c")][1..], finished);
 }
 
 #[test]
 fn several_instances_share_the_link_of_their_process() {
     let mut rig = Rig::new(plan(
         &PAIR,
-        &[("macro", Start::Hosted), ("micro", Start::Hosted)],
+        &[("macro", StartMode::Hosted), ("micro", StartMode::Hosted)],
     ));
     let link = LinkId(40);
-    rig.event(Event::Opened(link));
+    rig.event(RunEvent::LinkOpened(link));
     for name in ["macro", "micro"] {
         let registration = rig.registration(name);
         rig.say(link, ToManager::Register(registration));
@@ -67,7 +67,7 @@ fn several_instances_share_the_link_of_their_process() {
         instance: "macro".into(),
     };
     assert_eq!(
-        rig.told[&link]
+        rig.reported[&link]
             .iter()
             .filter(|message| **message == finished)
             .count(),
@@ -86,7 +86,7 @@ fn several_instances_share_the_link_of_their_process() {
 fn a_name_that_is_not_in_the_model_is_refused() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     let link = LinkId(50);
-    rig.event(Event::Opened(link));
+    rig.event(RunEvent::LinkOpened(link));
     let registration = rig.registration("mirco");
     rig.say(link, ToManager::Register(registration));
     let text = rig.refusal(link).unwrap();
@@ -108,7 +108,7 @@ fn a_second_rank_without_a_communicator_ends_the_run_at_once() {
             rig.done("macro");
         }
         let link = LinkId(60);
-        rig.event(Event::Opened(link));
+        rig.event(RunEvent::LinkOpened(link));
         let registration = Registration {
             pid: 4711,
             ..rig.registration("macro")
@@ -129,12 +129,12 @@ fn a_second_rank_without_a_communicator_ends_the_run_at_once() {
 
 #[test]
 fn a_program_of_the_users_may_be_refused_and_is_told_in_the_report_of_what_follows() {
-    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand(None))]));
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", StartMode::Manual(None))]));
     rig.join("macro");
-    rig.event(Event::Watching(100));
+    rig.event(RunEvent::ProcessWatched(100));
     rig.join("micro");
     let link = LinkId(60);
-    rig.event(Event::Opened(link));
+    rig.event(RunEvent::LinkOpened(link));
     let registration = Registration {
         pid: 4711,
         ..rig.registration("macro")
@@ -148,12 +148,12 @@ fn a_program_of_the_users_may_be_refused_and_is_told_in_the_report_of_what_follo
         "{text}"
     );
     assert_eq!(rig.failure(), None);
-    let recent = rig.manager.recent(rig.id("macro"));
+    let recent = rig.manager.recent_log(rig.id("macro"));
     assert!(
         recent[0].starts_with("process 4711 was not let in: process 100 on here"),
         "{recent:?}"
     );
-    rig.event(Event::Gone(100));
+    rig.event(RunEvent::ProcessGone(100));
     rig.lose("macro");
     let failure = rig.failure().unwrap();
     let cause = "macro ended (how is not known) without closing its instance, after process 4711 was not let in: ";
@@ -209,7 +209,7 @@ fn ports_that_the_program_has_elsewhere_are_no_surprise() {
 
 #[test]
 fn a_program_started_by_hand_may_try_again() {
-    let mut rig = Rig::new(plan(&PAIR, &[("micro", Start::ByHand(None))]));
+    let mut rig = Rig::new(plan(&PAIR, &[("micro", StartMode::Manual(None))]));
     assert!(
         rig.join_with("micro", &["in s", "final o_f"])
             .unwrap()
@@ -244,7 +244,7 @@ fn vector_ports_are_declared_on_both_sides_or_by_the_model() {
         "{text}"
     );
     let mut rig = Rig::new(plan(&PAIR, &[]));
-    rig.event(Event::Opened(rig.link("macro")));
+    rig.event(RunEvent::LinkOpened(rig.link("macro")));
     rig.join("micro");
     assert_eq!(rig.join_with("macro", &["out o_i", "back s"]), None);
 }
@@ -252,7 +252,7 @@ fn vector_ports_are_declared_on_both_sides_or_by_the_model() {
 #[test]
 fn the_longest_time_to_join_overflows_nothing() {
     let mut plan = plan(&PAIR, &[]);
-    plan.terms.patience = Duration::MAX;
+    plan.options.patience = Duration::MAX;
     let mut rig = Rig::new(plan);
     rig.pass(Duration::from_secs(1));
     rig.join("macro");
@@ -292,10 +292,10 @@ fn one_that_comes_a_minute_late_is_waited_for_and_one_that_never_comes_is_not() 
 
 #[test]
 fn a_process_that_the_guard_did_not_start_is_watched() {
-    let mut rig = Rig::new(plan(&PAIR, &[("macro", Start::ByHand(None))]));
+    let mut rig = Rig::new(plan(&PAIR, &[("macro", StartMode::Manual(None))]));
     rig.join("macro");
     assert_eq!(rig.watches, [100]);
-    rig.event(Event::Opened(rig.link("micro")));
+    rig.event(RunEvent::LinkOpened(rig.link("micro")));
     let registration = Registration {
         pid: 5000,
         ..rig.registration("micro")
@@ -321,7 +321,7 @@ fn the_port_for_settings_needs_no_declaration() {
     ];
     let mut rig = Rig::new(plan(&conduits, &[]));
     assert_eq!(rig.join_with("driver", &["out o_i", "back s"]), None);
-    rig.event(Event::Opened(rig.link("micro")));
+    rig.event(RunEvent::LinkOpened(rig.link("micro")));
     let final_port = PortDeclaration {
         name: "final".into(),
         operator: "o_f".into(),
@@ -332,7 +332,7 @@ fn the_port_for_settings_needs_no_declaration() {
         ..rig.registration("micro")
     };
     rig.say(rig.link("micro"), ToManager::Register(registration));
-    let told = &rig.told[&rig.link("micro")];
+    let told = &rig.reported[&rig.link("micro")];
     let ToProgram::Registered(welcome) = &told[0] else {
         panic!("{told:?}")
     };
@@ -341,13 +341,13 @@ fn the_port_for_settings_needs_no_declaration() {
 
 #[test]
 fn components_of_titins_own_follow_a_peer_that_counts_its_slots() {
-    let what = What::BuiltIn {
+    let command = PlannedCommand::BuiltIn {
         name: "sink".into(),
         folders: Vec::new(),
     };
-    let built_in = Start::Program(Program {
-        what,
-        ..Program::default()
+    let built_in = StartMode::Program(PlannedProgram {
+        command,
+        ..PlannedProgram::default()
     });
     let conduits = ["a.out o_i -> sink.in s", "b.out o_i -> sink.more s"];
     let mut rig = Rig::begun(plan(&conduits, &[("sink", built_in.clone())]));
@@ -364,10 +364,12 @@ fn components_of_titins_own_follow_a_peer_that_counts_its_slots() {
     assert_eq!(names(&rig), ["a", "b", "sink"]);
     rig.join("sink");
     let link = rig.link("sink");
-    let ports = rig.told[&link].iter().find_map(|message| match message {
-        ToProgram::Registered(welcome) => Some(&welcome.ports),
-        _ => None,
-    });
+    let ports = rig.reported[&link]
+        .iter()
+        .find_map(|message| match message {
+            ToProgram::Registered(welcome) => Some(&welcome.ports),
+            _ => None,
+        });
     let vectors = ports
         .unwrap()
         .iter()
@@ -377,7 +379,7 @@ fn components_of_titins_own_follow_a_peer_that_counts_its_slots() {
 
     // What was never started is out of the way when the run fails before.
     let mut rig = Rig::begun(plan(&conduits, &[("sink", built_in)]));
-    rig.event(Event::NotStarted(rig.id("a"), "no such file".into()));
-    rig.event(Event::Spared(rig.id("b")));
+    rig.event(RunEvent::StartFailed(rig.id("a"), "no such file".into()));
+    rig.event(RunEvent::StartSkipped(rig.id("b")));
     rig.assert_over(false);
 }

@@ -61,8 +61,8 @@ fn who_waits_for_room_while_another_polls_is_told_once() {
     assert_eq!(rig.stalls().len(), 1);
     assert_eq!(rig.failure(), None);
 
-    rig.event(Event::Interrupted("SIGINT".into()));
-    let waits = &rig.manager.course.failure().unwrap().waits;
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
+    let waits = &rig.manager.run_state.failure().unwrap().waits;
     assert_eq!(
         waits.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
         [rig.id("a"), rig.id("b")]
@@ -108,7 +108,7 @@ fn an_answer_of_long_ago_says_nothing() {
     rig.ask_b(Some(2));
     // No further answers come.
     (0..3).for_each(|_| drop(rig.asked_within(ROUND)));
-    rig.event(Event::Interrupted("SIGINT".into()));
-    let waits = &rig.manager.course.failure().unwrap().waits;
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
+    let waits = &rig.manager.run_state.failure().unwrap().waits;
     assert_eq!((rig.stalls().len(), waits.len()), (0, 1), "{waits:?}");
 }

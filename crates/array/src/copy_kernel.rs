@@ -1,0 +1,434 @@
+//! Copies elements between two arrays that hold them in different places.
+
+/// Copies some bytes that lie together in both arrays, and are as many in both.
+pub type CopyBytes = fn(&[u8], &mut [u8]);
+
+/// As many loops as a copy has at most: two for each dimension.
+pub(crate) const MOST_LOOPS: usize = 2 * crate::MOST_DIMS;
+
+/// Goes through equal steps in both arrays, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StridedLoop {
+    pub extent: usize,
+    pub from: isize,
+    pub to: isize,
+}
+
+/// By the usual way.
+pub(crate) fn plain(from: &[u8], to: &mut [u8]) {
+    to.copy_from_slice(from);
+}
+
+/// A copy of elements of `size` bytes: nested loops, in no special order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LoopNest {
+    loops: [StridedLoop; MOST_LOOPS],
+    count: usize,
+    size: usize,
+}
+
+/// Where an element lies in both arrays, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByteOffsets {
+    pub from: isize,
+    pub to: isize,
+}
+
+impl ByteOffsets {
+    fn go(self, by: &StridedLoop, steps: usize) -> ByteOffsets {
+        ByteOffsets {
+            from: self.from + by.from * steps as isize,
+            to: self.to + by.to * steps as isize,
+        }
+    }
+}
+
+/// Elements along the edge of what is transposed at once: eight doubles are a line of the cache.
+const SQUARE: usize = 8;
+
+/// How many elements are read of a row before the next rows have their turn.
+const TILE: usize = 512;
+
+impl LoopNest {
+    pub fn new(size: usize) -> Self {
+        Self {
+            loops: [StridedLoop::default(); MOST_LOOPS],
+            count: 0,
+            size,
+        }
+    }
+
+    pub fn push(&mut self, one: StridedLoop) {
+        if one.extent != 1 {
+            self.loops[self.count] = one;
+            self.count += 1;
+        }
+    }
+
+    /// Copies from one array to the other, by `bytes` what lies together in both. Elements outside of either are a mistake of the
+    /// caller's, and a panic.
+    pub fn copy(mut self, at: ByteOffsets, from: &[u8], to: &mut [u8], bytes: CopyBytes) {
+        if self.loops[..self.count].iter().any(|one| one.extent == 0) || self.size == 0 {
+            return;
+        }
+        self.arrange();
+        match self.size {
+            1 => self.all(at, from, to, &FixedSize::<1>),
+            2 => self.all(at, from, to, &FixedSize::<2>),
+            4 => self.all(at, from, to, &FixedSize::<4>),
+            8 => self.all(at, from, to, &FixedSize::<8>),
+            16 => self.all(at, from, to, &FixedSize::<16>),
+            24 => self.all(at, from, to, &FixedSize::<24>),
+            32 => self.all(at, from, to, &FixedSize::<32>),
+            48 => self.all(at, from, to, &FixedSize::<48>),
+            64 => self.all(at, from, to, &FixedSize::<64>),
+            size => self.all(at, from, to, &AnySize { size, copy: bytes }),
+        }
+    }
+
+    /// Whether all of so many bytes lie one after the other in both arrays.
+    pub fn is_one_piece(mut self, length: usize) -> bool {
+        self.arrange();
+        self.count == 0 && self.size == length
+    }
+
+    /// Written memory in its order, loops that go on from each other as one, and what lies together in both arrays as one element.
+    fn arrange(&mut self) {
+        self.loops[..self.count].sort_by_key(|one| std::cmp::Reverse(one.to.unsigned_abs()));
+        let mut kept = 0;
+        for at in 0..self.count {
+            let inner = self.loops[at];
+            let follows = |outer: &StridedLoop| {
+                let extent = inner.extent as isize;
+                outer.from == inner.from * extent && outer.to == inner.to * extent
+            };
+            if kept > 0 && follows(&self.loops[kept - 1]) {
+                let extent = self.loops[kept - 1].extent * inner.extent;
+                self.loops[kept - 1] = StridedLoop { extent, ..inner };
+            } else {
+                self.loops[kept] = inner;
+                kept += 1;
+            }
+        }
+        self.count = kept;
+        if let Some(last) = self.loops[..self.count].last()
+            && (last.from, last.to) == (self.size as isize, self.size as isize)
+        {
+            self.size *= last.extent;
+            self.count -= 1;
+        }
+    }
+
+    fn all(&mut self, at: ByteOffsets, from: &[u8], to: &mut [u8], element: &impl ElementCopy) {
+        let count = self.count;
+        // Where the other array has its neighbours: if not along the innermost loop, the copy is a transposition.
+        let nearest =
+            (0..count).min_by_key(|place| (self.loops[*place].from.unsigned_abs(), count - place));
+        match nearest {
+            Some(nearest) if nearest + 1 < count => {
+                self.loops[nearest..count - 1].rotate_left(1);
+                let (outer, plane) = self.loops[..count].split_at(count - 2);
+                each(outer, at, &mut |at| {
+                    tiles(at, &plane[0], &plane[1], from, to, element)
+                });
+            }
+            Some(_) => {
+                let (outer, row) = self.loops[..count].split_at(count - 1);
+                each(outer, at, &mut |at| line(at, &row[0], from, to, element));
+            }
+            None => element.copy(at, from, to),
+        }
+    }
+}
+
+/// Every place that some loops come to.
+fn each(loops: &[StridedLoop], at: ByteOffsets, place: &mut impl FnMut(ByteOffsets)) {
+    let Some((outer, inner)) = loops.split_first() else {
+        return place(at);
+    };
+    for step in 0..outer.extent {
+        each(inner, at.go(outer, step), place);
+    }
+}
+
+/// A row of elements.
+#[inline(always)]
+fn line(
+    mut at: ByteOffsets,
+    row: &StridedLoop,
+    from: &[u8],
+    to: &mut [u8],
+    element: &impl ElementCopy,
+) {
+    if element.row(at, row, from, to) {
+        return;
+    }
+    for _ in 0..row.extent {
+        element.copy(at, from, to);
+        at = ByteOffsets {
+            from: at.from + row.from,
+            to: at.to + row.to,
+        };
+    }
+}
+
+/// A plane whose rows in one array are columns in the other, in squares whose rows are a line of the cache.
+///
+/// What is read comes from a few rows at once, each from its beginning on, and for so long that these lines stay near until the
+/// next squares use their rest. Squares begin where lines do, in both arrays: a line used by halves would be fetched twice.
+fn tiles(
+    at: ByteOffsets,
+    outer: &StridedLoop,
+    inner: &StridedLoop,
+    from: &[u8],
+    to: &mut [u8],
+    element: &impl ElementCopy,
+) {
+    let lead = |memory: &[u8], at: isize, step: isize| {
+        let line = SQUARE * step.unsigned_abs();
+        if line == 0 {
+            0
+        } else {
+            (line - (memory.as_ptr() as usize + at as usize) % line) % line / step.unsigned_abs()
+        }
+    };
+    let first = (lead(from, at.from, outer.from), lead(to, at.to, inner.to));
+    for (tile, length) in steps(0, outer.extent, first.0, TILE) {
+        for (column, columns) in steps(0, inner.extent, first.1, SQUARE) {
+            for (row, rows) in steps(tile, tile + length, 0, SQUARE) {
+                let corner = at.go(outer, row).go(inner, column);
+                if (rows, columns) == (SQUARE, SQUARE)
+                    && element.transpose(corner, outer, inner, from, to)
+                {
+                    continue;
+                }
+                for step in 0..rows {
+                    line(
+                        corner.go(outer, step),
+                        &StridedLoop {
+                            extent: columns,
+                            ..*inner
+                        },
+                        from,
+                        to,
+                        element,
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// From `begin` to `end`, first by `lead`, then by `step`: where each begins, and how long it is.
+fn steps(
+    begin: usize,
+    end: usize,
+    lead: usize,
+    step: usize,
+) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = begin;
+    std::iter::from_fn(move || {
+        let length = if at == begin && lead > 0 { lead } else { step }.min(end - at);
+        let here = at;
+        at += length;
+        (length > 0).then_some((here, length))
+    })
+}
+
+/// What is copied at once: of a size that the compiler knows, or of any other one.
+trait ElementCopy {
+    fn copy(&self, at: ByteOffsets, from: &[u8], to: &mut [u8]);
+
+    /// Copies a row in which both arrays go forward by whole elements, if it can: then there is nothing to check at each of them.
+    fn row(&self, _at: ByteOffsets, _row: &StridedLoop, _from: &[u8], _to: &mut [u8]) -> bool {
+        false
+    }
+
+    /// Transposes a square by way of the processor's own memory, if it can: rows in one piece from one array, columns in one piece
+    /// to the other.
+    fn transpose(
+        &self,
+        _at: ByteOffsets,
+        _outer: &StridedLoop,
+        _inner: &StridedLoop,
+        _from: &[u8],
+        _to: &mut [u8],
+    ) -> bool {
+        false
+    }
+}
+
+struct FixedSize<const SIZE: usize>;
+
+struct AnySize {
+    size: usize,
+    copy: CopyBytes,
+}
+
+impl<const SIZE: usize> ElementCopy for FixedSize<SIZE> {
+    #[inline(always)]
+    fn copy(&self, at: ByteOffsets, from: &[u8], to: &mut [u8]) {
+        let from = from[at.from as usize..]
+            .first_chunk::<SIZE>()
+            .expect("within the array");
+        *to[at.to as usize..]
+            .first_chunk_mut::<SIZE>()
+            .expect("within the array") = *from;
+    }
+
+    #[inline(always)]
+    fn row(&self, at: ByteOffsets, row: &StridedLoop, from: &[u8], to: &mut [u8]) -> bool {
+        let forward = |at: isize, step: isize| {
+            step > 0 && step % SIZE as isize == 0 && at % SIZE as isize == 0
+        };
+        if row.extent < 4 || !forward(at.from, row.from) || !forward(at.to, row.to) {
+            return false;
+        }
+        let (near, far) = (row.from as usize / SIZE, row.to as usize / SIZE);
+        let begin = (at.from as usize / SIZE, at.to as usize / SIZE);
+        let from = &from.as_chunks::<SIZE>().0[begin.0..][..near * (row.extent - 1) + 1];
+        let to = &mut to.as_chunks_mut::<SIZE>().0[begin.1..][..far * (row.extent - 1) + 1];
+        if near == 1 {
+            to.iter_mut()
+                .step_by(far)
+                .zip(from)
+                .for_each(|(to, from)| *to = *from);
+        } else if far == 1 {
+            to.iter_mut()
+                .zip(from.iter().step_by(near))
+                .for_each(|(to, from)| *to = *from);
+        } else {
+            to.iter_mut()
+                .step_by(far)
+                .zip(from.iter().step_by(near))
+                .for_each(|(to, from)| *to = *from);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn transpose(
+        &self,
+        at: ByteOffsets,
+        outer: &StridedLoop,
+        inner: &StridedLoop,
+        from: &[u8],
+        to: &mut [u8],
+    ) -> bool {
+        if (outer.from, inner.to) != (SIZE as isize, SIZE as isize) || SIZE > 16 {
+            return false;
+        }
+        let mut square = [[[0; SIZE]; SQUARE]; SQUARE];
+        for (step, row) in square.iter_mut().enumerate() {
+            let begin = at.go(inner, step).from as usize;
+            row.as_flattened_mut()
+                .copy_from_slice(&from[begin..begin + SQUARE * SIZE]);
+        }
+        let columns: [[[u8; SIZE]; SQUARE]; SQUARE] =
+            std::array::from_fn(|column| std::array::from_fn(|row| square[row][column]));
+        for (step, column) in columns.iter().enumerate() {
+            let begin = at.go(outer, step).to as usize;
+            to[begin..begin + SQUARE * SIZE].copy_from_slice(column.as_flattened());
+        }
+        true
+    }
+}
+
+impl ElementCopy for AnySize {
+    fn copy(&self, at: ByteOffsets, from: &[u8], to: &mut [u8]) {
+        (self.copy)(
+            &from[at.from as usize..][..self.size],
+            &mut to[at.to as usize..][..self.size],
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(size: usize, at: ByteOffsets, loops: &[StridedLoop]) {
+        let from: Vec<u8> = (0..40_000).map(|n| (n * 7 % 251) as u8).collect();
+        let (mut got, mut expected) = (vec![0; 40_000], vec![0; 40_000]);
+        each(loops, at, &mut |at| {
+            AnySize { size, copy: plain }.copy(at, &from, &mut expected)
+        });
+        let mut copy = LoopNest::new(size);
+        loops.iter().for_each(|one| copy.push(*one));
+        copy.copy(at, &from, &mut got, plain);
+        assert_eq!(got, expected, "{size} bytes by {loops:?}");
+    }
+
+    #[test]
+    fn every_order_of_loops_copies_the_same() {
+        let one = |extent, from, to| StridedLoop { extent, from, to };
+        let start = ByteOffsets { from: 40, to: 24 };
+        for size in [1, 2, 3, 4, 8, 12, 16] {
+            let step = size as isize;
+            check(size, start, &[]);
+            check(size, start, &[one(0, 1, 1), one(5, step, step)]);
+            check(
+                size,
+                start,
+                &[one(3, 20 * step, 5 * step), one(5, step, step)],
+            );
+            check(
+                size,
+                start,
+                &[one(3, step, 5 * step), one(5, 4 * step, step)],
+            );
+            check(
+                size,
+                start,
+                &[one(3, 5 * step, step), one(5, step, 3 * step)],
+            );
+            check(
+                size,
+                start,
+                &[one(37, 41 * step, step), one(41, step, 37 * step)],
+            );
+            check(
+                size,
+                start,
+                &[one(37, 60 * step, 2 * step), one(29, step, 80 * step)],
+            );
+            check(
+                size,
+                start,
+                &[
+                    one(2, step, 12 * step),
+                    one(3, 2 * step, 4 * step),
+                    one(4, 6 * step, step),
+                ],
+            );
+            check(
+                size,
+                start,
+                &[
+                    one(2, 12 * step, 12 * step),
+                    one(3, 4 * step, 4 * step),
+                    one(4, step, step),
+                ],
+            );
+            check(
+                size,
+                ByteOffsets { from: 1200, to: 24 },
+                &[one(3, -20 * step, 5 * step), one(5, -step, step)],
+            );
+        }
+    }
+
+    #[test]
+    fn what_lies_together_is_one_element() {
+        let mut copy = LoopNest::new(8);
+        for (extent, step) in [(2, 240), (3, 80), (10, 8)] {
+            copy.push(StridedLoop {
+                extent,
+                from: step,
+                to: step,
+            });
+        }
+        copy.arrange();
+        assert_eq!((copy.count, copy.size), (0, 480));
+    }
+}

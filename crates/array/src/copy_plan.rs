@@ -1,0 +1,385 @@
+//! How a piece is copied: which loops go through its elements at both ends, between two arrays or an array and a message.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use crate::copy_kernel::{ByteOffsets, LoopNest, StridedLoop};
+use crate::local_layout::LocalBlock;
+use crate::strided_indices::{AxisIndices, Span};
+use crate::{Dims, MOST_DIMS, Order};
+
+/// One end of a copy: where index 0 lies, and how far neighbours are apart, in elements.
+pub(crate) struct ElementStrides {
+    offset: i64,
+    strides: Dims<i64>,
+}
+
+impl ElementStrides {
+    pub fn of(block: &LocalBlock) -> Self {
+        Self {
+            offset: block.offset as i64,
+            strides: block.strides,
+        }
+    }
+}
+
+/// Indices along one dimension, at both ends: `count` times `length` of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    from: u64,
+    to: u64,
+    length: u64,
+    count: u64,
+    from_step: u64,
+    to_step: u64,
+}
+
+/// A piece, dimension by dimension: every combination of stretches is copied by loops.
+pub(crate) struct CopyPlan {
+    lanes: [Vec<Stretch>; MOST_DIMS],
+    dims: usize,
+    pub elements: u64,
+    size: usize,
+}
+
+impl CopyPlan {
+    /// From own indices to those of a message.
+    pub fn new<'a>(axes: impl Iterator<Item = &'a AxisIndices>, size: usize) -> Self {
+        let mut plan = Self {
+            lanes: Default::default(),
+            dims: 0,
+            elements: 1,
+            size,
+        };
+        for axis in axes {
+            into_message(axis, &mut plan.lanes[plan.dims]);
+            plan.dims += 1;
+            plan.elements *= axis.total();
+        }
+        plan
+    }
+
+    /// From own indices to those of another rank.
+    pub fn beside<'a>(
+        axes: impl Iterator<Item = (&'a AxisIndices, &'a AxisIndices)>,
+        size: usize,
+    ) -> Self {
+        let mut plan = Self {
+            lanes: Default::default(),
+            dims: 0,
+            elements: 1,
+            size,
+        };
+        for (one, other) in axes {
+            beside(one, other, &mut plan.lanes[plan.dims]);
+            plan.dims += 1;
+            plan.elements *= one.total();
+        }
+        plan
+    }
+
+    /// The piece in a message, from its element `begin` on.
+    pub fn dense(&self, order: Order, begin: u64) -> ElementStrides {
+        let strides = order.strides(&self.extents());
+        ElementStrides {
+            offset: begin as i64,
+            strides: Dims::from_fn(self.dims, |dim| strides[dim] as i64),
+        }
+    }
+
+    /// Ownership of the piece that together have the elements of a message in this range, each with where it begins there: of boxes
+    /// whose elements follow each other in the message, the largest ones.
+    pub fn parts(&self, order: Order, range: Range<u64>, mut part: impl FnMut(CopyPlan, u64)) {
+        let extents = self.extents();
+        let (strides, mut at) = (order.strides(&extents), range.start);
+        while at < range.end {
+            let point = order.point(at, &extents);
+            let mut bounds = Dims::from_fn(self.dims, |dim| (point[dim], point[dim] + 1));
+            let mut count = 1;
+            for dim in order.fastest_first(self.dims) {
+                let rows = ((range.end - at) / strides[dim]).min(extents[dim] - point[dim]);
+                if rows == 0 {
+                    break;
+                }
+                (bounds[dim].1, count) = (point[dim] + rows, rows * strides[dim]);
+                if rows < extents[dim] {
+                    break;
+                }
+            }
+            part(self.within(&bounds), at);
+            at += count;
+        }
+    }
+
+    /// What lies in a box of the message.
+    fn within(&self, bounds: &[(u64, u64)]) -> CopyPlan {
+        let mut part = CopyPlan {
+            lanes: Default::default(),
+            dims: self.dims,
+            elements: 1,
+            size: self.size,
+        };
+        for (dim, (lower, upper)) in bounds.iter().enumerate() {
+            self.lanes[dim]
+                .iter()
+                .for_each(|stretch| stretch.within(*lower, *upper, &mut part.lanes[dim]));
+            part.elements *= upper - lower;
+        }
+        part
+    }
+
+    /// How many indices there are along each dimension.
+    fn extents(&self) -> Dims {
+        let total = |lane: &Vec<Stretch>| {
+            lane.iter()
+                .map(|stretch| stretch.length * stretch.count)
+                .sum()
+        };
+        Dims::from_fn(self.dims, |dim| total(&self.lanes[dim]))
+    }
+
+    /// The other way round.
+    pub fn turn(&mut self) {
+        for stretch in self.lanes.iter_mut().flatten() {
+            *stretch = Stretch {
+                from: stretch.to,
+                to: stretch.from,
+                from_step: stretch.to_step,
+                to_step: stretch.from_step,
+                ..*stretch
+            };
+        }
+    }
+
+    /// Dimensions are gone through with the rows of memory fastest.
+    pub fn execute(
+        &mut self,
+        from: &ElementStrides,
+        to: &ElementStrides,
+        mut copy: impl FnMut(LoopNest, ByteOffsets),
+    ) {
+        if self.lanes[..self.dims].iter().any(Vec::is_empty) {
+            return;
+        }
+        let mut order: Dims<usize> = Dims::from_fn(self.dims, |dim| dim);
+        order.sort_by_key(|dim| Reverse(to.strides[*dim].unsigned_abs()));
+        self.cut(&order);
+        let (lanes, size) = (&self.lanes[..self.dims], self.size as i64);
+        let mut turn: Dims<usize> = Dims::all(self.dims, 0);
+        loop {
+            let (mut loops, mut at) = (LoopNest::new(self.size), (from.offset, to.offset));
+            for (dim, lane) in lanes.iter().enumerate() {
+                let stretch = &lane[turn[dim]];
+                let (near, far) = (from.strides[dim], to.strides[dim]);
+                at.0 += stretch.from as i64 * near;
+                at.1 += stretch.to as i64 * far;
+                let mut push = |extent: u64, near: i64, far: i64| {
+                    let (from, to) = ((near * size) as isize, (far * size) as isize);
+                    loops.push(StridedLoop {
+                        extent: extent as usize,
+                        from,
+                        to,
+                    });
+                };
+                push(
+                    stretch.count,
+                    near * stretch.from_step as i64,
+                    far * stretch.to_step as i64,
+                );
+                push(stretch.length, near, far);
+            }
+            copy(
+                loops,
+                ByteOffsets {
+                    from: (at.0 * size) as isize,
+                    to: (at.1 * size) as isize,
+                },
+            );
+            let more = |place: &usize| turn[order[*place]] + 1 < lanes[order[*place]].len();
+            let Some(place) = (0..self.dims).rev().find(more) else {
+                return;
+            };
+            turn[order[place]] += 1;
+            order[place + 1..].iter().for_each(|dim| turn[*dim] = 0);
+        }
+    }
+
+    /// Where a row has several stretches, few rows are gone through at a time: they stay in the cache from stretch to stretch.
+    fn cut(&mut self, order: &[usize]) {
+        let Some((fastest, others)) = order.split_last() else {
+            return;
+        };
+        let row: u64 = self.lanes[*fastest]
+            .iter()
+            .map(|stretch| stretch.length * stretch.count)
+            .sum();
+        if self.lanes[*fastest].len() < 2 {
+            return;
+        }
+        let most = (AT_ONCE / row.max(1)).max(1);
+        for dim in others {
+            let lane = &mut self.lanes[*dim];
+            *lane = lane.iter().flat_map(|stretch| stretch.cut(most)).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+impl CopyPlan {
+    pub fn longest_lane(&self) -> usize {
+        self.lanes.iter().map(Vec::len).max().unwrap_or(0)
+    }
+}
+
+/// So many elements stay in the cache, beside those that they are copied to.
+const AT_ONCE: u64 = 8192;
+
+/// An axis beside a message, in which its indices come one after the other.
+fn into_message(axis: &AxisIndices, lane: &mut Vec<Stretch>) {
+    let mut one = |span: &Span, to, count, from_step, to_step| {
+        lane.push(Stretch {
+            from: span.at,
+            to,
+            length: span.length,
+            count,
+            from_step,
+            to_step,
+        });
+    };
+    match axis {
+        AxisIndices::One(span) => one(span, 0, 1, 0, 0),
+        AxisIndices::Many(pattern) => {
+            let width: u64 = pattern.spans.iter().map(|span| span.length).sum();
+            let mut to = 0;
+            for span in &pattern.spans {
+                one(span, to, pattern.count, pattern.step, width);
+                to += span.length;
+            }
+            to = width * pattern.count;
+            for span in &pattern.tail {
+                one(span, to, 1, 0, 0);
+                to += span.length;
+            }
+        }
+    }
+}
+
+/// Two axes beside each other, cut where either one is, and what comes again with the same steps as one stretch.
+fn beside(from: &AxisIndices, to: &AxisIndices, lane: &mut Vec<Stretch>) {
+    let (mut ours, mut theirs) = (from.spans(), to.spans());
+    let (mut one, mut other) = (ours.next(), theirs.next());
+    while let (Some(our), Some(their)) = (&mut one, &mut other) {
+        let length = our.length.min(their.length);
+        let joined = lane
+            .last_mut()
+            .is_some_and(|last| last.join(our.at, their.at, length));
+        if !joined {
+            lane.push(Stretch {
+                from: our.at,
+                to: their.at,
+                length,
+                count: 1,
+                from_step: 0,
+                to_step: 0,
+            });
+        }
+        for span in [&mut *our, &mut *their] {
+            span.at += length;
+            span.length -= length;
+        }
+        if our.length == 0 {
+            one = ours.next();
+        }
+        if their.length == 0 {
+            other = theirs.next();
+        }
+    }
+}
+
+impl Stretch {
+    /// In pieces of so many indices, or a little more.
+    fn cut(self, most: u64) -> impl Iterator<Item = Stretch> {
+        // Either repetitions or indices that lie together.
+        let (steps, by) = if self.count > 1 {
+            (self.count, most.div_ceil(self.length))
+        } else {
+            (self.length, most)
+        };
+        (0..steps).step_by(by as usize).map(move |begin| {
+            let some = by.min(steps - begin);
+            if self.count > 1 {
+                let (from, to) = (
+                    self.from + begin * self.from_step,
+                    self.to + begin * self.to_step,
+                );
+                Stretch {
+                    from,
+                    to,
+                    count: some,
+                    ..self
+                }
+            } else {
+                Stretch {
+                    from: self.from + begin,
+                    to: self.to + begin,
+                    length: some,
+                    ..self
+                }
+            }
+        })
+    }
+
+    /// Adds what of it lies between two indices of the message, which count from the lower one then.
+    fn within(&self, lower: u64, upper: u64, lane: &mut Vec<Stretch>) {
+        let one = |turn: u64| {
+            let (from, to) = (
+                self.from + turn * self.from_step,
+                self.to + turn * self.to_step,
+            );
+            let (begin, end) = (lower.max(to), upper.min(to + self.length));
+            Stretch {
+                from: from + (begin - to),
+                to: begin - lower,
+                length: end - begin,
+                count: 1,
+                ..*self
+            }
+        };
+        let step = self.to_step.max(1);
+        let mut first = (lower + 1)
+            .saturating_sub(self.to + self.length)
+            .div_ceil(step);
+        let mut past = upper.saturating_sub(self.to).div_ceil(step).min(self.count);
+        // Those that are cut, at either end.
+        if first < past && self.to + first * self.to_step < lower {
+            lane.push(one(first));
+            first += 1;
+        }
+        let last = past.saturating_sub(1);
+        let tail = (first < past && self.to + last * self.to_step + self.length > upper)
+            .then(|| one(last));
+        past -= u64::from(tail.is_some());
+        if first < past {
+            lane.push(Stretch {
+                count: past - first,
+                length: self.length,
+                ..one(first)
+            });
+        }
+        lane.extend(tail);
+    }
+
+    /// Takes one more in, if it is as long and as far on as those before.
+    fn join(&mut self, from: u64, to: u64, length: u64) -> bool {
+        if length != self.length || from < self.from || to < self.to {
+            return false;
+        }
+        let by = (from - self.from, to - self.to);
+        if self.count == 1 {
+            (self.from_step, self.to_step) = by;
+        }
+        let joins = by == (self.from_step * self.count, self.to_step * self.count);
+        self.count += u64::from(joins);
+        joins
+    }
+}

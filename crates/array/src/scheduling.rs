@@ -1,0 +1,89 @@
+//! The schedule of each rank, by the form in which both sides say who owns what.
+
+use crate::local_layout::shapes;
+use crate::partner_grid::PartnerGrid;
+use crate::partner_list::PartnerList;
+use crate::schedule::PartnerSet;
+use crate::{
+    DirectoryAnswer, ElementRequest, Error, Exchange, Ownership, Role, Schedule, Side,
+    box_schedule, index_schedule,
+};
+
+impl Exchange {
+    /// The schedule of a rank between two regular decompositions, in closed form: the time grows with the processes that it meets,
+    /// and the pieces that it has, along each dimension by itself; not with the array, nor with the number of partners.
+    pub fn schedule(&self, role: Role, rank: u32) -> Result<Schedule, Error> {
+        if !self.is_regular() {
+            return Err(Error::Invalid(
+                "a side is irregular: its ranks must tell what they own or want".into(),
+            ));
+        }
+        let (own, other) = self.sides(role);
+        let shapes = shapes(&own.decomposition, rank, &Ownership::Rule)?;
+        let product = own
+            .owned(rank, &Ownership::Rule)
+            .first()
+            .and_then(|part| PartnerGrid::new(part, other));
+        let shared = product.map_or_else(
+            || PartnerSet::List(PartnerList::default()),
+            PartnerSet::Grid,
+        );
+        Ok(Schedule {
+            order: self.to.order,
+            shapes,
+            shared,
+        })
+    }
+
+    /// The schedule of a rank of the receiver, and what to tell to each of its partners (nobody, between regular ones). `answers`
+    /// are those of the directory; none if there is none.
+    pub fn receiving(
+        &self,
+        rank: u32,
+        parts: &Ownership,
+        answers: Vec<DirectoryAnswer>,
+    ) -> Result<(Schedule, Vec<(u32, ElementRequest)>), Error> {
+        parts.check(&self.to.decomposition, rank)?;
+        if self.is_regular() {
+            return Ok((self.schedule(Role::Receiver, rank)?, Vec::new()));
+        }
+        if self.by_numbers() {
+            index_schedule::receiving(self, rank, parts, answers)
+        } else {
+            box_schedule::receiving(self, rank, parts, answers)
+        }
+    }
+
+    /// The schedule of a rank of the sender, from what the ranks of the receiver have told it (between regular ones nothing needs to
+    /// be told).
+    pub fn sending(
+        &self,
+        rank: u32,
+        parts: &Ownership,
+        wants: &[(u32, ElementRequest)],
+    ) -> Result<Schedule, Error> {
+        parts.check(&self.from.decomposition, rank)?;
+        let ranks = self.to.decomposition.ranks();
+        if let Some((receiver, _)) = wants.iter().find(|(receiver, _)| *receiver >= ranks) {
+            return Err(Error::Broken(format!(
+                "a want of rank {receiver}; the receiver has {ranks} ranks"
+            )));
+        }
+        if self.is_regular() {
+            return self.schedule(Role::Sender, rank);
+        }
+        if self.by_numbers() {
+            index_schedule::sending(self, rank, parts, wants)
+        } else {
+            box_schedule::sending(self, rank, parts, wants)
+        }
+    }
+
+    /// Own and other side.
+    fn sides(&self, role: Role) -> (&Side, &Side) {
+        match role {
+            Role::Sender => (&self.from, &self.to),
+            Role::Receiver => (&self.to, &self.from),
+        }
+    }
+}

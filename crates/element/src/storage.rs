@@ -1,0 +1,115 @@
+//! How the Rust types that hold elements are read from bytes and written to bytes. The table calls the macros.
+
+use std::ops::RangeInclusive;
+
+use crate::ElementValue;
+
+/// A Rust type that holds one element.
+pub(crate) trait Storage: Sized {
+    /// Reads an element. Panics unless there are exactly as many bytes as one element has.
+    fn read(bytes: &[u8]) -> ElementValue;
+
+    /// Writes an element, or nothing if the type cannot hold the number.
+    fn write(number: ElementValue, out: &mut [u8]) -> Option<()>;
+
+    /// The whole numbers that an element can be, if the elements are whole numbers.
+    fn whole_range() -> Option<RangeInclusive<i128>> {
+        None
+    }
+}
+
+impl Storage for bool {
+    #[inline]
+    fn read(bytes: &[u8]) -> ElementValue {
+        assert_eq!(bytes.len(), 1);
+        ElementValue::Bool(bytes[0] != 0)
+    }
+
+    #[inline]
+    fn write(number: ElementValue, out: &mut [u8]) -> Option<()> {
+        let ElementValue::Bool(flag) = number else {
+            return None;
+        };
+        out.copy_from_slice(&[flag.into()]);
+        Some(())
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($type:ty)*) => {$(
+        impl Storage for $type {
+            #[inline]
+            fn read(bytes: &[u8]) -> ElementValue {
+                ElementValue::Whole(Self::from_le_bytes(bytes.try_into().expect("one element")).into())
+            }
+
+            #[inline]
+            fn write(number: ElementValue, out: &mut [u8]) -> Option<()> {
+                let ElementValue::Whole(whole) = number else {
+                    return None;
+                };
+                out.copy_from_slice(&Self::try_from(whole).ok()?.to_le_bytes());
+                Some(())
+            }
+
+            fn whole_range() -> Option<RangeInclusive<i128>> {
+                Some(Self::MIN.into()..=Self::MAX.into())
+            }
+        }
+    )*};
+}
+
+/// Rounds to a narrower type; `None` if a finite number would become infinite.
+macro_rules! rounded {
+    ($type:ty, $wide:expr, $round:expr) => {{
+        let wide: f64 = $wide;
+        let narrow: $type = $round(wide);
+        (narrow.is_finite() || !wide.is_finite()).then_some(narrow)
+    }};
+}
+
+macro_rules! real_numbers {
+    ($($type:ty, $round:expr;)*) => {$(
+        impl Storage for $type {
+            #[inline]
+            fn read(bytes: &[u8]) -> ElementValue {
+                ElementValue::Real(Self::from_le_bytes(bytes.try_into().expect("one element")).into())
+            }
+
+            #[inline]
+            fn write(number: ElementValue, out: &mut [u8]) -> Option<()> {
+                out.copy_from_slice(&rounded!($type, number.real()?, $round)?.to_le_bytes());
+                Some(())
+            }
+        }
+    )*};
+}
+
+macro_rules! complex_numbers {
+    ($($type:ty)*) => {$(
+        impl Storage for [$type; 2] {
+            #[inline]
+            fn read(bytes: &[u8]) -> ElementValue {
+                let (re, im) = bytes.split_at(size_of::<$type>());
+                let part = |bytes: &[u8]| {
+                    <$type>::from_le_bytes(bytes.try_into().expect("half an element")).into()
+                };
+                ElementValue::Complex(part(re), part(im))
+            }
+
+            #[inline]
+            fn write(number: ElementValue, out: &mut [u8]) -> Option<()> {
+                let (re, im) = match number {
+                    ElementValue::Complex(re, im) => (re, im),
+                    _ => (number.real()?, 0.0),
+                };
+                let narrow = |wide: f64| wide as $type;
+                let (re, im) = (rounded!($type, re, narrow)?, rounded!($type, im, narrow)?);
+                let (real, imaginary) = out.split_at_mut(size_of::<$type>());
+                real.copy_from_slice(&re.to_le_bytes());
+                imaginary.copy_from_slice(&im.to_le_bytes());
+                Some(())
+            }
+        }
+    )*};
+}

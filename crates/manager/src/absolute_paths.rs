@@ -1,0 +1,138 @@
+//! The description as it is kept in the run directory: what it means must not depend on where it lies.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use titin_model::{Description, HostedFunction, Program, ProgramKind, UserFunction};
+
+use crate::compile::beside;
+use crate::stage::locate;
+
+/// The description with paths that can be followed from anywhere. `folders` are those of its files.
+///
+/// What only the program's host or its settings know stays as it is: names that are looked for in `PATH`, and paths that begin
+/// with an environment variable or a home directory.
+pub fn with_absolute_paths(mut description: Description, folders: &[PathBuf]) -> Description {
+    for program in description.programs.values_mut() {
+        make_program_absolute(program);
+    }
+    for filter in description.extras.filters.values_mut() {
+        if let UserFunction::Library { path, .. } = &mut filter.call
+            && let Some(found) = beside(path, folders)
+        {
+            *path = found.to_string_lossy().into_owned();
+        }
+    }
+    for stage in description.extras.stage.values_mut() {
+        for name in &mut stage.input {
+            let has_it = |folder: &&PathBuf| locate(name, std::slice::from_ref(*folder)).is_ok();
+            if let Some(folder) = folders.iter().find(has_it) {
+                *name = folder.join(&*name).to_string_lossy().into_owned();
+            }
+        }
+    }
+    description
+}
+
+fn make_program_absolute(program: &mut Arc<Program>) {
+    let Some(folder) = program
+        .directory
+        .as_deref()
+        .and_then(|folder| std::path::absolute(folder).ok())
+    else {
+        return;
+    };
+    if let ProgramKind::Hosted(HostedFunction {
+        call: UserFunction::Library { path, .. },
+        ..
+    }) = &mut Arc::make_mut(program).kind
+        && let Some(found) = beside(path, std::slice::from_ref(&folder))
+    {
+        *path = found.to_string_lossy().into_owned();
+    }
+    let executable = match &program.kind {
+        ProgramKind::Executable(path) if path.to_string_lossy().contains('/') => {
+            absolute(path, &folder)
+        }
+        _ => None,
+    };
+    let virtual_env = program
+        .virtual_env
+        .as_deref()
+        .and_then(|path| absolute(path, &folder));
+    if executable.is_none() && virtual_env.is_none() {
+        return;
+    }
+    let program = Arc::make_mut(program);
+    if let Some(path) = executable {
+        program.kind = ProgramKind::Executable(path);
+    }
+    program.virtual_env = virtual_env.or(program.virtual_env.take());
+}
+
+/// A path that begins in this folder, as one that begins at the root; `None` if it does already, or elsewhere.
+fn absolute(path: &Path, folder: &Path) -> Option<PathBuf> {
+    let text = path.to_string_lossy();
+    if path.is_absolute() || text.starts_with('$') || text.starts_with("~/") {
+        return None;
+    }
+    // What is read again is searched for variables.
+    let folder = folder.to_string_lossy().replace('$', "$$");
+    Some(Path::new(&folder).join(path).components().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use titin_model::{LoadOptions, load};
+
+    #[test]
+    fn what_is_kept_means_the_same_from_anywhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {description: x, implementation: near}\n\
+                    programs:\n  near: {executable: ./bin/../near, virtual_env: venv}\n  \
+                    found: {executable: python3}\n  told: {executable: $HOME/x, virtual_env: ~/venv}\n  \
+                    far: {executable: /bin/sh}\n\
+                    titin:\n  stage: {a: {in: ['*.txt', none.txt]}}\n  \
+                    filters: {mine: {library: ./f.so, symbol: f}, other: {library: libm.so, symbol: g}}\n";
+        let file = folder.path().join("model.ymmsl");
+        std::fs::write(&file, text).unwrap();
+        std::fs::write(folder.path().join("mesh.txt"), "").unwrap();
+        std::fs::write(folder.path().join("f.so"), "").unwrap();
+        let description =
+            load(&[file], &LoadOptions::default()).unwrap_or_else(|report| panic!("{report}"));
+        let folders = crate::compile::folders(&description);
+        let kept = with_absolute_paths(description, &folders);
+        let at = |path: &str| folders[0].join(path).to_string_lossy().into_owned();
+        let program = |name: &str| {
+            let program = &kept.programs[name];
+            let ProgramKind::Executable(path) = &program.kind else {
+                panic!("{program:?}")
+            };
+            let text = |path: &Path| path.to_string_lossy().into_owned();
+            (text(path), program.virtual_env.as_deref().map(text))
+        };
+        assert_eq!(program("near"), (at("bin/../near"), Some(at("venv"))));
+        assert_eq!(program("found"), ("python3".into(), None));
+        assert_eq!(program("told"), ("$HOME/x".into(), Some("~/venv".into())));
+        assert_eq!(program("far"), ("/bin/sh".into(), None));
+        assert_eq!(
+            kept.extras.stage["a"].input,
+            [at("*.txt"), "none.txt".into()]
+        );
+        let library = |name: &str| match &kept.extras.filters[name].call {
+            UserFunction::Library { path, .. } => path.clone(),
+            call => panic!("{call:?}"),
+        };
+        assert_eq!(
+            (library("mine"), library("other")),
+            (at("./f.so"), "libm.so".into())
+        );
+    }
+
+    #[test]
+    fn a_dollar_sign_in_a_folder_is_no_variable() {
+        let path = absolute(Path::new("./a"), Path::new("/data/$x")).unwrap();
+        assert_eq!(path, Path::new("/data/$$x/a"));
+    }
+}

@@ -1,0 +1,53 @@
+//! What a program is started with, beside the program itself.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::plan::{BaseEnv, PlannedProgram};
+
+/// What a program is started with, beside the program itself.
+#[derive(Debug, Clone)]
+pub struct LaunchContext<'a> {
+    /// The environment of the manager.
+    pub env: &'a BTreeMap<String, String>,
+    /// The connection file.
+    pub connection: &'a Path,
+    /// The path of the command `titin`, which has titin's own components.
+    pub titin: &'a OsStr,
+    /// The instance's directory, with its `workdir`.
+    pub directory: &'a Path,
+    /// The cores that the program may count on.
+    pub cores: &'a [u32],
+    /// Whether another program computes on these cores at the same time.
+    pub crowded: bool,
+    /// A folder of this host that is removed at the end of the run.
+    pub temporary: Option<&'a Path>,
+}
+
+impl LaunchContext<'_> {
+    /// Whether the manager runs in an allocation of Slurm.
+    pub(super) fn is_in_slurm(&self) -> bool {
+        self.env.contains_key("SLURM_JOB_ID")
+    }
+
+    /// Whether only a shell can prepare the environment of a program: for modules or a login.
+    pub(super) fn needs_shell(&self, program: &PlannedProgram) -> bool {
+        let loaded = self.env.get("LOADEDMODULES");
+        !program.modules.is_empty()
+            || program.base == BaseEnv::Login
+            || program.base == BaseEnv::Clean && loaded.is_some_and(|loaded| !loaded.is_empty())
+    }
+
+    /// A variable as the description or the environment sets it.
+    pub(super) fn given<'a>(&'a self, name: &str, program: &'a PlannedProgram) -> Option<&'a str> {
+        let own = program.env.iter().find(|(own, _)| own == name);
+        let value = own.map(|(_, value)| value);
+        value.or_else(|| self.env.get(name)).map(String::as_str)
+    }
+}
+
+/// A path of the description, which begins in the folder of the file that names it.
+pub(super) fn beside_description(path: &str, program: &PlannedProgram) -> PathBuf {
+    program.folder.join(path).components().collect()
+}

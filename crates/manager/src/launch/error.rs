@@ -1,0 +1,71 @@
+//! Why a program cannot be started. Printed, each error says what to do.
+
+use std::path::PathBuf;
+
+/// Why a program cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The Python virtual environment is none.
+    #[error(
+        "virtual_env {} has no bin folder: is it a Python virtual environment? Relative paths begin in {}",
+        .folder.display(), .description.display()
+    )]
+    NoVirtualEnv {
+        /// The folder that the description names.
+        folder: PathBuf,
+        /// The folder of the description.
+        description: PathBuf,
+    },
+    /// The file cannot be run.
+    #[error("{} {why}{}", .file.display(), relative_path_hint(.description.as_ref()))]
+    NotExecutable {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with the file.
+        why: &'static str,
+        /// The folder of the description, if the path begins there.
+        description: Option<PathBuf>,
+    },
+    /// `PATH` has no such program.
+    #[error("there is no program {name} in PATH{}", path_hint(.name, .path, .beside.as_ref()))]
+    NotInPath {
+        /// The name of the program.
+        name: String,
+        /// The variable.
+        path: String,
+        /// A file of that name beside the description, if there is one.
+        beside: Option<PathBuf>,
+    },
+    /// `srun` needs an allocation.
+    #[error(
+        "execution_model srunmpi works inside a Slurm allocation only, and this is none \
+         (SLURM_JOB_ID is not set): use openmpi, mpich or intelmpi here"
+    )]
+    NoAllocation,
+    /// An environment variable is not set.
+    #[error(
+        "{text} names the environment variable {name}, which is not set (write $$ for a dollar sign)"
+    )]
+    UnsetVariable {
+        /// The text that names the variable.
+        text: String,
+        /// The variable.
+        name: String,
+    },
+}
+
+fn relative_path_hint(description: Option<&PathBuf>) -> String {
+    description.map_or_else(String::new, |folder| {
+        format!(
+            " (relative paths begin at the description, in {})",
+            folder.display()
+        )
+    })
+}
+
+fn path_hint(name: &str, path: &str, beside: Option<&PathBuf>) -> String {
+    match beside {
+        Some(file) => format!("; there is {}: write ./{name} for it", file.display()),
+        None => format!("; PATH is {path}"),
+    }
+}

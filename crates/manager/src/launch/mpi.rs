@@ -1,0 +1,169 @@
+//! The launchers of MPI programs: their commands, and settings that let several work side by side.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use super::command::{Invocation, is_executable};
+use super::error::LaunchError;
+use crate::plan::{MpiLauncher, MpiProcesses};
+
+/// Options of Open MPI. Called by its whole path, its launcher would put its own folder before the
+/// `PATH` of the ranks, where another Python may be.
+const OPEN_MPI_OPTIONS: [&str; 5] = ["--oversubscribe", "--noprefix", "--bind-to", "none", "-np"];
+
+/// The variables by which ranks that wait let other processes run.
+const YIELD: [(MpiLauncher, &str, &str); 3] = [
+    (MpiLauncher::OpenMpi, "OMPI_MCA_mpi_yield_when_idle", "1"),
+    (MpiLauncher::Mpich, "MPIR_CVAR_POLLS_BEFORE_YIELD", "1"),
+    (MpiLauncher::IntelMpi, "I_MPI_THREAD_YIELD", "2"),
+];
+
+/// The folder below which Open MPI 4 makes its session folder. Later releases use another name.
+const OPEN_MPI_BASE: &str = "OMPI_MCA_orte_tmpdir_base";
+
+impl Invocation<'_> {
+    /// The launcher of the ranks, with its options.
+    pub(super) fn launcher(&self, mpi: MpiProcesses) -> Result<Vec<String>, LaunchError> {
+        let processes = mpi.processes;
+        let in_slurm = self.context.is_in_slurm();
+        let (launcher, mut options) = match mpi.launcher {
+            MpiLauncher::OpenMpi => (
+                self.first_in_path(&["mpirun.openmpi", "mpirun"]).to_owned(),
+                words(&OPEN_MPI_OPTIONS, processes),
+            ),
+            MpiLauncher::Mpich => (
+                self.first_in_path(&["mpiexec.mpich", "mpiexec.hydra", "mpiexec"])
+                    .to_owned(),
+                words(&["-n"], processes),
+            ),
+            MpiLauncher::IntelMpi => (self.launcher_of_intel_mpi(), words(&["-n"], processes)),
+            MpiLauncher::Srun if in_slurm => {
+                let threads = self.program.threads;
+                let mut options = words(&["--kill-on-bad-exit=1", "--cpus-per-task"], threads);
+                options.extend(words(&["--ntasks"], processes));
+                ("srun".to_owned(), options)
+            }
+            MpiLauncher::Srun => return Err(LaunchError::NoAllocation),
+        };
+        // Outside of Slurm the launcher chooses the nodes.
+        if let Some(nodes) = mpi.nodes.filter(|_| in_slurm) {
+            options.extend(node_options(mpi.launcher, nodes, processes / nodes));
+        }
+        options.insert(0, launcher);
+        Ok(options)
+    }
+
+    /// Intel's `mpirun` runs the first `mpiexec.hydra` in `PATH`, which may be that of MPICH. So its own
+    /// `mpiexec.hydra` is called, unless modules bring another.
+    fn launcher_of_intel_mpi(&self) -> String {
+        let root = self.env.get("I_MPI_ROOT", self.context);
+        let own = root.filter(|_| !self.needs_shell()).and_then(|root| {
+            let files = ["bin", "intel64/bin"].map(|bin| format!("{root}/{bin}/mpiexec.hydra"));
+            let mut files = files.into_iter();
+            files.find(|file| is_executable(Path::new(file)).is_ok())
+        });
+        own.unwrap_or_else(|| "mpirun".to_owned())
+    }
+
+    /// The variables that let launchers work side by side.
+    ///
+    /// titin assigns the cores, and instances of which one waits for the other run at the same time. A
+    /// launcher that took the cores for its program alone would wait for ever. A launcher that bound its
+    /// ranks would bind those of all programs to the first cores.
+    pub(super) fn launcher_settings(
+        &self,
+        launcher: MpiLauncher,
+        instance: &str,
+    ) -> Vec<(&'static str, String)> {
+        let mut set: Vec<(&str, String)> = Vec::new();
+        if self.context.is_in_slurm() {
+            // The launchers of the MPIs call `srun`, too.
+            set.push(("SLURM_OVERLAP", "1".into()));
+            set.push(("SLURM_CPU_BIND", "none".into()));
+        }
+        if launcher == MpiLauncher::IntelMpi {
+            set.push(("I_MPI_PIN", "off".into()));
+        }
+        if self.context.crowded {
+            set.extend(self.not_given(yield_settings(launcher)));
+        }
+        set.extend(self.not_given(self.ucx_folder(launcher)));
+        if launcher == MpiLauncher::OpenMpi {
+            set.extend(self.not_given(self.open_mpi_folders(instance)));
+        }
+        set
+    }
+
+    /// The settings that neither the description nor the environment makes.
+    fn not_given(
+        &self,
+        settings: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> impl Iterator<Item = (&'static str, String)> {
+        let settings = settings.into_iter();
+        settings.filter(|(name, _)| self.context.given(name, self.program).is_none())
+    }
+
+    /// The folder for memory that ranks share by UCX. A rank that is killed while it begins would leave
+    /// the memory behind.
+    fn ucx_folder(&self, launcher: MpiLauncher) -> Option<(&'static str, String)> {
+        let folder = self.context.temporary?;
+        let is_on_this_host = launcher != MpiLauncher::Srun && !self.context.is_in_slurm();
+        is_on_this_host.then(|| ("UCX_POSIX_DIR", folder.to_string_lossy().into_owned()))
+    }
+
+    /// Folders of Open MPI for each instance. By default all `mpirun` of a user, or of a Slurm job, share
+    /// a session folder, which one may remove while another one begins.
+    fn open_mpi_folders(&self, instance: &str) -> Vec<(&'static str, String)> {
+        let Some(temporary) = self.context.temporary else {
+            return Vec::new();
+        };
+        let folders: Vec<(&str, PathBuf)> = match self.context.is_in_slurm() {
+            // Each host of the job has such a folder, which `mpirun` removes.
+            true => {
+                let given = |name| self.context.given(name, self.program);
+                let base = given(OPEN_MPI_BASE).or_else(|| given("TMPDIR"));
+                let run = temporary.file_name().unwrap_or_default().to_string_lossy();
+                let folder = Path::new(base.unwrap_or("/tmp")).join(format!("{run}-{instance}"));
+                vec![("OMPI_MCA_orte_top_session_dir", folder)]
+            }
+            // The folders are removed with the run, and so is the memory that ranks share. A rank that
+            // is killed would leave both behind.
+            false => vec![
+                (OPEN_MPI_BASE, temporary.join(instance)),
+                ("PRTE_MCA_prte_tmpdir_base", temporary.join(instance)),
+                ("OMPI_MCA_btl_vader_backing_directory", temporary.to_owned()),
+                ("OMPI_MCA_btl_sm_backing_directory", temporary.to_owned()),
+            ],
+        };
+        let text = |(name, folder): (_, PathBuf)| (name, folder.to_string_lossy().into_owned());
+        folders.into_iter().map(text).collect()
+    }
+}
+
+/// The settings by which waiting ranks let others run, if cores are shared: each MPI takes the cores to
+/// be its own otherwise.
+fn yield_settings(launcher: MpiLauncher) -> impl Iterator<Item = (&'static str, String)> {
+    // A program that `srun` starts may be linked with any MPI.
+    let fits = move |mpi| mpi == launcher || launcher == MpiLauncher::Srun;
+    let settings = YIELD.into_iter().filter(move |(mpi, ..)| fits(*mpi));
+    settings.map(|(_, name, value)| (name, value.to_owned()))
+}
+
+/// Options for so many nodes, with `each` processes on each node.
+fn node_options(launcher: MpiLauncher, nodes: u32, each: u32) -> Vec<String> {
+    match launcher {
+        MpiLauncher::OpenMpi => words(&["--map-by"], format!("ppr:{each}:node")),
+        MpiLauncher::Mpich | MpiLauncher::IntelMpi => words(&["-ppn"], each),
+        MpiLauncher::Srun => {
+            let mut options = words(&["--nodes"], nodes);
+            options.extend(words(&["--ntasks-per-node"], each));
+            options
+        }
+    }
+}
+
+/// Options, and the value of the last one.
+fn words(options: &[&str], last: impl Display) -> Vec<String> {
+    let options = options.iter().map(ToString::to_string);
+    options.chain([last.to_string()]).collect()
+}

@@ -1,0 +1,182 @@
+//! How to start what the user starts: lines to be pasted into a shell.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use titin_wire::connection::{INSTANCE, MANAGER, SECRET};
+
+use crate::launch::{LaunchError, PreparedCommand};
+use crate::shell::quote;
+
+/// An instance for which all is ready but its program, which the user starts.
+#[derive(Debug)]
+pub(crate) struct ManualStart {
+    pub(crate) name: String,
+    pub(crate) component: String,
+    pub(crate) workdir: PathBuf,
+    pub(crate) connection: PathBuf,
+    /// What the description has for it; else why that cannot be told.
+    pub(crate) command: Result<PreparedCommand, NoCommand>,
+}
+
+/// Why the command of an instance is not known.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoCommand {
+    #[error("the description does not say which")]
+    NotDescribed,
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+}
+
+/// What the user is to do. Instances of one component are told once, since they differ in their names.
+pub(crate) fn instructions(instances: &[ManualStart]) -> String {
+    let mut text = String::from("Start each of these programs in a shell of its own:\n");
+    let mut told = BTreeSet::new();
+    for one in instances.iter().filter(|one| told.insert(&one.component)) {
+        let others = instances
+            .iter()
+            .filter(|other| other.component == one.component)
+            .skip(1);
+        let others: Vec<&str> = others.map(|other| other.name.as_str()).collect();
+        let _ = write!(text, "\n# {}", one.name);
+        if !others.is_empty() {
+            let _ = write!(
+                text,
+                "; the same for {} under their names",
+                titin_model::listing(others)
+            );
+        }
+        text.push('\n');
+        one.write_lines(&mut text);
+    }
+    text
+}
+
+impl ManualStart {
+    fn write_lines(&self, text: &mut String) {
+        let path = |path: &Path| quote(&path.to_string_lossy());
+        let _ = writeln!(text, "cd {}", path(&self.workdir));
+        let _ = writeln!(text, "export {}={}", MANAGER[0], path(&self.connection));
+        let _ = writeln!(text, "export {}={}", INSTANCE[0], quote(&self.name));
+        let prepared = match &self.command {
+            Ok(prepared) => prepared,
+            Err(why) => {
+                let _ = writeln!(text, "# and your program: {why}");
+                return;
+            }
+        };
+        let launch = &prepared.launch;
+        let told = [MANAGER, INSTANCE].concat();
+        let more = launch
+            .set
+            .iter()
+            .filter(|(name, _)| !told.contains(&name.as_str()));
+        let more: Vec<String> = more
+            .map(|(name, value)| format!("{name}={}", quote(value)))
+            .collect();
+        let _ = writeln!(text, "export {}", more.join(" "));
+        let unset: Vec<&str> = launch
+            .unset
+            .iter()
+            .map(String::as_str)
+            .filter(|name| *name != SECRET)
+            .collect();
+        if !unset.is_empty() {
+            let _ = writeln!(text, "unset {}", unset.join(" "));
+        }
+        let words = launch.args.iter().map(|word| quote(word));
+        let command = std::iter::once(path(&launch.program))
+            .chain(words)
+            .collect::<Vec<_>>()
+            .join(" ");
+        let _ = writeln!(text, "{command}");
+        if prepared.bare && is_binary(&launch.program) {
+            let _ = writeln!(text, "# in a debugger: gdb --args {command}");
+        }
+    }
+}
+
+/// Whether a file is machine code, and no script.
+fn is_binary(file: &Path) -> bool {
+    let mut magic = [0; 4];
+    File::open(file)
+        .and_then(|mut file| file.read_exact(&mut magic))
+        .is_ok()
+        && &magic == b"\x7fELF"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::Launch;
+
+    fn by_hand(name: &str, command: Result<PreparedCommand, NoCommand>) -> ManualStart {
+        let component = name.split('[').next().unwrap().to_owned();
+        let workdir = Path::new("/r/instances").join(name).join("workdir");
+        ManualStart {
+            name: name.into(),
+            component,
+            workdir,
+            connection: "/r/connection.json".into(),
+            command,
+        }
+    }
+
+    fn prepared(program: &str, bare: bool) -> PreparedCommand {
+        let launch = Launch {
+            program: program.into(),
+            args: vec!["-c".into(), "exit 0".into()],
+            clear: false,
+            set: [
+                ("TITIN_MANAGER", "x"),
+                ("OMP_NUM_THREADS", "2"),
+                ("A", "b c"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+            unset: vec!["TITIN_SECRET".into(), "VIRTUAL_ENV".into()],
+            directory: "/".into(),
+            stdout: "/".into(),
+            stderr: "/".into(),
+        };
+        PreparedCommand {
+            launch,
+            script: None,
+            bare,
+        }
+    }
+
+    #[test]
+    fn each_component_is_told_once_in_lines_for_a_shell() {
+        let micro = ["micro[0]", "micro[1]", "micro[2]"]
+            .map(|name| by_hand(name, Err(NoCommand::NotDescribed)));
+        let mut all = vec![by_hand("macro", Ok(prepared("/bin/sh", true)))];
+        all.extend(micro);
+        assert_eq!(
+            instructions(&all),
+            "Start each of these programs in a shell of its own:\n\n# macro\ncd /r/instances/macro/workdir\n\
+             export TITIN_MANAGER=/r/connection.json\nexport TITIN_INSTANCE=macro\n\
+             export OMP_NUM_THREADS=2 A='b c'\nunset VIRTUAL_ENV\n/bin/sh -c 'exit 0'\n\
+             # in a debugger: gdb --args /bin/sh -c 'exit 0'\n\n\
+             # micro[0]; the same for \"micro[1]\" and \"micro[2]\" under their names\n\
+             cd '/r/instances/micro[0]/workdir'\nexport TITIN_MANAGER=/r/connection.json\n\
+             export TITIN_INSTANCE='micro[0]'\n# and your program: the description does not say which\n"
+        );
+    }
+
+    #[test]
+    fn a_debugger_is_for_binaries_that_nothing_stands_around() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#!/bin/sh\n").unwrap();
+        for command in [
+            prepared("/bin/sh", false),
+            prepared(&script.to_string_lossy(), true),
+        ] {
+            assert!(!instructions(&[by_hand("a", Ok(command))]).contains("gdb"));
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Whether the programs of a model can be started on this host, found out before the model is run.
+
+mod hosted_functions;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use titin_model::{
+    Bundle, Filter, FilterSide, InstanceName, Network, NetworkComponent, PYTHON_BETWEEN,
+};
+
+use crate::compile::{Choices, compile};
+use crate::launch::{LaunchContext, LaunchError, PreparedCommand, prepare};
+use crate::plan::{ComponentId, InstanceId, Plan, PlannedCommand, PlannedProgram, StartMode};
+use hosted_functions::{FunctionError, missing_functions};
+
+/// The most programs that are named.
+const MOST: usize = 20;
+
+/// Why a program cannot be started, or would fail at once. Printed, the error says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum PreflightError {
+    /// The program cannot be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// A function that a host process is to run is not there.
+    #[error(transparent)]
+    Function(#[from] FunctionError),
+    /// A filter in Python would run in a program without Python.
+    #[error(
+        "filter \"{filter}\" is in Python and would run in it, and {} is an executable without Python; {hint}",
+        .program.display()
+    )]
+    FilterNeedsPython {
+        /// The filter.
+        filter: String,
+        /// The executable.
+        program: PathBuf,
+        /// What to do.
+        hint: String,
+    },
+}
+
+/// The programs that cannot be started, each with why. `env` is the environment in which they would
+/// run, `titin` the path of this command, and `folders` are those of the description's files.
+pub fn programs_that_cannot_start(
+    network: &Network,
+    folders: &[PathBuf],
+    env: &BTreeMap<String, String>,
+    titin: &Path,
+) -> Vec<(String, PreflightError)> {
+    // What is wrong with the plan is reported when the model is run.
+    let Ok(plan) = compile(network, folders, &Choices::default()) else {
+        return Vec::new();
+    };
+    let check = ProgramCheck {
+        network,
+        plan: &plan,
+        context: context_without_run(env, titin),
+    };
+    let mut known = HashSet::new();
+    let mut errors = Vec::new();
+    for id in plan.instances.ids() {
+        let StartMode::Program(program) = &plan.instances[id].start else {
+            continue;
+        };
+        if known.insert(key(program)) && errors.len() < MOST {
+            errors.extend(check.errors(id, program));
+        }
+    }
+    errors.truncate(MOST);
+    errors
+}
+
+/// What distinguishes programs. The programs of a host process are started together.
+fn key(program: &PlannedProgram) -> (&str, Option<&str>) {
+    match &program.command {
+        PlannedCommand::Host(hosting) => ("", Some(hosting.name.as_str())),
+        _ => (&program.name, None),
+    }
+}
+
+/// The check of a model's programs.
+struct ProgramCheck<'a> {
+    network: &'a Network,
+    plan: &'a Plan,
+    context: LaunchContext<'a>,
+}
+
+impl ProgramCheck<'_> {
+    /// What is wrong with a program, or with the programs of a host process, each by its name.
+    fn errors(&self, id: InstanceId, program: &PlannedProgram) -> Vec<(String, PreflightError)> {
+        let prepared = match prepare(self.plan, id, program, &self.context) {
+            Ok(prepared) => prepared,
+            Err(error) => return vec![(program.name.clone(), error.into())],
+        };
+        match &program.command {
+            PlannedCommand::Host(hosting) => {
+                let missing = missing_functions(hosting, &prepared, &self.context).into_iter();
+                let named = missing.filter_map(|(function, error)| {
+                    let instance: InstanceName = function.instance.parse().ok()?;
+                    let component = self.network.component_of(&instance)?;
+                    let program = component.program.as_ref()?;
+                    Some((program.name.to_string(), error.into()))
+                });
+                named.collect()
+            }
+            PlannedCommand::Executable { .. } => {
+                let error = self.filter_without_python(program, &prepared);
+                error
+                    .map(|error| (program.name.clone(), error))
+                    .into_iter()
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A filter in Python that would run in an executable without Python, if there is one.
+    fn filter_without_python(
+        &self,
+        program: &PlannedProgram,
+        prepared: &PreparedCommand,
+    ) -> Option<PreflightError> {
+        let mut bundles = self.network.bundles.iter();
+        let misplaced = bundles
+            .find_map(|bundle| python_filter_in(self.network, bundle, &program.name))
+            .filter(|_| lacks_python(prepared))?;
+        Some(PreflightError::FilterNeedsPython {
+            filter: misplaced.filter,
+            program: prepared.launch.program.clone(),
+            hint: misplaced.hint,
+        })
+    }
+}
+
+/// A filter in Python that would run in a program without Python.
+struct MisplacedFilter {
+    filter: String,
+    /// What to do.
+    hint: String,
+}
+
+/// The first filter in Python of a bundle that would run in a program, if there is one.
+fn python_filter_in(network: &Network, bundle: &Bundle, program: &str) -> Option<MisplacedFilter> {
+    let filters = network.filters(bundle);
+    let sides = network.filter_sides(bundle);
+    let (sender, receiver) = network.ends(bundle);
+    filters.iter().zip(&sides).find_map(|(filter, side)| {
+        let name = network.in_python(filter)?;
+        let (here, there, other_side) = match side {
+            FilterSide::Sender => (sender, receiver, "receiver"),
+            FilterSide::Receiver => (receiver, sender, "sender"),
+        };
+        if here.program.as_ref()?.name != program {
+            return None;
+        }
+        Some(MisplacedFilter {
+            filter: name.to_string(),
+            hint: hint_for_filter(network, there, filter, &format!("{name}@{other_side}")),
+        })
+    })
+}
+
+/// What to do about a filter in Python: let it run at the other end, if that can call it.
+fn hint_for_filter(
+    network: &Network,
+    there: &NetworkComponent,
+    filter: &Filter,
+    moved: &str,
+) -> String {
+    match network.can_call(there.id, filter) {
+        true => format!("let it run at the other end: \"{moved}\""),
+        false => format!(
+            "nor can \"{}\", at the other end, call it: {PYTHON_BETWEEN}",
+            there.path
+        ),
+    }
+}
+
+/// Notes which executables have no Python, where a filter in Python might have to run. The filter then
+/// runs at the other end of its conduit, if that can call it ([`Network::filters`]). `choices` are those
+/// of the run; the other arguments are those of [`programs_that_cannot_start`].
+pub fn find_executables_without_python(
+    network: &mut Network,
+    folders: &[PathBuf],
+    choices: &Choices,
+    env: &BTreeMap<String, String>,
+    titin: &Path,
+) {
+    let mut unknown = ends_of_python_filters(network);
+    if unknown.is_empty() {
+        return;
+    }
+    // What is wrong with the plan is reported when the model is run.
+    let Ok(plan) = compile(network, folders, choices) else {
+        return;
+    };
+    let context = context_without_run(env, titin);
+    // Many components may have the same executable, which is read as a whole.
+    let mut executables: HashMap<PathBuf, bool> = HashMap::new();
+    let mut without = Vec::new();
+    for id in plan.instances.ids() {
+        let planned = &plan.instances[id];
+        let (StartMode::Program(program) | StartMode::Manual(Some(program))) = &planned.start
+        else {
+            continue;
+        };
+        if !unknown.remove(&planned.component_id) {
+            continue;
+        }
+        let Ok(prepared) = prepare(&plan, id, program, &context) else {
+            continue;
+        };
+        let executable = executables.entry(prepared.launch.program.clone());
+        if *executable.or_insert_with(|| lacks_python(&prepared)) {
+            without.push(planned.component_id);
+        }
+    }
+    network.lacks_python(&without);
+}
+
+/// The components at the ends of conduits with a filter in Python.
+fn ends_of_python_filters(network: &Network) -> HashSet<ComponentId> {
+    let is_python = |filter: &Filter| network.in_python(filter).is_some();
+    let has_python = |bundle: &&Bundle| bundle.filters.iter().any(is_python);
+    let bundles = network.bundles.iter().filter(has_python);
+    bundles
+        .flat_map(|bundle| [bundle.sender, bundle.receiver])
+        .collect()
+}
+
+/// What programs are prepared with that are not started.
+fn context_without_run<'a>(
+    env: &'a BTreeMap<String, String>,
+    titin: &'a Path,
+) -> LaunchContext<'a> {
+    let nowhere = Path::new("/");
+    LaunchContext {
+        env,
+        connection: nowhere,
+        titin: titin.as_os_str(),
+        directory: nowhere,
+        cores: &[],
+        crowded: false,
+        temporary: None,
+    }
+}
+
+/// Whether a program is an executable without Python.
+fn lacks_python(prepared: &PreparedCommand) -> bool {
+    prepared.bare && hosted_functions::is_without_python(&prepared.launch.program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The programs that cannot be started, each with why in words.
+    fn refused(
+        network: &Network,
+        folders: &[PathBuf],
+        env: &BTreeMap<String, String>,
+    ) -> Vec<(String, String)> {
+        let errors = programs_that_cannot_start(network, folders, env, Path::new("/bin/titin"));
+        errors
+            .into_iter()
+            .map(|(program, error)| (program, error.to_string()))
+            .collect()
+    }
+
+    #[test]
+    fn programs_that_are_not_there_are_named_once() {
+        let text = "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {description: x, implementation: gone, \
+                    multiplicity: 3}\n      b: {description: x, implementation: there}\n      c: {description: x, \
+                    implementation: lost}\n      d: {description: x, implementation: by_hand}\nprograms:\n  gone: \
+                    {executable: ./gone}\n  there: {executable: sh}\n  lost: {executable: no-such-program}\n  by_hand: \
+                    {execution_model: manual}\n";
+        let description = titin_model::load_texts(&[("m", text)], &Default::default()).unwrap();
+        let network = description.network(None).unwrap();
+        let env = BTreeMap::from([("PATH".to_owned(), "/bin:/usr/bin".to_owned())]);
+        let found = refused(&network, &[], &env);
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["gone", "lost"]);
+        assert!(found[0].1.contains("gone does not exist"), "{found:?}");
+        assert!(found[1].1.contains("PATH is /bin:/usr/bin"), "{found:?}");
+    }
+
+    #[test]
+    fn a_filter_in_python_is_missed_by_executables_without_python() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            use std::os::unix::fs::PermissionsExt;
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        // As `titin config --libs` has it linked, from an environment of Python's.
+        write(
+            "in_c",
+            b"\x7fELF\0libtitin.so\0/venv/lib/python3.11/site-packages/titin/lib\0",
+        );
+        write("embeds", b"\x7fELF\0libtitin.so\0libpython3.11.so\0");
+        write("script", b"#!/usr/bin/env python3\nimport titin\n");
+        write("in_c_too", b"\x7fELF\0libtitin.so\0");
+        let named = |conduit: &str, program: &str, sender: &str| {
+            let text = format!(
+                "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {{description: x, ports: {{o_i: out}}, \
+                 implementation: script}}\n      b: {{description: x, ports: {{s: in}}, implementation: own}}\n    conduits: \
+                 {{a.out: {conduit}}}\nprograms:\n  script: {{executable: ./{sender}}}\n  own: {{executable: ./{program}}}\n\
+                 titin: {{filters: {{mine: {{python: 'm:f'}}, native: {{library: ./f.so, symbol: f}}}}}}\n"
+            );
+            let description =
+                titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
+            let mut network = description.network(None).unwrap();
+            let (folders, env, titin) = (
+                [folder.path().to_owned()],
+                BTreeMap::new(),
+                Path::new("/bin/titin"),
+            );
+            find_executables_without_python(
+                &mut network,
+                &folders,
+                &Choices::default(),
+                &env,
+                titin,
+            );
+            refused(&network, &folders, &env)
+        };
+        // The sender is Python, so it can run there; if it may.
+        for (conduit, told) in [
+            (
+                "mine@receiver b.in",
+                "let it run at the other end: \"mine@sender\"",
+            ),
+            (
+                "native@receiver mine b.in",
+                "let it run at the other end: \"mine@sender\"",
+            ),
+        ] {
+            let found = named(conduit, "in_c", "script");
+            assert_eq!(found.len(), 1, "{conduit}: {found:?}");
+            assert!(
+                found[0].0 == "own" && found[0].1.contains("filter \"mine\" is in Python"),
+                "{found:?}"
+            );
+            assert!(found[0].1.ends_with(told), "{found:?}");
+        }
+        let found = named("mine b.in", "in_c", "in_c_too");
+        assert!(
+            found[0].0 == "own"
+                && found[0]
+                    .1
+                    .contains("nor can \"a\", at the other end, call it: put a component"),
+            "{found:?}"
+        );
+        for (conduit, program, sender) in [
+            ("mine b.in", "in_c", "script"),
+            ("mine native scale(2) b.in", "in_c", "script"),
+            ("mine b.in", "embeds", "in_c"),
+            ("mine b.in", "script", "in_c"),
+            ("mine astype(int32) b.in", "script", "in_c"),
+            ("zstd mine b.in", "script", "in_c"),
+            ("mine@sender b.in", "in_c", "script"),
+            ("native b.in", "in_c", "in_c_too"),
+            ("b.in", "in_c", "in_c_too"),
+        ] {
+            assert_eq!(
+                named(conduit, program, sender),
+                [],
+                "{conduit} {program} {sender}"
+            );
+        }
+    }
+
+    #[test]
+    fn libraries_and_functions_that_are_not_there_are_named_by_their_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(
+            folder.path().join("libthere.so"),
+            b"\x7fELF\0resolve\0main_loop\0",
+        )
+        .unwrap();
+        std::fs::write(folder.path().join("libtext.so"), "not built yet").unwrap();
+        let programs = [
+            ("good", "library: ./libthere.so, function: solve"),
+            ("absent", "library: ./libthere.so, step: main"),
+            ("gone", "library: ./libgone.so, function: solve"),
+            ("text", "library: libtext.so, function: solve"),
+            ("loader", "library: libc.so.6, function: solve"),
+            ("nowhere", "library: libnowhere-at-all.so, function: solve"),
+        ];
+        let text: String = programs.iter().fold(
+            "ymmsl_version: v0.2\nmodels: {m: {components: {".to_owned(),
+            |text, (name, _)| {
+                text + &format!("{name}: {{description: x, implementation: {name}}}, ")
+            },
+        ) + "}}}\nprograms:\n";
+        let text = programs.iter().fold(text, |text, (name, call)| {
+            text + &format!("  {name}: {{titin: {{host: h, {call}}}}}\n")
+        });
+        let description = titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
+        let network = description.network(None).unwrap();
+        let folders = [folder.path().to_owned()];
+        let mut found = refused(&network, &folders, &BTreeMap::new());
+        found.sort();
+        let place = folder.path().display();
+        let why = |name: &str| {
+            &found
+                .iter()
+                .find(|(program, _)| program == name)
+                .expect(name)
+                .1
+        };
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(
+            why("absent").contains("libthere.so has no function main with C linkage"),
+            "{found:?}"
+        );
+        assert_eq!(*why("gone"), format!("there is no ./libgone.so in {place}"));
+        assert!(
+            why("text").ends_with("libtext.so is no shared library"),
+            "{found:?}"
+        );
+        assert!(
+            why("nowhere").ends_with("nor where the system looks for libraries"),
+            "{found:?}"
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! What a profile says, as it is read.
+
+use serde::Serialize;
+use titin_model::Pattern;
+
+use super::EventClass;
+
+/// What a run's profile says, but for the rows of a trace.
+#[derive(Debug, Serialize)]
+pub struct RunProfile {
+    /// The run; `None` if another system has written the profile.
+    pub run: Option<RunTotals>,
+    /// Where the time of each instance went.
+    pub instances: Vec<InstanceTotals>,
+    /// What went through each conduit.
+    pub conduits: Vec<ConduitTotals>,
+    /// The regions of the programs.
+    pub regions: Vec<RegionTotals>,
+    /// Whether there is a row for each message.
+    pub traced: bool,
+}
+
+/// The run as a whole.
+#[derive(Debug, Serialize)]
+pub struct RunTotals {
+    /// The model.
+    pub model: String,
+    /// The host of the manager.
+    pub host: String,
+    /// The duration of the run.
+    pub seconds: f64,
+    /// "done", or why the run failed.
+    pub outcome: String,
+}
+
+/// Where the time of an instance went, in seconds.
+#[derive(Debug, Serialize)]
+pub struct InstanceTotals {
+    /// The instance's number in the file.
+    #[serde(skip)]
+    pub oid: i64,
+    /// The name as users write it.
+    pub name: String,
+    /// The cores that the instance was given.
+    pub cores: Vec<i64>,
+    /// The beginning, since the Unix epoch.
+    pub start: f64,
+    /// From the beginning to the end.
+    pub total: f64,
+    /// What is left for the instance's own work.
+    pub compute: f64,
+    /// Waiting to receive.
+    pub waiting: f64,
+    /// Taking in messages that have come; only MUSCLE3 counts this separately.
+    pub receiving: f64,
+    /// Sending, with the time blocked.
+    pub sending: f64,
+    /// Waiting for room to send.
+    pub blocked: f64,
+}
+
+/// An instance that has not reported its totals.
+#[derive(Debug)]
+pub struct UnfinishedInstance {
+    /// The instance's number in the file.
+    pub oid: i64,
+    /// The name as users write it.
+    pub name: String,
+    /// The end of the last row that it reported, in nanoseconds since the Unix epoch.
+    pub last: Option<i64>,
+}
+
+/// What went through a conduit.
+#[derive(Debug, Serialize)]
+pub struct ConduitTotals {
+    /// The sender's port.
+    pub from: String,
+    /// The receiver's port.
+    pub to: String,
+    /// The medium.
+    pub medium: String,
+    /// The streams that large messages went by, if there were several.
+    pub streams: Option<i64>,
+    /// Why the medium is not shared memory, if that was tried.
+    pub detour: Option<String>,
+    /// Messages.
+    pub messages: i64,
+    /// Messages that went by a socket because no shared memory was left.
+    pub by_socket: i64,
+    /// Payload bytes.
+    pub bytes: i64,
+    /// Bytes that were copied on the way out and in.
+    pub copied: i64,
+    /// Seconds in which the sender waited for room.
+    pub sender_waited: f64,
+    /// Seconds in which the receiver waited for messages.
+    pub receiver_waited: f64,
+    /// The last limit of the buffer, in messages.
+    pub buffer: i64,
+    /// How often the buffer was raised.
+    pub raised: i64,
+}
+
+/// A conduit that carried a field.
+#[derive(Debug)]
+pub struct RecordedField {
+    /// The sender's port.
+    pub from: String,
+    /// The receiver's port.
+    pub to: String,
+    /// The decomposition of the sender's array, and its coupled region, as `titin-array` encodes them.
+    pub sender: Vec<u8>,
+    /// The same of the receiver's array.
+    pub receiver: Vec<u8>,
+    /// Bytes of an element of each array of the field.
+    pub sizes: Vec<u64>,
+    /// How the description couples the field.
+    pub pattern: Option<Pattern>,
+}
+
+/// A region of a program.
+#[derive(Debug, Serialize)]
+pub struct RegionTotals {
+    /// The instance.
+    pub instance: String,
+    /// The name of the region.
+    pub name: String,
+    /// How often the region was entered.
+    pub uses: i64,
+    /// The time in the region.
+    pub seconds: f64,
+}
+
+/// A row of a trace.
+#[derive(Debug)]
+pub struct TraceEvent {
+    /// The instance's `oid`.
+    pub instance: i64,
+    /// What the instance does.
+    pub class: EventClass,
+    /// `SEND` and the like, or the name of a region.
+    pub kind: String,
+    /// The beginning, in nanoseconds since the Unix epoch.
+    pub start: i64,
+    /// The end, in nanoseconds since the Unix epoch.
+    pub stop: i64,
+    /// The port, with its slot.
+    pub port: Option<String>,
+    /// The conduit's number.
+    pub conduit: Option<i64>,
+    /// The message's number on the conduit.
+    pub number: Option<i64>,
+    /// Payload bytes.
+    pub bytes: Option<i64>,
+    /// The simulated time.
+    pub timestamp: Option<f64>,
+}

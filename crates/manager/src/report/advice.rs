@@ -1,0 +1,243 @@
+//! What the user should do about a failure.
+
+use std::path::{Path, PathBuf};
+
+use crate::event::Exit;
+use crate::plan::{PlannedCommand, PlannedInstance, StartMode};
+use crate::shell::quote;
+use crate::state::{Cause, Deadlock, DeadlockAdvice, Failure, Fault, Manager};
+
+/// What Python prints that does not find the package.
+const NO_TITIN: &str = "No module named 'titin'";
+
+/// What Python's debugger prints that has no terminal.
+const NO_TERMINAL: &str = "bdb.BdbQuit";
+
+/// What the system's loader prints before the name of a library.
+const NO_LIBRARY: &str = "error while loading shared libraries: ";
+
+/// What programs print that do not find a file.
+const NO_FILE: [&str; 5] = [
+    "o such file",
+    "annot open",
+    "not found",
+    "does not exist",
+    "ould not open",
+];
+
+/// The culprit as far as advice depends on it.
+pub(super) struct Culprit<'a> {
+    pub(super) name: &'a str,
+    pub(super) workdir: &'a Path,
+    /// The last lines that it printed.
+    pub(super) printed: &'a [&'a str],
+}
+
+/// Advice for a failure, in lines. `titin` is the path of the command.
+pub(super) fn advice(
+    manager: &Manager,
+    failure: &Failure,
+    culprit: Option<&Culprit<'_>>,
+    titin: &Path,
+) -> Vec<String> {
+    let Some(culprit) = culprit else {
+        return advice_for_cause(manager, failure);
+    };
+    if let Some(advice) = advice_for_output(culprit, titin) {
+        return advice;
+    }
+    let mut advice = match &failure.cause {
+        Cause::Instance(id, fault) if fault.may_miss_a_file() => {
+            advice_for_missing_file(&manager.plan().instances[*id], culprit)
+        }
+        _ => None,
+    }
+    .unwrap_or_default();
+    advice.extend(advice_for_cause(manager, failure));
+    advice
+}
+
+/// Advice if the program's own output says what was wrong with its start.
+pub(super) fn advice_for_output(culprit: &Culprit<'_>, titin: &Path) -> Option<Vec<String>> {
+    let printed = culprit.printed;
+    if printed.iter().any(|line| line.ends_with(NO_TITIN)) {
+        return Some(advice_for_other_python(titin));
+    }
+    if printed.iter().any(|line| line.starts_with(NO_TERMINAL)) {
+        return Some(vec![
+            format!(
+                "breakpoint() needs a terminal: `titin run --by-hand {} ...` starts the rest, and prints",
+                quote(culprit.name)
+            ),
+            "how to start this one in yours.".into(),
+        ]);
+    }
+    let mut named = printed
+        .iter()
+        .filter_map(|line| line.split_once(NO_LIBRARY));
+    let (library, _) = named.find_map(|(_, rest)| rest.split_once(": cannot open"))?;
+    Some(vec![
+        format!(
+            "The shared library {library} is not found: name its folder in the program's entry,"
+        ),
+        "`env: {+LD_LIBRARY_PATH: ':/its/folder'}`, or load the module that brings it (`modules`)."
+            .into(),
+    ])
+}
+
+/// Advice if a Python without titin ran the program. Most likely the environment of the command
+/// `titin` is meant. But a user with another active environment may want that one, so programs do not
+/// get the command's environment by themselves.
+pub(super) fn advice_for_other_python(titin: &Path) -> Vec<String> {
+    let folder = titin.parent().and_then(Path::parent);
+    match folder.filter(|folder| folder.join("pyvenv.cfg").exists()) {
+        Some(venv) => vec![
+            "Its Python is another than the one that has titin. Before titin run, activate that one:".into(),
+            format!("    source {}/bin/activate", venv.display()),
+            format!("or write into the program's entry: virtual_env: {}", venv.display()),
+        ],
+        None => vec![
+            "Its Python is another than the one that has titin: activate the environment that has it before"
+                .into(),
+            "titin run, or name it in the program's entry under virtual_env.".into(),
+        ],
+    }
+}
+
+/// Advice if a file that the program was given, or named in its output, is not in the work directory
+/// but lies beside the description.
+pub(super) fn advice_for_missing_file(
+    planned: &PlannedInstance,
+    culprit: &Culprit<'_>,
+) -> Option<Vec<String>> {
+    let StartMode::Program(program) = &planned.start else {
+        return None;
+    };
+    let is_missing = |word: &&str| {
+        Path::new(word).is_relative()
+            // The meaning of options is not known.
+            && !word.starts_with('-')
+            && program.folder.join(word).is_file()
+            && !culprit.workdir.join(word).exists()
+    };
+    let given = arguments(&program.command).into_iter();
+    let missing = given
+        .chain(words_of_missing_files(culprit.printed))
+        .find(is_missing)?;
+    let file = Path::new(missing).file_name()?.display();
+    let full: PathBuf = program.folder.join(missing).components().collect();
+    Some(vec![
+        format!(
+            "{} runs in its work directory, where there is no {missing}: write {},",
+            planned.name,
+            full.display()
+        ),
+        format!(
+            "or have it copied there: `titin: {{stage: {{{}: {{in: [{missing}]}}}}}}`, and write {file}.",
+            planned.component
+        ),
+    ])
+}
+
+/// The words that a program is given.
+fn arguments(command: &PlannedCommand) -> Vec<&str> {
+    match command {
+        PlannedCommand::Executable { args, .. } => args.iter().map(String::as_str).collect(),
+        PlannedCommand::Script(text) => text.split_whitespace().collect(),
+        PlannedCommand::BuiltIn { .. } | PlannedCommand::Host(_) => Vec::new(),
+    }
+}
+
+/// The words in lines that say that a file is missing.
+fn words_of_missing_files<'l>(printed: &[&'l str]) -> impl Iterator<Item = &'l str> {
+    let is_separator = |c: char| c.is_whitespace() || "'\"`:;,()[]<>".contains(c);
+    let is_about_files = |line: &&str| NO_FILE.iter().any(|text| line.contains(text));
+    let lines = printed.iter().copied().filter(is_about_files);
+    let words = lines.flat_map(move |line| line.split(is_separator));
+    words.filter(|word| !word.is_empty())
+}
+
+/// Advice that depends on the cause alone.
+fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
+    let lines: &[&str] = match &failure.cause {
+        Cause::Instance(id, fault) => {
+            return advice_for_fault(fault, &manager.plan().instances[*id].name);
+        }
+        Cause::Deadlock(deadlock) => advice_for_deadlock(deadlock),
+        Cause::GuardLost(_) => {
+            &["Something killed the guard, a process of titin's: was the host out of memory?"]
+        }
+        Cause::ManagerFailed(_) | Cause::Interrupted(_) => &[],
+    };
+    owned(lines)
+}
+
+fn advice_for_deadlock(deadlock: &Deadlock) -> &'static [&'static str] {
+    match deadlock.advice {
+        DeadlockAdvice::DeclareFields => &[
+            "Declare the field at both ends, and all fields before the first call that waits for something.",
+        ],
+        DeadlockAdvice::ReorderCalls => &[
+            "Each of them must send before the other can go on: compare the order of sends and receives in",
+            "the programs with the description; `titin plot` draws it.",
+        ],
+    }
+}
+
+/// Advice for the fault of an instance.
+fn advice_for_fault(fault: &Fault, name: &str) -> Vec<String> {
+    match fault.underlying() {
+        Fault::ProcessGone if matches!(fault, Fault::AfterRank { .. }) => {
+            owned(&["Its launcher's last words may tell how: by a signal, for instance."])
+        }
+        Fault::WithoutClosing(Exit::Signal(number, _)) if *number != 9 => vec![
+            format!(
+                "Run it in a debugger: `titin run --by-hand {} ...` starts the rest, and prints how to",
+                quote(name)
+            ),
+            "start this one.".into(),
+        ],
+        Fault::WithoutClosing(Exit::Code(1.. | ..=-1))
+        | Fault::AfterDone(_)
+        | Fault::Reported(_) => vec![format!("See what {name} reports above, and its files.")],
+        fault => owned(fixed_advice(fault)),
+    }
+}
+
+/// Advice for a fault that names neither the instance nor its files.
+fn fixed_advice(fault: &Fault) -> &'static [&'static str] {
+    match fault {
+        Fault::StartFailed(_) => &["Correct the program's entry in the description."],
+        Fault::StagingFailed(_) => {
+            &["Correct what stands under `titin: stage` in the description, or its files."]
+        }
+        Fault::BeforeJoining(Exit::Code(0)) => {
+            &["Does the program open an instance? In Python: titin.Instance(...)."]
+        }
+        Fault::BeforeJoining(_) => {
+            &["It failed on its own, not in the coupling: its output says why. Try it by itself."]
+        }
+        Fault::WithoutClosing(Exit::Signal(..)) => &[
+            "If nobody killed it, the host was out of memory: see `dmesg`. Use fewer instances, or a",
+            "smaller problem, or a larger host.",
+        ],
+        Fault::WithoutClosing(_) | Fault::ProcessGone => &[
+            "Close the instance before the program ends (`with titin.Instance(...)`, titin_close), also",
+            "where it returns early; or call reuse() until it is false.",
+        ],
+        Fault::OmittedMessage(_) => &[
+            "Does it leave its loop, close, or withdraw a field before it has sent what the use is for?",
+        ],
+        Fault::ReportedAfterEnd { .. } => &[
+            "One side makes more steps than the other: compare how often each of them sends, receives and",
+            "calls reuse().",
+        ],
+        Fault::Refused(_) => &["Make the program and the description agree."],
+        Fault::LinkLost(_) | Fault::Silent(_) => &["Is its host up, and the network between?"],
+        _ => &["See its output for what it was doing."],
+    }
+}
+
+fn owned(lines: &[&str]) -> Vec<String> {
+    lines.iter().map(|line| (*line).to_owned()).collect()
+}

@@ -1,0 +1,99 @@
+//! Results at the end of a run: copied out of the work directories. They may be huge, so the user can end
+//! the copying.
+
+use std::cell::RefCell;
+use std::time::Instant;
+
+use super::{RunView, Session, SessionEvent};
+use crate::event::{Level, LogRecord, RunEvent};
+use crate::plan::{InstanceId, PlannedInstance};
+use crate::stage::{self, MayContinue, StagingProblem};
+use crate::state::{Manager, REPEATED_INTERRUPT, RunOutcome};
+
+/// What came of copying the results.
+#[derive(Default)]
+pub(super) struct StagedResults {
+    /// Why some results are lost, in words.
+    pub(super) troubles: Vec<String>,
+    /// Whether the user has ended the copying.
+    pub(super) interrupted: bool,
+}
+
+impl Session {
+    /// Copies the results of all instances, until the user interrupts. If an interrupt has ended the
+    /// run, a second one that follows at once counts as the same.
+    pub(super) fn stage_out(&mut self, manager: &Manager, view: &mut dyn RunView) -> StagedResults {
+        let begun = Instant::now();
+        let was_interrupted = matches!(manager.outcome(), Some(RunOutcome::Failed(failure)) if failure.is_interrupt());
+        let signal = RefCell::new(None);
+        let may_continue = || {
+            while let Ok(event) = self.receiver.try_recv() {
+                if let SessionEvent::Run(RunEvent::Interrupted(name)) = event
+                    && (!was_interrupted || begun.elapsed() > REPEATED_INTERRUPT)
+                {
+                    signal.replace(Some(name));
+                }
+            }
+            signal.borrow().is_none()
+        };
+        let problems = self.copy_results(&may_continue);
+        let signal = signal.into_inner();
+        self.log_staging(problems, signal.as_deref(), view)
+    }
+
+    /// Logs what could not be copied.
+    fn log_staging(
+        &mut self,
+        problems: Vec<(InstanceId, StagingProblem)>,
+        signal: Option<&str>,
+        view: &mut dyn RunView,
+    ) -> StagedResults {
+        let mut results = StagedResults::default();
+        let mut left_out = Vec::new();
+        for (id, problem) in problems {
+            let (level, text) = match problem {
+                StagingProblem::Missing(text) => (Level::Warning, text),
+                StagingProblem::CopyFailed(text) => {
+                    results.troubles.push(text.clone());
+                    (Level::Error, text)
+                }
+                StagingProblem::Interrupted(name) => {
+                    left_out.push(format!("{name} of {}", self.plan.instances[id].name));
+                    continue;
+                }
+            };
+            let record = LogRecord {
+                instance: Some(id),
+                ..LogRecord::of_manager(level, text)
+            };
+            self.record(&record, view);
+        }
+        if let Some(signal) = signal.filter(|_| !left_out.is_empty()) {
+            let names = titin_model::listing(left_out.iter().map(String::as_str));
+            let text =
+                format!("the user ended the copying of results ({signal}); left out: {names}");
+            self.say(Level::Error, text.clone(), view);
+            results.interrupted = true;
+            results.troubles.push(text);
+        }
+        results
+    }
+
+    fn copy_results(&self, may_continue: MayContinue<'_>) -> Vec<(InstanceId, StagingProblem)> {
+        let mut problems = Vec::new();
+        for id in self.plan.instances.ids() {
+            let planned = &self.plan.instances[id];
+            let PlannedInstance {
+                name, stage_out, ..
+            } = planned;
+            if stage_out.is_empty() {
+                continue;
+            }
+            let workdir = self.directory.instance(planned.folder()).join("workdir");
+            let results = self.directory.results(name);
+            let found = stage::stage_out(stage_out, &workdir, &results, may_continue);
+            problems.extend(found.into_iter().map(|problem| (id, problem)));
+        }
+        problems
+    }
+}

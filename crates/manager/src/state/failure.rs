@@ -1,0 +1,111 @@
+//! Why a run failed, and how that is put in words.
+
+use std::time::Duration;
+
+use titin_wire::control::ToProgram;
+
+use super::Manager;
+use super::fault::Fault;
+use super::wait_graph::Deadlock;
+use crate::plan::InstanceId;
+
+/// Why the run failed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// An instance failed, in this way.
+    Instance(InstanceId, Fault),
+    /// Instances wait for each other.
+    Deadlock(Deadlock),
+    /// The guard has ended: in words, how.
+    GuardLost(String),
+    /// The manager could not go on: in words, why.
+    ManagerFailed(String),
+    /// The user ended the run with this signal.
+    Interrupted(String),
+}
+
+/// The first failure of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// The time of the failure since the run began.
+    pub at: Duration,
+    /// Why the run failed.
+    pub cause: Cause,
+    /// The instances that waited at that time, each with its wait in words.
+    pub waits: Vec<(InstanceId, String)>,
+    /// The instances that were in their own code.
+    pub computing: Vec<InstanceId>,
+}
+
+impl Failure {
+    /// Whether the user ended the run.
+    pub fn is_interrupt(&self) -> bool {
+        matches!(self.cause, Cause::Interrupted(_))
+    }
+
+    /// The facts, if the run ended in a deadlock.
+    pub fn deadlock(&self) -> Option<&Deadlock> {
+        match &self.cause {
+            Cause::Deadlock(deadlock) => Some(deadlock),
+            _ => None,
+        }
+    }
+}
+
+impl Manager {
+    /// The failure in one line.
+    pub fn failure_line(&self, failure: &Failure) -> String {
+        let (culprit, text) = self.culprit_and_text(&failure.cause);
+        match &failure.cause {
+            Cause::Instance(..) | Cause::GuardLost(_) | Cause::Interrupted(_) => {
+                format!("{culprit} {text}")
+            }
+            Cause::Deadlock(_) | Cause::ManagerFailed(_) => text,
+        }
+    }
+
+    /// The instances that failed by this cause: one instance, or all instances of a process.
+    pub fn culprits(&self, cause: &Cause) -> Vec<InstanceId> {
+        match cause {
+            Cause::Instance(id, fault) if fault.is_of_process() => self.plan.sharers(*id),
+            Cause::Instance(id, _) => vec![*id],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The message that tells programs of the failure.
+    pub(super) fn failure_message(&self, failure: &Failure) -> ToProgram {
+        let (culprit, text) = self.culprit_and_text(&failure.cause);
+        ToProgram::RunFailed {
+            culprit,
+            text,
+            deadlock: failure.deadlock().is_some(),
+        }
+    }
+
+    /// The name of the culprit, and how it failed.
+    pub fn culprit_and_text(&self, cause: &Cause) -> (String, String) {
+        let (culprit, text) = match cause {
+            Cause::Instance(id, fault) => return self.failed_instance(*id, fault),
+            Cause::Deadlock(deadlock) => ("deadlock", deadlock.to_string()),
+            Cause::GuardLost(how) => (
+                "the guard",
+                format!("{how}, so the programs it had started were ended"),
+            ),
+            Cause::ManagerFailed(why) => ("the manager", why.clone()),
+            Cause::Interrupted(signal) => ("the user", format!("ended the run ({signal})")),
+        };
+        (culprit.to_owned(), text)
+    }
+
+    /// The name of a failed instance, or of the host process that failed with it, and how it failed.
+    fn failed_instance(&self, id: InstanceId, fault: &Fault) -> (String, String) {
+        match self.plan.hosting(id).filter(|_| fault.is_of_process()) {
+            Some(host) => (
+                format!("host process {}", host.name),
+                fault.describe_for_host(),
+            ),
+            None => (self.name(id).to_owned(), fault.to_string()),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What the manager knows about one instance.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use titin_transport::LinkId;
+use titin_wire::control::Progress;
+use titin_wire::ranks::RankProcess;
+use titin_wire::{Address, EndpointId};
+
+use super::fault::Fault;
+use crate::event::Exit;
+use crate::plan::{InstanceId, StartMode};
+
+/// How many of an instance's last log lines are kept for the report.
+const RECENT: usize = 10;
+
+/// What is known about one instance.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) process: ProcessState,
+    pub(super) membership: Membership,
+    /// When its start was asked for; the beginning of the run if the manager does not start it.
+    pub(super) waiting_since: Duration,
+    /// The process that has joined as this instance, if it is on the manager's host.
+    pub(super) local_pid: Option<u32>,
+    /// Whether the local process is watched, because the guard has not started it.
+    pub(super) watched: bool,
+    /// Whether the local process was watched and has ended.
+    pub(super) local_process_gone: bool,
+    /// The processes of the ranks from 1 on, if the program is parallel.
+    pub(super) ranks: Vec<RankProcess>,
+    /// The first rank of which the process has ended, rank 0 included: its number and its process.
+    pub(super) first_rank_gone: Option<(u32, u32)>,
+    /// A process that was refused as this instance, and why, in words. A launcher may end the joined
+    /// process because of it.
+    pub(super) refused_process: Option<String>,
+    /// The error that the instance reported, and where the error comes from.
+    pub(super) reported_error: Option<(String, ErrorOrigin)>,
+    /// The messages that the instance left out.
+    pub(super) omitted_messages: Vec<OmittedMessage>,
+    /// A failure that counts unless it is explained in time.
+    pub(super) doubt: Option<Doubt>,
+    /// How the instance failed: first, or as a consequence.
+    pub(super) fault: Option<Fault>,
+    /// Whether the manager has ended it.
+    pub(super) stopped: bool,
+    /// Whether it asked to join after the run had failed.
+    pub(super) too_late: bool,
+    pub(super) progress: Option<Progress>,
+    pub(super) recent_log: VecDeque<String>,
+}
+
+impl Member {
+    pub(super) fn new(start: &StartMode) -> Self {
+        Member {
+            process: match start {
+                StartMode::Program(_) => ProcessState::Starting,
+                _ => ProcessState::NotOurs,
+            },
+            membership: Membership::NotJoined,
+            waiting_since: Duration::ZERO,
+            local_pid: None,
+            watched: false,
+            local_process_gone: false,
+            ranks: Vec::new(),
+            first_rank_gone: None,
+            refused_process: None,
+            reported_error: None,
+            omitted_messages: Vec::new(),
+            doubt: None,
+            fault: None,
+            stopped: false,
+            too_late: false,
+            progress: None,
+            recent_log: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn joined(&self) -> Option<&JoinedInstance> {
+        match &self.membership {
+            Membership::Joined(joined) => Some(joined),
+            _ => None,
+        }
+    }
+
+    /// Notes that the guard has started the process that has joined as this instance.
+    pub(super) fn assign_process(&mut self, pid: u32) {
+        if self.local_pid == Some(pid) && self.process == ProcessState::NotOurs {
+            self.process = ProcessState::Running(pid);
+        }
+    }
+
+    pub(super) fn remember_log(&mut self, text: &str) {
+        for line in text.lines() {
+            if self.recent_log.len() == RECENT {
+                self.recent_log.pop_front();
+            }
+            self.recent_log.push_back(line.to_owned());
+        }
+    }
+
+    /// Adds what may have led to a fault: a rank that ended first, or a process that was refused.
+    pub(super) fn with_circumstances(&mut self, fault: Fault) -> Fault {
+        let refused = self.refused_process.take_if(|_| fault.is_bad_exit());
+        let rank = self.first_rank_gone.filter(|_| fault.is_of_process());
+        let fault = match rank {
+            Some((rank, pid)) => Fault::AfterRank {
+                rank,
+                pid,
+                fault: Box::new(fault),
+            },
+            None => fault,
+        };
+        match refused {
+            Some(text) => Fault::AfterRefusal {
+                text,
+                fault: Box::new(fault),
+            },
+            None => fault,
+        }
+    }
+}
+
+/// A failure that counts from a certain time on, unless it is explained before.
+#[derive(Debug, PartialEq)]
+pub(super) struct Doubt {
+    pub(super) due: Duration,
+    pub(super) fault: Fault,
+}
+
+/// A message that an instance left out.
+#[derive(Debug)]
+pub(super) struct OmittedMessage {
+    /// The instances that wait for the message in vain.
+    pub(super) peers: Vec<String>,
+    /// The port that errors name which follow from it; `None` if they may name any port.
+    pub(super) port: Option<String>,
+    pub(super) text: String,
+}
+
+impl OmittedMessage {
+    /// Whether an error of this instance about a closed port follows from the omission.
+    pub(super) fn explains(&self, instance: &String, error: &str) -> bool {
+        let names = |port: &String| {
+            let continues =
+                |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+            let mut places = error.match_indices(port.as_str());
+            places.any(|(at, _)| !continues(&error[at + port.len()..]))
+        };
+        self.peers.contains(instance) && self.port.as_ref().is_none_or(names)
+    }
+}
+
+/// Where an error that an instance reports comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ErrorOrigin {
+    /// The instance itself.
+    Own,
+    /// These instances have ended something, for instance a port. They may have ended well, or because
+    /// another instance fails.
+    PeerEnded(Vec<InstanceId>),
+    /// Another instance has failed.
+    PeerFailed,
+}
+
+/// The state of an instance's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProcessState {
+    /// The manager does not start it.
+    NotOurs,
+    /// Its start was asked for.
+    Starting,
+    /// It runs, with this process number.
+    Running(u32),
+    /// It has ended.
+    Ended(Exit),
+    /// It was not started, and will not be.
+    Never,
+    /// It was started, but its end will not be reported.
+    Unknown,
+}
+
+/// The part of an instance in the run.
+#[derive(Debug)]
+pub(super) enum Membership {
+    /// No process has joined as this instance.
+    NotJoined,
+    /// A process has joined.
+    Joined(JoinedInstance),
+    /// The instance has reported that it is done.
+    Done,
+    /// The link was lost before the instance was done, for this reason.
+    LinkLost(String),
+}
+
+/// The process that has joined as an instance.
+#[derive(Debug, Clone)]
+pub(super) struct JoinedInstance {
+    pub(super) link: LinkId,
+    pub(super) endpoint: EndpointId,
+    pub(super) addresses: Vec<Address>,
+    pub(super) pid: u32,
+    pub(super) host: String,
+    /// The names of its vector ports.
+    pub(super) vectors: HashSet<String>,
+}
+
+/// What is known about the control link of a program.
+#[derive(Debug)]
+pub(super) struct ControlLink {
+    pub(super) last_heard: Duration,
+    /// Whether the log says that the program is silent.
+    pub(super) reported_silent: bool,
+    /// The instances that have joined by this link.
+    pub(super) members: Vec<InstanceId>,
+}
+
+impl ControlLink {
+    pub(super) fn new(now: Duration) -> Self {
+        ControlLink {
+            last_heard: now,
+            reported_silent: false,
+            members: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Messages of programs, handed to the parts that they concern.
+
+use titin_transport::LinkId;
+use titin_wire::control::ToManager;
+
+use super::Manager;
+use super::member::{ErrorOrigin, OmittedMessage};
+use crate::event::{Level, LogRecord, RunAction};
+use crate::plan::InstanceId;
+
+impl Manager {
+    /// A program has sent a message.
+    pub(super) fn message_received(&mut self, link: LinkId, message: ToManager) {
+        let Some(control_link) = self.links.get_mut(&link) else {
+            return;
+        };
+        (control_link.last_heard, control_link.reported_silent) = (self.now, false);
+        match message {
+            ToManager::Heartbeat {} => {}
+            ToManager::Register(registration) => self.register(link, registration),
+            message => self.instance_message_received(link, message),
+        }
+    }
+
+    /// A program has sent a message for one of its instances. A program that has not joined as that
+    /// instance is not heard.
+    fn instance_message_received(&mut self, link: LinkId, message: ToManager) {
+        let name = instance_of(&message).unwrap_or_default();
+        let id = self.names.get(name).copied();
+        let Some(id) = id.filter(|id| self.links[&link].members.contains(id)) else {
+            let text =
+                format!("a program spoke for {name}, as which it has not joined; passed over");
+            return self.log(Level::Warning, None, text);
+        };
+        match message {
+            ToManager::Waiting { wait, on, .. } => self.wait_reported(id, wait, on),
+            ToManager::Proceed { wait, .. } => self.deadlock_search.proceed(id, wait, self.now),
+            ToManager::Counts {
+                probe,
+                wait,
+                counts,
+                polls,
+                ..
+            } => {
+                self.counts_reported(id, probe, wait, &counts);
+                self.poll_reported(id, probe, polls);
+            }
+            ToManager::Field { port, field, .. } => self.declare_field(id, &port, field),
+            ToManager::Progress(progress) => self.members[id].progress = Some(progress),
+            ToManager::Profile(profile) => {
+                self.actions
+                    .push(RunAction::StoreProfile(Box::new(profile)));
+            }
+            message => self.account_received(id, message),
+        }
+    }
+
+    /// An instance has sent something for the log, or about its end.
+    fn account_received(&mut self, id: InstanceId, message: ToManager) {
+        match message {
+            ToManager::Log {
+                level,
+                time,
+                simulated,
+                text,
+                ..
+            } => {
+                self.remember_log(id, &text);
+                self.actions.push(RunAction::Record(LogRecord {
+                    level: Level::from_number(level),
+                    instance: Some(id),
+                    time: Some(time),
+                    simulated,
+                    text,
+                }));
+            }
+            ToManager::Missed {
+                peers, port, text, ..
+            } => {
+                let omitted = OmittedMessage { peers, port, text };
+                self.members[id].omitted_messages.push(omitted);
+            }
+            ToManager::Failed {
+                text, echo, after, ..
+            } => {
+                let origin = self.error_origin(id, echo, &after);
+                self.error_reported(id, text, origin);
+            }
+            ToManager::Done { .. } => self.instance_done(id),
+            _ => {}
+        }
+    }
+
+    /// Where an error comes from that an instance reports: `after` are the peers that have ended
+    /// something, and `echo` says that another instance has failed.
+    fn error_origin(&self, id: InstanceId, echo: bool, after: &[String]) -> ErrorOrigin {
+        let known = after
+            .iter()
+            .filter_map(|name| self.names.get(name).copied());
+        let peers: Vec<InstanceId> = known.filter(|peer| *peer != id).collect();
+        match (echo, peers.is_empty()) {
+            (true, _) => ErrorOrigin::PeerFailed,
+            (false, true) => ErrorOrigin::Own,
+            (false, false) => ErrorOrigin::PeerEnded(peers),
+        }
+    }
+
+    /// Keeps the last lines of an instance for the report.
+    pub(super) fn remember_log(&mut self, id: InstanceId, text: &str) {
+        self.members[id].remember_log(text);
+    }
+}
+
+/// The instance for which a program sends a message, if it sends it for one.
+fn instance_of(message: &ToManager) -> Option<&str> {
+    match message {
+        ToManager::Waiting { instance, .. }
+        | ToManager::Proceed { instance, .. }
+        | ToManager::Counts { instance, .. }
+        | ToManager::Log { instance, .. }
+        | ToManager::Missed { instance, .. }
+        | ToManager::Field { instance, .. }
+        | ToManager::Failed { instance, .. }
+        | ToManager::Done { instance } => Some(instance),
+        ToManager::Progress(progress) => Some(&progress.instance),
+        ToManager::Profile(profile) => Some(&profile.instance),
+        ToManager::Register(_) | ToManager::Heartbeat {} => None,
+    }
+}

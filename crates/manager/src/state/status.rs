@@ -1,0 +1,173 @@
+//! The state of each instance in words: while the run goes on, and after a failure.
+
+use std::collections::HashSet;
+
+use titin_wire::control::Progress;
+
+use super::Manager;
+use super::fault::Fault;
+use super::member::{ErrorOrigin, Member, Membership, ProcessState};
+use crate::event::Exit;
+use crate::plan::InstanceId;
+
+/// The state of an instance, to be shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InstanceStatus {
+    /// The instance's name.
+    pub name: String,
+    /// What the instance does.
+    pub phase: Phase,
+    /// How far it has come, by its own report.
+    pub position: Option<Progress>,
+    /// The simulated time at which it ends, if known.
+    pub end: Option<f64>,
+}
+
+/// What an instance does, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Its program is being started, or has not joined yet.
+    Starting,
+    /// The user has to start it.
+    Awaited,
+    /// It computes.
+    Running,
+    /// It waits for a peer.
+    Waiting,
+    /// It has reported that it is done.
+    Done,
+    /// It has failed.
+    Failed,
+}
+
+impl Phase {
+    /// The phase as it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Starting => "starting",
+            Phase::Awaited => "awaited",
+            Phase::Running => "running",
+            Phase::Waiting => "waiting",
+            Phase::Done => "done",
+            Phase::Failed => "failed",
+        }
+    }
+}
+
+impl Manager {
+    /// The state of each instance.
+    pub fn instance_statuses(&self) -> Vec<InstanceStatus> {
+        self.ids().map(|id| self.instance_status(id)).collect()
+    }
+
+    pub(super) fn instance_status(&self, id: InstanceId) -> InstanceStatus {
+        let member = &self.members[id];
+        let phase = match &member.membership {
+            _ if member.fault.is_some() => Phase::Failed,
+            Membership::NotJoined if member.process == ProcessState::NotOurs => Phase::Awaited,
+            Membership::NotJoined => Phase::Starting,
+            Membership::Joined(_) if self.deadlock_search.is_waiting(id) => Phase::Waiting,
+            Membership::Joined(_) => Phase::Running,
+            Membership::Done => Phase::Done,
+            Membership::LinkLost(_) => Phase::Failed,
+        };
+        let planned = &self.plan.instances[id];
+        let reported = member.progress.as_ref();
+        let reported_end = reported.and_then(|progress| progress.end);
+        InstanceStatus {
+            name: planned.name.clone(),
+            phase,
+            position: member.progress.clone(),
+            end: reported_end.or(planned.end),
+        }
+    }
+
+    /// The last lines that an instance logged.
+    pub fn recent_log(&self, id: InstanceId) -> Vec<String> {
+        self.members[id].recent_log.iter().cloned().collect()
+    }
+
+    /// How an instance's process ended, if the manager started it and it has ended.
+    pub fn exit(&self, id: InstanceId) -> Option<Exit> {
+        match self.members[id].process {
+            ProcessState::Ended(exit) => Some(exit),
+            _ => None,
+        }
+    }
+
+    /// The peers whose end led to an instance's own error, if that is the reason it reports.
+    pub fn ended_peers(&self, id: InstanceId) -> Vec<InstanceId> {
+        match &self.members[id].reported_error {
+            Some((_, ErrorOrigin::PeerEnded(peers))) => peers.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The instances that the failure of the culprits affected, each with how, in a few words.
+    pub fn affected_instances(&self, culprits: &[InstanceId]) -> Vec<(InstanceId, String)> {
+        let culprits: HashSet<InstanceId> = culprits.iter().copied().collect();
+        let others = self.ids().filter(|id| !culprits.contains(id));
+        others
+            .filter_map(|id| Some((id, self.consequence(id)?)))
+            .collect()
+    }
+
+    /// What the failure of another instance did to this one.
+    fn consequence(&self, id: InstanceId) -> Option<String> {
+        let member = &self.members[id];
+        match &member.fault {
+            _ if matches!(member.membership, Membership::NotJoined) && member.too_late => None,
+            None => consequence_without_fault(member).map(str::to_owned),
+            Some(fault) => match self.shared_process(id) {
+                Some(process) => consequence_in_shared_process(fault, &process),
+                None => Some(consequence_of(fault)),
+            },
+        }
+    }
+
+    /// The process that an instance shares with others, in words.
+    fn shared_process(&self, id: InstanceId) -> Option<String> {
+        let host = self.plan.hosting(id);
+        if let Some(host) = host.filter(|_| self.plan.sharers(id).len() > 1) {
+            return Some(format!("host process {}", host.name));
+        }
+        let pid = self.members[id].local_pid?;
+        let is_other =
+            |other: &InstanceId| *other != id && self.members[*other].local_pid == Some(pid);
+        let others = self.ids().filter(is_other);
+        let names = titin_model::listing(others.map(|other| self.name(other)));
+        (!names.is_empty()).then(|| format!("its process, which ran {names} too,"))
+    }
+}
+
+/// What happened to an instance that has not failed itself.
+fn consequence_without_fault(member: &Member) -> Option<&'static str> {
+    match member.membership {
+        Membership::Done => None,
+        Membership::NotJoined if member.process == ProcessState::Never => {
+            Some("was not started any more")
+        }
+        Membership::NotJoined => Some("had not joined yet"),
+        Membership::Joined(_) | Membership::LinkLost(_) => Some("was told to end"),
+    }
+}
+
+/// What a fault says of an instance in a process with several. How the process ended says nothing about
+/// this one of its instances.
+fn consequence_in_shared_process(fault: &Fault, process: &str) -> Option<String> {
+    match fault {
+        Fault::AfterDone(_) => None,
+        Fault::BeforeJoining(exit) => Some(format!("had not joined yet when {process} {exit}")),
+        Fault::WithoutClosing(exit) => Some(format!("had not closed yet when {process} {exit}")),
+        fault => Some(consequence_of(fault)),
+    }
+}
+
+/// What a fault says of an instance that has a process of its own.
+fn consequence_of(fault: &Fault) -> String {
+    match fault {
+        Fault::Reported(text) => text.lines().next().unwrap_or_default().to_owned(),
+        Fault::WithoutClosing(exit) => exit.to_string(),
+        fault => fault.to_string(),
+    }
+}

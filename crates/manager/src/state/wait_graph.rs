@@ -1,0 +1,339 @@
+//! Reported waits as a graph, and the cycles in it.
+//!
+//! An edge leads from an instance that waits to each peer that can end the wait. A single peer can end
+//! a wait, so an instance is stuck only while all its peers are stuck too. [`stuck`] finds the largest
+//! set of stuck instances, and [`closed_set`] a part of that set from which no edge leads out.
+//! [`WaitCycle`] holds the facts about such a part, and describes them in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use titin_wire::control::WaitOn;
+
+use crate::plan::InstanceId;
+
+/// Instances that wait, each with its wait.
+pub(super) type WaitGraph = BTreeMap<InstanceId, ReportedWait>;
+
+/// A wait as the instance reported it. Printed, it follows the instance's name.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ReportedWait {
+    /// The instance's own number for the wait.
+    pub(super) number: u64,
+    pub(super) reported_at: Duration,
+    /// Whether the instance polls, or waits with a time limit, instead of waiting until a message comes.
+    pub(super) polls: bool,
+    /// The alternatives: any of them ends the wait.
+    pub(super) awaited: Vec<AwaitedConduit>,
+}
+
+/// A conduit of the plan on which something would end a wait.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct AwaitedConduit {
+    /// The instance at the other end.
+    pub(super) peer: InstanceId,
+    pub(super) reported: WaitOn,
+    /// Whether the conduit carries a field of which the sender keeps versions.
+    pub(super) is_pulled: bool,
+}
+
+impl ReportedWait {
+    /// Whether one of the alternatives is room in a buffer.
+    pub(super) fn is_for_room(&self) -> bool {
+        self.awaited.iter().any(AwaitedConduit::is_for_room)
+    }
+
+    /// Whether one of the alternatives is the declaration of a field at the other end.
+    pub(super) fn is_for_declaration(&self) -> bool {
+        self.awaited.iter().any(|on| on.reported.field)
+    }
+
+    fn peers(&self) -> impl Iterator<Item = InstanceId> {
+        self.awaited.iter().map(|on| on.peer)
+    }
+}
+
+impl AwaitedConduit {
+    /// Whether the instance waits for room in a buffer. An instance that closes waits for its receiver
+    /// to take the last version of a field, and needs no room.
+    pub(super) fn is_for_room(&self) -> bool {
+        self.reported.sends && !self.reported.field && !self.reported.closes
+    }
+}
+
+impl fmt::Display for ReportedWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// The most alternatives that are listed.
+        const MOST: usize = 4;
+        f.write_str(match self.polls {
+            true => "polls, or waits with a time limit,",
+            false => "waits",
+        })?;
+        for (number, on) in self.awaited.iter().take(MOST).enumerate() {
+            let separator = if number == 0 { " " } else { ", or " };
+            write!(f, "{separator}{on}")?;
+        }
+        match self.awaited.len().saturating_sub(MOST) {
+            0 => Ok(()),
+            more => write!(f, ", or {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for AwaitedConduit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WaitOn {
+            port,
+            peer,
+            peer_port,
+            count,
+            ..
+        } = &self.reported;
+        let number = count.saturating_add(1);
+        match (self.reported.sends, self.is_pulled) {
+            _ if self.reported.field => write!(
+                f,
+                "on {port}, for {peer} to declare the field at its end, {peer}.{peer_port}"
+            ),
+            (true, _) if self.reported.closes => write!(
+                f,
+                "for {peer}.{peer_port} to take the last version of the field on {port}, to close"
+            ),
+            (true, true) => write!(
+                f,
+                "for room for a version of the field on {port}, for {peer}.{peer_port} to take one"
+            ),
+            (false, true) => write!(
+                f,
+                "for a version of the field on {port}, for {peer}.{peer_port}"
+            ),
+            (true, false) => write!(
+                f,
+                "to send message {number} on {port} (its buffer is full), for {peer}.{peer_port}"
+            ),
+            (false, false) => write!(
+                f,
+                "to receive message {number} on {port}, for {peer}.{peer_port}"
+            ),
+        }
+    }
+}
+
+/// The largest set of instances whose waits only members of the set can end. `is_about_to_end` says
+/// which waits are about to end anyway.
+///
+/// The set begins with all waiting instances. Instances with a peer outside of the set are removed
+/// until there are none. An instance that computes, is done or has not joined is in no wait, so it is
+/// never in the set.
+pub(super) fn stuck(
+    waits: &WaitGraph,
+    is_about_to_end: impl Fn(InstanceId, &AwaitedConduit) -> bool,
+) -> BTreeSet<InstanceId> {
+    let mut stuck: BTreeSet<InstanceId> = waits.keys().copied().collect();
+    loop {
+        let can_go_on = |id: &InstanceId| {
+            let mut awaited = waits[id].awaited.iter();
+            awaited.any(|on| is_about_to_end(*id, on) || !stuck.contains(&on.peer))
+        };
+        let free: Vec<InstanceId> = stuck.iter().copied().filter(can_go_on).collect();
+        if free.is_empty() {
+            return stuck;
+        }
+        for id in free {
+            stuck.remove(&id);
+        }
+    }
+}
+
+/// A part of a stuck set from which no wait leads out.
+pub(super) fn closed_set(
+    waits: &WaitGraph,
+    stuck: &BTreeSet<InstanceId>,
+) -> Option<BTreeSet<InstanceId>> {
+    let mut start = *stuck.first()?;
+    loop {
+        let reachable = reachable_from(waits, start);
+        let waiters = waiters_for(waits, start, &reachable);
+        match reachable.iter().find(|id| !waiters.contains(id)) {
+            // No wait leads back from this one, so it reaches fewer instances.
+            Some(&other) => start = other,
+            None => return Some(reachable),
+        }
+    }
+}
+
+/// The instances among `among` that wait for `target`, directly or through others.
+fn waiters_for(
+    waits: &WaitGraph,
+    target: InstanceId,
+    among: &BTreeSet<InstanceId>,
+) -> BTreeSet<InstanceId> {
+    let mut direct: BTreeMap<InstanceId, Vec<InstanceId>> = BTreeMap::new();
+    for &id in among {
+        for peer in waits[&id].peers() {
+            direct.entry(peer).or_default().push(id);
+        }
+    }
+    let mut waiters = BTreeSet::new();
+    let mut rest = vec![target];
+    while let Some(id) = rest.pop() {
+        for &waiter in direct.get(&id).map_or(&[][..], Vec::as_slice) {
+            if waiters.insert(waiter) {
+                rest.push(waiter);
+            }
+        }
+    }
+    waiters
+}
+
+/// The instances for which `start` waits, directly or through others.
+fn reachable_from(waits: &WaitGraph, start: InstanceId) -> BTreeSet<InstanceId> {
+    let mut reachable = BTreeSet::new();
+    let mut rest = vec![start];
+    while let Some(id) = rest.pop() {
+        for peer in waits[&id].peers() {
+            if reachable.insert(peer) {
+                rest.push(peer);
+            }
+        }
+    }
+    reachable
+}
+
+/// Instances that wait for each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitCycle {
+    /// The instances in the order of their waits: each waits for the next, the last for the first.
+    members: Vec<WaitingInstance>,
+    /// Other instances that wait for a member, directly or through others.
+    dependents: Vec<WaitingInstance>,
+}
+
+/// An instance with its wait.
+#[derive(Debug, Clone, PartialEq)]
+struct WaitingInstance {
+    id: InstanceId,
+    name: String,
+    wait: ReportedWait,
+}
+
+impl WaitCycle {
+    /// The cycle in a [closed set](closed_set), found by following the first alternative of each wait.
+    pub(super) fn of<'a>(
+        waits: &WaitGraph,
+        set: &BTreeSet<InstanceId>,
+        name: impl Fn(InstanceId) -> &'a str,
+    ) -> Self {
+        let cycle = cycle_in(waits, *set.first().expect("a closed set has members"));
+        let waiting = |&id: &InstanceId| WaitingInstance {
+            id,
+            name: name(id).to_owned(),
+            wait: waits[&id].clone(),
+        };
+        let others = set.iter().filter(|id| !cycle.contains(id));
+        WaitCycle {
+            members: cycle.iter().map(waiting).collect(),
+            dependents: others.map(waiting).collect(),
+        }
+    }
+
+    /// The instances of the cycle, in the order of their waits.
+    pub fn members(&self) -> impl Iterator<Item = InstanceId> {
+        self.members.iter().map(|member| member.id)
+    }
+
+    /// Other instances that wait for a member.
+    pub fn dependents(&self) -> impl Iterator<Item = InstanceId> {
+        self.dependents.iter().map(|dependent| dependent.id)
+    }
+
+    /// The members that poll, or wait with a time limit.
+    pub fn polling_members(&self) -> impl Iterator<Item = InstanceId> {
+        let polling = self.members.iter().filter(|member| member.wait.polls);
+        polling.map(|member| member.id)
+    }
+
+    /// Whether one of the instances waits for a field to be declared at the other end.
+    pub(super) fn is_for_declaration(&self) -> bool {
+        let mut all = self.members.iter().chain(&self.dependents);
+        all.any(|waiting| waiting.wait.is_for_declaration())
+    }
+
+    /// The cycle in words, a line for each instance, behind a first line that begins with `heading`.
+    pub(super) fn text(&self, heading: &str) -> String {
+        let mut text = match self.members.len() {
+            1 => format!("{heading}: an instance waits for itself"),
+            n => format!("{heading}: {n} instances wait for each other in a cycle"),
+        };
+        for WaitingInstance { name, wait, .. } in &self.members {
+            let _ = write!(text, "\n  {name} {wait}");
+        }
+        if !self.dependents.is_empty() {
+            text.push_str("\nand these wait for them:");
+        }
+        for WaitingInstance { name, wait, .. } in &self.dependents {
+            let _ = write!(text, "\n  {name} {wait}");
+        }
+        text
+    }
+}
+
+/// The cycle to which the first alternatives of the waits lead. It begins with the smallest id, so that
+/// the same cycle is always described the same way.
+fn cycle_in(waits: &WaitGraph, start: InstanceId) -> Vec<InstanceId> {
+    let mut path: Vec<InstanceId> = Vec::new();
+    let mut id = start;
+    while !path.contains(&id) {
+        path.push(id);
+        id = waits[&id].awaited[0].peer;
+    }
+    let begin = path.iter().position(|&other| other == id).unwrap_or(0);
+    let mut cycle = path.split_off(begin);
+    let smallest = (0..cycle.len()).min_by_key(|&i| cycle[i]).unwrap_or(0);
+    cycle.rotate_left(smallest);
+    cycle
+}
+
+/// A deadlock: a [cycle of waits](WaitCycle) that nothing can end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deadlock {
+    /// The instances, and what each waits for.
+    pub cycle: WaitCycle,
+    /// The buffers of senders among them, if larger ones could have helped.
+    pub full_buffers: Option<FullBuffers>,
+    /// What the user should do.
+    pub advice: DeadlockAdvice,
+}
+
+/// Buffers that are full, and cannot be raised any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FullBuffers {
+    /// Bytes in the buffers.
+    pub held: u64,
+    /// The most bytes that raised buffers may hold on this host.
+    pub ceiling: u64,
+}
+
+/// What ends a deadlock the next time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadlockAdvice {
+    /// Declare a field at both of its ends.
+    DeclareFields,
+    /// Change the order in which the programs send and receive.
+    ReorderCalls,
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cycle.text("deadlock"))?;
+        let Some(FullBuffers { held, ceiling }) = self.full_buffers else {
+            return Ok(());
+        };
+        write!(
+            f,
+            "\nTheir buffers hold {held} bytes already, and {ceiling} is the most that this host allows: does \
+             a component send more often than its peer receives?"
+        )
+    }
+}

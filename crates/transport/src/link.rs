@@ -1,0 +1,506 @@
+//! A link: two processes connected by sockets, over which they have proved themselves to each other.
+//!
+//! A link carries control messages, frames of messages, and descriptors that go with frames. It has one
+//! stream, or [further ones](streams) for large messages. The carriers of media that use sockets are
+//! built on it.
+//!
+//! **Reading.** One thread at a time reads: the reactor's, or for a moment a caller that waits for a
+//! message of the link, which saves the way through the reactor.
+//!
+//! **Writing.** A sender writes from its own memory, one frame at a time, each in its
+//! [turn](crate::ticket_queue). So messages of several threads interleave, and a control message waits
+//! for one frame at most. A sender waits while bytes drain. When the socket has accepted nothing for a
+//! while ([`STALL`]), the rest of the message is copied, counted, and written by the reactor. A thread
+//! that the other end may need to drain its socket never waits for a turn: the reactor, and callers that
+//! tell, end, acknowledge or ask, leave their frames to the thread that is writing.
+
+mod assembly;
+mod input;
+mod payload;
+mod reader;
+mod received;
+mod socket;
+mod streams;
+mod writer;
+
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll;
+use rustix::net::{Shutdown, shutdown};
+use titin_os::Descriptor;
+use titin_wire::ConduitId;
+use titin_wire::frame::{Frame, Header};
+use titin_wire::handshake::Agreement;
+
+use crate::carrier::{Carrier, Outgoing, Sent};
+use crate::error::Lost;
+use crate::spin::SpinPolicy;
+use crate::ticket_queue::TicketQueue;
+use streams::{FurtherStreams, StreamFailure};
+use writer::{Deferred, FrameWriter, MessageInProgress, QueuedMessage, WriteProgress};
+
+pub(crate) use input::{LinkInput, Receivers};
+pub use reader::FrameReader;
+pub use received::Received;
+pub(crate) use socket::{read, read_with_files};
+
+/// The shortest time that a sender waits for a socket that accepts nothing, before the rest of its
+/// message is copied.
+const STALL: Duration = Duration::from_millis(5);
+
+/// The longest such time. A message of more than some hundred megabytes is copied although that takes
+/// longer.
+const LONGEST_STALL: Duration = Duration::from_millis(500);
+
+/// Number of a link within its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u64);
+
+impl fmt::Display for LinkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "link {}", self.0)
+    }
+}
+
+/// Told of the events of a reactor's links. The reactor's thread calls it, or a caller that reads a link
+/// while it waits. No method may block.
+pub trait Handler: Send + Sync {
+    /// A link is up: both ends have proved themselves.
+    fn opened(&self, link: &Arc<Link>, agreement: Agreement);
+
+    /// A control message came in.
+    fn control(&self, link: &Arc<Link>, body: &[u8]);
+
+    /// A link is down, by the other end or by an error. Not called for links that this process closed.
+    fn lost(&self, link: &Arc<Link>, why: Lost);
+
+    /// The first message has come of a conduit that this process has not asked for, and may still ask
+    /// for; by this link, if the link still exists.
+    fn stray(&self, link: Option<LinkId>, conduit: ConduitId) {
+        let _ = (link, conduit);
+    }
+
+    /// None of the addresses that were dialled with this tag answered as a titin of this run.
+    fn unreachable(&self, tag: u128, why: Lost) {
+        let _ = (tag, why);
+    }
+
+    /// Called once at the start, and again whenever the returned time has passed; `None` ends the calls.
+    fn tick(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The reactor's thread has ended by an internal error; nothing comes in any more.
+    fn broken(&self, text: String) {
+        let _ = text;
+    }
+}
+
+/// A carrier that moves messages beside the link's sockets. The link hands it all frames but control
+/// messages.
+pub(crate) trait SideCarrier: Carrier {
+    /// Takes a frame that has come by the socket, for the reactor, with a descriptor if one came.
+    ///
+    /// # Errors
+    /// [`Lost`] if the frame makes no sense.
+    fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), Lost>;
+
+    /// The link has ended: takes in all messages that the peer has finished.
+    fn leave(&self);
+
+    /// Why nothing more can be taken in, if so.
+    fn lost(&self) -> Option<Lost>;
+}
+
+/// How a link carries messages.
+pub(crate) enum LinkCarrier {
+    /// By its own sockets. The function makes the carrier.
+    Sockets(fn(&Arc<Link>) -> Arc<dyn Carrier>),
+    Beside(Arc<dyn SideCarrier>),
+}
+
+/// An authenticated connection to another process.
+pub struct Link {
+    id: LinkId,
+    tag: Option<u128>,
+    socket: Descriptor,
+    epoll: Weak<Descriptor>,
+    /// The events that the reactor is told of.
+    watched: Mutex<epoll::EventFlags>,
+    input: Mutex<LinkInput>,
+    output: TicketQueue<FrameWriter, Deferred>,
+    closed: AtomicBool,
+    streams: Option<FurtherStreams>,
+    /// Why this process has broken the link off.
+    fault: OnceLock<Lost>,
+    carrier: LinkCarrier,
+    /// Why the two processes do not use a better medium, although they tried.
+    detour: OnceLock<String>,
+}
+
+impl Link {
+    pub(crate) fn new(
+        id: LinkId,
+        tag: Option<u128>,
+        (socket, further): (Descriptor, Vec<Descriptor>),
+        epoll: &Arc<Descriptor>,
+        input: LinkInput,
+        carrier: impl FnOnce(&Descriptor, &Weak<Link>) -> LinkCarrier,
+        detour: Option<String>,
+    ) -> Result<Arc<Self>, Lost> {
+        let streams = if further.is_empty() {
+            None
+        } else {
+            Some(FurtherStreams::new(further)?)
+        };
+        Ok(Arc::new_cyclic(|this| Link {
+            id,
+            tag,
+            carrier: carrier(&socket, this),
+            socket,
+            epoll: Arc::downgrade(epoll),
+            watched: Mutex::new(epoll::EventFlags::IN),
+            input: Mutex::new(input),
+            output: TicketQueue::new(FrameWriter::default()),
+            closed: AtomicBool::new(false),
+            streams,
+            fault: OnceLock::new(),
+            detour: detour.map(OnceLock::from).unwrap_or_default(),
+        }))
+    }
+
+    /// Its number in this process.
+    pub fn id(&self) -> LinkId {
+        self.id
+    }
+
+    /// The tag that [`crate::Reactor::dial`] was given; `None` on the listening side.
+    pub fn tag(&self) -> Option<u128> {
+        self.tag
+    }
+
+    /// Takes messages to the other process.
+    pub fn carrier(self: &Arc<Self>) -> Arc<dyn Carrier> {
+        match &self.carrier {
+            LinkCarrier::Sockets(make) => make(self),
+            LinkCarrier::Beside(carrier) => carrier.clone(),
+        }
+    }
+
+    /// Why the two processes do not share memory, if they tried to.
+    pub fn detour(&self) -> Option<&str> {
+        self.detour.get().map(String::as_str)
+    }
+
+    /// Notes why the two processes do not share memory, as the other end has told.
+    pub fn note_detour(&self, why: String) {
+        let _ = self.detour.set(why);
+    }
+
+    pub(crate) fn side_carrier(&self) -> Option<&Arc<dyn SideCarrier>> {
+        match &self.carrier {
+            LinkCarrier::Sockets(_) => None,
+            LinkCarrier::Beside(carrier) => Some(carrier),
+        }
+    }
+
+    /// Queues a control message. Never blocks.
+    pub fn tell(&self, body: &[u8]) {
+        let header = Header::from(&Frame::Control {
+            body: body.len() as u64,
+        })
+        .encode();
+        self.defer(Deferred::Frame([&header[..], body].concat()));
+    }
+
+    /// Queues a frame that goes before all messages, with a descriptor if one is given. Never blocks.
+    pub(crate) fn tell_frame(&self, frame: &Frame, file: Option<Arc<dyn AsFd + Send + Sync>>) {
+        let bytes = Header::from(frame).encode().to_vec();
+        self.defer(match file {
+            None => Deferred::Frame(bytes),
+            Some(file) => Deferred::FrameWithFile(bytes, file),
+        });
+    }
+
+    /// Queues a frame that goes behind the messages of a conduit. Never blocks.
+    pub(crate) fn tell_behind(&self, conduit: ConduitId, frame: &Frame) {
+        let bytes = Header::from(frame).encode().to_vec();
+        self.defer(Deferred::Behind(conduit, bytes));
+    }
+
+    /// Sends a message by the sockets, waiting while bytes drain.
+    ///
+    /// # Errors
+    /// As [`Carrier::send`].
+    pub(crate) fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        match &self.streams {
+            Some(streams) if streams.take(message) => self.send_by_streams(streams, message),
+            _ => self.send_by_first_stream(message),
+        }
+    }
+
+    /// As [`Link::send`], without waiting: [`Carrier::post`].
+    ///
+    /// # Errors
+    /// As [`Carrier::send`].
+    pub(crate) fn post(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        if let Some(fault) = self.fault.get() {
+            return Err(fault.clone());
+        }
+        let queued = QueuedMessage::whole(message)?;
+        self.defer(Deferred::Message(message.head.conduit, queued));
+        Ok(Sent::default())
+    }
+
+    /// Reads in the reactor's place until the policy says that it is enough: [`Carrier::attend`].
+    pub(crate) fn attend(self: &Arc<Self>, policy: &mut dyn SpinPolicy) {
+        let Ok(mut input) = self.input.try_lock() else {
+            return;
+        };
+        let _attended = AttendedLink::new(self);
+        loop {
+            match input.read(self) {
+                Ok(count) if policy.is_over(count) => break,
+                Ok(_) => {}
+                Err(_) => {
+                    self.hang_up();
+                    break;
+                }
+            }
+        }
+        // The reactor wakes for bytes that have come in meanwhile, and is not to wait for this thread.
+        drop(input);
+    }
+
+    /// How many streams carry large messages.
+    pub(crate) fn streams(&self) -> usize {
+        self.streams.as_ref().map_or(1, FurtherStreams::count)
+    }
+
+    /// Has the reactor find that the link has ended, even if the socket has no more bytes.
+    pub(crate) fn hang_up(&self) {
+        let _ = shutdown(&self.socket, Shutdown::Read);
+    }
+
+    /// Ends the connection once the queued frames are written, as far as the socket takes them. Whatever
+    /// the other end still sends is dropped.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.flush();
+        self.streams
+            .iter()
+            .for_each(|streams| drop(streams.flush()));
+        // This half only: had this process closed the other half too, the next bytes to come in would
+        // make the system drop bytes of this process that it has not delivered.
+        self.shut(Shutdown::Write);
+    }
+
+    /// Whether this process closed the link.
+    pub(crate) fn closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn socket(&self) -> &Descriptor {
+        &self.socket
+    }
+
+    /// A descriptor that is ready when a further stream is, if there are further streams.
+    pub(crate) fn bundle(&self) -> Option<&Descriptor> {
+        self.streams.as_ref().map(FurtherStreams::bundle)
+    }
+
+    /// Writes the queue, as far as the socket takes it. Leaves it to the thread that is writing, if there
+    /// is one.
+    pub(crate) fn flush(&self) {
+        self.output
+            .work_if_free(|writer, deferred| self.pump(writer, deferred));
+    }
+
+    /// Reads the bytes that are there, for the reactor. Returns when to read again although nothing has
+    /// come, if so.
+    ///
+    /// # Errors
+    /// [`Lost`] if nothing more can be read.
+    pub(crate) fn read(self: &Arc<Self>) -> Result<Option<Instant>, Lost> {
+        let mut input = self
+            .input
+            .lock()
+            .map_err(|_| Lost::System("reading it has failed".to_owned()))?;
+        let outcome = match input.read(self) {
+            Ok(_) => Ok(self
+                .streams
+                .as_ref()
+                .and_then(|streams| input.unwatch_ended(streams))),
+            Err(why) => Err(self.fault.get().cloned().unwrap_or(why)),
+        };
+        match self.side_carrier().and_then(|carrier| carrier.lost()) {
+            Some(lost) => Err(lost),
+            None => outcome,
+        }
+    }
+
+    fn defer(&self, deferred: Deferred) {
+        self.output
+            .leave(deferred, |writer, deferred| self.pump(writer, deferred));
+    }
+
+    /// Writes the queue, as far as the socket takes it without waiting. The reactor sees an error as well.
+    fn pump(&self, writer: &mut FrameWriter, deferred: Vec<Deferred>) {
+        writer.queue(deferred);
+        let _ = writer.pump(&self.socket);
+        self.watch_for_room(writer);
+    }
+
+    /// Sends a message by the first stream.
+    fn send_by_first_stream(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+        let mut progress = MessageInProgress::new(message);
+        let mut sent = Sent::default();
+        loop {
+            let (outcome, copied) = self.output.work_in_turn(
+                |writer, deferred| {
+                    self.write_step(&mut progress, writer, deferred)
+                        .inspect_err(|_| {
+                            // Nothing may follow half a message, so the other end is to see the end.
+                            if progress.begun() {
+                                let _ = shutdown(&self.socket, Shutdown::Both);
+                            }
+                        })
+                },
+                |writer, deferred| self.pump(writer, deferred),
+            )?;
+            sent.copied += copied;
+            if outcome != WriteProgress::More {
+                return Ok(sent);
+            }
+        }
+    }
+
+    /// One step of a message: writes a frame, or copies the rest. Returns how many bytes were copied.
+    fn write_step(
+        &self,
+        progress: &mut MessageInProgress<'_>,
+        writer: &mut FrameWriter,
+        deferred: Vec<Deferred>,
+    ) -> Result<(WriteProgress, u64), Lost> {
+        writer.queue(deferred);
+        let (mut copied, stall) = (0, stall(progress.length()));
+        let is_free = writer.make_way(&self.socket, stall)? && !writer.holds(progress.conduit());
+        let outcome = if is_free {
+            progress.write_next(writer, &self.socket, stall, &mut copied)?
+        } else {
+            WriteProgress::Stalled
+        };
+        if outcome == WriteProgress::Stalled {
+            copied += writer.copy_rest(progress)?;
+        }
+        self.watch_for_room(writer);
+        Ok((outcome, copied))
+    }
+
+    /// Sends the payload of a message by the further streams, and then its head by the first stream.
+    fn send_by_streams(
+        &self,
+        streams: &FurtherStreams,
+        message: &Outgoing<'_>,
+    ) -> Result<Sent, Lost> {
+        if let Some(fault) = self.fault.get() {
+            return Err(fault.clone());
+        }
+        let copied = match streams.send(message, stall(message.length())) {
+            Ok(copied) => copied,
+            Err(failure) if !failure.torn && failure.why.is_of_message() => {
+                return Err(failure.why);
+            }
+            Err(failure) => return Err(self.break_off(streams, failure)),
+        };
+        let meta = message.meta.encode();
+        let frame = Frame::Data {
+            head: message.head,
+            meta: meta.len() as u32,
+            body: 0,
+            total: message.length(),
+        };
+        let bytes = [&Header::from(&frame).encode()[..], &meta].concat();
+        self.defer(Deferred::Behind(message.head.conduit, bytes));
+        Ok(Sent {
+            copied,
+            ..Sent::default()
+        })
+    }
+
+    /// Ends the link because one of its streams has failed. Returns the error of the link.
+    fn break_off(&self, streams: &FurtherStreams, failure: StreamFailure) -> Lost {
+        let StreamFailure { stream, why, .. } = failure;
+        // When the other end has gone as a whole, the error is not about this stream.
+        let why = match stream.filter(|_| !socket::has_ended(&self.socket)) {
+            Some(number) => Lost::Stream {
+                number,
+                count: streams.count(),
+                why: why.to_string(),
+            },
+            None => why,
+        };
+        let why = self.fault.get_or_init(|| why).clone();
+        self.shut(Shutdown::Both);
+        why
+    }
+
+    fn shut(&self, how: Shutdown) {
+        let _ = shutdown(&self.socket, how);
+        self.streams.iter().for_each(|streams| streams.shut(how));
+    }
+
+    /// Asks the reactor to call [`Link::flush`] when the socket can take more, or no longer to.
+    fn watch_for_room(&self, writer: &mut FrameWriter) {
+        let wanted = writer.has_queue();
+        if writer.watched != wanted && self.watch(epoll::EventFlags::OUT, wanted) {
+            writer.watched = wanted;
+        }
+    }
+
+    /// Has the reactor watch for this event, or no longer; false if the reactor has ended.
+    fn watch(&self, event: epoll::EventFlags, wanted: bool) -> bool {
+        let Some(epoll) = self.epoll.upgrade() else {
+            return false;
+        };
+        let mut flags = self
+            .watched
+            .lock()
+            .expect("nothing panics while it is locked");
+        flags.set(event, wanted);
+        let data = epoll::EventData::new_u64(self.id.0);
+        let _ = epoll::modify(&*epoll, &self.socket, data, *flags);
+        if let Some(bundle) = self.bundle().filter(|_| event == epoll::EventFlags::IN) {
+            let _ = epoll::modify(&*epoll, bundle, data, *flags & event);
+        }
+        true
+    }
+}
+
+/// How long a sender of `length` bytes waits for a socket that accepts nothing: at least as long as a
+/// copy to fresh memory takes, at a byte a nanosecond. A receiver that makes room for a large message may
+/// read nothing for as long.
+fn stall(length: u64) -> Duration {
+    Duration::from_nanos(length).clamp(STALL, LONGEST_STALL)
+}
+
+/// A link that a caller reads in the reactor's place.
+struct AttendedLink<'a>(&'a Link);
+
+impl<'a> AttendedLink<'a> {
+    fn new(link: &'a Link) -> Self {
+        link.watch(epoll::EventFlags::IN, false);
+        AttendedLink(link)
+    }
+}
+
+impl Drop for AttendedLink<'_> {
+    /// The reactor wakes for bytes that have come in meanwhile, and for an error.
+    fn drop(&mut self) {
+        self.0.watch(epoll::EventFlags::IN, true);
+    }
+}

@@ -1,0 +1,317 @@
+//! The reading side of a link, for the reactor or for a caller that waits.
+
+use std::collections::VecDeque;
+use std::io::IoSliceMut;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use titin_wire::Malformed;
+
+use super::reader::FrameReader;
+use super::received::Received;
+use super::socket::{read, read_with_files};
+use super::streams::FurtherStreams;
+use super::{Handler, Link, LinkId};
+use crate::error::Lost;
+use crate::exchange::Exchange;
+
+/// The most bytes that are read from one link before other links get their turn.
+const TURN: usize = 4 << 20;
+
+/// The most bytes that are read from one further stream before the others get their turn.
+const STREAM_TURN: usize = 1 << 20;
+
+/// The most further streams that are read in one turn.
+const STREAMS: usize = 16;
+
+/// How long the link goes on after a further stream has ended. When the other end closes the link, or its
+/// process ends, all streams end, but the network may bring the end of the first stream last.
+const GRACE: Duration = Duration::from_secs(1);
+
+const NOW: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+/// The receivers of the frames that come in on the links of a process.
+pub(crate) struct Receivers {
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) exchange: Option<Arc<Exchange>>,
+}
+
+/// The reading side of a link. One thread at a time uses it.
+pub(crate) struct LinkInput {
+    reader: FrameReader,
+    received: Vec<Received>,
+    /// Descriptors that came, for frames that were not parsed yet.
+    files: VecDeque<OwnedFd>,
+    receivers: Weak<Receivers>,
+    /// Whether further streams have been read.
+    begun: bool,
+    ended: Option<EndedStreams>,
+    /// Why nothing more can be read. The reactor learns of it when it reads.
+    lost: Option<Lost>,
+}
+
+/// Further streams that have ended while the first stream has not.
+struct EndedStreams {
+    /// Those that the bundle still watches.
+    numbers: Vec<usize>,
+    /// When it is certain that a stream broke by itself.
+    until: Instant,
+    /// The error then.
+    why: Lost,
+}
+
+impl LinkInput {
+    /// The input behind a handshake: bytes that came behind it on the first stream and on the further
+    /// ones, and descriptors of the first frames.
+    pub(crate) fn new(
+        ahead: &[u8],
+        further_ahead: &[Vec<u8>],
+        files: VecDeque<OwnedFd>,
+        receivers: &Arc<Receivers>,
+    ) -> Self {
+        LinkInput {
+            reader: FrameReader::with_streams(ahead, further_ahead),
+            received: Vec::new(),
+            files,
+            receivers: Arc::downgrade(receivers),
+            begun: false,
+            ended: None,
+            lost: None,
+        }
+    }
+
+    /// Reads the bytes that are there, up to the length of a turn, and hands on complete frames. Returns
+    /// the number of bytes.
+    ///
+    /// # Errors
+    /// [`Lost`] if nothing more can be read, now and ever after.
+    pub(super) fn read(&mut self, link: &Arc<Link>) -> Result<usize, Lost> {
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        // Without receivers the reactor has ended.
+        let Some(receivers) = self.receivers.upgrade() else {
+            return Err(Lost::Closed);
+        };
+        let outcome = self.read_all_streams(link, &receivers);
+        outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
+    }
+
+    /// Has the bundle no longer watch streams that have ended, for the reactor. Returns when the reactor is
+    /// to read again although nothing has come, if so.
+    pub(super) fn unwatch_ended(&mut self, streams: &FurtherStreams) -> Option<Instant> {
+        let ended = self.ended.as_mut()?;
+        ended
+            .numbers
+            .drain(..)
+            .for_each(|number| streams.unwatch(number));
+        Some(ended.until)
+    }
+
+    fn read_all_streams(&mut self, link: &Arc<Link>, receivers: &Receivers) -> Result<usize, Lost> {
+        let count = self.read_first_stream(link, receivers)?;
+        let Some(streams) = &link.streams else {
+            return Ok(count);
+        };
+        match &self.ended {
+            Some(ended) if ended.until <= Instant::now() => Err(ended.why.clone()),
+            _ => Ok(count + self.read_further_streams(link, streams, receivers)?),
+        }
+    }
+
+    fn read_first_stream(
+        &mut self,
+        link: &Arc<Link>,
+        receivers: &Receivers,
+    ) -> Result<usize, Lost> {
+        let mut turn = 0;
+        loop {
+            let files = &mut self.files;
+            let outcome =
+                self.reader
+                    .read(&mut self.received, |slices| match link.side_carrier() {
+                        None => read(link.socket(), slices),
+                        Some(_) => read_with_files(link.socket(), slices, files),
+                    });
+            self.hand_on(link, receivers)?;
+            let (count, more) = outcome?;
+            turn += count;
+            if !more || turn > TURN {
+                return Ok(turn);
+            }
+        }
+    }
+
+    /// Reads the bytes that are there on the further streams, and writes their queue.
+    fn read_further_streams(
+        &mut self,
+        link: &Arc<Link>,
+        streams: &FurtherStreams,
+        receivers: &Receivers,
+    ) -> Result<usize, Lost> {
+        // Bytes that came behind the handshake were never parsed, and no event announces them.
+        if !std::mem::replace(&mut self.begun, true) {
+            for number in 1..=streams.count() {
+                self.reader
+                    .read_stream(number, &mut self.received, |_| Ok(0))?;
+            }
+            self.hand_on(link, receivers)?;
+        }
+        let events = ready_streams(streams)?;
+        let is_writable =
+            |(_, flags): &(usize, epoll::EventFlags)| flags.contains(epoll::EventFlags::OUT);
+        if events.iter().any(is_writable)
+            && let Err(failure) = streams.flush()
+        {
+            // The first stream is still read to its end.
+            link.break_off(streams, failure);
+        }
+        let mut turn = 0;
+        let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        for (number, flags) in events {
+            if flags.intersects(readable) {
+                turn += self.read_further_stream(number, link, streams, receivers)?;
+            }
+        }
+        Ok(turn)
+    }
+
+    /// Reads the bytes that are there on one further stream, up to its share of a turn.
+    fn read_further_stream(
+        &mut self,
+        number: usize,
+        link: &Arc<Link>,
+        streams: &FurtherStreams,
+        receivers: &Receivers,
+    ) -> Result<usize, Lost> {
+        let mut turn = 0;
+        loop {
+            let fill = |slices: &mut [IoSliceMut<'_>]| read(streams.socket(number), slices);
+            let outcome = self.reader.read_stream(number, &mut self.received, fill);
+            self.hand_on(link, receivers)?;
+            match outcome {
+                Ok((count, more)) => {
+                    turn += count;
+                    if !more || turn > STREAM_TURN {
+                        return Ok(turn);
+                    }
+                }
+                Err(why @ (Lost::Closed | Lost::System(_))) => {
+                    self.note_end(number, streams.count(), &why);
+                    return Ok(turn);
+                }
+                Err(lost) => return Err(lost),
+            }
+        }
+    }
+
+    fn note_end(&mut self, number: usize, count: usize, why: &Lost) {
+        let ended = self.ended.get_or_insert_with(|| EndedStreams {
+            numbers: Vec::new(),
+            until: Instant::now() + GRACE,
+            why: Lost::Stream {
+                number,
+                count,
+                why: why.to_string(),
+            },
+        });
+        if !ended.numbers.contains(&number) {
+            ended.numbers.push(number);
+        }
+    }
+
+    fn hand_on(&mut self, link: &Arc<Link>, receivers: &Receivers) -> Result<(), Lost> {
+        self.received
+            .drain(..)
+            .try_for_each(|received| receivers.hand_on(link, received, &mut self.files))
+    }
+}
+
+/// The further streams that are ready, and the events of each.
+fn ready_streams(streams: &FurtherStreams) -> Result<Vec<(usize, epoll::EventFlags)>, Lost> {
+    let mut events = Vec::with_capacity(STREAMS);
+    match epoll::wait(
+        streams.bundle(),
+        rustix::buffer::spare_capacity(&mut events),
+        Some(&NOW),
+    ) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(events
+        .iter()
+        .map(|event| (event.data.u64() as usize, event.flags))
+        .collect())
+}
+
+impl Receivers {
+    fn hand_on(
+        &self,
+        link: &Arc<Link>,
+        received: Received,
+        files: &mut VecDeque<OwnedFd>,
+    ) -> Result<(), Lost> {
+        if link.closed() {
+            return Ok(());
+        }
+        if let Received::Control(body) = received {
+            self.handler.control(link, &body);
+            return Ok(());
+        }
+        match link.side_carrier() {
+            Some(carrier) => {
+                let file = matches!(received, Received::Segment { .. })
+                    .then(|| files.pop_front())
+                    .flatten();
+                carrier.receive(received, file)
+            }
+            None => self.deliver(received, || Some(link.id())),
+        }
+    }
+
+    /// Hands on a frame that is no control message, and has come by this link.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the frame does not belong here.
+    #[inline]
+    pub(crate) fn deliver(
+        &self,
+        received: Received,
+        link: impl FnOnce() -> Option<LinkId>,
+    ) -> Result<(), Lost> {
+        let Some(exchange) = &self.exchange else {
+            return Err(Malformed::new("frame", "data on a link that carries none").into());
+        };
+        match received {
+            Received::Message(message) => {
+                let conduit = message.head.conduit;
+                let (inbox, is_new) = exchange.arrival(conduit);
+                inbox.deliver(message)?;
+                if is_new {
+                    self.handler.stray(link(), conduit);
+                }
+            }
+            Received::Ended(conduit, sent) => exchange.inbox(conduit).end(sent)?,
+            Received::Asked(conduit, sequence) => exchange.inbox(conduit).ask(sequence),
+            Received::Acknowledged(conduit, ack) => {
+                exchange
+                    .window(conduit)
+                    .inspect(|window| window.acknowledged(ack));
+            }
+            Received::Control(_)
+            | Received::Segment { .. }
+            | Received::Withdrawn(_)
+            | Received::Look => {
+                let why = "it belongs between processes that share memory";
+                return Err(Malformed::new("frame", why).into());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,471 @@
+//! The parser of a link: bytes become messages. Long payloads are read straight into their buffers.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::IoSliceMut;
+use std::sync::Arc;
+
+use titin_wire::frame::{Frame, HEADER, Head, Header};
+use titin_wire::meta::Meta;
+use titin_wire::{ConduitId, Malformed};
+
+use super::assembly::{ConduitOrder, OrderedItem, StripedMessage};
+use super::received::Received;
+use crate::buffer::Filling;
+use crate::error::Lost;
+use crate::inbox::Message;
+
+/// Bytes of the first stream's buffer.
+const SCRATCH: usize = 64 << 10;
+
+/// Bytes of a further stream's buffer, which has little but headers.
+const FURTHER_SCRATCH: usize = 4 << 10;
+
+/// Parses the bytes of one link. Knows no socket: the caller passes a function that reads.
+pub struct FrameReader {
+    streams: Vec<StreamParser>,
+    /// Messages of the first stream of which some frames have arrived, but for the message whose frame is
+    /// under way.
+    incomplete: HashMap<ConduitId, IncompleteMessage>,
+    /// Messages that come over several streams and are incomplete.
+    striped: HashMap<(ConduitId, u64), StripedMessage>,
+    /// Messages and ends that wait for those.
+    order: ConduitOrder,
+}
+
+/// The parser of one stream.
+struct StreamParser {
+    scratch: Vec<u8>,
+    start: usize,
+    end: usize,
+    state: ParserState,
+}
+
+/// What the next bytes of a stream are.
+enum ParserState {
+    Header,
+    Meta {
+        head: Head,
+        meta: usize,
+        body: u64,
+        total: u64,
+    },
+    Control {
+        length: usize,
+        body: Vec<u8>,
+    },
+    Body {
+        message: IncompleteMessage,
+        missing: usize,
+    },
+    Piece {
+        message: (ConduitId, u64),
+        offset: usize,
+        missing: usize,
+    },
+}
+
+/// A message of the first stream whose bytes have not all arrived.
+struct IncompleteMessage {
+    head: Head,
+    meta: Arc<Meta>,
+    body: Filling,
+    total: u64,
+}
+
+impl FrameReader {
+    /// A reader that begins with bytes that came behind the handshake.
+    pub fn new(ahead: &[u8]) -> Self {
+        FrameReader::with_streams(ahead, &[])
+    }
+
+    /// A reader of a link with further streams, each of which begins with such bytes.
+    pub fn with_streams(ahead: &[u8], further: &[Vec<u8>]) -> Self {
+        let further = further
+            .iter()
+            .map(|ahead| StreamParser::new(ahead, FURTHER_SCRATCH));
+        FrameReader {
+            streams: std::iter::once(StreamParser::new(ahead, SCRATCH))
+                .chain(further)
+                .collect(),
+            incomplete: HashMap::new(),
+            striped: HashMap::new(),
+            order: ConduitOrder::default(),
+        }
+    }
+
+    /// Reads once by means of `fill`, which puts bytes into the slices in their order and returns their
+    /// number. Appends complete frames to `out`. Returns the number of bytes read, and whether all the
+    /// room was filled, so that more bytes may be there.
+    ///
+    /// # Errors
+    /// [`Lost`] as `fill` reports it, and for bytes that cannot be understood.
+    pub fn read(
+        &mut self,
+        out: &mut Vec<Received>,
+        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
+    ) -> Result<(usize, bool), Lost> {
+        self.read_stream(0, out, fill)
+    }
+
+    /// As [`Reader::read`], from the stream of this number.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_stream(
+        &mut self,
+        number: usize,
+        out: &mut Vec<Received>,
+        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
+    ) -> Result<(usize, bool), Lost> {
+        // Bytes that came behind the handshake were never parsed.
+        self.parse(number, out)?;
+        let StreamParser {
+            scratch,
+            start,
+            end,
+            state,
+        } = &mut self.streams[number];
+        // The parser leaves an incomplete header, or incomplete metadata; move them to the beginning.
+        scratch.copy_within(*start..*end, 0);
+        *end -= *start;
+        *start = 0;
+        if *end == scratch.len() {
+            scratch.resize(2 * *end, 0);
+        }
+        let spare = &mut scratch[*end..];
+        let header = HEADER.min(spare.len());
+        let (direct, ahead) = match state {
+            ParserState::Body { message, missing } => {
+                // Behind a frame that is not the message's last, most likely the next header comes. Read no
+                // further, so that the payload behind that header goes straight into the buffer, too.
+                let last = message.body.filled() as u64 + *missing as u64 == message.total;
+                let ahead = if last { spare.len() } else { header };
+                (&mut message.body.rest()[..*missing], &mut spare[..ahead])
+            }
+            ParserState::Piece {
+                message,
+                offset,
+                missing,
+            } => {
+                let striped = self
+                    .striped
+                    .get_mut(message)
+                    .expect("it is there until it is whole");
+                (striped.room(*offset, *missing), &mut spare[..header])
+            }
+            _ if number > 0 => (&mut [][..], &mut spare[..header]),
+            _ => (&mut [][..], spare),
+        };
+        let (wanted, room) = (direct.len(), direct.len() + ahead.len());
+        let count = fill(&mut [IoSliceMut::new(direct), IoSliceMut::new(ahead)])?;
+        *end += count.saturating_sub(wanted);
+        if wanted > 0 {
+            self.advance(number, count.min(wanted), out);
+        }
+        self.parse(number, out)?;
+        Ok((count, count == room))
+    }
+
+    fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), Lost> {
+        loop {
+            let StreamParser {
+                scratch,
+                start,
+                end,
+                state,
+            } = &mut self.streams[number];
+            let bytes = &scratch[*start..*end];
+            match state {
+                ParserState::Header => {
+                    if bytes.len() < HEADER {
+                        return Ok(());
+                    }
+                    let frame = Header::decode(bytes)?.frame()?;
+                    *start += HEADER;
+                    self.streams[number].state = self.begin(number, frame, out)?;
+                }
+                ParserState::Meta {
+                    head,
+                    meta,
+                    body,
+                    total,
+                } => {
+                    if bytes.len() < *meta {
+                        return Ok(());
+                    }
+                    let fields = Arc::new(Meta::decode(&bytes[..*meta], *total)?);
+                    *start += *meta;
+                    let (head, body, total) = (*head, *body, *total);
+                    if self.streams.len() > 1 && body == 0 && total > 0 {
+                        self.streams[number].state = ParserState::Header;
+                        self.announce(head, fields, total, out)?;
+                        continue;
+                    }
+                    let message = IncompleteMessage {
+                        head,
+                        meta: fields,
+                        body: Filling::new(total)?,
+                        total,
+                    };
+                    self.streams[number].state = ParserState::Body {
+                        message,
+                        missing: body as usize,
+                    };
+                    self.advance(number, 0, out);
+                }
+                ParserState::Control { length, body } => {
+                    let take = bytes.len().min(*length - body.len());
+                    body.extend_from_slice(&bytes[..take]);
+                    *start += take;
+                    if body.len() < *length {
+                        return Ok(());
+                    }
+                    out.push(Received::Control(std::mem::take(body)));
+                    *state = ParserState::Header;
+                }
+                ParserState::Body { missing, .. } | ParserState::Piece { missing, .. } => {
+                    if bytes.is_empty() {
+                        return Ok(());
+                    }
+                    let take = bytes.len().min(*missing);
+                    match state {
+                        ParserState::Body { message, .. } => {
+                            message.body.rest()[..take].copy_from_slice(&bytes[..take]);
+                        }
+                        ParserState::Piece {
+                            message, offset, ..
+                        } => {
+                            let striped = self
+                                .striped
+                                .get_mut(message)
+                                .expect("it is there until it is whole");
+                            striped.room(*offset, take).copy_from_slice(&bytes[..take]);
+                        }
+                        _ => {}
+                    }
+                    *start += take;
+                    self.advance(number, take, out);
+                }
+            }
+        }
+    }
+
+    /// Begins a frame on the stream of this number; what its next bytes are.
+    fn begin(
+        &mut self,
+        number: usize,
+        frame: Frame,
+        out: &mut Vec<Received>,
+    ) -> Result<ParserState, Lost> {
+        if matches!(frame, Frame::Piece { .. }) != (number > 0) {
+            let why = format!(
+                "{frame:?} does not belong on stream {number} of {}",
+                self.streams.len()
+            );
+            return Err(Malformed::new("frame", why).into());
+        }
+        match frame {
+            Frame::Data {
+                head,
+                meta,
+                body,
+                total,
+            } => {
+                if self.incomplete.contains_key(&head.conduit) {
+                    let why = format!(
+                        "a message on conduit {} begins before the last one has ended",
+                        head.conduit
+                    );
+                    return Err(Malformed::new("frame", why).into());
+                }
+                return Ok(ParserState::Meta {
+                    head,
+                    meta: meta as usize,
+                    body,
+                    total,
+                });
+            }
+            Frame::More {
+                conduit,
+                sequence,
+                body,
+                offset,
+            } => {
+                let follows = |message: &IncompleteMessage| {
+                    message.head.sequence == sequence
+                        && message.body.filled() as u64 == offset
+                        && body > 0
+                        && offset + body <= message.total
+                };
+                let Some(message) = self.incomplete.remove(&conduit).filter(follows) else {
+                    let why = format!(
+                        "{body} bytes at {offset} of message {sequence} on conduit {conduit} follow nothing"
+                    );
+                    return Err(Malformed::new("frame", why).into());
+                };
+                return Ok(ParserState::Body {
+                    message,
+                    missing: body as usize,
+                });
+            }
+            Frame::Piece {
+                conduit,
+                sequence,
+                body,
+                offset,
+                total,
+            } => {
+                let message = (conduit, sequence);
+                self.striped(message, total)?
+                    .claim(offset, body)
+                    .map_err(|why| {
+                        let why = format!("message {sequence} on conduit {conduit}: {why}");
+                        Malformed::new("piece", why)
+                    })?;
+                return Ok(ParserState::Piece {
+                    message,
+                    offset: offset as usize,
+                    missing: body as usize,
+                });
+            }
+            Frame::Acknowledge { conduit, ack } => out.push(Received::Acknowledged(conduit, ack)),
+            Frame::End { conduit, sequence } => {
+                self.order.pass(conduit, OrderedItem::End(sequence), out)
+            }
+            Frame::Ask { conduit, sequence } => out.push(Received::Asked(conduit, sequence)),
+            Frame::Segment { first, size, count } => {
+                out.push(Received::Segment { first, size, count })
+            }
+            Frame::Withdrawn { first } => out.push(Received::Withdrawn(first)),
+            Frame::Look => out.push(Received::Look),
+            Frame::Placed { .. }
+            | Frame::Elsewhere { .. }
+            | Frame::Share { .. }
+            | Frame::Shared
+            | Frame::Streams { .. }
+            | Frame::Join { .. } => {
+                return Err(Malformed::new(
+                    "frame",
+                    format!("{frame:?} does not belong on a socket"),
+                )
+                .into());
+            }
+            Frame::Control { body } => {
+                // Room is made as the bytes come in: the length may be a lie.
+                return Ok(ParserState::Control {
+                    length: body as usize,
+                    body: Vec::new(),
+                });
+            }
+        }
+        Ok(ParserState::Header)
+    }
+
+    /// A message that comes over several streams, new or begun.
+    fn striped(
+        &mut self,
+        message: (ConduitId, u64),
+        total: u64,
+    ) -> Result<&mut StripedMessage, Lost> {
+        let striped = match self.striped.entry(message) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(StripedMessage::new(total)?),
+        };
+        if striped.total() == total {
+            return Ok(striped);
+        }
+        let (conduit, sequence) = message;
+        let why = format!(
+            "message {sequence} on conduit {conduit} has {} bytes and {total}",
+            striped.total()
+        );
+        Err(Malformed::new("piece", why).into())
+    }
+
+    /// Takes the head of a message that comes over several streams.
+    fn announce(
+        &mut self,
+        head: Head,
+        meta: Arc<Meta>,
+        total: u64,
+        out: &mut Vec<Received>,
+    ) -> Result<(), Lost> {
+        let Head {
+            conduit, sequence, ..
+        } = head;
+        if !self
+            .striped((conduit, sequence), total)?
+            .announce(head, meta)
+        {
+            let why = format!("number {sequence} on conduit {conduit} has begun before");
+            return Err(Malformed::new("message", why).into());
+        }
+        self.order.expect(conduit, sequence);
+        self.order.release(conduit, &mut self.striped, out);
+        Ok(())
+    }
+
+    /// Counts payload bytes of the frame under way. At the frame's end the message is handed on, or waits
+    /// for its next frame.
+    fn advance(&mut self, number: usize, count: usize, out: &mut Vec<Received>) {
+        let state = &mut self.streams[number].state;
+        match state {
+            ParserState::Body { message, missing } => {
+                message.body.advance(count);
+                *missing -= count;
+                if *missing > 0 {
+                    return;
+                }
+            }
+            ParserState::Piece {
+                message,
+                offset,
+                missing,
+            } => {
+                let (message, striped) = (*message, self.striped.get_mut(message));
+                *offset += count;
+                *missing -= count;
+                if *missing == 0 {
+                    *state = ParserState::Header;
+                }
+                if striped.is_some_and(|striped| striped.arrived(count)) {
+                    self.order.release(message.0, &mut self.striped, out);
+                }
+                return;
+            }
+            _ => return,
+        }
+        let ParserState::Body { message, .. } = std::mem::replace(state, ParserState::Header)
+        else {
+            return;
+        };
+        if (message.body.filled() as u64) < message.total {
+            self.incomplete.insert(message.head.conduit, message);
+            return;
+        }
+        let IncompleteMessage {
+            head, meta, body, ..
+        } = message;
+        let message = Message {
+            head,
+            meta,
+            body: Arc::new(body.finish()),
+        };
+        self.order
+            .pass(message.head.conduit, OrderedItem::Message(message), out);
+    }
+}
+
+impl StreamParser {
+    fn new(ahead: &[u8], room: usize) -> Self {
+        let mut scratch = vec![0; room.max(ahead.len())];
+        scratch[..ahead.len()].copy_from_slice(ahead);
+        StreamParser {
+            scratch,
+            start: 0,
+            end: ahead.len(),
+            state: ParserState::Header,
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! The further streams of a link. The payloads of large messages leave by them in pieces, each by a stream
+//! that has room.
+//!
+//! The first stream carries small messages, and the heads that give the order of each conduit. So a
+//! control message never waits behind megabytes, not even in the system's buffers, and pieces may
+//! overtake each other. One message at a time is written, by its sender, in turns. The rest that no
+//! stream has taken for a while is copied, and the reactor writes it. An epoll descriptor, the bundle,
+//! watches all further sockets; the reactor watches the bundle as if it were one socket.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use titin_wire::ConduitId;
+use titin_wire::frame::{Frame, HEADER, Header, PIECE};
+
+use super::payload::{PayloadRest, slice_parts};
+use super::socket::{writable, write};
+use crate::carrier::Outgoing;
+use crate::error::Lost;
+use crate::ticket_queue::TicketQueue;
+use titin_os::Descriptor;
+
+/// The smallest piece. Messages that are not longer go by the first stream.
+const SMALL: u64 = 128 << 10;
+
+/// The most bytes of copied messages that are written in one turn, so that other threads get theirs.
+const TURN: usize = 4 << 20;
+
+/// The further streams of one link.
+pub(super) struct FurtherStreams {
+    sockets: Vec<Descriptor>,
+    bundle: Descriptor,
+    /// The events of each socket that the bundle watches.
+    watched: Vec<Mutex<epoll::EventFlags>>,
+    output: TicketQueue<StreamOutputs, ()>,
+}
+
+/// The bytes under way on each stream, and the queue for all.
+struct StreamOutputs {
+    streams: Vec<StreamOutput>,
+    /// The rests of messages, in private memory.
+    queue: VecDeque<(MessagePieces, PayloadRest)>,
+    /// No stream has taken anything for a while: the next thread does not wait for that again.
+    stalled: bool,
+}
+
+/// The frame under way on a stream, or its rest, in private memory.
+#[derive(Default)]
+struct StreamOutput {
+    partial: Vec<u8>,
+    written: usize,
+    watched: bool,
+}
+
+/// The pieces of a message, one after the other.
+struct MessagePieces {
+    conduit: ConduitId,
+    sequence: u64,
+    total: u64,
+    offset: u64,
+    piece: u64,
+}
+
+/// A piece that is written from the caller's memory.
+struct PieceInProgress {
+    header: [u8; HEADER],
+    offset: u64,
+    length: u64,
+    written: u64,
+}
+
+impl MessagePieces {
+    fn new(message: &Outgoing<'_>, streams: usize) -> Self {
+        let (head, total) = (&message.head, message.length());
+        let piece = total
+            .div_ceil(streams as u64)
+            .next_multiple_of(64)
+            .clamp(SMALL, PIECE as u64);
+        MessagePieces {
+            conduit: head.conduit,
+            sequence: head.sequence,
+            total,
+            offset: 0,
+            piece,
+        }
+    }
+
+    fn next(&mut self) -> Option<PieceInProgress> {
+        let MessagePieces {
+            conduit,
+            sequence,
+            total,
+            offset,
+            piece,
+        } = *self;
+        let length = piece.min(total - offset);
+        self.offset += length;
+        let frame = Frame::Piece {
+            conduit,
+            sequence,
+            body: length,
+            offset,
+            total,
+        };
+        (length > 0).then(|| PieceInProgress {
+            header: Header::from(&frame).encode(),
+            offset,
+            length,
+            written: 0,
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.offset == self.total
+    }
+}
+
+impl PieceInProgress {
+    /// The unwritten rest: of the header, and of the payload, as offset and length.
+    fn rest(&self) -> (&[u8], u64, u64) {
+        let header = &self.header[(self.written as usize).min(HEADER)..];
+        let written = self.written.saturating_sub(HEADER as u64);
+        (header, self.offset + written, self.length - written)
+    }
+
+    fn is_done(&self) -> bool {
+        self.written == HEADER as u64 + self.length
+    }
+}
+
+impl FurtherStreams {
+    /// Takes sockets over. The bundle watches them under their numbers, from 1.
+    pub(super) fn new(sockets: Vec<Descriptor>) -> Result<Self, Errno> {
+        let bundle = Descriptor::from(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        for (socket, number) in sockets.iter().zip(1..) {
+            epoll::add(
+                &bundle,
+                socket,
+                epoll::EventData::new_u64(number),
+                epoll::EventFlags::IN,
+            )?;
+        }
+        let watched = sockets
+            .iter()
+            .map(|_| Mutex::new(epoll::EventFlags::IN))
+            .collect();
+        let streams = sockets.iter().map(|_| StreamOutput::default()).collect();
+        let output = TicketQueue::new(StreamOutputs {
+            streams,
+            queue: VecDeque::new(),
+            stalled: false,
+        });
+        Ok(FurtherStreams {
+            sockets,
+            bundle,
+            watched,
+            output,
+        })
+    }
+
+    pub(super) fn bundle(&self) -> &Descriptor {
+        &self.bundle
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.sockets.len()
+    }
+
+    /// The socket of this number.
+    pub(super) fn socket(&self, number: usize) -> &Descriptor {
+        &self.sockets[number - 1]
+    }
+
+    /// Whether the further streams take a message: a large one, unless it supersedes others. The first
+    /// stream drops superseded messages that have not left yet.
+    pub(super) fn take(&self, message: &Outgoing<'_>) -> bool {
+        message.length() > SMALL && message.meta.supersedes.is_none()
+    }
+
+    /// Writes the payload of a message; waits up to `stall` at a time while no stream takes anything. Returns
+    /// the number of bytes that had to be copied.
+    ///
+    /// # Errors
+    /// [`StreamFailure`]. The link is of no use any more, unless the error is about the message and no byte of
+    /// it was written.
+    pub(super) fn send(
+        &self,
+        message: &Outgoing<'_>,
+        stall: Duration,
+    ) -> Result<u64, StreamFailure> {
+        self.output.work_in_turn(
+            |outputs, _| {
+                let outcome = self.write_message(outputs, message, stall);
+                self.watch(outputs);
+                outcome
+            },
+            // No thread leaves anything here.
+            |_, _| (),
+        )
+    }
+
+    /// Writes the queue, as far as the sockets take it. Leaves it to the thread that is writing, if there is
+    /// one.
+    ///
+    /// # Errors
+    /// [`StreamFailure`]: the link is of no use any more.
+    pub(super) fn flush(&self) -> Result<(), StreamFailure> {
+        let mut outcome = Ok(());
+        self.output
+            .work_if_free(|outputs, _| outcome = self.pump(outputs));
+        outcome
+    }
+
+    /// Ends this process's half of each connection, or both halves.
+    pub(super) fn shut(&self, how: rustix::net::Shutdown) {
+        for socket in &self.sockets {
+            let _ = rustix::net::shutdown(socket, how);
+        }
+    }
+
+    /// Has the bundle no longer watch a stream that has ended.
+    pub(super) fn unwatch(&self, number: usize) {
+        let _ = epoll::delete(&self.bundle, self.socket(number));
+    }
+
+    fn pump(&self, outputs: &mut StreamOutputs) -> Result<(), StreamFailure> {
+        let outcome = self.write_queue(outputs);
+        self.watch(outputs);
+        outcome
+    }
+
+    fn write_queue(&self, outputs: &mut StreamOutputs) -> Result<(), StreamFailure> {
+        let (mut turn, mut again) = (0, true);
+        while again && turn < TURN {
+            again = false;
+            for number in 0..self.sockets.len() {
+                let count = self.write_queued(outputs, number)?;
+                again |= count > 0;
+                turn += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the payload of a message, or copies the rest to the queue.
+    fn write_message(
+        &self,
+        outputs: &mut StreamOutputs,
+        message: &Outgoing<'_>,
+        stall: Duration,
+    ) -> Result<u64, StreamFailure> {
+        // This thread writes now; the reactor need not wake for room.
+        outputs
+            .streams
+            .iter_mut()
+            .enumerate()
+            .for_each(|(number, stream)| self.watch_one(number, stream, false));
+        let mut pieces = MessagePieces::new(message, self.sockets.len());
+        let mut under_way: Vec<Option<PieceInProgress>> =
+            self.sockets.iter().map(|_| None).collect();
+        let mut torn = false;
+        loop {
+            let mut written = 0;
+            for (number, current) in under_way.iter_mut().enumerate() {
+                // A stream ends its piece before it begins another.
+                if current.is_none() {
+                    written += self
+                        .write_queued(outputs, number)
+                        .map_err(|failure| failure.torn_if(torn))?;
+                    if !outputs.is_free(number) {
+                        continue;
+                    }
+                    *current = pieces.next();
+                }
+                let Some(piece) = current else { continue };
+                let before = piece.written;
+                let outcome = self.write_piece(message, number, piece);
+                torn |= piece.written > 0;
+                outcome.map_err(|failure| failure.torn_if(torn))?;
+                written += (piece.written - before) as usize;
+                current.take_if(|piece| piece.is_done());
+            }
+            if pieces.is_done() && under_way.iter().all(Option::is_none) {
+                return Ok(0);
+            }
+            if written > 0 {
+                outputs.stalled = false;
+                continue;
+            }
+            if outputs.stalled || !self.writable(outputs, &under_way, stall)? {
+                outputs.stalled = true;
+                return outputs
+                    .copy_rest(message, pieces, under_way)
+                    .map_err(|why| StreamFailure::from(why).torn_if(torn));
+            }
+        }
+    }
+
+    /// Writes the frame under way on a stream and pieces of the queue, up to the size of a piece. Returns the
+    /// number of bytes.
+    fn write_queued(
+        &self,
+        outputs: &mut StreamOutputs,
+        number: usize,
+    ) -> Result<usize, StreamFailure> {
+        let mut turn = 0;
+        loop {
+            let stream = &mut outputs.streams[number];
+            if stream.partial.is_empty() {
+                let Some((pieces, rest)) = outputs.queue.front_mut() else {
+                    return Ok(turn);
+                };
+                if let Some(piece) = pieces.next() {
+                    stream.partial.extend_from_slice(&piece.header);
+                    stream
+                        .partial
+                        .extend_from_slice(rest.part(piece.offset, piece.length));
+                }
+                if pieces.is_done() {
+                    outputs.queue.pop_front();
+                }
+            }
+            let rest = [IoSlice::new(&stream.partial[stream.written..])];
+            let count = write(&self.sockets[number], &rest, None)
+                .map_err(|why| StreamFailure::of(number, why))?;
+            stream.written += count;
+            turn += count;
+            if stream.written < stream.partial.len() {
+                return Ok(turn);
+            }
+            stream.partial = Vec::new();
+            stream.written = 0;
+            if turn >= PIECE {
+                return Ok(turn);
+            }
+        }
+    }
+
+    /// Writes as much of a piece as its stream takes.
+    fn write_piece(
+        &self,
+        message: &Outgoing<'_>,
+        number: usize,
+        piece: &mut PieceInProgress,
+    ) -> Result<(), StreamFailure> {
+        while !piece.is_done() {
+            let (header, offset, length) = piece.rest();
+            let mut slices = Vec::with_capacity(1 + message.parts.len());
+            slices.extend((!header.is_empty()).then(|| IoSlice::new(header)));
+            slice_parts(message.parts, offset, length, &mut slices);
+            let written = write(&self.sockets[number], &slices, None);
+            match written.map_err(|why| StreamFailure::of(number, why))? {
+                0 => break,
+                count => piece.written += count as u64,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a stream with a frame under way takes bytes; false if none does within `stall`.
+    fn writable(
+        &self,
+        outputs: &StreamOutputs,
+        under_way: &[Option<PieceInProgress>],
+        stall: Duration,
+    ) -> Result<bool, Lost> {
+        let waits = |number: &usize| under_way[*number].is_some() || !outputs.is_free(*number);
+        let sockets = (0..self.sockets.len())
+            .filter(waits)
+            .map(|number| &*self.sockets[number]);
+        writable(sockets, stall)
+    }
+
+    /// Has the bundle watch for room in the sockets for which bytes wait.
+    fn watch(&self, outputs: &mut StreamOutputs) {
+        let has_queue = !outputs.queue.is_empty();
+        for (number, stream) in outputs.streams.iter_mut().enumerate() {
+            let wanted = has_queue || !stream.partial.is_empty();
+            self.watch_one(number, stream, wanted);
+        }
+    }
+
+    fn watch_one(&self, number: usize, stream: &mut StreamOutput, wanted: bool) {
+        if stream.watched == wanted {
+            return;
+        }
+        stream.watched = wanted;
+        let mut flags = self.watched[number]
+            .lock()
+            .expect("nothing panics while it is locked");
+        flags.set(epoll::EventFlags::OUT, wanted);
+        let data = epoll::EventData::new_u64(number as u64 + 1);
+        // Fails for a stream that has ended, which the bundle no longer watches.
+        let _ = epoll::modify(&self.bundle, &self.sockets[number], data, *flags);
+    }
+}
+
+impl StreamOutputs {
+    /// Whether no frame is under way on a stream.
+    fn is_free(&self, number: usize) -> bool {
+        self.streams[number].partial.is_empty()
+    }
+
+    /// Copies the rest of a message to the queue. Returns how many bytes of payload were copied.
+    fn copy_rest(
+        &mut self,
+        message: &Outgoing<'_>,
+        pieces: MessagePieces,
+        under_way: Vec<Option<PieceInProgress>>,
+    ) -> Result<u64, Lost> {
+        let mut copied = pieces.total - pieces.offset;
+        if copied > 0 {
+            let rest = PayloadRest::copy(message.parts, pieces.offset, pieces.total)?;
+            self.queue.push_back((pieces, rest));
+        }
+        for (stream, piece) in self.streams.iter_mut().zip(&under_way) {
+            let Some((header, offset, length)) = piece.as_ref().map(PieceInProgress::rest) else {
+                continue;
+            };
+            let mut slices = vec![IoSlice::new(header)];
+            slice_parts(message.parts, offset, length, &mut slices);
+            slices
+                .iter()
+                .for_each(|slice| stream.partial.extend_from_slice(slice));
+            copied += length;
+        }
+        Ok(copied)
+    }
+}
+
+/// Why the further streams did not send a message.
+#[derive(Debug)]
+pub(super) struct StreamFailure {
+    /// Number of the stream that has failed, from 1.
+    pub(super) stream: Option<usize>,
+    /// Whether some of the message has been written.
+    pub(super) torn: bool,
+    pub(super) why: Lost,
+}
+
+impl StreamFailure {
+    fn of(number: usize, why: Lost) -> Self {
+        StreamFailure {
+            stream: Some(number + 1),
+            torn: false,
+            why,
+        }
+    }
+
+    fn torn_if(self, torn: bool) -> Self {
+        StreamFailure {
+            torn: self.torn || torn,
+            ..self
+        }
+    }
+}
+
+impl From<Lost> for StreamFailure {
+    fn from(why: Lost) -> Self {
+        StreamFailure {
+            stream: None,
+            torn: false,
+            why,
+        }
+    }
+}

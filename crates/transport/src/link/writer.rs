@@ -1,0 +1,383 @@
+//! The writing side of a link's first stream: frames in order, and the queue for a full socket.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use titin_wire::ConduitId;
+use titin_wire::frame::{Frame, HEADER, Head, Header, PIECE};
+
+use super::payload::{PayloadRest, slice_parts};
+use super::socket::{writable, write};
+use crate::carrier::Outgoing;
+use crate::error::Lost;
+
+/// Queued frames are joined up to this many bytes, so that small ones share a system call.
+const BATCH: usize = 64 << 10;
+
+/// The most bytes of the queue that are written in one turn, so that other threads get theirs.
+const TURN: usize = 4 << 20;
+
+/// A frame or a message of a thread that does not wait for a turn.
+pub(super) enum Deferred {
+    /// A frame that goes before all messages.
+    Frame(Vec<u8>),
+    /// As `Frame`, with a descriptor.
+    FrameWithFile(Vec<u8>, SharedFile),
+    /// A frame that goes behind the messages of its conduit: the end of the conduit, or the head of a
+    /// message whose payload goes by further streams.
+    Behind(ConduitId, Vec<u8>),
+    /// A message, behind those of its conduit.
+    Message(ConduitId, QueuedMessage),
+}
+
+/// A descriptor that goes with a frame.
+type SharedFile = Arc<dyn AsFd + Send + Sync>;
+
+/// What waits to be written on a link's first stream.
+#[derive(Default)]
+pub(super) struct FrameWriter {
+    /// The bytes of the frames under way. Nothing may go before them.
+    partial: Vec<u8>,
+    written: usize,
+    /// Control messages and acknowledgements.
+    urgent: VecDeque<(Vec<u8>, Option<SharedFile>)>,
+    /// The descriptor that goes with the frame under way.
+    file: Option<SharedFile>,
+    /// Copied messages, by conduit; the conduits take turns.
+    backlog: VecDeque<(ConduitId, VecDeque<QueuedMessage>)>,
+    /// The socket has taken nothing for a while: the next thread does not wait for it again.
+    stalled: bool,
+    /// Whether the reactor watches for room in the socket.
+    pub(super) watched: bool,
+}
+
+/// A message or the rest of one, in memory that does not change; or a frame in the order of its conduit.
+pub(super) enum QueuedMessage {
+    Message {
+        frames: MessageFrames,
+        meta: Vec<u8>,
+        rest: PayloadRest,
+    },
+    Frame(Vec<u8>),
+}
+
+/// The frames of a message, one after the other.
+#[derive(Debug, Clone)]
+pub(super) struct MessageFrames {
+    head: Head,
+    total: u64,
+    offset: u64,
+    begun: bool,
+}
+
+impl MessageFrames {
+    fn new(message: &Outgoing<'_>) -> Self {
+        MessageFrames {
+            head: message.head,
+            total: message.length(),
+            offset: 0,
+            begun: false,
+        }
+    }
+
+    /// The next frame: its header, the metadata behind the header, and the number of payload bytes.
+    fn next<'a>(&mut self, meta: &'a [u8]) -> ([u8; HEADER], &'a [u8], u64) {
+        let piece = (self.total - self.offset).min(PIECE as u64);
+        let MessageFrames {
+            head,
+            total,
+            offset,
+            begun,
+        } = *self;
+        let (frame, meta) = if begun {
+            let Head {
+                conduit, sequence, ..
+            } = head;
+            (
+                Frame::More {
+                    conduit,
+                    sequence,
+                    body: piece,
+                    offset,
+                },
+                &[][..],
+            )
+        } else {
+            (
+                Frame::Data {
+                    head,
+                    meta: meta.len() as u32,
+                    body: piece,
+                    total,
+                },
+                meta,
+            )
+        };
+        self.begun = true;
+        self.offset += piece;
+        (Header::from(&frame).encode(), meta, piece)
+    }
+
+    fn is_done(&self) -> bool {
+        self.begun && self.offset == self.total
+    }
+}
+
+/// How far a message has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WriteProgress {
+    /// All of it is written, or queued.
+    Done,
+    /// There are further frames.
+    More,
+    /// The socket takes no more; the rest has to be copied.
+    Stalled,
+}
+
+impl FrameWriter {
+    /// Queues the frames and messages of other threads.
+    pub(super) fn queue(&mut self, deferred: Vec<Deferred>) {
+        for deferred in deferred {
+            match deferred {
+                Deferred::Frame(frame) => self.urgent.push_back((frame, None)),
+                Deferred::FrameWithFile(frame, file) => self.urgent.push_back((frame, Some(file))),
+                Deferred::Behind(conduit, frame) => self
+                    .messages(conduit)
+                    .push_back(QueuedMessage::Frame(frame)),
+                Deferred::Message(conduit, message) => self.messages(conduit).push_back(message),
+            }
+        }
+    }
+
+    /// Whether messages of this conduit are queued, so that a later one must wait behind them.
+    pub(super) fn holds(&self, conduit: ConduitId) -> bool {
+        self.backlog.iter().any(|(held, _)| *held == conduit)
+    }
+
+    /// Whether anything is queued.
+    pub(super) fn has_queue(&self) -> bool {
+        !(self.partial.is_empty() && self.urgent.is_empty() && self.backlog.is_empty())
+    }
+
+    /// Writes as much of the queue as the socket takes, up to the length of a turn.
+    pub(super) fn pump(&mut self, socket: &OwnedFd) -> Result<(), Lost> {
+        let mut turn = 0;
+        while turn < TURN && self.fill() {
+            turn += self.partial.len() - self.written;
+            if !self.write_partial(socket, Duration::ZERO)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes way for a message: writes the frames under way, urgent frames, and a frame of the backlog, which
+    /// goes first. Waits up to `stall` at a time for room in the socket; false if there is none.
+    pub(super) fn make_way(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
+        Ok(self.write_partial(socket, stall)?
+            && (!self.fill() || self.write_partial(socket, stall)?))
+    }
+
+    /// Writes the frames under way; true if none is under way any more.
+    fn write_partial(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
+        while self.written < self.partial.len() {
+            let rest = [IoSlice::new(&self.partial[self.written..])];
+            let file = self.file.as_ref().map(|file| file.as_fd());
+            match write(socket, &rest, file)? {
+                0 if self.stalled || stall.is_zero() => return Ok(false),
+                0 if !writable([socket], stall)? => {
+                    self.stalled = true;
+                    return Ok(false);
+                }
+                0 => {}
+                count => {
+                    self.stalled = false;
+                    self.file = None;
+                    self.written += count;
+                }
+            }
+        }
+        self.partial.clear();
+        self.partial.shrink_to(PIECE + BATCH);
+        self.written = 0;
+        Ok(true)
+    }
+
+    /// Begins the next queued frames if none is under way; false if nothing is queued.
+    fn fill(&mut self) -> bool {
+        if !self.partial.is_empty() {
+            return true;
+        }
+        while self.partial.len() < BATCH {
+            if let Some((_, Some(_))) = self.urgent.front()
+                && !self.partial.is_empty()
+            {
+                break;
+            }
+            if let Some((frame, file)) = self.urgent.pop_front() {
+                self.partial.extend_from_slice(&frame);
+                if file.is_some() {
+                    self.file = file;
+                    break;
+                }
+                continue;
+            }
+            let Some((conduit, mut messages)) = self.backlog.pop_front() else {
+                break;
+            };
+            let message = messages
+                .front_mut()
+                .expect("a conduit with nothing to send is taken out");
+            if message.next_frame(&mut self.partial) {
+                messages.pop_front();
+            }
+            if !messages.is_empty() {
+                self.backlog.push_back((conduit, messages));
+            }
+        }
+        !self.partial.is_empty()
+    }
+
+    /// Queues a copy of the rest of a message, in place of queued messages that it supersedes. Returns how
+    /// many bytes of payload were copied.
+    pub(super) fn copy_rest(&mut self, message: &MessageInProgress<'_>) -> Result<u64, Lost> {
+        let rest = message.copy_rest()?;
+        let messages = self.messages(message.conduit());
+        if let Some(first) = message.message.meta.supersedes {
+            messages.retain(|queued| match queued {
+                QueuedMessage::Message { frames, .. } => {
+                    frames.begun || frames.head.sequence < first
+                }
+                QueuedMessage::Frame(_) => true,
+            });
+        }
+        messages.push_back(rest);
+        Ok(message.frames.total - message.frames.offset)
+    }
+
+    fn messages(&mut self, conduit: ConduitId) -> &mut VecDeque<QueuedMessage> {
+        let index = self
+            .backlog
+            .iter()
+            .position(|(held, _)| *held == conduit)
+            .unwrap_or_else(|| {
+                self.backlog.push_back((conduit, VecDeque::new()));
+                self.backlog.len() - 1
+            });
+        &mut self.backlog[index].1
+    }
+}
+
+impl QueuedMessage {
+    /// A whole message, whose payload may be shared.
+    pub(super) fn whole(message: &Outgoing<'_>) -> Result<Self, Lost> {
+        let rest = PayloadRest::whole(message.shared()?);
+        Ok(QueuedMessage::Message {
+            frames: MessageFrames::new(message),
+            meta: message.meta.encode(),
+            rest,
+        })
+    }
+
+    /// Appends the next frame to `out`; true if that was the last one.
+    fn next_frame(&mut self, out: &mut Vec<u8>) -> bool {
+        match self {
+            QueuedMessage::Message { frames, meta, rest } => {
+                let offset = frames.offset;
+                let (header, meta, length) = frames.next(meta);
+                out.extend_from_slice(&header);
+                out.extend_from_slice(meta);
+                out.extend_from_slice(rest.part(offset, length));
+                frames.is_done()
+            }
+            QueuedMessage::Frame(frame) => {
+                out.extend_from_slice(frame);
+                true
+            }
+        }
+    }
+}
+
+/// A message that is written from the caller's memory, frame by frame.
+pub(super) struct MessageInProgress<'a> {
+    message: &'a Outgoing<'a>,
+    meta: Vec<u8>,
+    frames: MessageFrames,
+    /// Whether some of it has been written.
+    begun: bool,
+}
+
+impl<'a> MessageInProgress<'a> {
+    pub(super) fn new(message: &'a Outgoing<'a>) -> Self {
+        MessageInProgress {
+            message,
+            meta: message.meta.encode(),
+            frames: MessageFrames::new(message),
+            begun: false,
+        }
+    }
+
+    pub(super) fn conduit(&self) -> ConduitId {
+        self.message.head.conduit
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.message.length()
+    }
+
+    /// Whether the other end has seen some of it, so that only the rest may follow.
+    pub(super) fn begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Writes the next frame, waiting up to `stall` at a time for room in the socket. The rest of a frame
+    /// that stalls is copied to the writer, and its bytes of payload are added to `copied`.
+    pub(super) fn write_next(
+        &mut self,
+        writer: &mut FrameWriter,
+        socket: &OwnedFd,
+        stall: Duration,
+        copied: &mut u64,
+    ) -> Result<WriteProgress, Lost> {
+        let offset = self.frames.offset;
+        let (header, meta, piece) = self.frames.next(&self.meta);
+        let mut slices = Vec::with_capacity(2 + self.message.parts.len());
+        slices.extend([IoSlice::new(&header), IoSlice::new(meta)]);
+        slice_parts(self.message.parts, offset, piece, &mut slices);
+
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            let written = write(socket, rest, None)?;
+            self.begun |= written > 0;
+            match written {
+                0 if !writable([socket], stall)? => {
+                    rest.iter()
+                        .for_each(|slice| writer.partial.extend_from_slice(slice));
+                    writer.stalled = true;
+                    *copied += piece.min(writer.partial.len() as u64);
+                    break;
+                }
+                count => IoSlice::advance_slices(&mut rest, count),
+            }
+        }
+        Ok(match (writer.partial.is_empty(), self.frames.is_done()) {
+            (_, true) => WriteProgress::Done,
+            (true, false) => WriteProgress::More,
+            (false, false) => WriteProgress::Stalled,
+        })
+    }
+
+    /// A copy of the frames that were not begun.
+    fn copy_rest(&self) -> Result<QueuedMessage, Lost> {
+        let rest = PayloadRest::copy(self.message.parts, self.frames.offset, self.frames.total)?;
+        Ok(QueuedMessage::Message {
+            frames: self.frames.clone(),
+            meta: self.meta.clone(),
+            rest,
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! The list of media. A new medium is added here, beside the folder that has its code.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use titin_wire::Secret;
+use titin_wire::connection::PATIENCE;
+
+use crate::exchange::Exchange;
+use crate::link::Handler;
+use crate::medium::SocketMedium;
+use crate::reactor::Reactor;
+use crate::shm::{Pool, ShmMedium};
+use crate::tcp::TcpMedium;
+
+/// The media whose links begin with a socket, the preferred ones first.
+fn socket_media() -> Vec<Arc<dyn SocketMedium>> {
+    vec![Arc::new(ShmMedium), Arc::new(TcpMedium)]
+}
+
+impl Default for Exchange {
+    /// An exchange that shares up to a quarter of the memory that its process may use.
+    fn default() -> Self {
+        Exchange::with_memory(Pool::new(None))
+    }
+}
+
+impl Exchange {
+    /// An exchange that shares at most `bytes` of memory with other processes. Payloads that find no room
+    /// there go by a socket.
+    pub fn with_ceiling(bytes: u64) -> Self {
+        let ceiling = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Exchange::with_memory(Pool::new(Some(ceiling)))
+    }
+}
+
+impl Reactor {
+    /// Starts the background thread of a process without conduits of its own (a manager).
+    ///
+    /// # Errors
+    /// If the system refuses descriptors or a thread.
+    pub fn start(secret: Secret, handler: Arc<dyn Handler>) -> io::Result<Arc<Self>> {
+        Self::start_with(secret, handler, None, PATIENCE, socket_media())
+    }
+
+    /// Starts the background thread of a process whose messages go to and come from this exchange. A link
+    /// that another process makes must be complete within `patience` after the proof.
+    ///
+    /// # Errors
+    /// If the system refuses descriptors or a thread.
+    pub fn with_exchange(
+        secret: Secret,
+        handler: Arc<dyn Handler>,
+        exchange: Arc<Exchange>,
+        patience: Duration,
+    ) -> io::Result<Arc<Self>> {
+        Self::start_with(secret, handler, Some(exchange), patience, socket_media())
+    }
+}

@@ -1,0 +1,129 @@
+//! What the reactor asks of a medium whose links begin with a socket.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use titin_os::Descriptor;
+use titin_wire::{Address, LinkSettings};
+
+use crate::carrier::{Carrier, Medium};
+use crate::error::Lost;
+use crate::link::{Link, Receivers, SideCarrier};
+
+/// How many connections the system may keep for a listener until the reactor accepts them.
+pub(crate) const BACKLOG: i32 = 4096;
+
+/// A medium whose links begin with a socket. The reactor listens, dials and shakes hands; the medium
+/// says by which sockets, and how messages travel afterwards.
+pub(crate) trait SocketMedium: Send + Sync {
+    /// The medium's name.
+    fn medium(&self) -> Medium;
+
+    /// Listens at a place of this host. Returns the socket, and the address by which peers dial it.
+    ///
+    /// # Errors
+    /// If the system refuses the socket or the place.
+    fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)>;
+
+    /// Prepares a socket that has been accepted. False if the socket is known to belong to another user.
+    fn greet(&self, socket: &Descriptor) -> bool;
+
+    /// The targets that an address stands for; none if the address is not of this medium.
+    fn targets(&self, address: &Address) -> Vec<Arc<dyn DialTarget>>;
+
+    /// How a new link comes to carry messages.
+    fn setup(&self) -> LinkSetup;
+
+    /// Sets the sizes of a socket's buffers.
+    fn set_buffers(&self, socket: &Descriptor, settings: &LinkSettings) {
+        let _ = (socket, settings);
+    }
+
+    /// Sets the pacing of one of several streams.
+    fn set_pacing(&self, socket: &Descriptor, settings: &LinkSettings, streams: u64) {
+        let _ = (socket, settings, streams);
+    }
+}
+
+/// How a new link comes to carry messages.
+pub(crate) enum LinkSetup {
+    /// By its sockets, at once. The function makes the carrier.
+    Sockets(fn(&Arc<Link>) -> Arc<dyn Carrier>),
+    /// By a carrier beside the sockets, after a negotiation.
+    Negotiated(Box<dyn Negotiation>),
+}
+
+/// A place that a reactor dials. Its text names it in errors.
+pub(crate) trait DialTarget: fmt::Display + Send + Sync {
+    /// Begins a connection.
+    ///
+    /// # Errors
+    /// If the system refuses it.
+    fn connect(&self, settings: &LinkSettings) -> Result<Descriptor, Errno>;
+
+    /// How many further streams a link gets, when its first connection took `round_trip`; `None` if
+    /// links of this medium have none.
+    fn further_streams(&self, settings: &LinkSettings, round_trip: Duration) -> Option<u64> {
+        let _ = (settings, round_trip);
+        None
+    }
+
+    /// Whether the listener is a process of this host, which is worth more patience than the network.
+    fn is_on_this_host(&self) -> bool {
+        false
+    }
+
+    /// Why the processes take another medium although they tried this one, which failed as `why`.
+    fn detour(&self, why: &Lost) -> Option<String> {
+        let _ = why;
+        None
+    }
+}
+
+/// What two processes settle over a fresh connection, behind the proofs.
+pub(crate) trait Negotiation: Send {
+    /// Says what this process offers.
+    ///
+    /// # Errors
+    /// [`Lost`] if this connection comes to nothing.
+    fn begin(&mut self, socket: &Descriptor) -> Result<(), Lost>;
+
+    /// Goes on with the bytes and descriptors that have come, and removes the bytes that it has used.
+    /// True once all is settled.
+    ///
+    /// # Errors
+    /// [`Lost`] if this connection comes to nothing.
+    fn advance(
+        &mut self,
+        socket: &Descriptor,
+        bytes: &mut Vec<u8>,
+        files: &mut VecDeque<OwnedFd>,
+    ) -> Result<bool, Lost>;
+
+    /// Makes the carrier of the link, which is still being made.
+    fn finish(
+        self: Box<Self>,
+        socket: &Descriptor,
+        link: &Weak<Link>,
+        receivers: &Arc<Receivers>,
+    ) -> Arc<dyn SideCarrier>;
+}
+
+/// Sends the few bytes of a handshake, which always fit a fresh socket's buffer.
+///
+/// # Errors
+/// [`Lost`] if the socket does not take them.
+pub(crate) fn send_whole(socket: &Descriptor, bytes: &[u8]) -> Result<(), Lost> {
+    let flags = rustix::net::SendFlags::NOSIGNAL;
+    if !bytes.is_empty() && rustix::net::send(socket, bytes, flags)? != bytes.len() {
+        return Err(Lost::System(
+            "the socket does not take a handshake".to_owned(),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! Segments: shared memory of several blocks of one size.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, Weak};
+
+use titin_os::Descriptor;
+use titin_wire::frame::Frame;
+
+use crate::link::Link;
+use crate::shared_memory::{SharedRegion, Writers};
+
+/// The memory of several blocks. This process writes it, and peers read it.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(super) region: Arc<SharedRegion>,
+    file: Descriptor,
+    /// Tells the segment from earlier ones that had the same block indices.
+    pub(crate) serial: u32,
+    /// Index of its first block.
+    pub(crate) first: usize,
+    /// Bytes of a block.
+    pub(crate) size: usize,
+    pub(crate) count: usize,
+    /// Whether its only block goes beyond the pool's ceiling.
+    pub(super) is_extra: bool,
+    /// The links by which the segment was handed over.
+    holders: Mutex<Vec<Weak<Link>>>,
+}
+
+impl Segment {
+    /// Makes a segment of `count` blocks of `size` bytes.
+    pub(super) fn make(
+        (serial, first): (u32, usize),
+        size: usize,
+        count: usize,
+        is_extra: bool,
+    ) -> io::Result<Self> {
+        let (region, file) = SharedRegion::create("titin-segment", size * count, Writers::Maker)?;
+        Ok(Segment {
+            region: Arc::new(region),
+            file: file.into(),
+            serial,
+            first,
+            size,
+            count,
+            is_extra,
+            holders: Mutex::default(),
+        })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.size * self.count
+    }
+
+    /// The bytes that count against the pool's ceiling.
+    pub(super) fn counted_bytes(&self) -> usize {
+        if self.is_extra { 0 } else { self.bytes() }
+    }
+
+    /// Number of its first block.
+    pub(crate) fn number(&self) -> u64 {
+        block_number(self.serial, self.first)
+    }
+
+    /// Notes that the segment is handed over by this link.
+    pub(crate) fn note_holder(&self, link: &Weak<Link>) {
+        self.holders.lock().expect(POISONED).push(link.clone());
+    }
+
+    /// Tells the peers that have the segment that it is used no more.
+    pub(super) fn tell_withdrawn(&self) {
+        let holders = std::mem::take(&mut *self.holders.lock().expect(POISONED));
+        let first = self.number();
+        for link in holders.iter().filter_map(Weak::upgrade) {
+            link.tell_frame(&Frame::Withdrawn { first }, None);
+        }
+    }
+}
+
+impl AsFd for Segment {
+    /// The file that peers map.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// The number of a block: the serial number of its segment above, its index below.
+pub(crate) fn block_number(serial: u32, index: usize) -> u64 {
+    u64::from(serial) << 32 | index as u64
+}
+
+/// The serial number of its segment, and the index, of the block of this number.
+pub(crate) fn split_block_number(number: u64) -> (u32, usize) {
+    ((number >> 32) as u32, number as u32 as usize)
+}
+
+const POISONED: &str = "nothing panics while the holders are locked";

@@ -1,0 +1,387 @@
+//! How a thread waits at a doorbell.
+//!
+//! A waiter first spins, since waking a thread takes longer than most waits. Meanwhile the waiter takes
+//! in what its carriers bring. As soon as other threads seem to want the core, the waiter offers the
+//! core between two looks.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::carrier::Carrier;
+use crate::doorbell::Doorbell;
+use crate::inbox::{Inbox, Message};
+use crate::spin::{SpinPolicy, spin_until};
+use crate::sync::Wake;
+
+/// How long a waiter spins before it sleeps.
+const SPIN_TIME: Duration = Duration::from_micros(50);
+
+/// How long a waiter spins before it offers the core to other threads, where none seems to want it.
+const GRACE: Duration = Duration::from_micros(4);
+
+/// How many looks there are between two looks at the clock.
+const LOOKS: u32 = 32;
+
+/// An offer of the core that took longer was taken: cores are short.
+const TAKEN_OFFER: Duration = Duration::from_micros(1);
+
+/// The longest time that a waiter takes in messages of other threads, if these do not stop.
+const LONGEST: Duration = Duration::from_millis(10);
+
+/// The spin policy of a waiter at a doorbell: until a ring, or for a while without messages.
+struct DoorbellSpin<'a> {
+    bell: &'a Doorbell,
+    /// The rings before the wait.
+    seen: u32,
+    longest: Duration,
+    /// When the spin began, and when a message came in last. `None` before the first look has failed:
+    /// a wait may be shorter than a look at the clock.
+    times: Option<(Instant, Instant)>,
+    /// When the waiter last offered the core to other threads.
+    offered: Option<Instant>,
+}
+
+impl SpinPolicy for DoorbellSpin<'_> {
+    fn is_over(&mut self, taken_in: usize) -> bool {
+        if self.bell.rings() != self.seen {
+            return true;
+        }
+        // One look at the clock for each call: where cores are short, all waiters come by here in turn.
+        let now = Instant::now();
+        if let Some(offered) = self.offered.take() {
+            self.bell.set_crowded(now - offered > TAKEN_OFFER);
+        }
+        let (begun, busy) = self.times.get_or_insert((now, now));
+        if taken_in > 0 {
+            *busy = now;
+        } else if now - *busy > GRACE || self.bell.is_crowded() {
+            std::thread::yield_now();
+            self.offered = Some(now);
+        }
+        now - *busy > SPIN_TIME || now - *begun > self.longest
+    }
+
+    fn looks(&self) -> u32 {
+        // Where cores are short, messages come while another thread has the core.
+        if self.bell.is_crowded() { 1 } else { LOOKS }
+    }
+}
+
+impl Doorbell {
+    /// Has the listener called at the next ring, and when something comes by `carriers`. False, and not
+    /// so, if the bell has rung since `seen` or something has come.
+    pub fn arm(&self, seen: u32, carriers: &[Arc<dyn Carrier>]) -> bool {
+        self.arm_if(seen, || carriers.iter().all(|carrier| carrier.arm(self)))
+    }
+
+    /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, return
+    /// [`Wake::Rung`] without a ring. Takes in what comes by `carriers` before the thread sleeps.
+    pub fn wait(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
+        if self.spin(seen, limit, carriers) {
+            Wake::Rung
+        } else {
+            self.sleep(seen, limit, carriers)
+        }
+    }
+
+    /// As [`Doorbell::wait`], for the next message of an empty inbox, which comes by `carrier`. May
+    /// return the message itself; the inbox has then counted the message as taken.
+    pub fn wait_for(
+        &self,
+        seen: u32,
+        limit: Option<Duration>,
+        carrier: &dyn Carrier,
+        inbox: &Inbox,
+    ) -> Result<Message, Wake> {
+        let mut rung = self.rings() != seen;
+        if limit.is_none_or(|limit| limit >= SPIN_TIME) {
+            let mut policy = self.spin_policy(seen, limit);
+            if let Some(message) = carrier.attend_one(inbox, &mut policy) {
+                return Ok(message);
+            }
+            carrier.attend(&mut policy);
+            rung = self.finish_spin(policy, &[carrier]);
+        }
+        Err(if rung {
+            Wake::Rung
+        } else {
+            self.sleep(seen, limit, &[carrier])
+        })
+    }
+
+    /// Looks for the next message of an empty inbox, which comes by `carrier`, for about as long as a
+    /// few looks at the clock take. The inbox has counted a returned message as taken.
+    pub fn glance(&self, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Message> {
+        if self.is_crowded() {
+            return None;
+        }
+        let mut looked = false;
+        carrier.attend_one(inbox, &mut |_| std::mem::replace(&mut looked, true))
+    }
+
+    fn spin(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> bool {
+        if limit.is_some_and(|limit| limit < SPIN_TIME) {
+            carriers.iter().for_each(|carrier| carrier.look());
+            return self.rings() != seen;
+        }
+        let mut policy = self.spin_policy(seen, limit);
+        if let [carrier] = carriers {
+            carrier.attend(&mut policy);
+        }
+        self.finish_spin(policy, carriers)
+    }
+
+    /// Looks for rings until the spin is over; whether there was one.
+    fn finish_spin(&self, mut policy: DoorbellSpin<'_>, carriers: &[&dyn Carrier]) -> bool {
+        let seen = policy.seen;
+        while !policy.is_over(0) {
+            carriers.iter().for_each(|carrier| carrier.look());
+            if spin_until(&policy, || self.rings() != seen) {
+                return true;
+            }
+        }
+        self.rings() != seen
+    }
+
+    fn spin_policy(&self, seen: u32, limit: Option<Duration>) -> DoorbellSpin<'_> {
+        DoorbellSpin {
+            bell: self,
+            seen,
+            longest: limit.map_or(LONGEST, |limit| limit.min(LONGEST)),
+            times: None,
+            offered: None,
+        }
+    }
+
+    fn sleep(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
+        self.sleep_if(seen, limit, || {
+            carriers.iter().all(|carrier| carrier.arm(self))
+        })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::inbox::Acknowledge;
+    use crate::sync::{AtomicU32, Ordering};
+    use crate::{Lost, Medium, Outgoing, Sent};
+    use std::sync::Arc;
+    use titin_wire::ConduitId;
+    use titin_wire::frame::Ack;
+
+    #[test]
+    fn a_ring_before_the_wait_is_not_lost() {
+        let bell = Doorbell::default();
+        let seen = bell.rings();
+        bell.ring();
+        assert_eq!(bell.wait(seen, None, &[]), Wake::Rung);
+    }
+
+    #[test]
+    fn time_runs_out() {
+        let bell = Doorbell::default();
+        assert_eq!(
+            bell.wait(bell.rings(), Some(Duration::from_millis(1)), &[]),
+            Wake::Timeout
+        );
+        assert_eq!(
+            bell.wait(bell.rings(), Some(Duration::ZERO), &[]),
+            Wake::Timeout
+        );
+    }
+
+    /// A carrier that brings messages for other threads all the time.
+    struct Busy;
+
+    impl Acknowledge for Busy {
+        fn acknowledge(&self, _: ConduitId, _: Ack) {}
+    }
+
+    impl Carrier for Busy {
+        fn medium(&self) -> Medium {
+            Medium::Tcp
+        }
+
+        fn send(&self, _: &Outgoing<'_>) -> Result<Sent, Lost> {
+            Err(Lost::Closed)
+        }
+
+        fn end(&self, _: ConduitId, _: u64) {}
+
+        fn ask(&self, _: ConduitId, _: u64) {}
+
+        fn attend(&self, policy: &mut dyn SpinPolicy) {
+            while !policy.is_over(1) {}
+        }
+    }
+
+    #[test]
+    fn messages_for_other_threads_delay_no_wait_beyond_its_limit() {
+        let bell = Doorbell::default();
+        let limit = Some(Duration::from_millis(1));
+        assert_eq!(bell.wait(bell.rings(), limit, &[&Busy]), Wake::Timeout);
+    }
+
+    #[test]
+    fn a_limit_may_have_any_length() {
+        let bell = Arc::new(Doorbell::default());
+        let seen = bell.rings();
+        let sleeper = std::thread::spawn({
+            let bell = bell.clone();
+            move || bell.wait(seen, Some(Duration::MAX), &[])
+        });
+        while bell.words().sleepers.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        // The kernel refuses a limit beyond its counter; the wait would then return at once, over and over.
+        assert!(!sleeper.is_finished() && bell.rings() == seen);
+        bell.ring();
+        assert_eq!(sleeper.join().unwrap(), Wake::Rung);
+    }
+
+    #[test]
+    fn a_listener_is_told_once_each_time_that_the_bell_is_armed() {
+        let (bell, told) = (Doorbell::default(), Arc::new(AtomicU32::new(0)));
+        bell.listen({
+            let told = told.clone();
+            move || {
+                told.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        bell.ring();
+        assert_eq!(told.load(Ordering::SeqCst), 0, "nobody asked");
+        let seen = bell.rings();
+        for _ in 0..2 {
+            assert!(bell.arm(bell.rings(), &[]));
+            bell.ring();
+            bell.ring();
+        }
+        assert_eq!(told.load(Ordering::SeqCst), 2);
+        assert!(!bell.arm(seen, &[]), "it has rung since");
+        bell.ring();
+        assert_eq!(told.load(Ordering::SeqCst), 2);
+        assert_eq!(
+            bell.wait(bell.rings(), Some(Duration::from_millis(1)), &[]),
+            Wake::Timeout
+        );
+    }
+
+    #[test]
+    fn every_sleeper_wakes() {
+        let bell = Arc::new(Doorbell::default());
+        let seen = bell.rings();
+        let sleepers: Vec<_> = (0..4)
+            .map(|_| {
+                let bell = bell.clone();
+                std::thread::spawn(move || bell.wait(seen, None, &[]))
+            })
+            .collect();
+        while bell.words().sleepers.load(Ordering::SeqCst) < 4 {
+            std::thread::yield_now();
+        }
+        bell.ring();
+        assert!(
+            sleepers
+                .into_iter()
+                .all(|sleeper| sleeper.join().unwrap() == Wake::Rung)
+        );
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::sync::Ordering;
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicBool;
+    use loom::thread;
+
+    /// A waiter like the runtime's: note the rings, look for the thing, sleep. Loom reports a deadlock if
+    /// a ring is lost.
+    fn wait_for(bell: &Doorbell, thing: &AtomicBool) {
+        loop {
+            let seen = bell.rings();
+            if thing.load(Ordering::SeqCst) {
+                return;
+            }
+            bell.sleep(seen, None, &[]);
+        }
+    }
+
+    #[test]
+    fn loom_no_ring_is_lost() {
+        crate::sync::check(|| {
+            let (bell, thing) = (
+                Arc::new(Doorbell::default()),
+                Arc::new(AtomicBool::new(false)),
+            );
+            let ringer = thread::spawn({
+                let (bell, thing) = (bell.clone(), thing.clone());
+                move || {
+                    thing.store(true, Ordering::SeqCst);
+                    bell.ring();
+                }
+            });
+            wait_for(&bell, &thing);
+            ringer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_every_waiter_is_woken() {
+        crate::sync::check(|| {
+            let (bell, thing) = (
+                Arc::new(Doorbell::default()),
+                Arc::new(AtomicBool::new(false)),
+            );
+            let other = thread::spawn({
+                let (bell, thing) = (bell.clone(), thing.clone());
+                move || wait_for(&bell, &thing)
+            });
+            let ringer = thread::spawn({
+                let (bell, thing) = (bell.clone(), thing.clone());
+                move || {
+                    thing.store(true, Ordering::SeqCst);
+                    bell.ring();
+                }
+            });
+            wait_for(&bell, &thing);
+            other.join().unwrap();
+            ringer.join().unwrap();
+        });
+    }
+
+    /// A caller that arms the bell instead of sleeping sees the thing, or its listener is called.
+    #[test]
+    fn loom_no_ring_is_lost_on_a_listener() {
+        crate::sync::check(|| {
+            let (bell, thing) = (
+                Arc::new(Doorbell::default()),
+                Arc::new(AtomicBool::new(false)),
+            );
+            let told = Arc::new(AtomicBool::new(false));
+            bell.listen({
+                let told = told.clone();
+                move || told.store(true, Ordering::SeqCst)
+            });
+            let ringer = thread::spawn({
+                let (bell, thing) = (bell.clone(), thing.clone());
+                move || {
+                    thing.store(true, Ordering::SeqCst);
+                    bell.ring();
+                }
+            });
+            let mut seen = false;
+            loop {
+                let rings = bell.rings();
+                seen = seen || thing.load(Ordering::SeqCst);
+                if seen || bell.arm(rings, &[]) {
+                    break;
+                }
+            }
+            ringer.join().unwrap();
+            assert!(seen || told.load(Ordering::SeqCst));
+        });
+    }
+}
