@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import ml_dtypes  # noqa: F401: gives NumPy bfloat16
+import ml_dtypes  # noqa: F401, as NumPy has no bfloat16 without it
 import numpy as np
 import titin
 
@@ -163,7 +163,9 @@ def everything_arrives_as_sent_receiver(instance: titin.Instance) -> None:
 
 def values() -> list[object]:
     """One of each kind."""
-    names = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bfloat16"
+    names = (
+        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bfloat16"
+    )
     arrays: list[object] = [np.arange(24).reshape(2, 3, 4).astype(name) for name in names.split()]
     arrays += [np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.array(3.5), np.zeros((0, 4)), np.zeros((3, 0, 2))]
     others = [None, True, -5, 2**63, 1.5, "größe", b"\x00\xff", [], {}, {"a": [1, {"b": None}], "c": "d"}]

@@ -254,3 +254,74 @@ def test_who_closes_while_its_receiver_waits_for_it_is_not_stuck_untold(tmp_path
     done = run(tmp_path, both + rest)
     assert done.returncode == 1, done.stdout
     assert told in " ".join(done.stdout.split()), done.stdout
+
+
+#: Rank 1 of the sender takes in no connection until a signal has interrupted its withdrawal: by a connection rank 0 tells
+#: it to give up its versions. The receiver asks for none before, as the ranks would be connected by then.
+BROKEN_OFF = """
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import titin
+
+
+class Alarm(Exception):
+    pass
+
+
+def ring(*_):
+    raise Alarm
+
+
+# The second is a folder, which is made without a descriptor.
+withdrawn, starved = (Path(sys.argv[2]) / name for name in ("withdrawn", "starved"))
+if sys.argv[1] == "b":
+    with titin.Instance(s=["u"]) as instance:
+        instance.reuse()
+        u = instance.field("u", (6,), float)
+        while not withdrawn.exists():
+            time.sleep(0.01)
+        try:
+            u.receive(np.zeros(6))
+        except titin.PortClosed:
+            pass
+        else:
+            raise AssertionError("all versions were given up")
+else:
+    from mpi4py import MPI
+
+    with titin.Instance(o_i=["u"], comm=MPI.COMM_WORLD) as instance:
+        instance.reuse()
+        u = instance.field("u", (6,), float, owned=titin.Grid((2,)))
+        u.send(np.zeros(3), timestamp=0.0)
+        if instance.rank == 1:
+            signal.signal(signal.SIGALRM, ring)
+            limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
+            starved.mkdir()
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            try:
+                u.withdraw()
+            except Alarm:
+                pass
+            else:
+                raise AssertionError("rank 0 cannot reach this rank")
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+        while not starved.exists():
+            time.sleep(0.01)
+        u.withdraw()
+        withdrawn.touch()
+"""
+
+
+@pytest.mark.usefixtures("python")
+def test_a_withdrawal_that_was_interrupted_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "withdraws.py").write_text(BROKEN_OFF)
+    programs = [(sys.executable, tmp_path / "withdraws.py", side, tmp_path) for side in "ab"]
+    model = pair(("o_i: u", "s: u"), "a.u: b.u", programs, (2, 1))
+    done = run(tmp_path, f"{model}titin: {{fields: {{b.u: {{mode: pull, versions: 2}}}}}}\n")
+    assert done.returncode == 0, done.stdout

@@ -3,7 +3,7 @@
 
 import sys
 
-import ml_dtypes  # noqa: F401: gives NumPy bfloat16
+import ml_dtypes  # noqa: F401, as NumPy has no bfloat16 without it
 import numpy as np
 import titin
 

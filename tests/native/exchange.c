@@ -82,7 +82,7 @@ static void left(void) {
     CHECK(titin_map_set(map, "list", list) == 0);
     CHECK(titin_send_value(out, TITIN_NO_SLOT, map, 8.0, TITIN_NO_NEXT, NULL) == 0);
     titin_value_free(map);
-    for (int i = 0; i < 5; ++i)
+    for (int i = 0; i < 6; ++i)
         CHECK(titin_send(out, TITIN_NO_SLOT, unusual[i].dtype, 1, (int64_t[]){3}, unusual[i].data, 8.0, TITIN_NO_NEXT) == 0);
     map = titin_new_map();
     titin_map_set(map, "bits", titin_new_array(TITIN_U32, 1, (int64_t[]){3}, NULL, TITIN_ORDER_C, NULL, u32, 1));
@@ -147,7 +147,7 @@ static void right(void) {
     CHECK(titin_value_bool(titin_value_item(list, 2), &flag) == 0 && flag);
     titin_message_free(message);
 
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < 6; ++i) {
         message = next(8.0);
         const void *bits = titin_message_array(message, unusual[i].dtype, 1, (int64_t[]){3}, TITIN_ORDER_C);
         CHECK(bits && !memcmp(bits, unusual[i].data, (size_t)titin_message_nbytes(message)));

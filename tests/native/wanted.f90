@@ -44,7 +44,7 @@ contains
    subroutine types()
       integer :: sent, i
       character(len=:), allocatable :: found
-      do sent = titin_bool, titin_c128
+      do sent = titin_bool, titin_bf16
          found = text(titin_dtype_name(int(sent, c_int)))//" of shape [2]"
          do i = 1, size(kinds)
             if (kinds(i) == sent) cycle

@@ -9,7 +9,7 @@ import sys
 from itertools import product
 from typing import Any
 
-import ml_dtypes  # noqa: F401: gives NumPy bfloat16
+import ml_dtypes  # noqa: F401, as NumPy has no bfloat16 without it
 import numpy as np
 import pytest
 import titin

@@ -1,13 +1,17 @@
-"""bfloat16: converted as by ml_dtypes, by filters and by the program; an error that helps where there is no ml_dtypes."""
+"""bfloat16: filters and programs convert it as ml_dtypes does; without ml_dtypes an error says what to install."""
 
 from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 from .conftest import pair
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+#: Signalling patterns that are no numbers make NumPy warn.
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 
 
 def converted(stage, array, dtype):

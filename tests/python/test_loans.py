@@ -6,7 +6,7 @@ import gc
 import json
 import subprocess
 
-import ml_dtypes  # noqa: F401: gives NumPy bfloat16
+import ml_dtypes  # noqa: F401, as NumPy has no bfloat16 without it
 import numpy as np
 import pytest
 import titin

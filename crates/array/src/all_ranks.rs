@@ -1,58 +1,79 @@
-//! The schedules of all ranks, found by one process as the ranks would find them together: for pictures, and for tools.
+//! The schedules of all ranks in one process, for pictures and tools.
 
-use crate::{Error, Exchange, Ownership, Register, Role, Schedule};
+use crate::{
+    Directory, DirectoryMap, ElementRequest, Error, Exchange, Ownership, Register, Role, Schedule,
+};
 
 impl Exchange {
-    /// Hands the schedule of each rank of the sender to `take`, by rank, until that says `false`. The parts are those of all ranks of
-    /// each side; of a regular side there are none.
+    /// Hands the schedule of each rank of the sender to `take`, by rank, until `take` returns
+    /// false. `from` and `to` have the ownership of all ranks of each side; for a regular side they
+    /// are empty.
     pub fn every_sender(
         &self,
         from: &[Ownership],
         to: &[Ownership],
         mut take: impl FnMut(u32, Schedule) -> bool,
     ) -> Result<(), Error> {
-        let senders = self.from().decomposition.ranks();
+        let senders = 0..self.from().decomposition.ranks();
         if self.is_regular() {
-            for rank in 0..senders {
+            for rank in senders {
                 if !take(rank, self.schedule(Role::Sender, rank)?) {
                     break;
                 }
             }
             return Ok(());
         }
-        let of =
-            |parts: &[Ownership], rank: u32| parts.get(rank as usize).cloned().unwrap_or_default();
-        // A directory of one rank knows everything.
-        let map = self.map(1);
-        let mut register = Register::new(self.clone());
-        if self.needs_directory() {
-            for rank in 0..senders {
-                for (_, entries) in self.entries(rank, &of(from, rank), &map)? {
-                    register.enter(rank, &entries)?;
-                }
-            }
-        }
-        let directory = register.directory()?;
-        let mut wanted = vec![Vec::new(); senders as usize];
-        for rank in 0..self.to().decomposition.ranks() {
-            let (own, mut answers) = (of(to, rank), Vec::new());
-            if self.needs_directory() {
-                for (_, query) in self.queries(rank, &own, &map)? {
-                    answers.push(directory.answer(rank, &query)?);
-                }
-            }
-            let (_, wants) = self.receiving(rank, &own, answers)?;
-            wants
-                .into_iter()
-                .for_each(|(sender, wants)| wanted[sender as usize].push((rank, wants)));
-        }
-        for (rank, wants) in (0..).zip(&wanted) {
-            if !take(rank, self.sending(rank, &of(from, rank), wants)?) {
+        let requests = self.requests_to_all(from, to)?;
+        for (rank, requests) in senders.zip(&requests) {
+            if !take(rank, self.sending(rank, &of_rank(from, rank), requests)?) {
                 break;
             }
         }
         Ok(())
     }
+
+    /// The requests of all ranks of the receiver, for each rank of the sender.
+    fn requests_to_all(
+        &self,
+        from: &[Ownership],
+        to: &[Ownership],
+    ) -> Result<Vec<Vec<(u32, ElementRequest)>>, Error> {
+        // A directory on one rank knows all elements.
+        let map = self.map(1);
+        let directory = self.full_directory(from, &map)?;
+        let mut requests = vec![Vec::new(); self.from().decomposition.ranks() as usize];
+        for rank in 0..self.to().decomposition.ranks() {
+            let own = of_rank(to, rank);
+            let mut answers = Vec::new();
+            if self.needs_directory() {
+                for (_, query) in self.queries(rank, &own, &map)? {
+                    answers.push(directory.answer(rank, &query)?);
+                }
+            }
+            for (sender, request) in self.receiving(rank, &own, answers)?.1 {
+                requests[sender as usize].push((rank, request));
+            }
+        }
+        Ok(requests)
+    }
+
+    /// A directory with the elements of all ranks of an irregular sender; an empty one for a
+    /// regular sender.
+    fn full_directory(&self, from: &[Ownership], map: &DirectoryMap) -> Result<Directory, Error> {
+        let mut register = Register::new(self.clone());
+        if self.needs_directory() {
+            for rank in 0..self.from().decomposition.ranks() {
+                for (_, entries) in self.entries(rank, &of_rank(from, rank), map)? {
+                    register.enter(rank, &entries)?;
+                }
+            }
+        }
+        register.directory()
+    }
+}
+
+fn of_rank(ownership: &[Ownership], rank: u32) -> Ownership {
+    ownership.get(rank as usize).cloned().unwrap_or_default()
 }
 
 #[cfg(test)]

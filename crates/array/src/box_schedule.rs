@@ -19,7 +19,7 @@ pub(crate) fn receiving(
     answers: Vec<DirectoryAnswer>,
 ) -> Result<(Schedule, Vec<(u32, ElementRequest)>), Error> {
     let own = exchange.to.owned(rank, ownership);
-    let mut receiver = Receiver {
+    let mut receiver = BoxReceiver {
         exchange,
         rank,
         builder: PartnerListBuilder::default(),
@@ -45,7 +45,7 @@ pub(crate) fn receiving(
 }
 
 /// The schedule of a receiver's rank while it is made.
-struct Receiver<'a> {
+struct BoxReceiver<'a> {
     exchange: &'a Exchange,
     rank: u32,
     builder: PartnerListBuilder,
@@ -53,7 +53,7 @@ struct Receiver<'a> {
     asked: Vec<(u32, usize)>,
 }
 
-impl Receiver<'_> {
+impl BoxReceiver<'_> {
     /// Finds the owners of the rank's products in the grid of a regular sender.
     fn share_with_grid(&mut self, own: &[OwnedProduct]) {
         for (place, product) in own.iter().enumerate() {
@@ -63,7 +63,8 @@ impl Receiver<'_> {
         }
     }
 
-    /// Finds the owners of the rank's products among boxes, which have to cover each product exactly.
+    /// Finds the owners of the rank's products among boxes, which have to cover each product
+    /// exactly.
     fn share_with_boxes(&mut self, own: &[OwnedProduct], boxes: &[OwnedBox]) -> Result<(), Error> {
         let regions: Vec<_> = boxes.iter().map(|owned| owned.region).collect();
         let indices: Vec<_> = regions.iter().map(indices_of).collect();
@@ -103,7 +104,8 @@ impl Receiver<'_> {
         }
     }
 
-    /// The boxes of a product that none of the regions covers; a few more than an error names at most.
+    /// The boxes of a product that none of the regions covers; a few more than an error names at
+    /// most.
     fn gaps(
         &self,
         product: &OwnedProduct,
@@ -162,7 +164,7 @@ pub(crate) fn sending(
 ) -> Result<Schedule, Error> {
     let own = exchange.from.owned(rank, ownership);
     let hulls: Vec<_> = own.iter().map(OwnedProduct::hull).collect();
-    let mut sender = Sender {
+    let mut sender = BoxSender {
         exchange,
         rank,
         own,
@@ -178,7 +180,7 @@ pub(crate) fn sending(
 }
 
 /// The schedule of a sender's rank while it is made.
-struct Sender<'a> {
+struct BoxSender<'a> {
     exchange: &'a Exchange,
     rank: u32,
     own: Vec<OwnedProduct>,
@@ -187,7 +189,7 @@ struct Sender<'a> {
     builder: PartnerListBuilder,
 }
 
-impl Sender<'_> {
+impl BoxSender<'_> {
     /// Adds the elements that a rank of the receiver asks for.
     fn serve(&mut self, receiver: u32, request: &ElementRequest) -> Result<(), Error> {
         let is_regular = self.exchange.to.decomposition.is_regular();
@@ -213,7 +215,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Adds the elements of the rank's own products that have these indices, all of which lie in the hull.
+    /// Adds the elements of the rank's own products that have these indices, all of which lie in
+    /// the hull.
     fn add(
         &mut self,
         receiver: u32,
@@ -244,8 +247,8 @@ pub(crate) fn wrong_form(receiver: u32) -> Error {
     ))
 }
 
-/// The boxes of all answers, by rank and place. A box at a seam of the directory comes from several of its ranks, and is
-/// kept once.
+/// The boxes of all answers, by rank and place. A box at a seam of the directory comes from several
+/// of its ranks, and is kept once.
 fn owned_boxes(exchange: &Exchange, answers: Vec<DirectoryAnswer>) -> Result<Vec<OwnedBox>, Error> {
     let domain = Region::whole(&exchange.domain)?;
     let ranks = exchange.from.decomposition.ranks();

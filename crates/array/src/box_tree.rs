@@ -1,12 +1,13 @@
-//! Boxes in a tree, to find those that a box touches without looking at all.
+//! A tree of boxes, in which a search for the boxes that touch a box is fast.
 
 use crate::Region;
 
-/// Boxes, halved again and again along the dimension in which they spread most. It does not change.
+/// A static tree: each node halves a set of boxes along the dimension in which the centres differ
+/// most.
 #[derive(Debug)]
 pub(crate) struct BoxTree {
     nodes: Vec<BoxNode>,
-    /// The boxes with their numbers, those of a leaf beside each other.
+    /// The boxes with their numbers; boxes of a leaf are neighbours.
     boxes: Vec<(u32, Region)>,
 }
 
@@ -15,15 +16,15 @@ struct BoxNode {
     hull: Region,
     from: usize,
     to: usize,
-    /// The second child; the first one follows its parent. None for leaves.
+    /// The second child; the first child follows the parent. `None` for leaves.
     second: Option<usize>,
 }
 
-/// Fewer boxes than this are looked at one by one.
+/// The most boxes of a leaf, which a search tests one by one.
 const LEAF: usize = 8;
 
 impl BoxTree {
-    /// Boxes are known by their place in the list. Empty ones are never found.
+    /// A tree of boxes. The number of a box is the place in the list. Empty boxes are never found.
     pub fn new(regions: &[Region]) -> Self {
         let boxes = regions
             .iter()
@@ -42,7 +43,7 @@ impl BoxTree {
         tree
     }
 
-    /// The boxes that share an element with this one, in no order.
+    /// The numbers of all boxes that share an element with `region`, in any order.
     pub fn hits(&self, region: &Region) -> Vec<u32> {
         let (mut hits, mut open) = (Vec::new(), Vec::new());
         open.extend((!self.nodes.is_empty()).then_some(0));
@@ -66,19 +67,15 @@ impl BoxTree {
         hits
     }
 
-    /// Halves are of equal size, so it is as deep as the logarithm of their number.
+    /// Builds the node of some boxes. Both halves have the same size, so the depth is the logarithm
+    /// of the number of boxes.
     fn divide(&mut self, from: usize, to: usize) {
-        let boxes = &mut self.boxes[from..to];
+        let boxes = &self.boxes[from..to];
         let hull = boxes
             .iter()
             .fold(boxes[0].1, |hull, (_, region)| hull.hull(region));
-        let at = self.nodes.len();
-        let center = |region: &Region, dim: usize| region.lower()[dim] + region.upper()[dim];
-        let spread = |dim: usize| {
-            let centers = boxes.iter().map(|(_, region)| center(region, dim));
-            centers.clone().max().unwrap_or(0) - centers.min().unwrap_or(0)
-        };
-        let widest = (0..hull.lower().len()).max_by_key(|dim| spread(*dim));
+        let widest = widest_dimension(boxes, hull.lower().len());
+        let node = self.nodes.len();
         self.nodes.push(BoxNode {
             hull,
             from,
@@ -87,12 +84,26 @@ impl BoxTree {
         });
         if let Some(dim) = widest.filter(|_| to - from > LEAF) {
             let middle = (to - from) / 2;
-            boxes.select_nth_unstable_by_key(middle, |(_, region)| center(region, dim));
+            self.boxes[from..to]
+                .select_nth_unstable_by_key(middle, |(_, region)| center(region, dim));
             self.divide(from, from + middle);
-            self.nodes[at].second = Some(self.nodes.len());
+            self.nodes[node].second = Some(self.nodes.len());
             self.divide(from + middle, to);
         }
     }
+}
+
+/// Twice the centre of a box along a dimension.
+fn center(region: &Region, dim: usize) -> u64 {
+    region.lower()[dim] + region.upper()[dim]
+}
+
+/// The dimension in which the centres of the boxes differ most; `None` without dimensions.
+fn widest_dimension(boxes: &[(u32, Region)], dims: usize) -> Option<usize> {
+    (0..dims).max_by_key(|dim| {
+        let centers = boxes.iter().map(|(_, region)| center(region, *dim));
+        centers.clone().max().unwrap_or(0) - centers.min().unwrap_or(0)
+    })
 }
 
 #[cfg(test)]
@@ -101,7 +112,7 @@ mod tests {
 
     #[test]
     fn finds_what_a_look_at_all_finds() {
-        // A linear congruence for the corners: the same boxes every time, in no pattern.
+        // A linear congruential generator gives the same boxes in every test.
         let mut seed = 1u64;
         let mut random = |most: u64| {
             seed = seed

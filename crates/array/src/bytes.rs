@@ -1,12 +1,13 @@
-//! How descriptions, entries, answers and wants travel between ranks.
+//! The bytes of descriptions, entries, answers and requests between ranks.
 //!
-//! All numbers are little-endian; a list begins with its length, of 32 bits; a kind is one byte. A region is its number of
-//! dimensions, in one byte, then a lower and an upper bound for each, of 64 bits. Decoders check all that the constructors check,
-//! and allocate no more than the bytes at hand can fill.
+//! All numbers are little-endian. A list begins with the length, of 32 bits; a kind is one byte. A
+//! region is the number of dimensions, in one byte, then a lower and an upper bound for each
+//! dimension, of 64 bits. Decoders make the checks of the constructors, and never allocate more
+//! than a small multiple of the bytes.
 //!
-//! | what | bytes |
+//! | type | bytes |
 //! | --- | --- |
-//! | [`Side`] | order; region; extents of the array; ranks (32 bits); kind 0 regular, 1 boxes, 2 indices; of a regular one the order of the grid, and for each dimension the processes (32 bits) and the spread |
+//! | [`Side`] | order; region; extents of the array; ranks (32 bits); kind 0 regular, 1 boxes, 2 indices; of a regular decomposition the order of the grid, and for each dimension the processes (32 bits) and the spread |
 //! | [`Spread`] | kind 0 block, 1 even, 2 bounds, 3 cyclic; a list of bounds; the block of cyclic |
 //! | [`Ownership`] | kind 0 rule, 1 boxes, 2 indices; a list of regions; a list of ranges |
 //! | [`IndexRange`] | first, length |
@@ -20,22 +21,22 @@ use crate::{
     MOST_DIMS, Order, OwnedBox, Ownership, Region, Side, Spread,
 };
 
-/// What travels between ranks.
+/// A value with a form in bytes.
 pub trait Bytes: Sized {
-    /// Adds it to the end.
+    /// Appends the bytes.
     fn write(&self, bytes: &mut Vec<u8>);
 
-    /// Takes it from the front.
+    /// Takes the value from the front of the bytes.
     fn read(bytes: &mut &[u8]) -> Result<Self, Error>;
 
-    /// It and nothing else.
+    /// The bytes of the value.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.write(&mut bytes);
         bytes
     }
 
-    /// Refuses bytes that are left over.
+    /// The value of all bytes; bytes left over are refused.
     fn from_bytes(mut bytes: &[u8]) -> Result<Self, Error> {
         let value = Self::read(&mut bytes)?;
         if bytes.is_empty() {
@@ -89,7 +90,8 @@ impl<T: Bytes> Bytes for Vec<T> {
         self.iter().for_each(|one| one.write(bytes));
     }
 
-    /// It grows as items are read, each of which takes bytes: a false length costs nothing.
+    /// The list grows as items are read. Each item takes bytes, so a false length leads to no
+    /// allocation.
     fn read(bytes: &mut &[u8]) -> Result<Self, Error> {
         (0..u32::read(bytes)?)
             .map(|_| T::read(bytes))

@@ -1,12 +1,12 @@
-//! Copies elements between two arrays that hold them in different places.
+//! Copies elements between two memories with different layouts.
 
-/// Copies some bytes that lie together in both arrays, and are as many in both.
+/// Copies bytes that are contiguous in both memories, between slices of the same length.
 pub type CopyBytes = fn(&[u8], &mut [u8]);
 
-/// As many loops as a copy has at most: two for each dimension.
+/// The most loops of a copy: two for each dimension.
 pub(crate) const MOST_LOOPS: usize = 2 * crate::MOST_DIMS;
 
-/// Goes through equal steps in both arrays, in bytes.
+/// A loop with a constant step in each memory, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StridedLoop {
     pub extent: usize,
@@ -14,12 +14,12 @@ pub(crate) struct StridedLoop {
     pub to: isize,
 }
 
-/// By the usual way.
+/// Copies with the standard library.
 pub(crate) fn plain(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
-/// A copy of elements of `size` bytes: nested loops, in no special order.
+/// A copy of elements of `size` bytes by nested loops, in any order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoopNest {
     loops: [StridedLoop; MOST_LOOPS],
@@ -27,7 +27,7 @@ pub(crate) struct LoopNest {
     size: usize,
 }
 
-/// Where an element lies in both arrays, in bytes.
+/// The offsets of an element in both memories, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ByteOffsets {
     pub from: isize,
@@ -43,10 +43,11 @@ impl ByteOffsets {
     }
 }
 
-/// Elements along the edge of what is transposed at once: eight doubles are a line of the cache.
+/// The edge of the square that is transposed at once, in elements: eight doubles are a cache line
+/// of 64 bytes.
 const SQUARE: usize = 8;
 
-/// How many elements are read of a row before the next rows have their turn.
+/// How many elements of a row are read before the next rows.
 const TILE: usize = 512;
 
 impl LoopNest {
@@ -65,8 +66,11 @@ impl LoopNest {
         }
     }
 
-    /// Copies from one array to the other, by `bytes` what lies together in both. Elements outside of either are a mistake of the
-    /// caller's, and a panic.
+    /// Copies from one memory to the other; `bytes` copies contiguous elements of a size without a
+    /// kernel of its own.
+    ///
+    /// # Panics
+    /// If an element lies outside of a memory.
     pub fn copy(mut self, at: ByteOffsets, from: &[u8], to: &mut [u8], bytes: CopyBytes) {
         if self.loops[..self.count].iter().any(|one| one.extent == 0) || self.size == 0 {
             return;
@@ -86,13 +90,14 @@ impl LoopNest {
         }
     }
 
-    /// Whether all of so many bytes lie one after the other in both arrays.
+    /// Whether the copy is one contiguous piece of `length` bytes.
     pub fn is_one_piece(mut self, length: usize) -> bool {
         self.arrange();
         self.count == 0 && self.size == length
     }
 
-    /// Written memory in its order, loops that go on from each other as one, and what lies together in both arrays as one element.
+    /// Sorts the loops so that memory is written in order, joins loops that continue each other,
+    /// and joins contiguous elements to larger ones.
     fn arrange(&mut self) {
         self.loops[..self.count].sort_by_key(|one| std::cmp::Reverse(one.to.unsigned_abs()));
         let mut kept = 0;
@@ -121,7 +126,8 @@ impl LoopNest {
 
     fn all(&mut self, at: ByteOffsets, from: &[u8], to: &mut [u8], element: &impl ElementCopy) {
         let count = self.count;
-        // Where the other array has its neighbours: if not along the innermost loop, the copy is a transposition.
+        // The loop with the smallest step in the memory that is read. Unless that is the innermost
+        // loop, the copy is a transposition.
         let nearest =
             (0..count).min_by_key(|place| (self.loops[*place].from.unsigned_abs(), count - place));
         match nearest {
@@ -141,7 +147,7 @@ impl LoopNest {
     }
 }
 
-/// Every place that some loops come to.
+/// Calls `place` for the offsets of every iteration of the loops.
 fn each(loops: &[StridedLoop], at: ByteOffsets, place: &mut impl FnMut(ByteOffsets)) {
     let Some((outer, inner)) = loops.split_first() else {
         return place(at);
@@ -151,7 +157,7 @@ fn each(loops: &[StridedLoop], at: ByteOffsets, place: &mut impl FnMut(ByteOffse
     }
 }
 
-/// A row of elements.
+/// Copies a row of elements.
 #[inline(always)]
 fn line(
     mut at: ByteOffsets,
@@ -172,10 +178,12 @@ fn line(
     }
 }
 
-/// A plane whose rows in one array are columns in the other, in squares whose rows are a line of the cache.
+/// Transposes a plane: rows in one memory are columns in the other. The plane is cut into squares
+/// whose rows are cache lines.
 ///
-/// What is read comes from a few rows at once, each from its beginning on, and for so long that these lines stay near until the
-/// next squares use their rest. Squares begin where lines do, in both arrays: a line used by halves would be fetched twice.
+/// Tiles of [`TILE`] elements are read, so that a cache line is still in the cache when the next
+/// square needs the rest of the line. Squares begin at cache lines in both memories; otherwise many
+/// lines would be fetched twice.
 fn tiles(
     at: ByteOffsets,
     outer: &StridedLoop,
@@ -219,7 +227,8 @@ fn tiles(
     }
 }
 
-/// From `begin` to `end`, first by `lead`, then by `step`: where each begins, and how long it is.
+/// Cuts the range from `begin` to `end` into a first part of `lead` and parts of `step`; gives the
+/// start and the length of each part.
 fn steps(
     begin: usize,
     end: usize,
@@ -235,17 +244,18 @@ fn steps(
     })
 }
 
-/// What is copied at once: of a size that the compiler knows, or of any other one.
+/// An element: of a size that the compiler knows, or of any other size.
 trait ElementCopy {
     fn copy(&self, at: ByteOffsets, from: &[u8], to: &mut [u8]);
 
-    /// Copies a row in which both arrays go forward by whole elements, if it can: then there is nothing to check at each of them.
+    /// Copies a row if both steps are whole elements forward, without a check at each element.
+    /// Returns false if the steps are others.
     fn row(&self, _at: ByteOffsets, _row: &StridedLoop, _from: &[u8], _to: &mut [u8]) -> bool {
         false
     }
 
-    /// Transposes a square by way of the processor's own memory, if it can: rows in one piece from one array, columns in one piece
-    /// to the other.
+    /// Transposes a square of contiguous rows in registers, and writes contiguous columns. Returns
+    /// false if rows or columns are not contiguous.
     fn transpose(
         &self,
         _at: ByteOffsets,

@@ -1,4 +1,5 @@
-//! How a piece is copied: which loops go through its elements at both ends, between two arrays or an array and a message.
+//! The plan of a copy: the loops over the elements of a shared piece, between two arrays or an
+//! array and a message.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -8,7 +9,7 @@ use crate::local_layout::LocalBlock;
 use crate::strided_indices::{AxisIndices, Span};
 use crate::{Dims, MOST_DIMS, Order};
 
-/// One end of a copy: where index 0 lies, and how far neighbours are apart, in elements.
+/// One end of a copy: the place of index 0, and the distances of neighbours, in elements.
 pub(crate) struct ElementStrides {
     offset: i64,
     strides: Dims<i64>,
@@ -23,7 +24,7 @@ impl ElementStrides {
     }
 }
 
-/// Indices along one dimension, at both ends: `count` times `length` of them.
+/// Indices along one dimension at both ends: `count` ranges of `length` indices, at constant steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
     from: u64,
@@ -34,7 +35,7 @@ struct Stretch {
     to_step: u64,
 }
 
-/// A piece, dimension by dimension: every combination of stretches is copied by loops.
+/// The stretches of a shared piece along each dimension. Loops copy every combination of stretches.
 pub(crate) struct CopyPlan {
     lanes: [Vec<Stretch>; MOST_DIMS],
     dims: usize,
@@ -43,7 +44,7 @@ pub(crate) struct CopyPlan {
 }
 
 impl CopyPlan {
-    /// From own indices to those of a message.
+    /// The plan from the indices of an array to those of a message.
     pub fn new<'a>(axes: impl Iterator<Item = &'a AxisIndices>, size: usize) -> Self {
         let mut plan = Self {
             lanes: Default::default(),
@@ -59,7 +60,7 @@ impl CopyPlan {
         plan
     }
 
-    /// From own indices to those of another rank.
+    /// The plan from the indices of an array to those of an array of another rank.
     pub fn beside<'a>(
         axes: impl Iterator<Item = (&'a AxisIndices, &'a AxisIndices)>,
         size: usize,
@@ -78,7 +79,7 @@ impl CopyPlan {
         plan
     }
 
-    /// The piece in a message, from its element `begin` on.
+    /// The strides of the piece in a message, which begins with element `begin`.
     pub fn dense(&self, order: Order, begin: u64) -> ElementStrides {
         let strides = order.strides(&self.extents());
         ElementStrides {
@@ -87,8 +88,9 @@ impl CopyPlan {
         }
     }
 
-    /// Ownership of the piece that together have the elements of a message in this range, each with where it begins there: of boxes
-    /// whose elements follow each other in the message, the largest ones.
+    /// Cuts a range of the elements of a message into plans of boxes, as large as possible, whose
+    /// elements are contiguous in the message. `part` gets each plan and the number of its first
+    /// element.
     pub fn parts(&self, order: Order, range: Range<u64>, mut part: impl FnMut(CopyPlan, u64)) {
         let extents = self.extents();
         let (strides, mut at) = (order.strides(&extents), range.start);
@@ -111,7 +113,7 @@ impl CopyPlan {
         }
     }
 
-    /// What lies in a box of the message.
+    /// The plan of a box of the message.
     fn within(&self, bounds: &[(u64, u64)]) -> CopyPlan {
         let mut part = CopyPlan {
             lanes: Default::default(),
@@ -128,7 +130,7 @@ impl CopyPlan {
         part
     }
 
-    /// How many indices there are along each dimension.
+    /// The number of indices along each dimension.
     fn extents(&self) -> Dims {
         let total = |lane: &Vec<Stretch>| {
             lane.iter()
@@ -138,7 +140,7 @@ impl CopyPlan {
         Dims::from_fn(self.dims, |dim| total(&self.lanes[dim]))
     }
 
-    /// The other way round.
+    /// Exchanges both ends.
     pub fn turn(&mut self) {
         for stretch in self.lanes.iter_mut().flatten() {
             *stretch = Stretch {
@@ -151,7 +153,7 @@ impl CopyPlan {
         }
     }
 
-    /// Dimensions are gone through with the rows of memory fastest.
+    /// Calls `copy` for every combination of stretches, in the order of the memory that is written.
     pub fn execute(
         &mut self,
         from: &ElementStrides,
@@ -164,39 +166,15 @@ impl CopyPlan {
         let mut order: Dims<usize> = Dims::from_fn(self.dims, |dim| dim);
         order.sort_by_key(|dim| Reverse(to.strides[*dim].unsigned_abs()));
         self.cut(&order);
-        let (lanes, size) = (&self.lanes[..self.dims], self.size as i64);
         let mut turn: Dims<usize> = Dims::all(self.dims, 0);
         loop {
-            let (mut loops, mut at) = (LoopNest::new(self.size), (from.offset, to.offset));
-            for (dim, lane) in lanes.iter().enumerate() {
-                let stretch = &lane[turn[dim]];
-                let (near, far) = (from.strides[dim], to.strides[dim]);
-                at.0 += stretch.from as i64 * near;
-                at.1 += stretch.to as i64 * far;
-                let mut push = |extent: u64, near: i64, far: i64| {
-                    let (from, to) = ((near * size) as isize, (far * size) as isize);
-                    loops.push(StridedLoop {
-                        extent: extent as usize,
-                        from,
-                        to,
-                    });
-                };
-                push(
-                    stretch.count,
-                    near * stretch.from_step as i64,
-                    far * stretch.to_step as i64,
-                );
-                push(stretch.length, near, far);
-            }
-            copy(
-                loops,
-                ByteOffsets {
-                    from: (at.0 * size) as isize,
-                    to: (at.1 * size) as isize,
-                },
-            );
-            let more = |place: &usize| turn[order[*place]] + 1 < lanes[order[*place]].len();
-            let Some(place) = (0..self.dims).rev().find(more) else {
+            let (loops, offsets) = self.loops(&turn, from, to);
+            copy(loops, offsets);
+            let has_more = |place: &usize| {
+                let dim = order[*place];
+                turn[dim] + 1 < self.lanes[dim].len()
+            };
+            let Some(place) = (0..self.dims).rev().find(has_more) else {
                 return;
             };
             turn[order[place]] += 1;
@@ -204,7 +182,43 @@ impl CopyPlan {
         }
     }
 
-    /// Where a row has several stretches, few rows are gone through at a time: they stay in the cache from stretch to stretch.
+    /// The loops of a combination of stretches, one of each dimension, and the offsets of their
+    /// first element.
+    fn loops(
+        &self,
+        turn: &Dims<usize>,
+        from: &ElementStrides,
+        to: &ElementStrides,
+    ) -> (LoopNest, ByteOffsets) {
+        let size = self.size as i64;
+        let mut loops = LoopNest::new(self.size);
+        let mut first = (from.offset, to.offset);
+        for (dim, lane) in self.lanes[..self.dims].iter().enumerate() {
+            let stretch = &lane[turn[dim]];
+            let (near, far) = (from.strides[dim], to.strides[dim]);
+            first.0 += stretch.from as i64 * near;
+            first.1 += stretch.to as i64 * far;
+            let steps = (
+                near * stretch.from_step as i64,
+                far * stretch.to_step as i64,
+            );
+            for (extent, (near, far)) in [(stretch.count, steps), (stretch.length, (near, far))] {
+                loops.push(StridedLoop {
+                    extent: extent as usize,
+                    from: (near * size) as isize,
+                    to: (far * size) as isize,
+                });
+            }
+        }
+        let offsets = ByteOffsets {
+            from: (first.0 * size) as isize,
+            to: (first.1 * size) as isize,
+        };
+        (loops, offsets)
+    }
+
+    /// Cuts the rows into groups that stay in the cache, if a row has several stretches: each
+    /// stretch goes over all rows of the group.
     fn cut(&mut self, order: &[usize]) {
         let Some((fastest, others)) = order.split_last() else {
             return;
@@ -231,10 +245,10 @@ impl CopyPlan {
     }
 }
 
-/// So many elements stay in the cache, beside those that they are copied to.
+/// The most elements in a group of rows that stays in the cache, beside the memory that is written.
 const AT_ONCE: u64 = 8192;
 
-/// An axis beside a message, in which its indices come one after the other.
+/// The stretches from an axis to a message, in which the indices are contiguous.
 fn into_message(axis: &AxisIndices, lane: &mut Vec<Stretch>) {
     let mut one = |span: &Span, to, count, from_step, to_step| {
         lane.push(Stretch {
@@ -264,7 +278,8 @@ fn into_message(axis: &AxisIndices, lane: &mut Vec<Stretch>) {
     }
 }
 
-/// Two axes beside each other, cut where either one is, and what comes again with the same steps as one stretch.
+/// The stretches from one axis to another, cut at the spans of both. Ranges that repeat with
+/// constant steps are one stretch.
 fn beside(from: &AxisIndices, to: &AxisIndices, lane: &mut Vec<Stretch>) {
     let (mut ours, mut theirs) = (from.spans(), to.spans());
     let (mut one, mut other) = (ours.next(), theirs.next());
@@ -297,9 +312,9 @@ fn beside(from: &AxisIndices, to: &AxisIndices, lane: &mut Vec<Stretch>) {
 }
 
 impl Stretch {
-    /// In pieces of so many indices, or a little more.
+    /// Cuts the stretch into parts of `most` indices, or a few more.
     fn cut(self, most: u64) -> impl Iterator<Item = Stretch> {
-        // Either repetitions or indices that lie together.
+        // The stretch has either several ranges, or one range that may be cut.
         let (steps, by) = if self.count > 1 {
             (self.count, most.div_ceil(self.length))
         } else {
@@ -329,7 +344,8 @@ impl Stretch {
         })
     }
 
-    /// Adds what of it lies between two indices of the message, which count from the lower one then.
+    /// Adds the part of the stretch between two indices of a message to `lane`; indices of the
+    /// message count from `lower` there.
     fn within(&self, lower: u64, upper: u64, lane: &mut Vec<Stretch>) {
         let one = |turn: u64| {
             let (from, to) = (
@@ -350,7 +366,7 @@ impl Stretch {
             .saturating_sub(self.to + self.length)
             .div_ceil(step);
         let mut past = upper.saturating_sub(self.to).div_ceil(step).min(self.count);
-        // Those that are cut, at either end.
+        // The first and the last range may be cut.
         if first < past && self.to + first * self.to_step < lower {
             lane.push(one(first));
             first += 1;
@@ -369,7 +385,7 @@ impl Stretch {
         lane.extend(tail);
     }
 
-    /// Takes one more in, if it is as long and as far on as those before.
+    /// Adds a range to the stretch if length and steps are those of the stretch.
     fn join(&mut self, from: u64, to: u64, length: u64) -> bool {
         if length != self.length || from < self.from || to < self.to {
             return false;

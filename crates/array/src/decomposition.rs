@@ -1,9 +1,10 @@
-//! Which rank owns which part of an array.
+//! The decomposition of an array over ranks.
 
 use crate::spread::SpreadDimension;
 use crate::{Dims, Error, MOST_ELEMENTS, Order, Region, Spread};
 
-/// Which rank of an instance owns which part of an array: by a rule that everybody can evaluate, or as each rank declares.
+/// The assignment of the elements of an array to the ranks of an instance: by a rule that every
+/// process can evaluate, or by the declaration of each rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decomposition {
     shape: Dims,
@@ -11,7 +12,7 @@ pub struct Decomposition {
     pub(crate) rule: Rule,
 }
 
-/// How parts are given.
+/// The kind of a decomposition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rule {
     Regular(Grid),
@@ -19,7 +20,7 @@ pub(crate) enum Rule {
     Indices,
 }
 
-/// A grid of processes, and how each dimension is spread over its own.
+/// A grid of processes, and the rule of each dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grid {
     pub dimensions: Vec<SpreadDimension>,
@@ -28,8 +29,9 @@ pub(crate) struct Grid {
 }
 
 impl Decomposition {
-    /// Each dimension is spread over `grid[dim]` processes by a rule of its own. Ranks count through the grid in `order`:
-    /// in C order the last dimension counts fastest, as in `MPI_Cart_create`. Ranks beyond the grid own nothing.
+    /// A regular decomposition: each dimension is spread over `grid[dim]` processes by a rule.
+    /// `order` numbers the ranks in the grid: in C order the last dimension counts fastest, as in
+    /// `MPI_Cart_create`. Ranks beyond the grid own nothing.
     pub fn regular(
         shape: &[u64],
         grid: &[u32],
@@ -66,7 +68,8 @@ impl Decomposition {
         })
     }
 
-    /// [`Spread::Block`] in every dimension, over a grid in C order that has all ranks.
+    /// A decomposition by [`Spread::Block`] in every dimension, over a grid of all ranks in C
+    /// order.
     pub fn block(shape: &[u64], grid: &[u32]) -> Result<Self, Error> {
         let ranks = grid
             .iter()
@@ -82,12 +85,12 @@ impl Decomposition {
         )
     }
 
-    /// Everything on one rank: a serial program.
+    /// The whole array on one rank, for a serial program.
     pub fn serial(shape: &[u64]) -> Result<Self, Error> {
         Self::block(shape, &vec![1; shape.len()])
     }
 
-    /// Each rank has a list of boxes, and only it knows them.
+    /// A decomposition by boxes, which each rank declares.
     pub fn boxes(shape: &[u64], ranks: u32) -> Result<Self, Error> {
         Ok(Self {
             shape: checked(shape, ranks)?,
@@ -96,7 +99,7 @@ impl Decomposition {
         })
     }
 
-    /// Each rank has a list of elements, by their numbers, and only it knows them.
+    /// A decomposition by element numbers, which each rank declares.
     pub fn indices(shape: &[u64], ranks: u32) -> Result<Self, Error> {
         Ok(Self {
             shape: checked(shape, ranks)?,
@@ -110,22 +113,22 @@ impl Decomposition {
         &self.shape
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    /// Whether everybody knows who owns what, so that no directory is needed to find it out.
+    /// Whether a rule gives the owner of every element, without a directory.
     pub fn is_regular(&self) -> bool {
         matches!(self.rule, Rule::Regular(_))
     }
 
-    /// Whether each rank has a list of boxes.
+    /// Whether the decomposition is by boxes.
     pub fn is_by_boxes(&self) -> bool {
         self.rule == Rule::Boxes
     }
 
-    /// The owner of an element; `None` outside the array, and where only the ranks themselves know.
+    /// The owner of an element; `None` outside the array and for irregular decompositions.
     pub fn owner(&self, point: &[u64]) -> Option<u32> {
         let grid = self.grid()?;
         let inside =
@@ -137,20 +140,20 @@ impl Decomposition {
         })
     }
 
-    /// How many processes there are along each dimension of the grid; `None` if there is no grid.
+    /// The extents of the grid; `None` for irregular decompositions.
     pub fn processes(&self) -> Option<Dims> {
         self.grid().map(|grid| grid.procs)
     }
 
-    /// The rules by which the dimensions are spread over the processes along them; none if there is no grid.
+    /// The rule of each dimension; nothing for irregular decompositions.
     pub fn spreads(&self) -> impl Iterator<Item = &Spread> {
         self.grid()
             .into_iter()
             .flat_map(|grid| grid.dimensions.iter().map(|dimension| &dimension.spread))
     }
 
-    /// Where along a dimension another process may begin, from index `from` up to `to`, which is the last one; nothing if there is
-    /// no grid. These cuts cross the whole array.
+    /// The indices after `from` along a dimension at which another process may begin, and at last
+    /// `to`; nothing for irregular decompositions. A cut crosses the whole array.
     pub fn cuts(&self, dim: usize, from: u64, to: u64) -> impl Iterator<Item = u64> {
         let dimension = self.grid().and_then(|grid| grid.dimensions.get(dim));
         let next = move |at: &u64| {
@@ -161,7 +164,8 @@ impl Decomposition {
         std::iter::successors(next(&from), next)
     }
 
-    /// Where a rank stands in the grid; `None` for ranks beyond it, and if there is no grid.
+    /// The place of a rank in the grid; `None` for ranks beyond the grid and for irregular
+    /// decompositions.
     pub fn coordinates(&self, rank: u32) -> Option<Dims<u32>> {
         let grid = self.grid()?;
         (u64::from(rank) < grid.procs.volume()).then(|| {
@@ -170,7 +174,7 @@ impl Decomposition {
         })
     }
 
-    /// How many indices a rank has in each dimension; `None` if only the rank itself knows.
+    /// The number of indices of a rank in each dimension; `None` for irregular decompositions.
     pub fn extents(&self, rank: u32) -> Option<Dims> {
         let grid = self.grid()?;
         let Some(place) = self.coordinates(rank) else {
@@ -181,7 +185,7 @@ impl Decomposition {
         }))
     }
 
-    /// Which indices a rank has along a dimension, rising; `None` if only the rank itself knows.
+    /// The indices of a rank along a dimension, rising; `None` for irregular decompositions.
     pub fn indices_along(&self, rank: u32, dim: usize) -> Option<impl Iterator<Item = u64>> {
         let dimension = self.grid()?.dimensions.get(dim)?;
         let ranges = self
@@ -191,7 +195,7 @@ impl Decomposition {
         Some(ranges.into_iter().flat_map(|(from, to)| from..to))
     }
 
-    /// How many elements a rank has; `None` if only the rank itself knows.
+    /// The number of elements of a rank; `None` for irregular decompositions.
     pub fn elements(&self, rank: u32) -> Option<u64> {
         let beyond = self.is_regular() && self.coordinates(rank).is_none();
         if beyond {
@@ -201,7 +205,8 @@ impl Decomposition {
         }
     }
 
-    /// What a rank owns as boxes, in C order; empty if only the rank itself knows. Cyclic dimensions have many.
+    /// The part of a rank as boxes, in C order; nothing for irregular decompositions. Cyclic
+    /// dimensions make many boxes.
     pub fn regions(&self, rank: u32) -> Vec<Region> {
         let (Some(grid), Some(place)) = (self.grid(), self.coordinates(rank)) else {
             return Vec::new();
@@ -244,7 +249,7 @@ impl Grid {
 }
 
 impl SpreadDimension {
-    /// The pieces that a process has.
+    /// The ranges of indices of a process.
     fn ranges(&self, process: u32) -> Vec<(u64, u64)> {
         let (from, to) = self.interval(process);
         let Some((block, procs)) = self.cyclic_blocks() else {

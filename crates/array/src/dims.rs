@@ -1,17 +1,19 @@
-//! A value for each dimension of an array, without memory of its own.
+//! A value for each dimension of an array, without memory from the heap.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use crate::Invalid;
 
-/// As many dimensions as an array may have: what Fortran 77 and NumPy users meet, and what the wire format takes.
+/// The most dimensions of an array of a field: those of Fortran 77.
 pub const MOST_DIMS: usize = 7;
 
-/// The largest extent, and the largest number of elements: sums and differences of two of them fit 64 bits with a sign.
+/// The largest extent, and the largest number of elements: the sum and the difference of two
+/// extents fit a signed number of 64 bits.
 pub const MOST_ELEMENTS: u64 = 1 << 62;
 
-/// One value per dimension, up to [`MOST_DIMS`]: an extent, a point, a stride. Used as the slice that it derefs to.
+/// One value for each dimension, up to [`MOST_DIMS`]: extents, a point, strides. The type derefs to
+/// a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dims<T = u64> {
     values: [T; MOST_DIMS],
@@ -19,7 +21,7 @@ pub struct Dims<T = u64> {
 }
 
 impl<T: Copy + Default> Dims<T> {
-    /// The values of a slice; more than [`MOST_DIMS`] are refused.
+    /// The values of a slice, unless there are more than [`MOST_DIMS`].
     pub fn new(values: &[T]) -> Result<Self, Invalid> {
         if values.len() > MOST_DIMS {
             let message = format!(
@@ -31,7 +33,10 @@ impl<T: Copy + Default> Dims<T> {
         Ok(Self::from_fn(values.len(), |dim| values[dim]))
     }
 
-    /// `count` values, each from its dimension. More than [`MOST_DIMS`] are a mistake of the caller's.
+    /// `count` values, each from the number of the dimension.
+    ///
+    /// # Panics
+    /// For more than [`MOST_DIMS`] values.
     pub fn from_fn(count: usize, mut value: impl FnMut(usize) -> T) -> Self {
         assert!(count <= MOST_DIMS, "{count} dimensions");
         let mut values = [T::default(); MOST_DIMS];
@@ -51,7 +56,8 @@ impl<T: Copy + Default> Dims<T> {
 }
 
 impl Dims {
-    /// How many elements an array of these extents has: 1 without dimensions, and capped where 64 bits end.
+    /// The number of elements of an array of these extents: 1 without dimensions, and never beyond
+    /// 64 bits.
     pub fn volume(&self) -> u64 {
         if self.contains(&0) {
             0

@@ -1,12 +1,13 @@
-//! One rank's share of the directory: who owns what, and the answers to who wants it.
+//! The part of the directory on one rank: the owners of elements, and the answers to queries.
 
 use crate::box_tree::BoxTree;
+use crate::error::MOST_NAMED;
 use crate::index_schedule::check_single_owners;
 use crate::{
     DirectoryAnswer, DirectoryEntries, Error, Exchange, IndexRange, Overlap, OwnedBox, Region,
 };
 
-/// Takes what the ranks of the sender tell this rank of the directory, until all have.
+/// Collects the entries of the sender's ranks until all entries have come.
 #[derive(Debug)]
 pub struct Register {
     exchange: Exchange,
@@ -14,7 +15,7 @@ pub struct Register {
     ranges: Vec<(u32, IndexRange)>,
 }
 
-/// Answers the ranks of the receiver.
+/// Answers the queries of the receiver's ranks.
 #[derive(Debug)]
 pub struct Directory {
     exchange: Exchange,
@@ -24,7 +25,7 @@ pub struct Directory {
 }
 
 impl Register {
-    /// Nobody has told anything yet.
+    /// A register without entries.
     pub fn new(exchange: Exchange) -> Self {
         Self {
             exchange,
@@ -33,7 +34,7 @@ impl Register {
         }
     }
 
-    /// What a rank of the sender owns.
+    /// Adds the elements that a rank of the sender owns.
     pub fn enter(&mut self, rank: u32, entries: &DirectoryEntries) -> Result<(), Error> {
         let ranks = self.exchange.from.decomposition.ranks();
         if rank >= ranks {
@@ -58,37 +59,17 @@ impl Register {
         Ok(())
     }
 
-    /// Once all have told: the directory, unless elements have two owners.
+    /// The directory of all entries, unless elements have two owners.
     pub fn directory(mut self) -> Result<Directory, Error> {
         self.ranges
             .sort_unstable_by_key(|(rank, range)| (*range, *rank));
         check_single_owners(&self.exchange, &self.ranges)?;
-        // A box that is told again is no second one.
+        // The same box of the same rank may have been entered twice.
         self.boxes.sort_unstable();
         self.boxes.dedup();
         let regions: Vec<_> = self.boxes.iter().map(|entry| entry.region).collect();
         let tree = BoxTree::new(&regions);
-        let mut overlaps = Vec::new();
-        'boxes: for (number, one) in self.boxes.iter().enumerate() {
-            let mut hits = tree.hits(&one.region);
-            hits.sort_unstable();
-            for other in hits
-                .iter()
-                .map(|hit| *hit as usize)
-                .filter(|hit| *hit > number)
-            {
-                let other = &self.boxes[other];
-                let shared = one.region.intersection(&other.region).expect("a hit");
-                let region = self.exchange.from.outside(&shared);
-                overlaps.push(Overlap {
-                    ranks: [one.rank, other.rank],
-                    region,
-                });
-                if overlaps.len() > crate::error::MOST_NAMED {
-                    break 'boxes;
-                }
-            }
-        }
+        let overlaps = self.overlaps(&tree);
         if !overlaps.is_empty() {
             return Err(Error::Overlap(overlaps));
         }
@@ -99,10 +80,32 @@ impl Register {
             ranges: self.ranges,
         })
     }
+
+    /// The elements that two of the boxes have; a few more than an error names at most.
+    fn overlaps(&self, tree: &BoxTree) -> Vec<Overlap> {
+        let mut overlaps = Vec::new();
+        for (number, one) in self.boxes.iter().enumerate() {
+            let mut hits = tree.hits(&one.region);
+            hits.sort_unstable();
+            for hit in hits.into_iter().filter(|hit| *hit as usize > number) {
+                let other = &self.boxes[hit as usize];
+                let shared = one.region.intersection(&other.region).expect("a hit");
+                overlaps.push(Overlap {
+                    ranks: [one.rank, other.rank],
+                    region: self.exchange.from.outside(&shared),
+                });
+                if overlaps.len() > MOST_NAMED {
+                    return overlaps;
+                }
+            }
+        }
+        overlaps
+    }
 }
 
 impl Directory {
-    /// Who owns what a rank of the receiver asks for. What nobody owns is left out: the receiver notices.
+    /// The owners of the elements in a query of a rank of the receiver. Elements without an owner
+    /// are left out; the receiver finds such a gap.
     pub fn answer(&self, rank: u32, asked: &DirectoryEntries) -> Result<DirectoryAnswer, Error> {
         check(&self.exchange, rank, asked)?;
         Ok(match asked {
@@ -115,34 +118,32 @@ impl Directory {
                 hits.dedup();
                 DirectoryAnswer::Boxes(hits.iter().map(|hit| self.boxes[*hit as usize]).collect())
             }
-            DirectoryEntries::Ranges(ranges) => {
-                let mut found = Vec::new();
-                for range in ranges {
-                    let after = self
-                        .ranges
-                        .partition_point(|(_, owned)| owned.end() <= range.first);
-                    let owned = self.ranges[after..]
-                        .iter()
-                        .take_while(|(_, owned)| owned.first < range.end());
-                    found.extend(owned.map(|(rank, owned)| {
-                        let (first, end) =
-                            (owned.first.max(range.first), owned.end().min(range.end()));
-                        (
-                            *rank,
-                            IndexRange {
-                                first,
-                                length: end - first,
-                            },
-                        )
-                    }));
-                }
-                DirectoryAnswer::Ranges(found)
-            }
+            DirectoryEntries::Ranges(ranges) => DirectoryAnswer::Ranges(
+                ranges
+                    .iter()
+                    .flat_map(|range| self.owners(*range))
+                    .collect(),
+            ),
         })
+    }
+
+    /// The parts of a range that have an owner.
+    fn owners(&self, wanted: IndexRange) -> impl Iterator<Item = (u32, IndexRange)> {
+        let first = self
+            .ranges
+            .partition_point(|(_, owned)| owned.end() <= wanted.first);
+        self.ranges[first..]
+            .iter()
+            .take_while(move |(_, owned)| owned.first < wanted.end())
+            .map(move |(rank, owned)| {
+                let first = owned.first.max(wanted.first);
+                let length = owned.end().min(wanted.end()) - first;
+                (*rank, IndexRange { first, length })
+            })
     }
 }
 
-/// Whether entries or queries can be about this exchange.
+/// Refuses entries or queries that do not belong to this exchange.
 fn check(exchange: &Exchange, rank: u32, entries: &DirectoryEntries) -> Result<(), Error> {
     let wrong = match entries {
         DirectoryEntries::Boxes(_) | DirectoryEntries::Ranges(_)
@@ -196,7 +197,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A directory on one rank, told of each rank's parts.
+    /// A directory on one rank with the elements of all ranks.
     fn directory(exchange: &Exchange, parts: &[Ownership]) -> Result<Directory, Error> {
         let map = exchange.map(1);
         let mut register = Register::new(exchange.clone());

@@ -1,15 +1,15 @@
-//! What ranks tell the directory and what they ask it for, divided among its ranks.
+//! The entries and queries of a rank, divided among the ranks of the directory.
 
 use crate::owned_ranges::owned_ranges;
 use crate::{DirectoryEntries, DirectoryMap, Error, Exchange, IndexRange, Ownership, Region, Side};
 
 impl Exchange {
-    /// How the directory of this exchange is divided among that many ranks.
+    /// The map of a directory of this exchange over `ranks` ranks.
     pub fn map(&self, ranks: u32) -> DirectoryMap {
         DirectoryMap::new(&self.domain, self.by_numbers(), ranks)
     }
 
-    /// What a rank of the sender tells to which ranks of the directory: where its elements are.
+    /// The elements of a rank of the sender, for each rank of the directory.
     pub fn entries(
         &self,
         rank: u32,
@@ -25,7 +25,8 @@ impl Exchange {
             .map(|own| own.range)
             .collect();
         ranges.sort_unstable();
-        // Neighbours become one. What is there twice stays so: the directory refuses it.
+        // Neighbouring ranges are joined. An element that the rank has twice stays twice: the
+        // directory refuses it.
         let mut joined = Vec::new();
         ranges
             .into_iter()
@@ -33,7 +34,7 @@ impl Exchange {
         Ok(map.divide(joined))
     }
 
-    /// What a rank of the receiver asks which ranks of the directory: who owns what it wants.
+    /// The elements that a rank of the receiver asks for, for each rank of the directory.
     pub fn queries(
         &self,
         rank: u32,
@@ -49,7 +50,7 @@ impl Exchange {
             .map(|own| own.range)
             .collect();
         ranges.sort_unstable();
-        // What is wanted twice is asked for once.
+        // The rank asks once for an element that it has twice.
         let mut joined: Vec<IndexRange> = Vec::new();
         for range in ranges {
             match joined.last_mut() {

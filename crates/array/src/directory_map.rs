@@ -1,24 +1,27 @@
-//! Which rank of the directory knows about which elements.
+//! The distribution of a directory over ranks.
 //!
-//! After XpressSpace: the domain is laid along a Hilbert curve, and the curve divided evenly among the ranks, so that what a rank of
-//! a code owns is known to few ranks of the directory, and each of these knows about few. Elements that go by numbers are laid
-//! out by these.
+//! As in XpressSpace, a Hilbert curve goes through the domain, and every rank of the directory has
+//! a part of the curve of the same length. So few ranks of the directory know the elements of one
+//! rank of a program, and each rank of the directory knows the elements of few ranks. Elements by
+//! indices are distributed by their numbers.
 
 use crate::hilbert::place;
 use crate::{Dims, DirectoryEntries, IndexRange, Region};
 
-/// How the elements of an exchange are divided among the ranks of its directory.
+/// The assignment of the elements of an exchange to the ranks of the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryMap {
     domain: Dims,
     ranks: u32,
-    /// The dimensions in which there is something to divide.
+    /// The dimensions with more than one index.
     curved: Dims<usize>,
-    /// The curve goes through cubes of 2^bits cells along each edge; none if elements go by numbers.
+    /// The curve goes through a cube of 2^bits cells along each edge; `None` if elements are known
+    /// by numbers.
     bits: Option<u32>,
 }
 
-/// There are at least this many cells for each rank of the directory: the more, the nearer its share is to an even one.
+/// The least number of cells for each rank of the directory. With more cells the shares of the
+/// ranks are more even.
 const CELLS: u64 = 64;
 
 impl DirectoryMap {
@@ -42,12 +45,12 @@ impl DirectoryMap {
         self.bits.is_some()
     }
 
-    /// Over how many ranks the directory is spread.
+    /// The number of ranks of the directory.
     pub fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    /// The ranks that know about a box of the domain: boxes that share an element share one of them.
+    /// The ranks that know a box of the domain. Two boxes that share an element have a common rank.
     pub fn ranks_of(&self, region: &Region) -> Vec<u32> {
         let Some(bits) = self.bits else {
             return (0..self.ranks).collect();
@@ -64,7 +67,8 @@ impl DirectoryMap {
         ranks
     }
 
-    /// The cells of a box along a dimension. They are of equal width, whole elements or not, so the curve fits every extent.
+    /// The cells of a box along a dimension. All cells have the same width, which need not be a
+    /// whole number of elements.
     fn cells(&self, region: &Region, dim: usize, bits: u32) -> (u64, u64) {
         let (extent, cells) = (u128::from(self.domain[dim]), 1u128 << bits);
         let lower = u128::from(region.lower()[dim]) * cells / extent;
@@ -72,7 +76,8 @@ impl DirectoryMap {
         (lower as u64, upper as u64)
     }
 
-    /// The ranks for those of `cells` that lie in the cube at `at`, on a curve of `level` bits of `bits`.
+    /// Adds the ranks for all `cells` in the cube at `at`, which belongs to the level `level` of
+    /// `bits` levels.
     fn descend(&self, cells: &Region, at: Dims, level: u32, bits: u32, ranks: &mut Vec<u32>) {
         let (dims, below) = (at.len(), bits - level);
         let cube = Region::from_fn(dims, |dim| (at[dim] << below, (at[dim] + 1) << below));
@@ -85,7 +90,7 @@ impl DirectoryMap {
             self.rank_at(begin, bits),
             self.rank_at(begin + length - 1, bits),
         );
-        // A rank that knows all of the cube knows the part, too.
+        // One rank knows the whole cube, or the cube is in the box.
         if first == last || cells.covers(&cube) {
             return ranks.extend(first..=last);
         }
@@ -100,7 +105,7 @@ impl DirectoryMap {
         (u128::from(place) * u128::from(self.ranks) / whole) as u32
     }
 
-    /// Runs in rising order, divided among the ranks that know about them.
+    /// Divides rising ranges among the ranks that know them.
     pub(crate) fn divide(&self, ranges: Vec<IndexRange>) -> Vec<(u32, DirectoryEntries)> {
         let share = self.domain.volume().div_ceil(u64::from(self.ranks)).max(1);
         let mut divided: Vec<(u32, Vec<IndexRange>)> = Vec::new();

@@ -1,21 +1,22 @@
-//! What ranks tell each other so as to find out who owns what.
+//! Messages between ranks about the owners of elements.
 
 use crate::{IndexRange, Region};
 
-/// What a rank of the receiver wants from one of the sender's, in the order in which its message has it. Boxes and numbers are
-/// those of the domain: the coupled region, counted from 0.
+/// The request of a rank of the receiver to a rank of the sender, in the order of the message.
+/// Boxes and numbers count in the domain: the coupled region, counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementRequest {
-    /// All that it shares with the part that the receiver's regular decomposition gives to the rank.
+    /// All elements that the sender's rank shares with the part of the receiver's rank in a regular
+    /// decomposition.
     Part,
-    /// What it has of these boxes.
+    /// All elements that the sender's rank has of these boxes.
     Boxes(Vec<Region>),
-    /// All of these elements.
+    /// All elements of these ranges.
     Ranges(Vec<IndexRange>),
 }
 
 impl ElementRequest {
-    /// What is wanted from each partner, made of what was found to be its, in the order of finding it.
+    /// The request to each partner. `make` gets all items of a partner, in the order of `asked`.
     pub(crate) fn by_partner<T: Copy>(
         mut asked: Vec<(u32, T)>,
         make: impl Fn(&mut dyn Iterator<Item = T>) -> ElementRequest,
@@ -28,30 +29,30 @@ impl ElementRequest {
     }
 }
 
-/// What a rank tells the directory that it owns, or asks it for.
+/// The elements that a rank owns, for the directory, or asks the directory for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectoryEntries {
-    /// Boxes of the domain, each with its place in the rank's list.
+    /// Boxes of the domain with their places in the rank's list.
     Boxes(Vec<(u32, Region)>),
-    /// Elements by their numbers in the domain.
+    /// Ranges of numbers in the domain.
     Ranges(Vec<IndexRange>),
 }
 
-/// What the directory knows about the elements it was asked for.
+/// The answer of the directory to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectoryAnswer {
-    /// The boxes that have any of them.
+    /// All boxes that share an element with the query.
     Boxes(Vec<OwnedBox>),
-    /// The owners of them, range by range.
+    /// The ranges of the query with their owners.
     Ranges(Vec<(u32, IndexRange)>),
 }
 
-/// A box of a rank, in the domain.
+/// A box of the domain that a rank owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OwnedBox {
-    /// Whose it is.
+    /// The owner.
     pub rank: u32,
-    /// Its place in that rank's list.
+    /// The place of the box in the owner's list.
     pub place: u32,
     /// The box.
     pub region: Region,

@@ -1,22 +1,22 @@
-//! What can be wrong, split by what the caller can do about it.
+//! Errors, by the remedy of the caller.
 
 use std::fmt;
 
 use crate::{Invalid, Region};
 
-/// Lists in messages name this many, and count the others.
+/// The most items that a message names; it counts the others.
 pub(crate) const MOST_NAMED: usize = 4;
 
 /// Why a decomposition, a schedule or a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// What a program declares cannot be: fix the declaration.
+    /// A declaration of the program is wrong: correct the declaration.
     #[error("{0}")]
     Invalid(String),
-    /// Each side is right in itself, but they do not fit each other: fix one of them.
+    /// Each side is right, but the two sides do not fit each other: correct one side.
     #[error("{0}")]
     Mismatch(String),
-    /// Elements that several ranks of the sender own, or one twice.
+    /// Elements that several ranks of the sender own, or one rank owns twice.
     #[error(
         "{}; every element of a sender's array has one owner: correct the boxes or indices that these ranks declare",
         FirstFew(.0)
@@ -28,10 +28,10 @@ pub enum Error {
         FirstFew(.0)
     )]
     Gap(Vec<Gap>),
-    /// The memory that is to be packed or filled does not fit its layout.
+    /// The memory of an array does not fit the layout.
     #[error("{0}")]
     Memory(String),
-    /// Bytes or a request that no peer of ours would send.
+    /// Bytes or a request that no peer of titin sends.
     #[error("{0}")]
     Broken(String),
 }
@@ -45,18 +45,18 @@ impl From<Invalid> for Error {
 /// Elements that two ranks of the sender own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlap {
-    /// The owners; one rank twice if it declares the elements twice.
+    /// The owners; the same rank twice if a rank declares the elements twice.
     pub ranks: [u32; 2],
-    /// What both own, in the sender's array.
+    /// The common elements, in the sender's array.
     pub region: Region,
 }
 
-/// Elements that a receiver wants and nobody owns.
+/// Elements that a receiver wants and no rank owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// Who wants them.
+    /// The rank that wants the elements.
     pub rank: u32,
-    /// What is missing, in the sender's array.
+    /// The missing elements, in the sender's array.
     pub region: Region,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// The first few of a list, and how many more there are.
+/// The text of a list: the first few items, and the number of all others.
 struct FirstFew<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for FirstFew<'_, T> {

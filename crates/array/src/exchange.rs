@@ -1,27 +1,30 @@
-//! Two arrays that are coupled: how their sides fit, and who exchanges what with whom.
+//! Two coupled arrays, whose sides have to fit each other.
 
 use crate::decomposition::Rule;
 use crate::{Dims, Error, Side};
 
-/// What a rank is in an exchange.
+/// The role of a rank in an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// It sends what it owns.
+    /// The rank sends elements that it owns.
     Sender,
-    /// It receives what it wants.
+    /// The rank receives elements.
     Receiver,
 }
 
-/// A coupled pair of arrays: what the sender's region has goes to the receiver's region, element by element.
+/// A coupled pair of arrays: the elements of the sender's region go to the receiver's region.
 ///
-/// Between two regular decompositions every rank calls [`Exchange::schedule`], and no rank asks another one. Else
+/// Between two regular decompositions every rank calls [`Exchange::schedule`], without a message
+/// between ranks. Otherwise
 ///
-/// 1. if [`Exchange::needs_directory`] (the sender is irregular), each rank of the sender tells the directory what it owns
-///    ([`Exchange::entries`]), and once all have, each rank of the receiver asks it ([`Exchange::queries`]);
-/// 2. each rank of the receiver makes its schedule from the answers ([`Exchange::receiving`]) and tells its partners what it wants
-///    from them;
-/// 3. each rank of the sender makes its own from these ([`Exchange::sending`]). How many wants will come it cannot know by itself: the
-///    ranks of the receiver count them, or say when all are delivered.
+/// 1. if the sender is irregular ([`Exchange::needs_directory`]), each rank of the sender gives the
+///    directory the elements that the rank owns ([`Exchange::entries`]). After all ranks have, each
+///    rank of the receiver asks the directory for the owners of elements ([`Exchange::queries`]);
+/// 2. each rank of the receiver makes a schedule from the answers ([`Exchange::receiving`]) and
+///    sends a request to each partner;
+/// 3. each rank of the sender makes a schedule from the requests ([`Exchange::sending`]). A rank of
+///    the sender does not know the number of requests; the ranks of the receiver have to say when
+///    all requests are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     pub(crate) from: Side,
@@ -31,7 +34,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Refuses sides that do not fit each other.
+    /// An exchange, unless the sides do not fit each other.
     pub fn new(from: Side, to: Side) -> Result<Self, Error> {
         from.check("the sender")?;
         to.check("the receiver")?;
@@ -56,22 +59,22 @@ impl Exchange {
         &self.to
     }
 
-    /// How many elements are coupled.
+    /// The number of coupled elements.
     pub fn elements(&self) -> u64 {
         self.domain.volume()
     }
 
-    /// Whether each rank finds its partners alone, by [`Exchange::schedule`].
+    /// Whether both sides are regular, so that [`Exchange::schedule`] gives all schedules.
     pub fn is_regular(&self) -> bool {
         self.from.decomposition.is_regular() && self.to.decomposition.is_regular()
     }
 
-    /// Whether receivers must ask who owns what.
+    /// Whether receivers have to ask a directory for the owners of elements.
     pub fn needs_directory(&self) -> bool {
         !self.from.decomposition.is_regular()
     }
 
-    /// Whether elements are found by their numbers, since a side has no boxes.
+    /// Whether elements are found by their numbers, because a side is by indices.
     pub(crate) fn by_numbers(&self) -> bool {
         [&self.from, &self.to]
             .iter()

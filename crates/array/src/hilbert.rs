@@ -1,17 +1,19 @@
-//! The Hilbert curve: a way through all cells of a cube on which neighbours stay near each other.
+//! The Hilbert curve: a path through all cells of a cube on which neighbouring cells are near each
+//! other.
 
 use crate::Dims;
 
 /// The place on the curve of the cell at `at`, in a cube of 2^`bits` cells along each edge.
 ///
-/// Cells that share the upper bits of their coordinates lie beside each other on the curve, in the place that these bits alone
-/// have on the coarser curve. After J. Skilling, Programming the Hilbert curve, AIP Conf. Proc. 707 (2004).
+/// Cells with the same upper bits of all coordinates are neighbours on the curve. The upper bits
+/// alone give the place on a coarser curve. After J. Skilling, Programming the Hilbert curve, AIP
+/// Conf. Proc. 707 (2004).
 pub(crate) fn place(mut at: Dims, bits: u32) -> u64 {
     let dims = at.len();
     if dims == 0 || bits == 0 {
         return 0;
     }
-    // From cube to cube the curve is turned and mirrored: undo that, from the coarsest level on.
+    // Undo the rotations and reflections of the curve, from the coarsest level on.
     for bit in (1..bits).rev().map(|level| 1u64 << level) {
         let below = bit - 1;
         for dim in 0..dims {

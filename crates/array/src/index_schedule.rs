@@ -1,4 +1,5 @@
-//! Schedules where a side is by indices. An element is known by its number in the domain, in C order.
+//! Schedules where a side is by indices. An element is known by its number in the domain, in C
+//! order.
 
 use crate::box_schedule::wrong_form;
 use crate::decomposition::Rule;
@@ -20,7 +21,7 @@ pub(crate) fn receiving(
     answers: Vec<DirectoryAnswer>,
 ) -> Result<(Schedule, Vec<(u32, ElementRequest)>), Error> {
     let own = owned_ranges(&exchange.to, rank, ownership)?;
-    let mut receiver = Receiver {
+    let mut receiver = IndexReceiver {
         exchange,
         rank,
         builder: PartnerListBuilder::default(),
@@ -43,7 +44,7 @@ pub(crate) fn receiving(
 }
 
 /// The schedule of a receiver's rank while it is made.
-struct Receiver<'a> {
+struct IndexReceiver<'a> {
     exchange: &'a Exchange,
     rank: u32,
     builder: PartnerListBuilder,
@@ -51,7 +52,7 @@ struct Receiver<'a> {
     asked: Vec<(u32, IndexRange)>,
 }
 
-impl Receiver<'_> {
+impl IndexReceiver<'_> {
     /// Finds the owners of the rank's elements in the grid of a regular sender.
     fn share_with_grid(&mut self, own: Vec<OwnedRange>) {
         for wanted in own {
@@ -96,7 +97,8 @@ impl Receiver<'_> {
         }
     }
 
-    /// Takes the wanted elements from `next` to `end` from a partner, and returns the number of the next element.
+    /// Takes the wanted elements from `next` to `end` from a partner, and returns the number of the
+    /// next element.
     fn take(&mut self, partner: u32, wanted: &OwnedRange, next: u64, end: u64) -> u64 {
         let end = end.min(wanted.range.end());
         let range = IndexRange {
@@ -150,8 +152,8 @@ pub(crate) fn sending(
     ))
 }
 
-/// Adds a range that a receiver asks for, from the rank's own ranges, which rise. Returns the first element that the rank
-/// does not have, or the end of the range.
+/// Adds a range that a receiver asks for, from the rank's own ranges, which rise. Returns the first
+/// element that the rank does not have, or the end of the range.
 fn serve(
     builder: &mut PartnerListBuilder,
     receiver: u32,
@@ -177,8 +179,8 @@ fn serve(
     next
 }
 
-/// The owner of an element in the grid of a regular sender, and the end of the range of elements from this one on that the
-/// same rank owns.
+/// The owner of an element in the grid of a regular sender, and the end of the range of elements
+/// from this one on that the same rank owns.
 fn owner_of_range(exchange: &Exchange, number: u64) -> (u32, u64) {
     let (side, domain) = (&exchange.from, &exchange.domain);
     let Rule::Regular(grid) = &side.decomposition.rule else {
@@ -250,7 +252,8 @@ pub(crate) fn check_single_owners(
     }
 }
 
-/// Elements of the domain as a box of the sender's array, for messages: the elements up to the end of their row.
+/// Elements of the domain as a box of the sender's array, for messages: the elements up to the end
+/// of their row.
 fn region_of_range(exchange: &Exchange, first: u64, end: u64) -> Region {
     let domain = &exchange.domain;
     let point = Order::C.point(first, domain);

@@ -1,36 +1,37 @@
-//! Distributed arrays: who owns which part, who sends what to whom, and how it gets from memory to memory.
+//! Distributed arrays: decompositions over ranks, schedules of messages, packing and unpacking.
 //!
-//! An array is spread over the ranks of an instance by a [`Decomposition`]. Two of them, each with the region of it that is coupled,
-//! make an [`Exchange`]. From that each rank has its [`Schedule`]: its partners, and what goes into the message of each. A schedule
-//! packs messages from memory and unpacks them there; a [`LocalLayout`] says how the rank holds its elements, with halos and strides.
+//! A [`Decomposition`] spreads an array over the ranks of an instance. Two decompositions, each
+//! with a coupled region, make an [`Exchange`]. From an exchange each rank derives a [`Schedule`]:
+//! the partners, and the elements in the message of each. A schedule packs and unpacks messages; a
+//! [`LocalLayout`] is the layout of the elements in memory, with halos and strides.
 //!
-//! Between two regular decompositions every rank finds its schedule alone. Where the sender's is irregular, ranks tell a directory
-//! what they own ([`Register`], [`Directory`]); what travels for that has a form in [`Bytes`].
+//! Between two regular decompositions every rank derives the schedule alone. If the sender is
+//! irregular, ranks enter their elements in a directory ([`Register`], [`Directory`]). [`Bytes`] is
+//! the form of all messages about that.
 //!
-//! This crate has no input or output, no threads and no clock. It never makes a link, and never knows what an element means.
+//! This crate has no input or output, no threads and no clock. It never makes a link, and knows no
+//! element types.
 //!
 //! ```
 //! use titin_array::{Decomposition, Exchange, LocalLayout, Order, Ownership, Role, Side, SourceArray, TargetArray};
 //!
 //! // Two ranks have the rows of a 4 × 6 array, three ranks want its columns.
-//! let (rows, columns) = (Decomposition::block(&[4, 6], &[2, 1])?, Decomposition::block(&[4, 6], &[1, 3])?);
-//! let exchange = Exchange::new(Side::new(rows.clone()), Side::new(columns.clone()))?;
+//! let (rows, columns) = (Decomposition::block(&[4, 6], &[2, 1])?, Decomposition::block(&[4, 6],
+//! &[1, 3])?); let exchange = Exchange::new(Side::new(rows.clone()), Side::new(columns.clone()))?;
 //!
-//! // Rank 1 of the sender has rows 2 and 3. Its message for rank 0 of the receiver has the first two columns of them.
-//! let sending = exchange.schedule(Role::Sender, 1)?;
-//! assert_eq!(sending.partners().map(|partner| partner.rank).collect::<Vec<_>>(), [0, 1, 2]);
-//! let (memory, local) = ((12..24).collect::<Vec<u8>>(), LocalLayout::dense(&rows, 1, &Ownership::Rule, None, Order::C)?);
-//! let mut message = vec![0; sending.bytes(0, [1]) as usize];
-//! sending.pack(0, &[SourceArray { memory: &memory, local: &local, size: 1 }], 0, &mut message)?;
+//! // Rank 1 of the sender has rows 2 and 3. The message for rank 0 of the receiver has the first two columns of these rows.
+//! let sending = exchange.schedule(Role::Sender, 1)?; assert_eq!(sending.partners().map(|partner|
+//! partner.rank).collect::<Vec<_>>(), [0, 1, 2]); let (memory, local) =
+//! ((12..24).collect::<Vec<u8>>(), LocalLayout::dense(&rows, 1, &Ownership::Rule, None,
+//! Order::C)?); let mut message = vec![0; sending.bytes(0, [1]) as usize]; sending.pack(0,
+//! &[SourceArray { memory: &memory, local: &local, size: 1 }], 0, &mut message)?;
 //! assert_eq!(message, [12, 13, 18, 19]);
 //!
-//! // There it becomes the lower half of a 4 × 2 array.
-//! let receiving = exchange.schedule(Role::Receiver, 0)?;
-//! let local = LocalLayout::dense(&columns, 0, &Ownership::Rule, None, Order::C)?;
-//! let mut memory = vec![0; 8];
-//! let from = receiving.find(1).unwrap();
-//! receiving.unpack(from, 0, &message, &mut [TargetArray { memory: &mut memory, local: &local, size: 1 }])?;
-//! assert_eq!(memory, [0, 0, 0, 0, 12, 13, 18, 19]);
+//! // The message becomes the lower half of a 4 × 2 array.
+//! let receiving = exchange.schedule(Role::Receiver, 0)?; let local = LocalLayout::dense(&columns,
+//! 0, &Ownership::Rule, None, Order::C)?; let mut memory = vec![0; 8]; let from =
+//! receiving.find(1).unwrap(); receiving.unpack(from, 0, &message, &mut [TargetArray { memory: &mut
+//! memory, local: &local, size: 1 }])?; assert_eq!(memory, [0, 0, 0, 0, 12, 13, 18, 19]);
 //! # Ok::<(), titin_array::Error>(())
 //! ```
 

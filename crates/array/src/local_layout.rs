@@ -1,38 +1,41 @@
-//! How a rank holds its part in memory.
+//! The layout of the elements of a rank in memory.
 
 use crate::decomposition::Rule;
 use crate::{Decomposition, Dims, Error, MOST_ELEMENTS, Order, Ownership};
 
-/// The widths of a halo in each dimension: how many elements lie below and above those that the rank owns.
+/// The widths of a halo in each dimension: the number of elements below and above the owned
+/// elements.
 pub type Halo = Dims<(u64, u64)>;
 
-/// Where the elements of a rank lie in its memory, counted in elements from where that begins.
+/// The places of the elements of a rank in memory, counted in elements from the beginning.
 ///
-/// Cyclic dimensions are packed as in ScaLAPACK: a rank's indices lie beside each other in their order. Boxes lie one after the
-/// other. Indices are an array of one dimension, in the order of their list.
+/// Cyclic dimensions are packed as in ScaLAPACK: the indices of a rank are neighbours in memory.
+/// Boxes are one after the other. Elements by indices are an array of one dimension, in the order
+/// of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalLayout {
     pub(crate) blocks: Vec<LocalBlock>,
     length: u64,
 }
 
-/// One array in memory: the rule's part, one box, or the list of indices.
+/// One array in memory: the part of a regular decomposition, one box, or the list of indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocalBlock {
     pub extents: Dims,
-    /// Where the first owned element lies.
+    /// The place of the first owned element.
     pub offset: u64,
     pub strides: Dims<i64>,
-    /// How many elements the blocks before have.
+    /// The number of elements in all blocks before.
     pub before: u64,
 }
 
 impl LocalLayout {
-    /// Arrays without gaps, each with a halo around it. `None` stands for no halo; indices have none.
+    /// Contiguous arrays, each with a halo around. `None` is no halo; a decomposition by indices
+    /// has no halo.
     pub fn dense(
         decomposition: &Decomposition,
         rank: u32,
-        parts: &Ownership,
+        ownership: &Ownership,
         halo: Option<&Halo>,
         order: Order,
     ) -> Result<Self, Error> {
@@ -48,43 +51,54 @@ impl LocalLayout {
         if decomposition.rule == Rule::Indices && *halo != none {
             return Err(Error::Invalid("an array by indices has no halo".into()));
         }
-        let (mut blocks, mut length, mut before) = (Vec::new(), 0u64, 0u64);
-        for extents in shapes(decomposition, rank, parts)? {
-            let width = |dim: usize| {
-                halo.get(dim)
-                    .map_or(0, |(below, above)| below.saturating_add(*above))
-            };
-            let with_halo =
-                Dims::from_fn(extents.len(), |dim| extents[dim].saturating_add(width(dim)));
-            if with_halo.volume() > MOST_ELEMENTS {
-                return Err(Error::Invalid(format!(
-                    "an array of {with_halo}, halo and all, is too large"
-                )));
-            }
-            let strides = order.strides(&with_halo);
-            let below = Dims::from_fn(extents.len(), |dim| {
-                halo.get(dim).map_or(0, |(below, _)| *below)
-            });
-            let inside: u64 = below
-                .iter()
-                .zip(&*strides)
-                .map(|(width, stride)| width.saturating_mul(*stride))
-                .sum();
-            let strides = Dims::from_fn(extents.len(), |dim| strides[dim] as i64);
-            blocks.push(LocalBlock {
-                extents,
-                offset: length.saturating_add(inside),
-                strides,
-                before,
-            });
-            length = length.saturating_add(with_halo.volume());
+        let mut layout = Self {
+            blocks: Vec::new(),
+            length: 0,
+        };
+        let mut before = 0;
+        for extents in shapes(decomposition, rank, ownership)? {
+            layout.push_dense(extents, halo, order, before)?;
             before += extents.volume();
         }
-        Ok(Self { blocks, length })
+        Ok(layout)
     }
 
-    /// One array as the program has it: where its first owned element lies, and how far apart neighbours of each dimension are.
-    /// Strides may be negative, as long as every element lies at or after the beginning.
+    /// Adds a contiguous array with a halo behind the others. A list of indices, whose number of
+    /// dimensions is another one than that of the halo, has no halo.
+    fn push_dense(
+        &mut self,
+        extents: Dims,
+        halo: &Halo,
+        order: Order,
+        before: u64,
+    ) -> Result<(), Error> {
+        let halo = |dim: usize| halo.get(dim).copied().unwrap_or((0, 0));
+        let with_halo = Dims::from_fn(extents.len(), |dim| {
+            let (below, above) = halo(dim);
+            extents[dim].saturating_add(below.saturating_add(above))
+        });
+        if with_halo.volume() > MOST_ELEMENTS {
+            return Err(Error::Invalid(format!(
+                "an array of {with_halo}, halo and all, is too large"
+            )));
+        }
+        let strides = order.strides(&with_halo);
+        let inside: u64 = (0..extents.len())
+            .map(|dim| halo(dim).0.saturating_mul(strides[dim]))
+            .sum();
+        self.blocks.push(LocalBlock {
+            extents,
+            offset: self.length.saturating_add(inside),
+            strides: Dims::from_fn(extents.len(), |dim| strides[dim] as i64),
+            before,
+        });
+        self.length = self.length.saturating_add(with_halo.volume());
+        Ok(())
+    }
+
+    /// One array of the program: the place of the first owned element, and the distance of
+    /// neighbours in each dimension. A stride may be negative, as long as no element is before the
+    /// beginning of the memory.
     pub fn strided(extents: &[u64], offset: u64, strides: &[i64]) -> Result<Self, Error> {
         let (extents, strides) = (Dims::new(extents)?, Dims::new(strides)?);
         if extents.len() != strides.len() {
@@ -93,25 +107,13 @@ impl LocalLayout {
                 "an array of {shape} dimensions with {steps} strides"
             )));
         }
-        let (mut first, mut last) = (i128::from(offset), i128::from(offset));
-        for (extent, stride) in extents.iter().zip(&*strides) {
-            let reach = i128::from(extent.saturating_sub(1)) * i128::from(*stride);
-            if reach < 0 {
-                first += reach
-            } else {
-                last += reach
-            }
-        }
-        if !extents.contains(&0) && (first < 0 || last >= i128::from(MOST_ELEMENTS)) {
+        let is_empty = extents.contains(&0);
+        let (first, last) = reach(&extents, offset, &strides);
+        if !is_empty && (first < 0 || last >= i128::from(MOST_ELEMENTS)) {
             return Err(Error::Invalid(format!(
                 "an array of {extents} reaches from element {first} to {last}"
             )));
         }
-        let length = if extents.contains(&0) {
-            0
-        } else {
-            last as u64 + 1
-        };
         Ok(Self {
             blocks: vec![LocalBlock {
                 extents,
@@ -119,12 +121,12 @@ impl LocalLayout {
                 strides,
                 before: 0,
             }],
-            length,
+            length: if is_empty { 0 } else { last as u64 + 1 },
         })
     }
 
-    /// An array as a program declares it, halo and all: its extents and strides, as NumPy or a Fortran descriptor gives them. The
-    /// memory begins at the lowest of its elements.
+    /// An array of the program with the halo: extents and strides as NumPy or a Fortran descriptor
+    /// gives them. The memory begins at the lowest element.
     pub fn array(extents: &[u64], strides: &[i64], halo: &Halo) -> Result<Self, Error> {
         let fits = extents.len() == halo.len()
             && extents
@@ -137,37 +139,61 @@ impl LocalLayout {
                 "an array of {extents} with {strides} strides and the halo {halo:?}, which does not fit into it"
             )));
         }
-        let whole =
-            |dim: usize| i128::from(extents[dim].saturating_sub(1)) * i128::from(strides[dim]);
-        let below = |dim: usize| i128::from(halo[dim].0) * i128::from(strides[dim]);
-        let offset: i128 = (0..extents.len())
-            .map(|dim| below(dim) - whole(dim).min(0))
-            .sum();
         let owned = Dims::from_fn(extents.len(), |dim| {
             extents[dim] - halo[dim].0 - halo[dim].1
         });
-        // Nothing lies where there is only halo, and what would be its place may be before an array that ranges backwards.
-        let offset = if owned.contains(&0) { 0 } else { offset };
+        // Without owned elements the offset has no meaning, and with negative strides might be
+        // negative.
+        let offset = if owned.contains(&0) {
+            0
+        } else {
+            offset_of_owned(extents, strides, halo)
+        };
         let offset =
             u64::try_from(offset).map_err(|_| Error::Invalid("an array is too large".into()))?;
         Self::strided(&owned, offset, strides)
     }
 
-    /// How many elements the memory must have.
+    /// The least size of the memory, in elements.
     pub fn length(&self) -> u64 {
         self.length
     }
 }
 
-/// The extents of the arrays that a rank holds.
+/// The lowest and the highest place of an element, if the first element has the place `offset`.
+fn reach(extents: &Dims, offset: u64, strides: &Dims<i64>) -> (i128, i128) {
+    let (mut first, mut last) = (i128::from(offset), i128::from(offset));
+    for (extent, stride) in extents.iter().zip(&**strides) {
+        let reach = i128::from(extent.saturating_sub(1)) * i128::from(*stride);
+        if reach < 0 {
+            first += reach
+        } else {
+            last += reach
+        }
+    }
+    (first, last)
+}
+
+/// The distance of the first owned element from the lowest element of an array with a halo.
+fn offset_of_owned(extents: &[u64], strides: &[i64], halo: &Halo) -> i128 {
+    let along = |dim: usize| {
+        let stride = i128::from(strides[dim]);
+        let whole = i128::from(extents[dim].saturating_sub(1)) * stride;
+        i128::from(halo[dim].0) * stride - whole.min(0)
+    };
+    (0..extents.len()).map(along).sum()
+}
+
+/// The extents of the arrays of a rank.
 pub(crate) fn shapes(
     decomposition: &Decomposition,
     rank: u32,
-    parts: &Ownership,
+    ownership: &Ownership,
 ) -> Result<Vec<Dims>, Error> {
-    parts.check(decomposition, rank)?;
-    Ok(match parts {
-        // Without dimensions the extents do not say whether the rank has the one element.
+    ownership.check(decomposition, rank)?;
+    Ok(match ownership {
+        // An array without dimensions has one element on one rank; its extents do not say which
+        // rank that is.
         Ownership::Rule => {
             let elements = decomposition.elements(rank);
             decomposition
@@ -177,7 +203,7 @@ pub(crate) fn shapes(
                 .collect()
         }
         Ownership::Boxes(boxes) => boxes.iter().map(|region| region.extents()).collect(),
-        Ownership::Indices(_) => vec![Dims::all(1, parts.elements().unwrap_or(0))],
+        Ownership::Indices(_) => vec![Dims::all(1, ownership.elements().unwrap_or(0))],
     })
 }
 
@@ -243,11 +269,11 @@ mod tests {
             (local.blocks[0].offset, local.blocks[0].extents),
             (9, Dims::new(&[4, 6]).unwrap())
         );
-        // Upside down: the row that is first in the array is last in memory.
+        // The first row of the array is the last row in memory.
         let local = LocalLayout::array(&[7, 9], &[-9, 1], &halo).unwrap();
         assert_eq!(local.blocks[0].offset, 5 * 9);
         assert_eq!(local.length(), 5 * 9 + 6);
-        // All of it is halo.
+        // The whole array is halo.
         assert_eq!(
             LocalLayout::array(&[3, 9], &[-9, 1], &Halo::new(&[(2, 1), (0, 0)]).unwrap())
                 .unwrap()

@@ -2,18 +2,18 @@
 
 use crate::Dims;
 
-/// Which index counts fastest, in memory, in a message or in a grid of processes.
+/// The index that counts fastest in memory, in a message or in a grid of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Order {
-    /// The last one: C, NumPy's default, `MPI_Cart_create`.
+    /// The last index: C, NumPy's default, `MPI_Cart_create`.
     #[default]
     C,
-    /// The first one: Fortran.
+    /// The first index: Fortran.
     Fortran,
 }
 
 impl Order {
-    /// How far apart neighbours of each dimension are, in an array of these extents without gaps.
+    /// The distance of neighbours in each dimension, in a contiguous array of these extents.
     pub fn strides(self, extents: &Dims) -> Dims {
         let mut strides = Dims::all(extents.len(), 1);
         let mut product = 1u64;

@@ -1,19 +1,19 @@
-//! What a rank has in the domain, as ranges of element numbers.
+//! The elements of a rank in the domain, as ranges of element numbers.
 
 use crate::local_layout::shapes;
 use crate::side::OwnedProduct;
 use crate::strided_indices::StridedIndices;
 use crate::{Dims, Error, IndexRange, Order, Ownership, Side};
 
-/// Elements that a rank has one after the other, in the domain and among its own.
+/// A range of elements, contiguous in the domain and among the own elements of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OwnedRange {
     pub range: IndexRange,
-    /// The number of the first one among the rank's own.
+    /// The number of the first element among the rank's own elements.
     pub at: u64,
 }
 
-/// What a rank has in the domain, in the order of its own.
+/// The elements of a rank in the domain, in the order of its own elements.
 pub(crate) fn owned_ranges(
     side: &Side,
     rank: u32,
@@ -23,7 +23,7 @@ pub(crate) fn owned_ranges(
     if let Ownership::Indices(indices) = parts {
         let mut at = 0;
         for range in indices {
-            listed(side, *range, at, &mut ranges);
+            push_cut_range(side, *range, at, &mut ranges);
             at += range.length;
         }
         return Ok(ranges);
@@ -37,7 +37,7 @@ pub(crate) fn owned_ranges(
     let domain = Order::C.strides(&side.region.extents());
     for OwnedProduct { block, indices } in side.owned(rank, parts) {
         let strides = Order::C.strides(&extents[block as usize]);
-        rows(
+        push_rows(
             &indices,
             &domain,
             &strides,
@@ -59,8 +59,9 @@ fn push(ranges: &mut Vec<OwnedRange>, range: IndexRange, at: u64) {
     }
 }
 
-/// A product, row by row.
-fn rows(
+/// Adds a product row by row. `first` and `at` are the numbers of the first element in the domain
+/// and among the own elements.
+fn push_rows(
     indices: &[StridedIndices],
     domain: &[u64],
     strides: &[u64],
@@ -88,13 +89,13 @@ fn rows(
                 first + index * domain[0],
                 at + indices.local(index) * strides[0],
             );
-            rows(inner, &domain[1..], &strides[1..], first, at, ranges);
+            push_rows(inner, &domain[1..], &strides[1..], first, at, ranges);
         }
     }
 }
 
-/// A range of the side's own numbers, cut down to the domain and counted there.
-fn listed(side: &Side, range: IndexRange, at: u64, ranges: &mut Vec<OwnedRange>) {
+/// Adds the part of a range of the side's array that is in the domain.
+fn push_cut_range(side: &Side, range: IndexRange, at: u64, ranges: &mut Vec<OwnedRange>) {
     let (shape, region) = (side.decomposition.shape(), &side.region);
     let domain = region.extents();
     let count = shape.len();
@@ -102,7 +103,8 @@ fn listed(side: &Side, range: IndexRange, at: u64, ranges: &mut Vec<OwnedRange>)
     if in_c_order && domain == *shape {
         return push(ranges, range, at);
     }
-    // Numbers go on along the fastest dimension, and so do those of the domain in C order.
+    // Consecutive numbers are neighbours along the fastest dimension of the array. In the domain,
+    // which is in C order, they are neighbours only if the array is in C order too.
     let fastest = if in_c_order { count - 1 } else { 0 };
     let mut number = range.first;
     while number < range.end() {
@@ -114,24 +116,34 @@ fn listed(side: &Side, range: IndexRange, at: u64, ranges: &mut Vec<OwnedRange>)
         let from = point[fastest].max(region.lower()[fastest]);
         let to = (point[fastest] + length).min(region.upper()[fastest]);
         if (0..count).all(inside) && from < to {
-            let mut place =
+            let at = at + (number - range.first) + (from - point[fastest]);
+            let mut first =
                 Dims::from_fn(count, |dim| point[dim].saturating_sub(region.lower()[dim]));
-            let at = at + (number - range.first);
+            first[fastest] = from - region.lower()[fastest];
             let step = if in_c_order { to - from } else { 1 };
-            for begin in (from..to).step_by(step as usize) {
-                place[fastest] = begin - region.lower()[fastest];
-                let first = Order::C.number(&place, &domain);
-                push(
-                    ranges,
-                    IndexRange {
-                        first,
-                        length: step,
-                    },
-                    at + (begin - point[fastest]),
-                );
-            }
+            push_row(&domain, (first, fastest), (to - from, step), at, ranges);
         }
         number += length;
+    }
+}
+
+/// Adds `length` elements along a dimension from a point of the domain on, as ranges of `step`
+/// elements. `at` is the number of the first element among the own elements.
+fn push_row(
+    domain: &Dims,
+    (mut point, dim): (Dims, usize),
+    (length, step): (u64, u64),
+    at: u64,
+    ranges: &mut Vec<OwnedRange>,
+) {
+    let begin = point[dim];
+    for index in (0..length).step_by(step as usize) {
+        point[dim] = begin + index;
+        let range = IndexRange {
+            first: Order::C.number(&point, domain),
+            length: step,
+        };
+        push(ranges, range, at + index);
     }
 }
 

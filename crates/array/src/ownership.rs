@@ -1,36 +1,36 @@
-//! What a rank declares that it owns, where no rule says so.
+//! The elements that a rank owns, by a rule or by its own declaration.
 
 use crate::decomposition::Rule;
 use crate::{Decomposition, Dims, Error, Order, Region};
 
-/// What one rank owns.
+/// The elements that one rank owns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ownership {
-    /// What the rule of a regular decomposition gives it.
+    /// The part by the rule of a regular decomposition.
     #[default]
     Rule,
-    /// These boxes. In memory they lie one after the other.
+    /// These boxes, which are one after the other in memory.
     Boxes(Vec<Region>),
-    /// The elements with these numbers. In memory they lie in the order of the list.
+    /// The elements with these numbers, in the order of the list in memory.
     Indices(Vec<IndexRange>),
 }
 
-/// Elements with numbers one after the other.
+/// A range of element numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IndexRange {
-    /// The number of the first one.
+    /// The first number.
     pub first: u64,
-    /// How many there are.
+    /// The count of numbers.
     pub length: u64,
 }
 
 impl IndexRange {
-    /// The number after the last one.
+    /// The number after the last number.
     pub fn end(&self) -> u64 {
         self.first.saturating_add(self.length)
     }
 
-    /// Adds a range to a list, as a part of its last one where it goes on from that.
+    /// Adds a range to a list; a range that continues the last one is joined to that range.
     pub(crate) fn push(ranges: &mut Vec<IndexRange>, range: IndexRange) {
         match ranges.last_mut() {
             Some(last) if last.end() == range.first => last.length += range.length,
@@ -41,8 +41,8 @@ impl IndexRange {
 }
 
 impl Ownership {
-    /// The elements with these numbers, as unstructured codes list them. In an array of several dimensions elements are
-    /// numbered in the [`Order`] of the side.
+    /// The elements with these numbers, as unstructured codes list numbers. The [`Order`] of the
+    /// side numbers the elements of an array of several dimensions.
     pub fn indices(numbers: impl IntoIterator<Item = u64>) -> Self {
         let mut ranges = Vec::new();
         for first in numbers {
@@ -51,14 +51,14 @@ impl Ownership {
         Self::Indices(ranges)
     }
 
-    /// The elements of which a function says that they are this rank's (`upc_threadof`, for one), numbered in `order`. It is
-    /// asked for every element of the array.
+    /// The elements for which a function such as `upc_threadof` returns true, numbered in `order`.
+    /// The function is called for every element of the array.
     pub fn owned(shape: &Dims, order: Order, mut is_mine: impl FnMut(&Dims) -> bool) -> Self {
         let numbers = (0..shape.volume()).filter(|number| is_mine(&order.point(*number, shape)));
         Self::indices(numbers)
     }
 
-    /// How many elements these are; `None` where the rule says it.
+    /// The number of elements; `None` if a rule decides.
     pub fn elements(&self) -> Option<u64> {
         match self {
             Self::Rule => None,
@@ -77,49 +77,48 @@ impl Ownership {
         }
     }
 
-    /// Whether a rank of this decomposition can have them.
+    /// Refuses elements that a rank of this decomposition cannot own.
     pub fn check(&self, decomposition: &Decomposition, rank: u32) -> Result<(), Error> {
-        let shape = decomposition.shape();
-        let wrong = |why: String| Err(Error::Invalid(format!("rank {rank} declares {why}")));
-        if rank >= decomposition.ranks() {
-            let ranks = decomposition.ranks();
+        let ranks = decomposition.ranks();
+        if rank >= ranks {
             return Err(Error::Invalid(format!(
                 "rank {rank} of a decomposition over {ranks} ranks"
             )));
         }
-        match (self, &decomposition.rule) {
-            (Self::Rule, Rule::Regular(_)) => return Ok(()),
+        match self.mistake(decomposition)? {
+            None => Ok(()),
+            Some(mistake) => Err(Error::Invalid(format!("rank {rank} declares {mistake}"))),
+        }
+    }
+
+    /// The wrong part of a declaration, for people.
+    fn mistake(&self, decomposition: &Decomposition) -> Result<Option<String>, Error> {
+        let shape = decomposition.shape();
+        let mistake = match (self, &decomposition.rule) {
+            (Self::Rule, Rule::Regular(_)) => return Ok(None),
             (Self::Boxes(boxes), Rule::Boxes) => {
                 let whole = Region::whole(shape)?;
-                if let Some(region) = boxes.iter().find(|region| !whole.covers(region)) {
-                    return wrong(format!(
-                        "the box {region}, which does not lie in the array of {shape}"
-                    ));
-                }
+                let outside = boxes.iter().find(|region| !whole.covers(region));
+                outside.map(|region| {
+                    format!("the box {region}, which does not lie in the array of {shape}")
+                })
             }
             (Self::Indices(ranges), Rule::Indices) => {
-                let (volume, ends) = (shape.volume(), |range: &&IndexRange| {
-                    range.end() > shape.volume()
-                });
-                if let Some(range) = ranges.iter().find(ends) {
+                let volume = shape.volume();
+                let outside = ranges.iter().find(|range| range.end() > volume);
+                outside.map(|range| {
                     let last = range.end() - 1;
-                    return wrong(format!(
-                        "the index {last}, but the array of {shape} has {volume} elements"
-                    ));
-                }
+                    format!("the index {last}, but the array of {shape} has {volume} elements")
+                })
             }
             (_, Rule::Regular(_)) => {
-                return wrong("boxes or indices, but its decomposition is regular".into());
+                Some("boxes or indices, but its decomposition is regular".into())
             }
-            (_, Rule::Boxes) => return wrong("no boxes, but its decomposition is by boxes".into()),
-            (_, Rule::Indices) => {
-                return wrong("no indices, but its decomposition is by indices".into());
-            }
-        }
-        if self.elements() > Some(crate::MOST_ELEMENTS) {
-            return wrong("more elements than can be counted".into());
-        }
-        Ok(())
+            (_, Rule::Boxes) => Some("no boxes, but its decomposition is by boxes".into()),
+            (_, Rule::Indices) => Some("no indices, but its decomposition is by indices".into()),
+        };
+        let is_too_large = self.elements() > Some(crate::MOST_ELEMENTS);
+        Ok(mistake.or_else(|| is_too_large.then(|| "more elements than can be counted".into())))
     }
 }
 

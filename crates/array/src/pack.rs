@@ -1,4 +1,4 @@
-//! Messages from arrays, and arrays from messages.
+//! Packs messages from arrays, and unpacks messages into arrays.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use crate::partner_list::SharedElements;
 use crate::strided_indices::AxisIndices;
 use crate::{Dims, Error, LocalLayout, Order, Partner, Schedule};
 
-/// An array of a sender: its memory, how the elements lie there, and how many bytes each has.
+/// An array of a sender.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceArray<'a> {
-    /// From where the layout counts on.
+    /// The memory, from the beginning of the layout on.
     pub memory: &'a [u8],
-    /// Where the elements lie.
+    /// The layout of the elements.
     pub local: &'a LocalLayout,
     /// The bytes of one element.
     pub size: usize,
@@ -23,26 +23,26 @@ pub struct SourceArray<'a> {
 /// An array of a receiver.
 #[derive(Debug)]
 pub struct TargetArray<'a> {
-    /// From where the layout counts on.
+    /// The memory, from the beginning of the layout on.
     pub memory: &'a mut [u8],
-    /// Where the elements lie.
+    /// The layout of the elements.
     pub local: &'a LocalLayout,
     /// The bytes of one element.
     pub size: usize,
 }
 
-/// Some bytes of a message, in which each field has so many elements.
+/// A range of bytes of a message that has `elements` elements of each field.
 #[derive(Clone)]
 struct MessagePart {
     begin: u64,
     end: u64,
     elements: u64,
-    /// Where the next field begins in the message.
+    /// The beginning of the next field in the message.
     before: u64,
 }
 
 impl MessagePart {
-    /// Which of the next field's elements belong to it.
+    /// The elements of the next field in this range.
     fn pass(&mut self, size: usize) -> Range<u64> {
         let number = |byte: u64| {
             let number = byte.saturating_sub(self.before).checked_div(size as u64);
@@ -55,7 +55,7 @@ impl MessagePart {
         range
     }
 
-    /// How many bytes the whole elements in it have.
+    /// The number of bytes of whole elements in this range.
     fn covers(mut self, sizes: impl IntoIterator<Item = usize>) -> u64 {
         let mut bytes = |size| {
             let range = self.pass(size);
@@ -66,7 +66,7 @@ impl MessagePart {
 }
 
 impl Schedule {
-    /// How many bytes a message of a partner's has, for fields with elements of these sizes.
+    /// The bytes of a message for or from a partner, for fields with elements of these sizes.
     pub fn bytes(&self, partner: usize, sizes: impl IntoIterator<Item = usize>) -> u64 {
         let sum = sizes
             .into_iter()
@@ -74,7 +74,8 @@ impl Schedule {
         self.elements_of(partner).saturating_mul(sum)
     }
 
-    /// Where a part of the message may end: behind the last element of a field that ends at or before this byte.
+    /// The last end of a whole element at or before a byte of the message: a part of the message
+    /// may end there.
     pub fn end_of_element(
         &self,
         partner: usize,
@@ -91,8 +92,9 @@ impl Schedule {
         .covers(sizes)
     }
 
-    /// Where in a field's memory the message already lies as it is, in bytes: it may be sent from there, or received there, and
-    /// nothing needs to be packed. `None` if its elements do not lie one after the other.
+    /// The bytes of a field's memory that are equal to the message: then the message may be sent
+    /// from or received into the memory without packing. `None` if the elements are not contiguous
+    /// in the order of the message.
     pub fn in_place(
         &self,
         partner: usize,
@@ -128,8 +130,8 @@ impl Schedule {
         begin.map(|begin| begin..begin + length)
     }
 
-    /// Writes the message for a partner, field after field: of its [`Schedule::bytes`] those from `begin` on, as many as there is
-    /// room for. So it can be made, and sent, one part after the other, each of whole elements.
+    /// Writes the message for a partner, field after field, from byte `begin` on until `message` is
+    /// full. So a message may be packed and sent in several parts, each of whole elements.
     pub fn pack(
         &self,
         partner: usize,
@@ -140,7 +142,7 @@ impl Schedule {
         self.pack_by(plain, partner, fields, begin, message)
     }
 
-    /// As [`Schedule::pack`]; `copy` copies what lies together.
+    /// As [`Schedule::pack`]; `copy` copies contiguous bytes.
     pub fn pack_by(
         &self,
         copy: CopyBytes,
@@ -172,8 +174,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// Takes the message of a partner apart, field after field, or the part of it that begins with this byte. Nothing but the
-    /// elements in it is written.
+    /// Writes the elements of a partner's message into the fields. `message` is the whole message,
+    /// or the part from byte `begin` on.
     pub fn unpack(
         &self,
         partner: usize,
@@ -184,7 +186,7 @@ impl Schedule {
         self.unpack_by(plain, partner, begin, message, fields)
     }
 
-    /// As [`Schedule::unpack`]; `copy` copies what lies together.
+    /// As [`Schedule::unpack`]; `copy` copies contiguous bytes.
     pub fn unpack_by(
         &self,
         copy: CopyBytes,
@@ -251,7 +253,8 @@ impl Schedule {
         });
     }
 
-    /// How the elements in this range of a field's message are copied, and where in that range each plan begins.
+    /// Calls `plan` with the plans for a range of a field's elements in the message, and with the
+    /// place of each plan in the range.
     fn each_plan(
         &self,
         pieces: &[SharedPiece],
@@ -286,7 +289,8 @@ impl Schedule {
             .elements
     }
 
-    /// The part of a partner's message that has so many bytes from `begin` on.
+    /// The part of a partner's message from `begin` on with `found` bytes; refused unless these are
+    /// whole elements.
     fn part(
         &self,
         partner: usize,
@@ -351,8 +355,9 @@ impl Schedule {
     }
 }
 
-/// Copies what a rank sends to itself, or to a rank in its process, without a message between. The schedules must be those of one
-/// exchange; `to` is the place of the receiver among the sender's partners, `from` that of the sender among the receiver's.
+/// Copies the elements that a rank sends to itself, or to a rank in the same process, without a
+/// message. Both schedules must belong to one exchange; `to` is the place of the receiver among the
+/// sender's partners, `from` the place of the sender among the receiver's partners.
 pub fn copy(
     sending: &Schedule,
     to: usize,
@@ -361,55 +366,64 @@ pub fn copy(
     from: usize,
     target: &mut TargetArray,
 ) -> Result<(), Error> {
-    let elements = |schedule: &Schedule, place: usize| Some(schedule.partner(place)?.elements);
-    let apart = || {
-        Err(Error::Memory(
-            "schedules of different exchanges, or elements of different sizes".into(),
-        ))
-    };
-    let Some(count) =
-        elements(sending, to).filter(|count| elements(receiving, from) == Some(*count))
-    else {
-        return apart();
-    };
+    let (sent, received) = (sending.partner(to), receiving.partner(from));
+    let elements = sent.map(|partner| partner.elements);
+    if elements.is_none() || elements != received.map(|partner| partner.elements) {
+        return Err(different_exchanges());
+    }
     if source.size != target.size {
-        return apart();
+        return Err(different_exchanges());
     }
     sending.layout(source.local, source.memory.len(), source.size)?;
     receiving.layout(target.local, target.memory.len(), target.size)?;
-    let (SharedElements::Pieces(ours), SharedElements::Pieces(theirs)) =
-        (sending.content(to), receiving.content(from))
-    else {
-        // Single elements: a message between costs little beside looking for them.
-        let mut message = vec![0; (count as usize).saturating_mul(source.size)];
-        sending.pack(to, &[*source], 0, &mut message)?;
-        let target = TargetArray {
-            memory: &mut *target.memory,
-            local: target.local,
-            size: target.size,
-        };
-        return receiving.unpack(from, 0, &message, &mut [target]);
-    };
+    match (sending.content(to), receiving.content(from)) {
+        (SharedElements::Pieces(ours), SharedElements::Pieces(theirs)) => {
+            copy_pieces((sending, &ours, source), (receiving, &theirs, target))
+        }
+        // Elements by indices: a message costs little compared with finding the elements.
+        _ => copy_by_message((sending, to, source), (receiving, from, target)),
+    }
+}
+
+fn different_exchanges() -> Error {
+    Error::Memory("schedules of different exchanges, or elements of different sizes".into())
+}
+
+fn copy_pieces(
+    (sending, ours, source): (&Schedule, &[SharedPiece], &SourceArray),
+    (receiving, theirs, target): (&Schedule, &[SharedPiece], &mut TargetArray),
+) -> Result<(), Error> {
     let totals = |schedule: &Schedule, piece: &SharedPiece| -> Vec<u64> {
         schedule.axes(piece).map(AxisIndices::total).collect()
     };
-    let pairs = || ours.iter().zip(&*theirs);
-    if ours.len() != theirs.len()
-        || pairs().any(|(our, their)| totals(sending, our) != totals(receiving, their))
-    {
-        return apart();
+    let pairs = || ours.iter().zip(theirs);
+    let is_equal = |(our, their)| totals(sending, our) == totals(receiving, their);
+    if ours.len() != theirs.len() || !pairs().all(is_equal) {
+        return Err(different_exchanges());
     }
     for (our, their) in pairs() {
-        let mut plan = CopyPlan::beside(sending.axes(our).zip(receiving.axes(their)), source.size);
-        let ends = (
-            ElementStrides::of(&source.local.blocks[our.block as usize]),
-            ElementStrides::of(&target.local.blocks[their.block as usize]),
+        let axes = sending.axes(our).zip(receiving.axes(their));
+        CopyPlan::beside(axes, source.size).execute(
+            &ElementStrides::of(&source.local.blocks[our.block as usize]),
+            &ElementStrides::of(&target.local.blocks[their.block as usize]),
+            |copy, at| copy.copy(at, source.memory, target.memory, plain),
         );
-        plan.execute(&ends.0, &ends.1, |copy, at| {
-            copy.copy(at, source.memory, target.memory, plain)
-        });
     }
     Ok(())
+}
+
+fn copy_by_message(
+    (sending, to, source): (&Schedule, usize, &SourceArray),
+    (receiving, from, target): (&Schedule, usize, &mut TargetArray),
+) -> Result<(), Error> {
+    let mut message = vec![0; sending.bytes(to, [source.size]) as usize];
+    sending.pack(to, &[*source], 0, &mut message)?;
+    let target = TargetArray {
+        memory: &mut *target.memory,
+        local: target.local,
+        size: target.size,
+    };
+    receiving.unpack(from, 0, &message, &mut [target])
 }
 
 fn pack_strips(
@@ -478,7 +492,7 @@ fn unpack_strips(
     });
 }
 
-/// Where a plain list of elements begins: what unstructured codes have, often of single elements in no order.
+/// The beginning of a contiguous array of one dimension, the usual layout of unstructured codes.
 fn list(local: &LocalLayout) -> Option<u64> {
     match &local.blocks[..] {
         [block] if block.extents.len() == 1 && block.strides[0] == 1 => Some(block.offset),
@@ -486,7 +500,8 @@ fn list(local: &LocalLayout) -> Option<u64> {
     }
 }
 
-/// Takes strips from a list of elements of a size that the compiler knows.
+/// Copies strips of a contiguous array into a message, for elements of a size that the compiler
+/// knows.
 fn gather<const SIZE: usize>(
     strips: impl Iterator<Item = Strip>,
     begin: u64,
@@ -506,7 +521,8 @@ fn gather<const SIZE: usize>(
     });
 }
 
-/// Puts them there.
+/// Copies a message into strips of a contiguous array, for elements of a size that the compiler
+/// knows.
 fn scatter<const SIZE: usize>(
     strips: impl Iterator<Item = Strip>,
     begin: u64,
@@ -526,7 +542,8 @@ fn scatter<const SIZE: usize>(
     });
 }
 
-/// Strips in memory, cut where rows end: where each begins, how far neighbours are apart, and how many there are.
+/// Cuts strips at the ends of rows, and calls `row` with the first element, the stride and the
+/// number of elements.
 fn each_row(
     strips: impl Iterator<Item = Strip>,
     local: &LocalLayout,
@@ -686,7 +703,8 @@ mod tests {
         assert_eq!(partner(halves.clone(), &dense), Some(0..96));
         assert_eq!(partner(halves.clone().order(Order::Fortran), &dense), None);
         assert_eq!(partner(columns, &dense), None);
-        // A halo of rows leaves what is owned together, one of columns does not.
+        // With a halo of rows the owned elements are contiguous, with a halo of columns they are
+        // not.
         let halo = |rows, columns| {
             LocalLayout::array(
                 &[2 + 2 * rows, 6 + 2 * columns],

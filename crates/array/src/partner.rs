@@ -1,28 +1,28 @@
-//! The partners of a rank, and the elements that go into a message.
+//! The partner of a rank, and the parts of a message.
 
 use crate::Dims;
 
-/// Somebody to whom a message goes, or from whom one comes.
+/// A rank of the other side that a rank sends a message to or receives a message from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partner {
     /// The partner's rank.
     pub rank: u32,
-    /// How many elements a message has, of each field.
+    /// The number of elements of each field in a message.
     pub elements: u64,
 }
 
-/// Elements of one array: along each dimension the indices of an axis.
+/// Elements of one array in a message: the product of an axis along each dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SharedPiece {
-    /// Which of the rank's arrays.
+    /// The number of the array of the rank.
     pub block: u32,
-    /// Which of the schedule's axes, for each dimension.
+    /// The number of the axis in the schedule, for each dimension.
     pub axes: Dims<u32>,
-    /// How many elements of the message come before it.
+    /// The number of elements before this piece in the message.
     pub before: u64,
 }
 
-/// Elements one after the other, by their numbers among the rank's own.
+/// A range of elements, numbered among the own elements of the rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Strip {
     pub at: u64,

@@ -1,30 +1,31 @@
-//! What an array shares with the ranks of a regular side, in closed form.
+//! The partners of a rank in the grid of a regular side, in closed form.
 
 use crate::partner::{Partner, SharedPiece};
 use crate::side::{OwnedProduct, Side};
 use crate::strided_indices::{AxisIndices, shared_with_processes};
 use crate::{Dims, MOST_DIMS, Order};
 
-/// What one of a rank's arrays shares with the ranks of a regular side. Along each dimension by itself it meets some processes of
-/// their grid, and every combination of these is a partner, which is made when it is asked for. So what is found and kept grows with
-/// the sum over the dimensions, not with the number of partners.
+/// The partners of one product of a rank in the grid of a regular side. Along each dimension the
+/// product shares indices with some processes of the grid, and every combination of such processes
+/// is a partner. Partners are computed on request, so time and memory grow with the sum of
+/// processes over the dimensions, not with the number of partners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartnerGrid {
-    /// Which of the rank's arrays.
+    /// The number of the array of the rank.
     block: u32,
-    /// The partners' grid, and the order in which ranks count through it.
+    /// The extents of the grid, and the order in which ranks are counted in the grid.
     procs: Dims,
     order: Order,
-    /// How many processes are met along each dimension.
+    /// The number of sharing processes along each dimension.
     counts: Dims,
-    /// These processes, rising, those of the first dimension first.
+    /// The sharing processes, rising; those of the first dimension first.
     processes: Vec<u32>,
-    /// What is shared with each, along its dimension.
+    /// The indices shared with each of these processes.
     pub axes: Vec<AxisIndices>,
 }
 
 impl PartnerGrid {
-    /// `None` if nothing is shared, or if the other side is irregular.
+    /// The partners; `None` if nothing is shared, or if the other side is irregular.
     pub fn new(part: &OwnedProduct, other: &Side) -> Option<Self> {
         let grid = other.decomposition.grid()?;
         let (mut processes, mut axes) = (Vec::new(), Vec::new());
@@ -50,12 +51,12 @@ impl PartnerGrid {
         })
     }
 
-    /// How many partners there are.
+    /// The number of partners.
     pub fn count(&self) -> usize {
         self.counts.volume() as usize
     }
 
-    /// A partner by its place; they come by rank.
+    /// The partner at a place; partners are in the order of their ranks.
     pub fn partner(&self, place: usize) -> Partner {
         let axes = self.places(&self.order.point(place as u64, &self.counts));
         let process = Dims::from_fn(axes.len(), |dim| {
@@ -87,7 +88,7 @@ impl PartnerGrid {
             Some(dim) => (0..self.counts[dim] as usize)
                 .map(|turn| one(dim, turn))
                 .collect(),
-            None => vec![NOBODY],
+            None => vec![NEUTRAL],
         };
         let mut partners = Partners {
             product: self,
@@ -97,14 +98,14 @@ impl PartnerGrid {
             firsts,
             strides,
             turn: Dims::all(dims, 0),
-            before: [NOBODY; MOST_DIMS],
+            before: [NEUTRAL; MOST_DIMS],
             left: self.count(),
         };
         partners.combine(0);
         partners
     }
 
-    /// What is shared with the partner at a place.
+    /// The elements shared with the partner at a place.
     pub fn piece(&self, place: usize) -> SharedPiece {
         let axes = self.places(&self.order.point(place as u64, &self.counts));
         SharedPiece {
@@ -131,7 +132,7 @@ impl PartnerGrid {
         Some(self.order.number(&point, &self.counts) as usize)
     }
 
-    /// How many elements are shared in all.
+    /// The number of shared elements with all partners.
     pub fn elements(&self) -> u64 {
         let mut axes = self.axes.iter();
         let along = |count: &u64| {
@@ -143,18 +144,19 @@ impl PartnerGrid {
         self.counts.iter().map(along).product()
     }
 
-    /// How much memory it takes beside its axes, in bytes.
+    /// The memory of the grid without the axes, in bytes.
     pub fn footprint(&self) -> usize {
         size_of_val(&self.processes[..])
     }
 
-    /// Where the axes stand of which each is the so many-th of its dimension.
+    /// The places in `axes` for a combination of processes, given by the place of each along the
+    /// dimension.
     fn places(&self, point: &Dims) -> Dims<u32> {
         let firsts = self.firsts();
         Dims::from_fn(point.len(), |dim| (firsts[dim] as u64 + point[dim]) as u32)
     }
 
-    /// Where the axes of each dimension begin.
+    /// The place of the first axis of each dimension.
     fn firsts(&self) -> Dims<usize> {
         let mut from = 0;
         Dims::from_fn(self.counts.len(), |dim| {
@@ -164,32 +166,34 @@ impl PartnerGrid {
     }
 }
 
-/// What combines with a partner to that partner.
-const NOBODY: Partner = Partner {
+/// The neutral element of combining partners.
+const NEUTRAL: Partner = Partner {
     rank: 0,
     elements: 1,
 };
 
-/// The partners of a product, one after the other.
+/// An iterator over the partners.
 #[derive(Debug, Clone)]
 pub(crate) struct Partners<'a> {
     product: &'a PartnerGrid,
-    /// What the processes of the dimension add that counts fastest, and which of them is next.
+    /// The shares of rank and elements of the processes along the fastest dimension, and the next
+    /// of these processes.
     fastest: Vec<Partner>,
     next: usize,
-    /// The other dimensions, the one that counts slowest first, and the so many-th process of each.
+    /// The other dimensions, the slowest first, and the place of the present process along each.
     others: Vec<usize>,
     turn: Dims<usize>,
-    /// Where the axes of each dimension begin, and how far ranks are apart along it.
+    /// The place of the first axis of each dimension, and the difference between the ranks of
+    /// neighbours.
     firsts: Dims<usize>,
     strides: Dims,
-    /// What the first so many of the others make together.
+    /// The combination of the first processes of `others`, for every number of them.
     before: [Partner; MOST_DIMS],
     left: usize,
 }
 
 impl Partners<'_> {
-    /// What the others add, from the so many-th on.
+    /// Computes the combinations anew, from a level of `others` on.
     fn combine(&mut self, from: usize) {
         for (level, dim) in self.others.iter().copied().enumerate().skip(from) {
             let (place, Partner { rank, elements }) =
@@ -202,8 +206,8 @@ impl Partners<'_> {
         }
     }
 
-    /// On to the next combination of the others.
-    fn go_on(&mut self) {
+    /// Goes on to the next combination of the other dimensions.
+    fn advance_others(&mut self) {
         for level in (0..self.others.len()).rev() {
             let dim = self.others[level];
             self.turn[dim] += 1;
@@ -222,7 +226,7 @@ impl Iterator for Partners<'_> {
         self.left = self.left.checked_sub(1)?;
         if self.next == self.fastest.len() {
             self.next = 0;
-            self.go_on();
+            self.advance_others();
         }
         let (one, others) = (self.fastest[self.next], self.before[self.others.len()]);
         self.next += 1;

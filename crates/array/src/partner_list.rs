@@ -15,7 +15,8 @@ pub(crate) struct PartnerList {
     pub axes: Vec<AxisIndices>,
     pieces: Vec<SharedPiece>,
     strips: Vec<Strip>,
-    /// The number of elements in all strips before every strip whose number is a multiple of [`STRIPS_PER_MARK`].
+    /// The number of elements in all strips before every strip whose number is a multiple of
+    /// [`STRIPS_PER_MARK`].
     marks: Vec<u64>,
     partners: Vec<(Partner, MessageContent)>,
 }
@@ -124,7 +125,8 @@ impl PartnerList {
         }
     }
 
-    /// The place of the strip that has an element, counted through all strips, and the number of elements before that strip.
+    /// The place of the strip that has an element, counted through all strips, and the number of
+    /// elements before that strip.
     fn find_strip(&self, element: u64) -> (usize, u64) {
         let mark = self.marks.partition_point(|mark| *mark <= element) - 1;
         let (mut place, mut before) = (mark * STRIPS_PER_MARK, self.marks[mark]);
@@ -175,40 +177,34 @@ impl<'a> Strips<'a> {
 
     /// The strips of a range of the message's elements; the first and the last may be cut.
     pub fn cut(self, range: Range<u64>) -> impl Iterator<Item = Strip> + 'a {
-        let (PartnerList { strips, marks, .. }, from) = (self.list, self.from);
-        let mark = from / STRIPS_PER_MARK;
-        let before: u64 = strips[mark * STRIPS_PER_MARK..from]
-            .iter()
-            .map(|strip| strip.length)
-            .sum();
-        let (begin, end) = (
-            marks[mark] + before + range.start,
-            marks[mark] + before + range.end,
-        );
-        let (first, begins) = self.list.find_strip(begin);
-        let (last, ends) = self.list.find_strip(end.saturating_sub(1).max(begin));
-        let at = strips[first].at + (begin - begins);
-        let (head, middle, tail) = match last - first {
-            0 => (
-                Strip {
-                    at,
-                    length: end - begin,
-                },
-                0..0,
-                None,
-            ),
-            _ => {
-                let length = strips[first].length - (begin - begins);
-                let tail = Strip {
-                    at: strips[last].at,
-                    length: end - ends,
-                };
-                (Strip { at, length }, first + 1..last, Some(tail))
-            }
+        let strips = &self.list.strips;
+        let before = self.elements_before();
+        let (begin, end) = (before + range.start, before + range.end);
+        let (first, first_begin) = self.list.find_strip(begin);
+        let (last, last_begin) = self.list.find_strip(end.saturating_sub(1).max(begin));
+        let skipped = begin - first_begin;
+        let at = strips[first].at + skipped;
+        let (head, middle, tail) = if first == last {
+            let length = end - begin;
+            (Strip { at, length }, 0..0, None)
+        } else {
+            let length = strips[first].length - skipped;
+            let tail = Strip {
+                at: strips[last].at,
+                length: end - last_begin,
+            };
+            (Strip { at, length }, first + 1..last, Some(tail))
         };
         std::iter::once(head)
             .chain(strips[middle].iter().copied())
             .chain(tail)
+    }
+
+    /// The number of elements in all strips of the list before these strips.
+    fn elements_before(&self) -> u64 {
+        let mark = self.from / STRIPS_PER_MARK;
+        let strips = &self.list.strips[mark * STRIPS_PER_MARK..self.from];
+        self.list.marks[mark] + strips.iter().map(|strip| strip.length).sum::<u64>()
     }
 }
 
@@ -231,7 +227,8 @@ impl PartnerListBuilder {
         }
     }
 
-    /// Adds all that one product of a rank shares with the ranks of a regular side; returns these ranks.
+    /// Adds all that one product of a rank shares with the ranks of a regular side; returns these
+    /// ranks.
     pub fn add_grid(&mut self, own: &OwnedProduct, other: &Side) -> Vec<u32> {
         let Some(grid) = PartnerGrid::new(own, other) else {
             return Vec::new();
@@ -248,7 +245,8 @@ impl PartnerListBuilder {
         ranks
     }
 
-    /// Adds what one product of a rank shares with these indices of another rank; returns the number of elements.
+    /// Adds what one product of a rank shares with these indices of another rank; returns the
+    /// number of elements.
     pub fn add_product(
         &mut self,
         own: &OwnedProduct,

@@ -1,12 +1,13 @@
-//! Boxes of an array: from a lower corner up to an upper one.
+//! Boxes of an array, from a lower corner to an upper corner.
 
 use std::fmt;
 
 use crate::{Dims, Invalid, MOST_ELEMENTS};
 
-/// A box of up to seven dimensions: in each the indices `lower..upper`, counted from 0. It may be empty.
+/// A box of up to seven dimensions, with the indices `lower..upper` in each, counted from 0. A box
+/// may be empty.
 ///
-/// Written `[0:4, 2:8]`, as Python writes slices: the upper bound is not part of it.
+/// The text is `[0:4, 2:8]`, as Python writes slices: the upper bound is not part of the box.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Region {
     lower: Dims,
@@ -57,22 +58,22 @@ impl Region {
         &self.lower
     }
 
-    /// The index after the last one in each dimension.
+    /// The index after the last index in each dimension.
     pub fn upper(&self) -> &Dims {
         &self.upper
     }
 
-    /// How many indices there are in each dimension.
+    /// The number of indices in each dimension.
     pub fn extents(&self) -> Dims {
         Dims::from_fn(self.lower.len(), |dim| self.upper[dim] - self.lower[dim])
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub fn volume(&self) -> u64 {
         self.extents().volume()
     }
 
-    /// Whether it has no element.
+    /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
         self.lower
             .iter()
@@ -80,7 +81,7 @@ impl Region {
             .any(|(low, up)| low == up)
     }
 
-    /// Whether it has this element.
+    /// Whether the box has the element.
     pub fn contains(&self, point: &[u64]) -> bool {
         point.len() == self.lower.len()
             && point
@@ -89,7 +90,7 @@ impl Region {
                 .all(|(dim, at)| (self.lower[dim]..self.upper[dim]).contains(at))
     }
 
-    /// Whether it has every element of the other one.
+    /// Whether the box has every element of the other box.
     pub fn covers(&self, other: &Region) -> bool {
         self.lower.len() == other.lower.len()
             && (other.is_empty()
@@ -98,7 +99,7 @@ impl Region {
                 }))
     }
 
-    /// What two boxes share; `None` if that is nothing.
+    /// The box that two boxes share; `None` if they share no element.
     pub fn intersection(&self, other: &Region) -> Option<Region> {
         if self.lower.len() != other.lower.len() {
             return None;
@@ -114,7 +115,7 @@ impl Region {
         Some(shared)
     }
 
-    /// Moved in each dimension; `None` if it leaves what can be counted.
+    /// The box moved in each dimension; `None` beyond the range of indices.
     pub fn shift(&self, by: &[i64]) -> Option<Region> {
         let moved = |bounds: &Dims| -> Option<Dims> {
             let mut bounds = *bounds;
@@ -133,7 +134,8 @@ impl Region {
         })?
     }
 
-    /// What of this box is not in the other one: up to two boxes a dimension, which share nothing.
+    /// The elements of this box that are not in the other box, as up to two disjoint boxes for each
+    /// dimension.
     pub fn difference(&self, other: &Region) -> Vec<Region> {
         if self.is_empty() {
             return Vec::new();
@@ -158,7 +160,7 @@ impl Region {
         pieces
     }
 
-    /// The smallest box around both.
+    /// The smallest box around two boxes.
     pub(crate) fn hull(&self, other: &Region) -> Region {
         Region::from_fn(self.lower.len(), |dim| {
             (

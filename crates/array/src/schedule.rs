@@ -1,4 +1,4 @@
-//! What one rank sends to whom, or receives from whom.
+//! The messages of one rank: partners, and elements of each message.
 
 use crate::partner::SharedPiece;
 use crate::partner_grid::PartnerGrid;
@@ -6,33 +6,35 @@ use crate::partner_list::{PartnerList, SharedElements, SharedPieces};
 use crate::strided_indices::AxisIndices;
 use crate::{Dims, LocalLayout, Order, Partner};
 
-/// A rank's messages, as sender or as receiver: its partners, and which of its elements go into the message of each.
+/// The partners of a rank as sender or receiver, and the elements in the message of each partner.
 ///
-/// A message has the shared elements box after box of the receiver's, in the receiver's order of boxes; of one box what comes from
-/// the sender's first box, then from its second, and so on; each such piece in the receiver's order of elements (C or Fortran). The
-/// part of a regular decomposition counts as one box, its indices rising. If one side is by indices, elements come in the order in
-/// which the receiver has them: its list of indices, or its boxes in C order. So both ends know the order by themselves.
+/// Both ends derive the same order of elements in a message. A message has the receiver's boxes one
+/// after the other. Each box has the pieces from the sender's first box, from the second, and so
+/// on. Each piece is in the receiver's order of elements, C or Fortran. The part of a rank in a
+/// regular decomposition counts as one box. If one side is by indices, a message has the elements
+/// in the receiver's order: that of the list of indices, or the C order of each box.
 ///
-/// It knows nothing of memory: arrays with different halos or strides, but the same decomposition, share one.
+/// A schedule does not depend on the layout in memory: arrays with different halos or strides, but
+/// the same decomposition, can share a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     pub(crate) order: Order,
-    /// The extents of the rank's arrays, to hold a layout against.
+    /// The extents of the rank's arrays, which a layout has to have.
     pub(crate) shapes: Vec<Dims>,
     pub(crate) shared: PartnerSet,
 }
 
-/// What is shared with the partners.
+/// The partners with the shared elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PartnerSet {
     /// Between two regular decompositions.
     Grid(PartnerGrid),
-    /// Else, and where there is nothing.
+    /// In all other cases, and if there is no partner.
     List(PartnerList),
 }
 
 impl Schedule {
-    /// A schedule whose partners are listed.
+    /// A schedule with a list of partners.
     pub(crate) fn with_list(order: Order, shapes: Vec<Dims>, list: PartnerList) -> Self {
         Self {
             order,
@@ -41,7 +43,7 @@ impl Schedule {
         }
     }
 
-    /// Who the partners are, by rank. Only these exchange anything with this rank.
+    /// The partners in the order of their ranks.
     pub fn partners(&self) -> impl Iterator<Item = Partner> {
         let (product, list) = match &self.shared {
             PartnerSet::Grid(product) => (Some(product.partners()), None),
@@ -53,7 +55,7 @@ impl Schedule {
             .chain(list.into_iter().flatten())
     }
 
-    /// The partner at a place among them.
+    /// The partner at a place in that order.
     pub fn partner(&self, place: usize) -> Option<Partner> {
         match &self.shared {
             PartnerSet::Grid(product) => (place < product.count()).then(|| product.partner(place)),
@@ -61,7 +63,7 @@ impl Schedule {
         }
     }
 
-    /// How many partners there are.
+    /// The number of partners.
     pub fn count(&self) -> usize {
         match &self.shared {
             PartnerSet::Grid(product) => product.count(),
@@ -77,7 +79,7 @@ impl Schedule {
         }
     }
 
-    /// How many elements of a field this rank sends or receives in all.
+    /// The number of elements of a field in all messages.
     pub fn elements(&self) -> u64 {
         match &self.shared {
             PartnerSet::Grid(product) => product.elements(),
@@ -85,7 +87,7 @@ impl Schedule {
         }
     }
 
-    /// How much memory the schedule takes, in bytes, about.
+    /// The memory of the schedule, in bytes, approximately.
     pub fn footprint(&self) -> usize {
         let patterns = self.all_axes().iter().map(|axis| match axis {
             AxisIndices::One(_) => 0,
@@ -102,7 +104,7 @@ impl Schedule {
         size_of_val(self.all_axes()) + patterns.sum::<usize>() + rest
     }
 
-    /// Whether a layout is one of the arrays that this schedule is about.
+    /// Whether a layout has the extents of the arrays of this schedule.
     pub(crate) fn fits(&self, local: &LocalLayout) -> bool {
         self.shapes.len() == local.blocks.len()
             && self

@@ -1,4 +1,4 @@
-//! The schedule of each rank, by the form in which both sides say who owns what.
+//! The schedules of the ranks, for all kinds of decompositions.
 
 use crate::local_layout::shapes;
 use crate::partner_grid::PartnerGrid;
@@ -10,8 +10,9 @@ use crate::{
 };
 
 impl Exchange {
-    /// The schedule of a rank between two regular decompositions, in closed form: the time grows with the processes that it meets,
-    /// and the pieces that it has, along each dimension by itself; not with the array, nor with the number of partners.
+    /// The schedule of a rank between two regular decompositions, in closed form. The time grows
+    /// with the number of pieces of the rank and of sharing processes along each dimension, not
+    /// with the array or with the number of partners.
     pub fn schedule(&self, role: Role, rank: u32) -> Result<Schedule, Error> {
         if !self.is_regular() {
             return Err(Error::Invalid(
@@ -35,8 +36,8 @@ impl Exchange {
         })
     }
 
-    /// The schedule of a rank of the receiver, and what to tell to each of its partners (nobody, between regular ones). `answers`
-    /// are those of the directory; none if there is none.
+    /// The schedule of a rank of the receiver, and the requests to the partners. Between regular
+    /// sides there are no requests. `answers` come from the directory, if there is one.
     pub fn receiving(
         &self,
         rank: u32,
@@ -54,8 +55,8 @@ impl Exchange {
         }
     }
 
-    /// The schedule of a rank of the sender, from what the ranks of the receiver have told it (between regular ones nothing needs to
-    /// be told).
+    /// The schedule of a rank of the sender, from the requests of the receiver's ranks. Between
+    /// regular sides there are no requests.
     pub fn sending(
         &self,
         rank: u32,
@@ -79,7 +80,7 @@ impl Exchange {
         }
     }
 
-    /// Own and other side.
+    /// The side of a role, and the other side.
     fn sides(&self, role: Role) -> (&Side, &Side) {
         match role {
             Role::Sender => (&self.from, &self.to),

@@ -1,23 +1,23 @@
-//! One side of a coupled array, and what each of its ranks has of the coupled region.
+//! One side of a coupled array, and the share of each rank in the coupled region.
 
 use crate::decomposition::Rule;
 use crate::strided_indices::{CoupledSpan, StridedIndices};
 use crate::{Decomposition, Dims, Error, Order, Ownership, Region};
 
-/// One side of a coupled array, as its ranks describe it to the other side.
+/// One side of a coupled array, as the ranks describe the side to the other side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
-    /// Who owns what.
+    /// The decomposition of the array.
     pub decomposition: Decomposition,
-    /// What of the array is coupled.
+    /// The coupled region of the array.
     pub region: Region,
-    /// The order of elements in memory. Messages come in the receiver's; with indices it says also how elements of an array of
-    /// several dimensions are numbered.
+    /// The order of elements in memory. Messages have the receiver's order. In a decomposition by
+    /// indices the order also numbers the elements of an array of several dimensions.
     pub order: Order,
 }
 
 impl Side {
-    /// The whole of an array, in C order.
+    /// A whole array, in C order.
     pub fn new(decomposition: Decomposition) -> Self {
         let region = Region::whole(decomposition.shape()).expect("a shape that has been checked");
         Self {
@@ -27,19 +27,19 @@ impl Side {
         }
     }
 
-    /// Only this region of it.
+    /// Couples only this region.
     pub fn region(mut self, region: Region) -> Self {
         self.region = region;
         self
     }
 
-    /// In this order.
+    /// Sets the order.
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// Refuses a region that does not lie in the array; `who` couples it.
+    /// Refuses a region outside of the array. `who` names the side in the error.
     pub fn check(&self, who: &str) -> Result<(), Error> {
         let (shape, region) = (self.decomposition.shape(), self.region);
         if region.lower().len() == shape.len() && Region::whole(shape)?.covers(&region) {
@@ -50,6 +50,7 @@ impl Side {
         )))
     }
 
+    /// The coupled indices of a dimension.
     pub(crate) fn clip(&self, dim: usize) -> CoupledSpan {
         let lower = self.region.lower()[dim];
         CoupledSpan {
@@ -58,7 +59,7 @@ impl Side {
         }
     }
 
-    /// A box of the domain, as a box of this array.
+    /// A box of the domain as a box of this side's array.
     pub(crate) fn outside(&self, region: &Region) -> Region {
         let by = Dims::from_fn(region.lower().len(), |dim| self.region.lower()[dim] as i64);
         region
@@ -67,7 +68,7 @@ impl Side {
     }
 }
 
-/// One of a rank's arrays with what is coupled of it.
+/// The coupled elements of one array of a rank: the product of the indices along the dimensions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnedProduct {
     pub block: u32,
@@ -75,7 +76,7 @@ pub(crate) struct OwnedProduct {
 }
 
 impl OwnedProduct {
-    /// The smallest box of the domain around it.
+    /// The smallest box of the domain that has all elements.
     pub fn hull(&self) -> Region {
         Region::from_fn(self.indices.len(), |dim| {
             (self.indices[dim].lower, self.indices[dim].upper)
@@ -88,44 +89,38 @@ impl OwnedProduct {
 }
 
 impl Side {
-    /// What a rank has in the domain: nothing, one product, or its boxes. Empty ones are left out.
-    pub(crate) fn owned(&self, rank: u32, parts: &Ownership) -> Vec<OwnedProduct> {
-        let dims = self.region.lower().len();
-        let owned = match (&self.decomposition.rule, parts) {
+    /// The products of a rank in the domain: one for a regular decomposition, one for each box.
+    /// Empty products are left out.
+    pub(crate) fn owned(&self, rank: u32, ownership: &Ownership) -> Vec<OwnedProduct> {
+        let mut owned = match (&self.decomposition.rule, ownership) {
             (Rule::Regular(grid), _) => {
                 let place = self.decomposition.coordinates(rank);
-                let part = place.map(|place| {
-                    let indices = |dim: usize| {
+                let product = |place: Dims<u32>| {
+                    self.product(0, |dim| {
                         StridedIndices::of(&grid.dimensions[dim], place[dim], self.clip(dim))
-                    };
-                    OwnedProduct {
-                        block: 0,
-                        indices: Dims::from_fn(dims, indices),
-                    }
-                });
-                part.into_iter().collect()
+                    })
+                };
+                place.map(product).into_iter().collect()
             }
             (Rule::Boxes, Ownership::Boxes(boxes)) => {
-                let part = |(block, region): (usize, &Region)| {
-                    let indices = |dim: usize| {
-                        StridedIndices::piece(
-                            self.clip(dim),
-                            region.lower()[dim],
-                            region.upper()[dim],
-                        )
-                    };
-                    OwnedProduct {
-                        block: block as u32,
-                        indices: Dims::from_fn(dims, indices),
-                    }
+                let product = |(block, region): (u32, &Region)| {
+                    let (lower, upper) = (region.lower(), region.upper());
+                    self.product(block, |dim| {
+                        StridedIndices::piece(self.clip(dim), lower[dim], upper[dim])
+                    })
                 };
-                boxes.iter().enumerate().map(part).collect()
+                (0..).zip(boxes).map(product).collect()
             }
             _ => Vec::new(),
         };
+        owned.retain(|product| product.elements() > 0);
         owned
-            .into_iter()
-            .filter(|part| part.elements() > 0)
-            .collect()
+    }
+
+    fn product(&self, block: u32, indices: impl Fn(usize) -> StridedIndices) -> OwnedProduct {
+        OwnedProduct {
+            block,
+            indices: Dims::from_fn(self.region.lower().len(), indices),
+        }
     }
 }

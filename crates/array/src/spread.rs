@@ -1,24 +1,28 @@
-//! How one dimension of an array is spread over the processes of its row of the grid.
+//! The rules that spread one dimension of an array over the processes along that dimension of the
+//! grid.
 
 use crate::{Error, MOST_ELEMENTS};
 
-/// The rule for one dimension: which of `p` processes has which of `n` indices. Uneven sizes, and processes with nothing, are
-/// right by every rule.
+/// The rule that assigns the `n` indices of a dimension to `p` processes. By every rule sizes may
+/// differ, and processes may have nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Spread {
-    /// Blocks of ⌈n/p⌉ indices in the order of the processes; the last ones have less, or nothing. This is `BLOCK` of HPF
-    /// and `MPI_DISTRIBUTE_BLOCK`: 10 indices on 4 processes are 3, 3, 3, 1.
+    /// Blocks of ⌈n/p⌉ indices in the order of the processes; the last processes have less, or
+    /// nothing. This is `BLOCK` of HPF and `MPI_DISTRIBUTE_BLOCK`: 10 indices on 4 processes are 3,
+    /// 3, 3, 1.
     Block,
-    /// Blocks whose sizes differ by one at most, the longer ones first: `numpy.array_split` and most codes that divide
-    /// by hand. 10 indices on 4 processes are 3, 3, 2, 2.
+    /// Blocks whose sizes differ by one at most, the longer ones first: `numpy.array_split` and
+    /// most codes that divide by hand. 10 indices on 4 processes are 3, 3, 2, 2.
     Even,
-    /// The code's own blocks: process `c` has the indices `bounds[c]..bounds[c + 1]`. There are p + 1 bounds, from 0 to n.
+    /// Blocks that the program chooses: process `c` has the indices `bounds[c]..bounds[c + 1]`.
+    /// There are p + 1 bounds, from 0 to n.
     Bounds(Vec<u64>),
-    /// Blocks of this many indices, dealt out in turn: `CYCLIC(b)` of HPF, ScaLAPACK. `Cyclic(1)` is plain cyclic.
+    /// Blocks of this many indices, dealt out in turn: `CYCLIC(b)` of HPF, ScaLAPACK. `Cyclic(1)`
+    /// is plain cyclic.
     Cyclic(u64),
 }
 
-/// One dimension with its rule: all questions about it are answered in closed form, or by a search in explicit bounds.
+/// One dimension with the rule. All functions are in closed form, or a search in explicit bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpreadDimension {
     pub extent: u64,
@@ -27,7 +31,8 @@ pub(crate) struct SpreadDimension {
 }
 
 impl SpreadDimension {
-    /// Refuses what cannot be; `dim` is for the message.
+    /// A dimension, unless the rule does not fit; `dim` is the number of the dimension, for the
+    /// error.
     pub fn new(dim: usize, extent: u64, procs: u32, spread: Spread) -> Result<Self, Error> {
         let wrong = |why: String| {
             Err(Error::Invalid(format!(
@@ -68,7 +73,8 @@ impl SpreadDimension {
         })
     }
 
-    /// The block size and the process count if indices are dealt out in turn, and not each process's in one piece.
+    /// The block size and the number of processes of a cyclic dimension, unless each process has
+    /// one block at most.
     pub fn cyclic_blocks(&self) -> Option<(u64, u64)> {
         match self.spread {
             Spread::Cyclic(block) if self.procs > 1 && block < self.extent => {
@@ -78,7 +84,7 @@ impl SpreadDimension {
         }
     }
 
-    /// What a process has, where that is one piece; what it has lies within, where it is not.
+    /// The indices of a process in one piece; of a cyclic dimension, bounds of the indices.
     pub fn interval(&self, process: u32) -> (u64, u64) {
         let (extent, process) = (self.extent, u64::from(process));
         match &self.spread {
@@ -91,7 +97,7 @@ impl SpreadDimension {
             }
             Spread::Even => (self.even(process), self.even(process + 1)),
             Spread::Bounds(bounds) => (bounds[process as usize], bounds[process as usize + 1]),
-            // One process, or one block: the first has all.
+            // With one process or one block the first process has all.
             Spread::Cyclic(_) if self.cyclic_blocks().is_none() => {
                 (0, if process == 0 { extent } else { 0 })
             }
@@ -99,7 +105,7 @@ impl SpreadDimension {
         }
     }
 
-    /// Which process has an index.
+    /// The process that has an index.
     pub fn owner(&self, index: u64) -> u32 {
         let procs = u64::from(self.procs);
         let owner = match &self.spread {
@@ -113,14 +119,15 @@ impl SpreadDimension {
                     longer + (index - in_longer) / size
                 }
             }
-            // The last process that begins at or before it: those before with the same bound have nothing.
+            // The last process that begins at or before the index. Processes before with the same
+            // bound are empty.
             Spread::Bounds(bounds) => bounds.partition_point(|bound| *bound <= index) as u64 - 1,
             Spread::Cyclic(block) => index / block % procs,
         };
         owner as u32
     }
 
-    /// How many indices a process has.
+    /// The number of indices of a process.
     pub fn count(&self, process: u32) -> u64 {
         let Some((block, procs)) = self.cyclic_blocks() else {
             let (from, to) = self.interval(process);
@@ -135,7 +142,7 @@ impl SpreadDimension {
         blocks / procs * block + rest
     }
 
-    /// The index after which another process may begin.
+    /// The end of the range of indices of the same process that has the index.
     pub fn end_of_range(&self, index: u64) -> u64 {
         match self.cyclic_blocks() {
             Some((block, _)) => (index - index % block)
@@ -145,7 +152,7 @@ impl SpreadDimension {
         }
     }
 
-    /// Where the piece of a process begins, if the sizes are even.
+    /// The first index of a process by [`Spread::Even`].
     fn even(&self, process: u64) -> u64 {
         let procs = u64::from(self.procs);
         self.extent / procs * process + process.min(self.extent % procs)

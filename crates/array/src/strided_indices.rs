@@ -1,20 +1,23 @@
-//! What a rank owns along one dimension, and what two ranks share there, in closed form.
+//! The indices of a rank along one dimension, and the indices that two ranks share, in closed form.
 //!
-//! A part of a regular decomposition is a product: along each dimension a rank has one piece, or pieces that come again with a
-//! period, like the cycle of a comb. What two parts share is the product of what their combs share, and that comes again with the
-//! least common multiple of their periods. So one such period is looked at, and nothing more.
+//! A part of a regular decomposition is a product: along each dimension a rank has either one
+//! piece, or pieces that repeat with a period. Two parts share the product of the indices that they
+//! share along each dimension. These shared indices repeat with the least common multiple of both
+//! periods, so only one such period is searched.
 //!
-//! Indices here are those of the domain: the coupled region, counted from 0, which both sides share.
+//! All indices here count in the domain: the coupled region, counted from 0, which both sides have
+//! in common.
 
 use crate::spread::SpreadDimension;
 
-/// What one rank owns along one dimension of the domain.
+/// The indices of one rank along one dimension of the domain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StridedIndices {
-    /// Where to look: it has nothing before and nothing after.
+    /// The rank has indices only from `lower` to `upper`.
     pub lower: u64,
     pub upper: u64,
-    /// In one piece: what to add to get from the domain to the rank's own index.
+    /// The difference from an index of the domain to the rank's own index, if the indices are one
+    /// piece.
     base: i64,
     cycle: Option<IndexCycle>,
 }
@@ -23,23 +26,23 @@ pub(crate) struct StridedIndices {
 struct IndexCycle {
     width: u64,
     period: u64,
-    /// Where the first tooth begins in the array.
+    /// The beginning of the first piece in the array.
     first: u64,
-    /// Where the domain begins in the array.
+    /// The beginning of the domain in the array.
     offset: u64,
 }
 
-/// Where one dimension of the array lies in the domain.
+/// The coupled indices of one dimension of the array.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CoupledSpan {
-    /// The first coupled index of the array.
+    /// The first coupled index.
     pub lower: u64,
-    /// How many are coupled.
+    /// The number of coupled indices.
     pub extent: u64,
 }
 
 impl StridedIndices {
-    /// The indices `from..to` of the array, in one piece; the rank counts them from `from`.
+    /// The indices `from..to` of the array in one piece. Own indices of the rank count from `from`.
     pub fn piece(clip: CoupledSpan, from: u64, to: u64) -> Self {
         let (lower, upper) = (from.max(clip.lower), to.min(clip.lower + clip.extent));
         if lower >= upper {
@@ -54,7 +57,7 @@ impl StridedIndices {
         }
     }
 
-    /// What a process has of a dimension.
+    /// The indices of a process along a dimension of a regular decomposition.
     pub fn of(dimension: &SpreadDimension, process: u32, clip: CoupledSpan) -> Self {
         let (from, to) = dimension.interval(process);
         let Some((width, procs)) = dimension.cyclic_blocks() else {
@@ -76,10 +79,10 @@ impl StridedIndices {
         }
     }
 
-    /// The first index at or after this one that the rank has; at or past `upper` if there is none.
+    /// The first index of the rank at or after `at`; at or past `upper` if there is none.
     pub fn next(&self, at: u64) -> u64 {
         let Some(cycle) = &self.cycle else { return at };
-        // Past the end of all that can be counted there is nothing.
+        // There is no index beyond 64 bits.
         let Some(index) = at.checked_add(cycle.offset) else {
             return at;
         };
@@ -94,7 +97,7 @@ impl StridedIndices {
         }
     }
 
-    /// The end of the piece that has this index.
+    /// The end of the piece that has the index `at`.
     pub fn end(&self, at: u64) -> u64 {
         let Some(cycle) = &self.cycle else {
             return self.upper;
@@ -104,7 +107,7 @@ impl StridedIndices {
             .min(self.upper)
     }
 
-    /// The rank's own number of an index that it has.
+    /// The own index of the rank for an index of the domain.
     pub fn local(&self, at: u64) -> u64 {
         let Some(cycle) = &self.cycle else {
             return at.wrapping_add_signed(self.base);
@@ -113,7 +116,7 @@ impl StridedIndices {
         at / cycle.period * cycle.width + (at % cycle.period - cycle.first)
     }
 
-    /// How many indices of the domain the rank has.
+    /// The number of indices.
     pub fn count(&self) -> u64 {
         let Some(cycle) = &self.cycle else {
             return self.upper - self.lower;
@@ -128,7 +131,7 @@ impl StridedIndices {
         before(self.upper) - before(self.lower)
     }
 
-    /// The pieces, as the index of the domain where they begin and their length.
+    /// The pieces: the first index in the domain, and the length.
     pub fn pieces(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut at = self.lower;
         std::iter::from_fn(move || {
@@ -143,28 +146,28 @@ impl StridedIndices {
         self.cycle.map_or(1, |cycle| cycle.period)
     }
 
-    /// How far the rank's own numbers go on while the domain goes on by a multiple of the period.
+    /// The number of own indices in `period` indices of the domain, a multiple of the own period.
     fn step(&self, period: u64) -> u64 {
         self.cycle
             .map_or(period, |cycle| period / cycle.period * cycle.width)
     }
 }
 
-/// Indices of a rank's own along one dimension, in rising order: what goes into one message.
+/// Own indices of a rank along one dimension, rising: those of the elements in one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AxisIndices {
     One(Span),
     Many(Box<SpanPattern>),
 }
 
-/// Own indices one after the other.
+/// A range of own indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub at: u64,
     pub length: u64,
 }
 
-/// Spans that come `count` times, each time `step` further, and then a last few.
+/// Spans that repeat `count` times, each time `step` further, and the spans of the tail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpanPattern {
     pub spans: Vec<Span>,
@@ -207,7 +210,8 @@ impl AxisIndices {
         one.into_iter().chain(repeated)
     }
 
-    /// From the shared pieces of one period, in the domain, and how often that comes between `lower` and `upper`.
+    /// The own indices for the shared pieces of one period, which repeats from `lower` to `upper`;
+    /// pieces and bounds are indices of the domain.
     fn new(
         own: &StridedIndices,
         pieces: impl Iterator<Item = (u64, u64)> + Clone,
@@ -215,34 +219,24 @@ impl AxisIndices {
         upper: u64,
         period: u64,
     ) -> Option<Self> {
-        let (times, step) = ((upper - lower) / period, own.step(period));
+        let (mut times, step) = ((upper - lower) / period, own.step(period));
         let mut spans = Vec::new();
         if times > 0 {
-            pieces.clone().for_each(|(at, length)| {
-                push(
-                    &mut spans,
-                    Span {
-                        at: own.local(at),
-                        length,
-                    },
-                )
-            });
+            for (at, length) in pieces.clone() {
+                let at = own.local(at);
+                push(&mut spans, Span { at, length });
+            }
         }
         let mut tail = Vec::new();
         for (at, length) in pieces {
             let at = at + times * period;
             if at < upper {
-                push(
-                    &mut tail,
-                    Span {
-                        at: own.local(at),
-                        length: length.min(upper - at),
-                    },
-                );
+                let length = length.min(upper - at);
+                let at = own.local(at);
+                push(&mut tail, Span { at, length });
             }
         }
-        // What follows itself without a gap is one piece.
-        let mut times = times;
+        // A span that repeats without a gap is one span.
         if let [span] = &mut spans[..]
             && times > 1
             && span.length == step
@@ -255,16 +249,21 @@ impl AxisIndices {
             }
             (spans, times) = (Vec::new(), 0);
         }
+        Self::from_spans(spans, step, times, tail)
+    }
+
+    /// The simplest form of spans that repeat `count` times, and the spans of the tail.
+    fn from_spans(spans: Vec<Span>, step: u64, count: u64, tail: Vec<Span>) -> Option<Self> {
         let sum = |spans: &[Span]| spans.iter().map(|span| span.length).sum::<u64>();
         match (&spans[..], &tail[..]) {
             ([], []) => None,
             ([], [one]) => Some(Self::One(*one)),
             _ => {
-                let total = sum(&spans) * times + sum(&tail);
+                let total = sum(&spans) * count + sum(&tail);
                 Some(Self::Many(Box::new(SpanPattern {
                     spans,
                     step,
-                    count: times,
+                    count,
                     tail,
                     total,
                 })))
@@ -273,7 +272,7 @@ impl AxisIndices {
     }
 }
 
-/// Adds a span to a list, as a part of the last one where it goes on from that.
+/// Adds a span to a list; a span that continues the last one is joined to that span.
 fn push(spans: &mut Vec<Span>, span: Span) {
     match spans.last_mut() {
         Some(last) if last.at + last.length == span.at => last.length += span.length,
@@ -281,7 +280,7 @@ fn push(spans: &mut Vec<Span>, span: Span) {
     }
 }
 
-/// What `own` shares with `other`, in own indices; `None` if nothing.
+/// The indices that `own` shares with `other`, as own indices; `None` if there are none.
 pub(crate) fn shared_indices(own: &StridedIndices, other: &StridedIndices) -> Option<AxisIndices> {
     let (lower, upper) = (own.lower.max(other.lower), own.upper.min(other.upper));
     if lower >= upper {
@@ -309,7 +308,8 @@ pub(crate) fn shared_indices(own: &StridedIndices, other: &StridedIndices) -> Op
     AxisIndices::new(own, pieces.into_iter(), lower, upper, period)
 }
 
-/// What `own` shares with each process of a dimension that it shares something with, by process.
+/// The indices that `own` shares with each process of a dimension, as own indices, by process.
+/// Processes that share nothing are left out.
 pub(crate) fn shared_with_processes(
     own: &StridedIndices,
     dimension: &SpreadDimension,
@@ -320,45 +320,51 @@ pub(crate) fn shared_with_processes(
         return Vec::new();
     }
     let Some((width, procs)) = dimension.cyclic_blocks() else {
-        let among = dimension.owner(lower + clip.lower)..=dimension.owner(upper - 1 + clip.lower);
-        return among
-            .filter_map(|process| {
-                Some((
-                    process,
-                    shared_indices(own, &StridedIndices::of(dimension, process, clip))?,
-                ))
-            })
+        let first = dimension.owner(lower + clip.lower);
+        let last = dimension.owner(upper - 1 + clip.lower);
+        let shared = |process| shared_indices(own, &StridedIndices::of(dimension, process, clip));
+        return (first..=last)
+            .filter_map(|process| Some((process, shared(process)?)))
             .collect();
     };
     let period = least_common_multiple(own.period(), width.saturating_mul(procs));
-    let (mut at, end) = (lower, upper.min(lower.saturating_add(period)));
-    let mut pieces = Vec::new();
-    loop {
-        at = own.next(at);
-        if at >= end {
-            break;
-        }
-        let index = at + clip.lower;
-        let to = own
-            .end(at)
-            .min(end)
-            .min(at.saturating_add(width - index % width));
-        pieces.push(((index / width % procs) as u32, (at, to - at)));
-        at = to;
-    }
+    let end = upper.min(lower.saturating_add(period));
+    let mut pieces = cyclic_pieces(own, (width, procs), clip, lower, end);
     pieces.sort_by_key(|(process, _)| *process);
     let groups = pieces.chunk_by(|one, other| one.0 == other.0);
     let axes = groups.filter_map(|group| {
         let pieces = group.iter().map(|(_, piece)| *piece);
-        Some((
-            group[0].0,
-            AxisIndices::new(own, pieces, lower, upper, period)?,
-        ))
+        let axis = AxisIndices::new(own, pieces, lower, upper, period)?;
+        Some((group[0].0, axis))
     });
     axes.collect()
 }
 
-/// The least common multiple, capped where 64 bits end: then it is beyond every array.
+/// The pieces from `at` to `end` that `own` shares with the processes of a cyclic dimension, given
+/// by the block size and the number of processes: the process, and the first index and the length
+/// of the piece.
+fn cyclic_pieces(
+    own: &StridedIndices,
+    (width, procs): (u64, u64),
+    clip: CoupledSpan,
+    mut at: u64,
+    end: u64,
+) -> Vec<(u32, (u64, u64))> {
+    let mut pieces = Vec::new();
+    loop {
+        at = own.next(at);
+        if at >= end {
+            return pieces;
+        }
+        let index = at + clip.lower;
+        let end_of_block = at.saturating_add(width - index % width);
+        let to = own.end(at).min(end).min(end_of_block);
+        pieces.push(((index / width % procs) as u32, (at, to - at)));
+        at = to;
+    }
+}
+
+/// The least common multiple, or the largest number of 64 bits, which is beyond every array.
 fn least_common_multiple(one: u64, other: u64) -> u64 {
     let (mut a, mut b) = (one, other);
     while b > 0 {
@@ -372,14 +378,14 @@ mod tests {
     use super::*;
     use crate::Spread;
 
-    /// The indices of a rank in the domain, one by one.
+    /// All indices of a rank in the domain.
     fn owned(dimension: &SpreadDimension, process: u32, clip: CoupledSpan) -> Vec<u64> {
         (0..clip.extent)
             .filter(|at| dimension.owner(at + clip.lower) == process)
             .collect()
     }
 
-    /// An index among those of its owner, counted from 0.
+    /// The place of an index among all indices of the same owner.
     fn number(dimension: &SpreadDimension, index: u64) -> u64 {
         (0..index)
             .filter(|before| dimension.owner(*before) == dimension.owner(index))
@@ -465,7 +471,7 @@ mod tests {
             panic!("{all:?}")
         };
         assert_eq!((pattern.spans.len(), pattern.step), (1, 24));
-        // Of its own a cyclic rank sends the block's half in one piece.
+        // The shared half of the block is one piece of the cyclic rank.
         let all = shared_with_processes(&StridedIndices::of(&cyclic, 3, clip), &block, clip);
         assert!(matches!(all[0], (0, AxisIndices::One(_))), "{all:?}");
         let other = SpreadDimension::new(0, extent, 3, Spread::Cyclic(5)).unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use titin_runtime::{
-    Buffer, Content, Dtype, Error, Filling, Kind, Layout, LayoutRef, Message, Order, Result,
+    Buffer, Content, Dtype, Error, Filling, Kind, Layout, LayoutRef, Message, Result, StorageOrder,
 };
 
 use crate::error::usage;
@@ -23,7 +23,7 @@ const MAX_RANK: c_int = titin_runtime::MAX_RANK as c_int;
 pub(crate) struct Described<'a> {
     dtype: Dtype,
     /// The order that is wanted.
-    order: Order,
+    order: StorageOrder,
     shape: &'a [u64],
     names: Vec<String>,
     /// Where its elements do not simply follow each other in that order.
@@ -51,7 +51,7 @@ pub(crate) struct Expected<'a> {
     /// What is wanted in each dimension, [`ANY`] for whatever it is; None for any rank.
     pub(crate) extents: Option<&'a [i64]>,
     /// None for either order.
-    pub(crate) order: Option<Order>,
+    pub(crate) order: Option<StorageOrder>,
 }
 
 /// Stands for any extent, rank or order; the header has the same number.
@@ -194,7 +194,7 @@ impl Described<'_> {
 
     /// The order in which the elements follow each other, if they do.
     #[inline(always)]
-    fn found(&self) -> Option<Order> {
+    fn found(&self) -> Option<StorageOrder> {
         let strides = self.strides.as_ref();
         strides.map_or(Some(self.order), |strides| {
             strided::order_of(self.shape, strides, self.size(), self.order)
@@ -411,16 +411,16 @@ pub(crate) fn make_bools(flags: &mut [u8]) {
 }
 
 /// Whether the elements of an array follow each other in this order: where no two dimensions have a next element they do in both.
-fn lies_in(order: Order, layout: &Layout) -> bool {
+fn lies_in(order: StorageOrder, layout: &Layout) -> bool {
     layout.order == order
         || layout.shape.contains(&0)
         || layout.shape.iter().filter(|extent| **extent > 1).count() < 2
 }
 
-fn in_order(order: Order) -> &'static str {
+fn in_order(order: StorageOrder) -> &'static str {
     match order {
-        Order::C => " in C order",
-        Order::Fortran => " in Fortran order",
+        StorageOrder::C => " in C order",
+        StorageOrder::Fortran => " in Fortran order",
     }
 }
 
@@ -506,7 +506,7 @@ pub(crate) fn extent(layout: &Layout, dimension: c_int) -> i64 {
         .unwrap_or(0) as i64
 }
 
-pub(crate) fn order_number(order: Order) -> c_int {
+pub(crate) fn order_number(order: StorageOrder) -> c_int {
     order as c_int
 }
 

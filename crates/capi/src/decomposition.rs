@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use titin_runtime::array::{
     self, Decomposition, Dims, Halo, LocalLayout, Ownership, Region, Side, Spread,
 };
-use titin_runtime::{Error, Order, Result};
+use titin_runtime::{Error, Result, StorageOrder};
 
 use crate::error::{null, status, usage, value};
 use crate::input;
@@ -420,7 +420,7 @@ unsafe extern "C" fn titin_decomposition_ranks(spec: *mut Spec, order: c_int) ->
 
 fn order_of(order: c_int) -> Result<array::Order> {
     Ok(match input::order(order)? {
-        Order::C => array::Order::C,
-        Order::Fortran => array::Order::Fortran,
+        StorageOrder::C => array::Order::C,
+        StorageOrder::Fortran => array::Order::Fortran,
     })
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use titin_runtime::{
-    Content, Dtype, Error, Filling, Function, Functions, Mapped, Result, UserFilter,
+    Content, Dtype, Error, Filling, FilterFunction, Function, Functions, Mapped, Result,
 };
 
 use crate::array::{filling, form, make_bools};
@@ -79,9 +79,9 @@ impl Drop for Found {
 /// How the runtime comes by the user's filters.
 pub(crate) fn functions(callbacks: Option<Callbacks>) -> Functions {
     Functions::new(move |filter| match (filter, callbacks) {
-        (UserFilter::Library { path, symbol }, _) => from_library(path, symbol),
-        (UserFilter::Python(name), Some(callbacks)) => from_binding(name, callbacks),
-        (UserFilter::Python(name), None) => Err(format!(
+        (FilterFunction::Library { path, symbol }, _) => from_library(path, symbol),
+        (FilterFunction::Python(name), Some(callbacks)) => from_binding(name, callbacks),
+        (FilterFunction::Python(name), None) => Err(format!(
             "{name} is a Python function, and this program is not in Python. Where the other end of the conduit is in Python let it \
              run there (\"...@sender\", \"...@receiver\"); else put a component in Python between the two, or write the filter in \
              C: {{library: ..., symbol: ...}}"

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use libloading::os::unix::Library;
 use serde::Deserialize;
-use titin_runtime::{Error, Kind, Ready, Result};
+use titin_runtime::{Error, Kind, ReadyList, Result};
 
 use crate::error::{caught, last, set_aside, status, usage};
 use crate::filter::{find, load};
@@ -339,7 +339,7 @@ fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
 
 /// The light instances of one thread.
 struct Share<'a> {
-    ready: Arc<Ready>,
+    ready: Arc<ReadyList>,
     places: Vec<Place<'a>>,
     /// Those that have given way to others, without a call that is pending.
     again: VecDeque<usize>,
@@ -361,7 +361,7 @@ enum Stage {
 
 impl<'a> Share<'a> {
     fn of(guests: &[&'a Guest<'a>], options: &Options) -> Self {
-        let ready = Ready::new();
+        let ready = ReadyList::new();
         let place = |(number, &guest): (usize, &&'a Guest<'a>)| {
             let options = Options {
                 ready: Some((ready.clone(), number as u64)),

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::time::Duration;
 
-use titin_runtime::{Dtype, Operator, Order, Patience, Result};
+use titin_runtime::{Dtype, Operator, Patience, Result, StorageOrder};
 
 use crate::error::usage;
 use crate::text::Text;
@@ -151,10 +151,10 @@ pub(crate) fn dtype(number: c_int) -> Result<Dtype> {
         })
 }
 
-pub(crate) fn order(number: c_int) -> Result<Order> {
+pub(crate) fn order(number: c_int) -> Result<StorageOrder> {
     match number {
-        0 => Ok(Order::C),
-        1 => Ok(Order::Fortran),
+        0 => Ok(StorageOrder::C),
+        1 => Ok(StorageOrder::Fortran),
         _ => Err(usage(format!(
             "there is no order {number}; give TITIN_ORDER_C or TITIN_ORDER_FORTRAN"
         ))),

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Operator, Ready, Result};
+use titin_runtime::{Operator, ReadyList, Result};
 
 use crate::communicator::Communicator;
 use crate::error::{null, status, usage, value};
@@ -22,7 +22,7 @@ pub struct Options {
     pub(crate) exceptions: bool,
     pub(crate) filters: Option<Callbacks>,
     pub(crate) interrupt: Option<Question>,
-    pub(crate) ready: Option<(Arc<Ready>, u64)>,
+    pub(crate) ready: Option<(Arc<ReadyList>, u64)>,
     pub(crate) communicator: Option<Communicator>,
 }
 

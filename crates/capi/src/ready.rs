@@ -3,14 +3,14 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, Kind, Listing, Patience, Ready, Result};
+use titin_runtime::{Error, Kind, Listing, Patience, ReadyList, Result};
 
 use crate::error::{null, status, value};
 use crate::input;
 use crate::options::{Options, change};
 
 /// What `titin_ready` points to.
-pub struct List(Arc<Ready>);
+pub struct List(Arc<ReadyList>);
 
 /// A light instance's place on the list, which it leaves for good with this.
 pub(crate) struct Enlisted(pub(crate) Arc<Listing>);
@@ -23,7 +23,7 @@ impl Drop for Enlisted {
 
 /// # Safety
 /// `list` is NULL or a list that is not freed while the result is used.
-unsafe fn list<'a>(list: *const List) -> Result<&'a Arc<Ready>> {
+unsafe fn list<'a>(list: *const List) -> Result<&'a Arc<ReadyList>> {
     // SAFETY: as the caller promises.
     unsafe { list.as_ref() }
         .map(|list| &list.0)
@@ -33,7 +33,7 @@ unsafe fn list<'a>(list: *const List) -> Result<&'a Arc<Ready>> {
 #[unsafe(no_mangle)]
 extern "C" fn titin_ready_new() -> *mut List {
     value(std::ptr::null_mut(), || {
-        Ok(Box::into_raw(Box::new(List(Ready::new()))))
+        Ok(Box::into_raw(Box::new(List(ReadyList::new()))))
     })
 }
 

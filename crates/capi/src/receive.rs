@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Choice, Error, PortId, Result};
+use titin_runtime::{Error, PortChoice, PortId, Result};
 
 use crate::array::Arguments;
 use crate::error::{keep, usage};
@@ -128,7 +128,7 @@ unsafe extern "C" fn titin_receive_any(
 pub(crate) struct Chosen {
     /// Where the program's list had them.
     handles: Vec<usize>,
-    choice: Arc<Choice>,
+    choice: Arc<PortChoice>,
     /// Where in that list a port is, and whether it has slots.
     places: HashMap<PortId, (usize, bool)>,
 }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use titin_runtime::Region;
+use titin_runtime::ProfileRegion;
 
 use crate::error::{keep, null};
 use crate::handle::{Handle, Shared, on_instance};
@@ -12,7 +12,7 @@ use crate::input;
 /// What `titin_region` points to: with a share of its instance, so that one that is ended after it does no harm.
 pub struct Begun {
     shared: Arc<Shared>,
-    region: Region,
+    region: ProfileRegion,
 }
 
 /// # Safety

@@ -1,7 +1,7 @@
 //! Copies between arrays that lie differently in memory.
 
 use smallvec::SmallVec;
-use titin_runtime::Order;
+use titin_runtime::StorageOrder;
 
 /// How far apart elements are in each dimension, in bytes.
 pub(crate) type Strides = SmallVec<[isize; 4]>;
@@ -18,7 +18,7 @@ struct Dimension {
 }
 
 /// Strides in bytes of a contiguous array.
-pub(crate) fn contiguous(shape: &[u64], size: usize, order: Order) -> Strides {
+pub(crate) fn contiguous(shape: &[u64], size: usize, order: StorageOrder) -> Strides {
     let mut strides = Strides::from_elem(0, shape.len());
     let mut next = size as isize;
     let mut place = |index: usize| {
@@ -26,8 +26,8 @@ pub(crate) fn contiguous(shape: &[u64], size: usize, order: Order) -> Strides {
         next = next.wrapping_mul(shape[index] as isize);
     };
     match order {
-        Order::C => (0..shape.len()).rev().for_each(&mut place),
-        Order::Fortran => (0..shape.len()).for_each(&mut place),
+        StorageOrder::C => (0..shape.len()).rev().for_each(&mut place),
+        StorageOrder::Fortran => (0..shape.len()).for_each(&mut place),
     }
     strides
 }
@@ -37,14 +37,16 @@ pub(crate) fn order_of(
     shape: &[u64],
     strides: &[isize],
     size: usize,
-    preferred: Order,
-) -> Option<Order> {
-    let fits = |order: &Order| {
+    preferred: StorageOrder,
+) -> Option<StorageOrder> {
+    let fits = |order: &StorageOrder| {
         let wanted = contiguous(shape, size, *order);
         // An extent of one has no next element, and an empty array no element.
         shape.contains(&0) || (0..shape.len()).all(|i| shape[i] == 1 || wanted[i] == strides[i])
     };
-    [preferred, Order::C, Order::Fortran].into_iter().find(fits)
+    [preferred, StorageOrder::C, StorageOrder::Fortran]
+        .into_iter()
+        .find(fits)
 }
 
 /// Copies each element to the same index of another array.
@@ -249,7 +251,7 @@ mod tests {
         out
     }
 
-    fn check(shape: &[u64], size: usize, start: isize, strides: &[isize], order: Order) {
+    fn check(shape: &[u64], size: usize, start: isize, strides: &[isize], order: StorageOrder) {
         let memory: Vec<u8> = (0..1 << 18)
             .map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
             .collect();
@@ -274,7 +276,7 @@ mod tests {
 
     #[test]
     fn every_element_finds_its_place() {
-        for order in [Order::C, Order::Fortran] {
+        for order in [StorageOrder::C, StorageOrder::Fortran] {
             for size in [1, 2, 4, 8, 16] {
                 let s = size as isize;
                 check(&[], size, 16, &[], order);
@@ -307,23 +309,26 @@ mod tests {
     #[test]
     fn what_lies_in_one_piece_is_seen() {
         let shape = [3, 4];
-        for order in [Order::C, Order::Fortran] {
+        for order in [StorageOrder::C, StorageOrder::Fortran] {
             let strides = contiguous(&shape, 8, order);
-            assert_eq!(order_of(&shape, &strides, 8, Order::C), Some(order));
+            assert_eq!(order_of(&shape, &strides, 8, StorageOrder::C), Some(order));
         }
         assert_eq!(
-            order_of(&[5], &[8], 8, Order::Fortran),
-            Some(Order::Fortran),
+            order_of(&[5], &[8], 8, StorageOrder::Fortran),
+            Some(StorageOrder::Fortran),
             "both are true"
         );
-        assert_eq!(order_of(&[5], &[16], 8, Order::C), None);
+        assert_eq!(order_of(&[5], &[16], 8, StorageOrder::C), None);
         assert_eq!(
-            order_of(&[1, 5], &[999, 8], 8, Order::C),
-            Some(Order::C),
+            order_of(&[1, 5], &[999, 8], 8, StorageOrder::C),
+            Some(StorageOrder::C),
             "an extent of one has no stride"
         );
-        assert_eq!(order_of(&[2, 0], &[1, 1], 8, Order::C), Some(Order::C));
-        let c = contiguous(&[6, 5, 4], 8, Order::C);
+        assert_eq!(
+            order_of(&[2, 0], &[1, 1], 8, StorageOrder::C),
+            Some(StorageOrder::C)
+        );
+        let c = contiguous(&[6, 5, 4], 8, StorageOrder::C);
         let merged = arrange(&[6, 5, 4], &c, &c);
         assert_eq!(
             merged,

@@ -1,4 +1,4 @@
-//! Data as components pass them on: what a message carries, with its times and settings.
+//! The data of messages as components pass them on, with times and settings.
 
 use std::ops::Range;
 
@@ -7,22 +7,22 @@ use titin_runtime::{Instance, Kind, Message, Overlay, Payload, PortId};
 
 use crate::{Error, Result};
 
-/// What a message carries, with memory of its own.
+/// The data of a message, with memory of their own.
 pub(crate) type Value = Tree<Vec<u8>>;
 
-/// What a message carries, in the memory of somebody else.
+/// The data of a message, in borrowed memory.
 pub(crate) type View<'a> = Tree<&'a [u8]>;
 
-/// What goes with data.
+/// The times and the settings of a message.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Stamp {
+pub(crate) struct MessageMeta {
     pub(crate) timestamp: f64,
     pub(crate) next: Option<f64>,
-    /// The settings overlay; `None` is the one in force.
+    /// The settings overlay; `None` means the overlay in force.
     pub(crate) settings: Option<Overlay>,
 }
 
-/// The data of a message, where they lie.
+/// The data of a message, without a copy.
 pub(crate) fn view(message: &Message) -> View<'_> {
     resolve(message.structure(), message.bytes())
 }
@@ -52,37 +52,37 @@ fn resolve(value: Tree<Range<usize>>, bytes: &[u8]) -> View<'_> {
     }
 }
 
-/// Sends data; does nothing on a port that nothing is connected to.
+/// Sends data. On a port without a conduit this does nothing.
 pub(crate) fn send<B: AsRef<[u8]>>(
     instance: &Instance,
     port: PortId,
     slot: Option<u32>,
     value: &Tree<B>,
-    stamp: &Stamp,
+    meta: &MessageMeta,
 ) -> Result<()> {
-    let go = |payload: &Payload<'_>| {
+    let send = |payload: &Payload<'_>| {
         instance.send(
             port,
             slot,
             payload,
-            stamp.timestamp,
-            stamp.next,
-            stamp.settings.as_ref(),
+            meta.timestamp,
+            meta.next,
+            meta.settings.as_ref(),
         )
     };
     match value {
-        Tree::Nil => go(&Payload::nil())?,
-        Tree::Array(layout, elements) => go(&Payload::array(layout, elements.as_ref()))?,
+        Tree::Nil => send(&Payload::nil())?,
+        Tree::Array(layout, elements) => send(&Payload::array(layout, elements.as_ref()))?,
         value => {
             let encoded = structure::encode(value)
                 .map_err(|error| titin_runtime::Error::new(Kind::Usage, error.to_string()))?;
-            go(&Payload::structure(&encoded))?;
+            send(&Payload::structure(&encoded))?;
         }
     }
     Ok(())
 }
 
-/// What data are, for messages to people.
+/// What kind of data these are, for error messages.
 pub(crate) fn describe<B>(value: &Tree<B>) -> String {
     match value {
         Tree::Nil => "nil".to_owned(),
@@ -103,15 +103,18 @@ pub(crate) fn describe<B>(value: &Tree<B>) -> String {
     }
 }
 
-/// The overlays of messages that become one, and a complaint if they contradict each other.
+/// Merges the overlays of messages that become one message.
+///
+/// # Errors
+/// Two overlays have different values for a setting.
 pub(crate) fn merge_overlays<'a>(
     mut merged: Overlay,
     overlays: impl IntoIterator<Item = (&'a str, &'a Overlay)>,
 ) -> Result<Overlay> {
-    let mut from: Overlay = Overlay::new();
+    let mut seen: Overlay = Overlay::new();
     for (port, overlay) in overlays {
         for (name, value) in overlay {
-            match from.insert(name.clone(), value.clone()) {
+            match seen.insert(name.clone(), value.clone()) {
                 Some(other) if other != *value => {
                     let text = format!(
                         "the settings overlays of messages that should become one differ: '{name}' is {other}, and \

@@ -1,20 +1,21 @@
-//! `titin.duplicator`: what comes in goes out by every port.
+//! `titin.duplicator`: sends each message on by all out ports.
 //!
-//! A conduit may lead to several receivers by itself (multicast). The duplicator is for what that cannot do: it has
-//! ports, so each copy may have its filters, and a vector port's slots get a copy each.
+//! A conduit can lead to several receivers without a duplicator (multicast). A duplicator has a port
+//! for each copy, so each copy may have filters of its own, and each slot of a vector port gets a
+//! copy.
 
 use titin_runtime::{BuiltIn, Instance};
 
 use crate::mapper::{self, to_all};
-use crate::settings::Settings;
+use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
-    Settings::new(instance, BuiltIn::Duplicator)?;
-    mapper::run(instance, |instance, out, taken, stamp| match taken {
-        [one] => to_all(instance, out, &crate::data::view(&one.message), stamp),
+    ComponentSettings::new(instance, BuiltIn::Duplicator)?;
+    mapper::run(instance, |instance, out, received, meta| match received {
+        [one] => to_all(instance, out, &crate::data::view(&one.message), meta),
         several => {
-            let ports: Vec<String> = several.iter().map(mapper::Taken::label).collect();
+            let ports: Vec<String> = several.iter().map(mapper::ReceivedMessage::label).collect();
             let text = format!(
                 "{}: a duplicator has one in port without slots, this one receives on {}; titin.merger makes one message \
                  of several",

@@ -1,9 +1,24 @@
-//! The elements of arrays as text, for files of text.
+//! The elements of arrays as text, for text files.
 
 use titin_runtime::structure::Value as Tree;
 use titin_runtime::{Dtype, ElementKind, ElementValue};
 
-/// The number that a value is, if the value is a number.
+/// Why a text is no number, or a number no element of an array.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum NumberError {
+    #[error("'{0}' is beyond what a real number can hold; write inf if that is meant")]
+    BeyondReal(String),
+    #[error(
+        "the whole number {0} does not fit in 64 bits; write it with a point or an exponent if a real one is meant"
+    )]
+    BeyondWhole(String),
+    #[error("{number} does not fit an element of type {}", dtype.name())]
+    BeyondElement { number: String, dtype: Dtype },
+    #[error("{0} is neither 0 nor 1, as a bool is")]
+    NoBool(String),
+}
+
+/// The number in a value; `None` if the value is no number.
 pub(crate) fn of<B>(value: &Tree<B>) -> Option<ElementValue> {
     match value {
         Tree::Int(number) => Some(ElementValue::Whole((*number).into())),
@@ -13,26 +28,24 @@ pub(crate) fn of<B>(value: &Tree<B>) -> Option<ElementValue> {
     }
 }
 
-/// The number that a text says: a whole number if the text has neither point nor exponent. `None` if the text says no
-/// number.
+/// Parses a number: a whole number if the text has neither a point nor an exponent, else a real one.
+/// `None` if the text is no number.
 ///
 /// # Errors
-/// Says that the number is beyond what its kind can hold.
-pub(crate) fn parse(text: &str) -> Result<Option<ElementValue>, String> {
+/// The number does not fit in 64 bits.
+pub(crate) fn parse(text: &str) -> Result<Option<ElementValue>, NumberError> {
     if let Some(whole) = whole(text) {
         return Ok(Some(ElementValue::Whole(whole)));
     }
     check_whole(text)?;
     let real = text.parse::<f64>().ok();
     if real.is_some_and(f64::is_infinite) && text.contains(|c: char| c.is_ascii_digit()) {
-        return Err(format!(
-            "'{text}' is beyond what a real number can hold; write inf if that is meant"
-        ));
+        return Err(NumberError::BeyondReal(text.to_owned()));
     }
     Ok(real.map(ElementValue::Real))
 }
 
-/// The whole number of 64 bits, with or without a sign, that a text says.
+/// Parses a whole number of 64 bits, with or without a sign.
 fn whole(text: &str) -> Option<i128> {
     let signed = text.parse::<i64>().map(i128::from);
     signed.or_else(|_| text.parse::<u64>().map(i128::from)).ok()
@@ -50,18 +63,18 @@ pub(crate) fn as_f64(number: ElementValue) -> f64 {
 /// Appends the number as an element of an array, or as one of the two parts of a complex element.
 ///
 /// # Errors
-/// Says that elements of this type cannot hold the number.
+/// The element type cannot hold the number.
 pub(crate) fn push(
     number: ElementValue,
     dtype: Dtype,
     elements: &mut Vec<u8>,
-) -> Result<(), String> {
-    // A file of text may write a whole number with a point, and true and false as 1 and 0.
+) -> Result<(), NumberError> {
+    // A text file may write a whole number with a point, and true and false as 1 and 0.
     let wanted = match (dtype.kind(), number) {
         (ElementKind::Bool, _) => match as_f64(number) {
             0.0 => ElementValue::Bool(false),
             1.0 => ElementValue::Bool(true),
-            _ => return Err(format!("{} is neither 0 nor 1, as a bool is", show(number))),
+            _ => return Err(NumberError::NoBool(show(number))),
         },
         (ElementKind::Signed | ElementKind::Unsigned, ElementValue::Real(real))
             if real.fract() == 0.0 =>
@@ -77,66 +90,61 @@ pub(crate) fn push(
         .write(wanted, &mut elements[start..])
         .ok_or_else(|| {
             elements.truncate(start);
-            format!(
-                "{} does not fit an element of type {}",
-                show(number),
-                dtype.name()
-            )
+            NumberError::BeyondElement {
+                number: show(number),
+                dtype,
+            }
         })
 }
 
-/// The number as text that reads back to the same bits.
+/// The number as text that parses to the same bits.
 pub(crate) fn show(number: ElementValue) -> String {
     match number {
         ElementValue::Bool(flag) => u8::from(flag).to_string(),
-        ElementValue::Real(real) => text(real),
+        ElementValue::Real(real) => real_text(real),
         _ => number.to_string(),
     }
 }
 
-/// Checks that text is no whole number beyond 64 bits, which would be read as a real one beside it.
+/// Refuses whole numbers that do not fit in 64 bits. Parsers read them as the nearest real number.
 ///
 /// # Errors
-/// Says that it is one.
-pub(crate) fn check_whole(text: &str) -> Result<(), String> {
+/// The text is such a number.
+pub(crate) fn check_whole(text: &str) -> Result<(), NumberError> {
     let digits = text.trim_start_matches(['+', '-']);
     let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if is_whole && text.parse::<i64>().is_err() && text.parse::<u64>().is_err() {
-        return Err(format!(
-            "the whole number {text} does not fit in 64 bits; write it with a point or an exponent if a real one is meant"
-        ));
+        return Err(NumberError::BeyondWhole(text.to_owned()));
     }
     Ok(())
 }
 
-/// The elements of an array, true and false as 1 and 0; the two parts of each complex element one after the other.
+/// The elements of an array. True and false are 1 and 0. Complex elements give two numbers each.
 pub(crate) fn read(dtype: Dtype, elements: &[u8]) -> impl Iterator<Item = ElementValue> {
     let dtype = dtype.component();
     elements
         .chunks_exact(dtype.size())
         .map(move |bytes| match dtype.read(bytes) {
             ElementValue::Bool(flag) => ElementValue::Whole(flag.into()),
-            // The shortest decimal of the narrow number is shorter than that of the same number in 64 bits.
             ElementValue::Real(real) if dtype == Dtype::Float32 => {
-                ElementValue::Real(shortest(real as f32))
+                ElementValue::Real(widened(real as f32))
             }
             number => number,
         })
 }
 
-fn shortest(narrow: f32) -> f64 {
-    let wide = f64::from(narrow);
-    // Rounding twice, to 64 bits and then to 32, may in rare cases end beside the number.
-    narrow
-        .to_string()
-        .parse()
-        .ok()
-        .filter(|short: &f64| *short as f32 == narrow)
-        .unwrap_or(wide)
+/// The 64-bit number with the shortest decimal text that still rounds to this 32-bit number: 0.1
+/// and not 0.10000000149011612.
+fn widened(single: f32) -> f64 {
+    let shortest = single.to_string().parse().ok();
+    // Rounding to 64 bits and then to 32 may in rare cases give a neighbour.
+    shortest
+        .filter(|shortest: &f64| *shortest as f32 == single)
+        .unwrap_or(f64::from(single))
 }
 
-/// A real number as text that reads back to the same bits.
-pub(crate) fn text(number: f64) -> String {
+/// A real number as text that parses to the same bits.
+pub(crate) fn real_text(number: f64) -> String {
     if number.is_nan() {
         "nan".to_owned()
     } else {
@@ -163,10 +171,11 @@ mod tests {
         assert!(
             parse("-1e999")
                 .unwrap_err()
+                .to_string()
                 .starts_with("'-1e999' is beyond")
         );
         for beyond in ["99999999999999999999", "-9223372036854775809"] {
-            let why = parse(beyond).unwrap_err();
+            let why = parse(beyond).unwrap_err().to_string();
             assert!(
                 why.starts_with(&format!(
                     "the whole number {beyond} does not fit in 64 bits"
@@ -186,16 +195,19 @@ mod tests {
         assert!(
             push(ElementValue::Whole(300), Dtype::UInt8, &mut elements)
                 .unwrap_err()
+                .to_string()
                 .contains("300")
         );
         assert!(
             push(ElementValue::Real(0.5), Dtype::Int32, &mut elements)
                 .unwrap_err()
+                .to_string()
                 .contains("0.5")
         );
         assert!(
             push(ElementValue::Whole(2), Dtype::Bool, &mut elements)
                 .unwrap_err()
+                .to_string()
                 .contains("2")
         );
         assert!(elements.is_empty());
@@ -207,7 +219,9 @@ mod tests {
     fn what_would_become_infinite_is_refused() {
         let mut elements = Vec::new();
         for dtype in [Dtype::Float16, Dtype::Float32, Dtype::Complex64] {
-            let why = push(ElementValue::Real(-1e300), dtype, &mut elements).unwrap_err();
+            let why = push(ElementValue::Real(-1e300), dtype, &mut elements)
+                .unwrap_err()
+                .to_string();
             assert_eq!(
                 why,
                 format!("-1e300 does not fit an element of type {}", dtype.name())

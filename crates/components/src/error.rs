@@ -1,4 +1,4 @@
-//! What can go wrong, by what the user can mend.
+//! The errors of components, by what the user can correct.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 /// Why a component fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting, or a port that the description gives, is wrong: correct the description.
+    /// A setting or a port is wrong. The description has to be corrected.
     #[error("{0}")]
     Setting(String),
-    /// A file cannot be read or written, or holds what it should not.
+    /// A file cannot be read or written, or its content is wrong.
     #[error("{}{}: {why}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     File {
         /// The file.
@@ -19,7 +19,7 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
-    /// A message carries what this component cannot use as it was told to.
+    /// A message has data that the component cannot use with its settings.
     #[error("{0}")]
     Data(String),
     /// A call of the runtime failed.
@@ -28,31 +28,31 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn file(path: &Path, why: impl Into<String>) -> Self {
+    pub(crate) fn file(path: &Path, why: impl ToString) -> Self {
         Error::File {
             path: path.to_owned(),
             line: None,
-            why: why.into(),
+            why: why.to_string(),
         }
     }
 
-    pub(crate) fn line(path: &Path, line: u64, why: impl Into<String>) -> Self {
+    pub(crate) fn line(path: &Path, line: u64, why: impl ToString) -> Self {
         Error::File {
             path: path.to_owned(),
             line: Some(line),
-            why: why.into(),
+            why: why.to_string(),
         }
     }
 }
 
-/// Says which file an operating system's error is about.
-pub(crate) trait At<T> {
-    /// `doing` is what was tried, as in "cannot read it".
-    fn at(self, path: &Path, doing: &str) -> Result<T, Error>;
+/// Adds the name of the file to an error of the operating system.
+pub(crate) trait OnFile<T> {
+    /// `verb` is the operation that failed, as in "cannot read it".
+    fn on_file(self, path: &Path, verb: &str) -> Result<T, Error>;
 }
 
-impl<T> At<T> for io::Result<T> {
-    fn at(self, path: &Path, doing: &str) -> Result<T, Error> {
-        self.map_err(|error| Error::file(path, format!("cannot {doing} it: {error}")))
+impl<T> OnFile<T> for io::Result<T> {
+    fn on_file(self, path: &Path, verb: &str) -> Result<T, Error> {
+        self.map_err(|error| Error::file(path, format!("cannot {verb} it: {error}")))
     }
 }

@@ -4,15 +4,15 @@
 
 use std::path::PathBuf;
 
-use crate::data::{Stamp, Value};
-use crate::format::{Next, Place, Reader, Reading, Record, open};
+use crate::data::{MessageMeta, Value};
+use crate::format::{FileRecord, NextTimestamp, ReadOptions, RecordPosition, RecordReader, open};
 use crate::{Error, Result};
 
 /// What a feed is made from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct FeedPlan {
     pub(crate) file: PathBuf,
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadOptions,
     /// Whether the records are steps of one use, not each one of a use of its own.
     pub(crate) steps: bool,
     /// From one record to the next, where the file has no times.
@@ -35,22 +35,22 @@ pub(crate) enum Repeat {
 
 /// A message ready to be sent.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Fed {
+pub(crate) struct FedMessage {
     pub(crate) value: Value,
-    pub(crate) stamp: Stamp,
+    pub(crate) meta: MessageMeta,
 }
 
 /// Goes through a file.
 pub(crate) struct Feed {
-    plan: Plan,
+    plan: FeedPlan,
     /// Time of the use in which it began.
     origin: f64,
-    reader: Box<dyn Reader>,
+    reader: Box<dyn RecordReader>,
     pass: Pass,
     passes: u64,
     /// What the times of this pass are later than those of the file.
     shift: f64,
-    ahead: Option<Timed>,
+    ahead: Option<TimedRecord>,
 }
 
 /// What is known of one pass through a file; times are those of the file.
@@ -64,8 +64,8 @@ struct Pass {
 }
 
 /// A record with its time, if it has one.
-struct Timed {
-    record: Record,
+struct TimedRecord {
+    record: FileRecord,
     time: Option<f64>,
 }
 
@@ -74,7 +74,7 @@ impl Feed {
     ///
     /// # Errors
     /// As the reader of the file.
-    pub(crate) fn open(plan: Plan, now: f64) -> Result<Self> {
+    pub(crate) fn open(plan: FeedPlan, now: f64) -> Result<Self> {
         let reader = open(&plan.file, &plan.reading)?;
         Ok(Feed {
             plan,
@@ -88,7 +88,7 @@ impl Feed {
     }
 
     /// What it is made from.
-    pub(crate) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &FeedPlan {
         &self.plan
     }
 
@@ -96,12 +96,12 @@ impl Feed {
     ///
     /// # Errors
     /// As the reader of the file; if times fall within a pass, or a step has no time.
-    pub(crate) fn next(&mut self, now: f64) -> Result<Option<Fed>> {
+    pub(crate) fn next(&mut self, now: f64) -> Result<Option<FedMessage>> {
         let current = match self.ahead.take() {
             Some(ahead) => Some(ahead),
             None => self.pull()?,
         };
-        let Some(Timed { record, time }) = current else {
+        let Some(TimedRecord { record, time }) = current else {
             return Ok(None);
         };
         let timestamp = time.unwrap_or(now);
@@ -109,8 +109,8 @@ impl Feed {
             return Ok(None);
         }
         let next = match record.next {
-            Next::Known(Some(next)) => Some(next + self.shift),
-            Next::Known(None) if !self.begins_again() => None,
+            NextTimestamp::Known(Some(next)) => Some(next + self.shift),
+            NextTimestamp::Known(None) if !self.begins_again() => None,
             _ => {
                 self.ahead = self.pull()?;
                 self.ahead.as_ref().and_then(|ahead| ahead.time)
@@ -123,9 +123,9 @@ impl Feed {
                 format!("its next timestamp is before its own, {timestamp:?}"),
             ));
         }
-        Ok(Some(Fed {
+        Ok(Some(FedMessage {
             value: record.value,
-            stamp: Stamp {
+            meta: MessageMeta {
                 timestamp,
                 next,
                 settings: record.settings,
@@ -145,11 +145,11 @@ impl Feed {
     }
 
     /// The next record of the file, from its beginning again if it is to be repeated.
-    fn pull(&mut self) -> Result<Option<Timed>> {
+    fn pull(&mut self) -> Result<Option<TimedRecord>> {
         loop {
             if let Some(record) = self.reader.next()? {
                 let time = self.time_of(&record)?;
-                return Ok(Some(Timed { record, time }));
+                return Ok(Some(TimedRecord { record, time }));
             }
             if self.pass.count == 0 {
                 return Err(Error::file(&self.plan.file, "there is no message in it"));
@@ -176,8 +176,8 @@ impl Feed {
         }
     }
 
-    fn time_of(&mut self, record: &Record) -> Result<Option<f64>> {
-        let Plan { dt, t0, steps, .. } = &self.plan;
+    fn time_of(&mut self, record: &FileRecord) -> Result<Option<f64>> {
+        let FeedPlan { dt, t0, steps, .. } = &self.plan;
         let count = self.pass.count;
         let counted = || dt.map(|dt| t0.unwrap_or(self.origin) + count as f64 * dt);
         let alone = || t0.filter(|_| count == 0);
@@ -206,14 +206,14 @@ impl Feed {
             pass.last = Some(time);
         }
         pass.next = match record.next {
-            Next::Known(next) => next,
-            Next::Follows => None,
+            NextTimestamp::Known(next) => next,
+            NextTimestamp::Follows => None,
         };
         pass.count += 1;
         Ok(time.map(|time| time + self.shift))
     }
 
-    /// How long a pass takes: as set, else until the end of its last step, which is taken to be as long as the one before.
+    /// How long a pass takes: as set, else until the end of its last step, which is received to be as long as the one before.
     fn period(&self) -> Result<f64> {
         let Pass {
             count,
@@ -235,10 +235,12 @@ impl Feed {
         })
     }
 
-    fn wrong(&self, place: Place, why: String) -> Error {
+    fn wrong(&self, place: RecordPosition, why: String) -> Error {
         match place {
-            Place::Line(line) => Error::line(&self.plan.file, line, why),
-            Place::Step(step) => Error::file(&self.plan.file, format!("step {step}: {why}")),
+            RecordPosition::Line(line) => Error::line(&self.plan.file, line, why),
+            RecordPosition::Step(step) => {
+                Error::file(&self.plan.file, format!("step {step}: {why}"))
+            }
         }
     }
 }
@@ -252,14 +254,14 @@ mod tests {
     struct Folder(tempfile::TempDir);
 
     impl Folder {
-        fn with(name: &str, text: &str) -> (Folder, Plan) {
+        fn with(name: &str, text: &str) -> (Folder, FeedPlan) {
             let folder = Folder(tempfile::tempdir().unwrap());
             let file = folder.0.path().join(name);
             fs::write(&file, text).unwrap();
-            let plan = Plan {
-                reading: Reading {
+            let plan = FeedPlan {
+                reading: ReadOptions {
                     format: Format::of(&file).unwrap(),
-                    ..Reading::default()
+                    ..ReadOptions::default()
                 },
                 file,
                 steps: true,
@@ -273,11 +275,11 @@ mod tests {
         }
     }
 
-    fn times(plan: Plan) -> Result<Vec<(f64, Option<f64>)>> {
+    fn times(plan: FeedPlan) -> Result<Vec<(f64, Option<f64>)>> {
         let mut feed = Feed::open(plan, 5.0)?;
         let mut times = Vec::new();
         while let Some(fed) = feed.next(5.0)? {
-            times.push((fed.stamp.timestamp, fed.stamp.next));
+            times.push((fed.meta.timestamp, fed.meta.next));
         }
         Ok(times)
     }
@@ -291,7 +293,7 @@ mod tests {
             times(plan.clone()).unwrap(),
             [(0.0, Some(10.0)), (10.0, Some(30.0)), (30.0, None)]
         );
-        let cut = Plan {
+        let cut = FeedPlan {
             t_max: Some(30.0),
             ..plan
         };
@@ -301,13 +303,13 @@ mod tests {
     #[test]
     fn what_is_repeated_must_get_on() {
         let (_folder, plan) = Folder::with("rain.csv", RAIN);
-        let plan = Plan {
+        let plan = FeedPlan {
             repeat: Repeat::Endless,
             t_max: Some(100.0),
             ..plan
         };
         for period in [0.0, -1.0] {
-            let error = times(Plan {
+            let error = times(FeedPlan {
                 period: Some(period),
                 ..plan.clone()
             })
@@ -319,7 +321,7 @@ mod tests {
             );
         }
         let (_folder, still) = Folder::with("still.csv", "time,rain\n3,1\n3,2\n");
-        let still = Plan {
+        let still = FeedPlan {
             repeat: Repeat::Endless,
             t_max: Some(100.0),
             ..still
@@ -328,7 +330,7 @@ mod tests {
         assert!(error.contains("one time through it takes 0.0 s"), "{error}");
         // What is sent by uses may have one time: the uses come to an end.
         let mut by_use = Feed::open(
-            Plan {
+            FeedPlan {
                 steps: false,
                 ..still
             },
@@ -339,19 +341,19 @@ mod tests {
             by_use
                 .next(3.0)
                 .unwrap()
-                .is_some_and(|fed| fed.stamp.timestamp == 3.0)
+                .is_some_and(|fed| fed.meta.timestamp == 3.0)
         }));
     }
 
     #[test]
     fn records_without_times_are_counted() {
         let (_folder, plan) = Folder::with("rain.csv", "rain\n1\n2\n");
-        let by_use = Plan {
+        let by_use = FeedPlan {
             dt: Some(0.5),
             ..plan.clone()
         };
         assert_eq!(times(by_use).unwrap(), [(5.0, Some(5.5)), (5.5, None)]);
-        let by_t0 = Plan {
+        let by_t0 = FeedPlan {
             dt: Some(0.5),
             t0: Some(1.0),
             ..plan.clone()
@@ -368,22 +370,22 @@ mod tests {
     fn a_use_gives_its_time_to_records_without() {
         let (_folder, plan) = Folder::with("rain.csv", "rain\n1\n2\n");
         let mut feed = Feed::open(
-            Plan {
+            FeedPlan {
                 steps: false,
                 ..plan
             },
             5.0,
         )
         .unwrap();
-        assert_eq!(feed.next(5.0).unwrap().unwrap().stamp.timestamp, 5.0);
-        assert_eq!(feed.next(7.0).unwrap().unwrap().stamp.timestamp, 7.0);
+        assert_eq!(feed.next(5.0).unwrap().unwrap().meta.timestamp, 5.0);
+        assert_eq!(feed.next(7.0).unwrap().unwrap().meta.timestamp, 7.0);
         assert_eq!(feed.next(9.0).unwrap(), None);
     }
 
     #[test]
     fn repetition_moves_times_on() {
         let (_folder, plan) = Folder::with("rain.csv", RAIN);
-        let twice = Plan {
+        let twice = FeedPlan {
             repeat: Repeat::Times(2),
             ..plan.clone()
         };
@@ -395,12 +397,12 @@ mod tests {
             .collect();
         assert_eq!(found, expected);
         assert_eq!(times(twice.clone()).unwrap()[2].1, Some(50.0));
-        let daily = Plan {
+        let daily = FeedPlan {
             period: Some(100.0),
             ..twice
         };
         assert_eq!(times(daily).unwrap()[3], (100.0, Some(110.0)));
-        let endless = Plan {
+        let endless = FeedPlan {
             repeat: Repeat::Endless,
             t_max: Some(55.0),
             ..plan
@@ -416,7 +418,7 @@ mod tests {
             times(plan.clone()).unwrap(),
             [(0.0, Some(1.0)), (1.0, None)]
         );
-        let twice = Plan {
+        let twice = FeedPlan {
             repeat: Repeat::Times(2),
             ..plan
         };
@@ -443,7 +445,7 @@ mod tests {
                 .contains("rain.csv:2: its next timestamp is before its own, 5.0")
         );
         let (_folder, plan) = Folder::with("one.csv", "t,a\n1,1\n");
-        let error = times(Plan {
+        let error = times(FeedPlan {
             repeat: Repeat::Endless,
             ..plan
         })

@@ -1,10 +1,11 @@
 //! Files of messages: NumPy `.npy`, CSV and JSON lines.
 //!
-//! Readers give one record at a time and keep no more than they must, so that files may be larger than memory.
-//! Writers leave a whole file after every message, so that what was received is there however a run ends.
+//! Readers give one record at a time and keep as little as possible, so that files may be larger
+//! than memory. Writers leave a valid file after every message, so that no message is lost however
+//! the run ends.
 
 mod csv;
-mod lines;
+mod json_lines;
 mod npy;
 mod output;
 mod series;
@@ -14,15 +15,15 @@ use std::path::Path;
 
 use titin_runtime::{Dtype, Overlay};
 
-use crate::data::{Stamp, Value, View};
-use crate::places::has_step;
+use crate::data::{MessageMeta, Value, View};
+use crate::element_text::NumberError;
+use crate::file_names::has_step;
 use crate::{Error, Result};
 
 pub(crate) use npy::{array_of, write as write_npy};
-pub(crate) use series::{file_of, whole};
 pub(crate) use times::TimesWriter;
 
-/// The formats, by the endings of their files.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Npy,
@@ -30,73 +31,90 @@ pub(crate) enum Format {
     Lines,
 }
 
-/// What a record of a CSV file becomes.
+/// The values that the rows of a CSV file become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Form {
-    /// Each row an array; a single column gives single values.
+pub(crate) enum CsvForm {
+    /// Each row becomes an array. A single column gives single values.
     #[default]
     Array,
-    /// Each row a map from column to value.
+    /// Each row becomes a map from column to value.
     Map,
-    /// The whole file one map from column to array.
+    /// The whole file becomes one map from column to array.
     Table,
 }
 
-/// How a file is to be read.
+/// The options for reading a file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct ReadOptions {
     pub(crate) format: Format,
-    /// Whether the first axis of a `.npy` file is time; `None` if its file of times says so.
+    /// Whether the first axis of a `.npy` file is time; `None` if the file of times decides.
     pub(crate) time_axis: Option<bool>,
-    /// The column with the timestamps of a CSV file; `None` looks for the usual names.
+    /// The column of a CSV file with the timestamps; `None` looks for the usual names.
     pub(crate) time_column: Option<String>,
-    /// The columns with values; empty for all others.
+    /// The columns with values. An empty list means all columns without times.
     pub(crate) columns: Vec<String>,
-    pub(crate) form: Form,
-    /// Elements of the arrays made from a CSV file.
+    pub(crate) form: CsvForm,
+    /// The element type of the arrays from a CSV file.
     pub(crate) dtype: Dtype,
     pub(crate) delimiter: u8,
 }
 
 /// A message in a file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Record {
+pub(crate) struct FileRecord {
     pub(crate) value: Value,
-    /// Its time, if the file has one for it.
+    /// The timestamp, if the file has one.
     pub(crate) timestamp: Option<f64>,
-    pub(crate) next: Next,
+    pub(crate) next: NextTimestamp,
     pub(crate) settings: Option<Overlay>,
-    /// Where it stands, for messages to people: a line or, in a `.npy` file, a step.
-    pub(crate) place: Place,
+    /// The position in the file, for error messages.
+    pub(crate) place: RecordPosition,
 }
 
 /// The next timestamp of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Next {
-    /// It is the time of the record that follows.
+pub(crate) enum NextTimestamp {
+    /// The timestamp of the record that follows.
     Follows,
-    /// The file says it.
+    /// What the file says; `None` for the last message.
     Known(Option<f64>),
 }
 
-/// Where a record stands in its file.
+/// The position of a record in its file: a line, or a step of a `.npy` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RecordPosition {
     Line(u64),
     Step(u64),
 }
 
-/// Gives the records of a file from its beginning to its end.
-pub(crate) trait Reader {
-    fn next(&mut self) -> Result<Option<Record>>;
+/// Reads the records of a file in order.
+pub(crate) trait RecordReader {
+    fn next(&mut self) -> Result<Option<FileRecord>>;
 }
 
 /// Appends messages to a file.
-pub(crate) trait Writer {
-    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()>;
+pub(crate) trait MessageWriter {
+    fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()>;
 
-    /// Keeps no file open until there is more to write.
-    fn rest(&mut self);
+    /// Closes the file until there is more to write.
+    fn pause(&mut self);
+}
+
+/// What is wrong with the content of a file, or with a message that a file cannot hold.
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Malformed(String);
+
+impl Malformed {
+    pub(crate) fn new(text: impl Into<String>) -> Malformed {
+        Malformed(text.into())
+    }
+}
+
+impl From<NumberError> for Malformed {
+    fn from(error: NumberError) -> Malformed {
+        Malformed(error.to_string())
+    }
 }
 
 impl Format {
@@ -108,7 +126,7 @@ impl Format {
         ("json", Format::Lines),
     ];
 
-    /// The format of a file, by its ending.
+    /// The format of a file, by the ending of its name.
     pub(crate) fn of(path: &Path) -> Result<Format> {
         let ending = path
             .extension()
@@ -125,37 +143,37 @@ impl Format {
     }
 }
 
-impl Default for Reading {
+impl Default for ReadOptions {
     fn default() -> Self {
-        Reading {
+        ReadOptions {
             format: Format::Lines,
             time_axis: None,
             time_column: None,
             columns: Vec::new(),
-            form: Form::Array,
+            form: CsvForm::Array,
             dtype: Dtype::Float64,
             delimiter: b',',
         }
     }
 }
 
-/// Opens a file to read, or a series of them.
-pub(crate) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
+/// Opens a file or a series of files for reading.
+pub(crate) fn open(path: &Path, reading: &ReadOptions) -> Result<Box<dyn RecordReader>> {
     Ok(match reading.format {
         Format::Npy if has_step(&path.to_string_lossy()) => {
             Box::new(series::SeriesReader::open(path)?)
         }
         Format::Npy => Box::new(npy::NpyReader::open(path, reading.time_axis)?),
         Format::Csv => csv::open(path, reading)?,
-        Format::Lines => Box::new(lines::LinesReader::open(path)?),
+        Format::Lines => Box::new(json_lines::LinesReader::open(path)?),
     })
 }
 
-/// A file to write, which is created by its first message; one that is there is replaced then.
-pub(crate) fn writer(path: &Path, format: Format) -> Box<dyn Writer> {
+/// A file for writing. The first message creates the file, or replaces an old one.
+pub(crate) fn writer(path: &Path, format: Format) -> Box<dyn MessageWriter> {
     match format {
         Format::Npy => Box::new(npy::NpyWriter::new(path)),
         Format::Csv => Box::new(csv::CsvWriter::new(path)),
-        Format::Lines => Box::new(lines::LinesWriter::new(path)),
+        Format::Lines => Box::new(json_lines::LinesWriter::new(path)),
     }
 }

@@ -13,16 +13,16 @@
 
 #![forbid(unsafe_code)]
 
-mod array;
+mod array_joining;
 mod data;
 mod duplicator;
 mod element_text;
 mod error;
 mod feed;
+mod file_names;
 mod format;
 mod mapper;
 mod merger;
-mod places;
 mod settings;
 mod sink;
 mod source;

@@ -2,33 +2,33 @@
 
 use titin_runtime::{Instance, Kind, Message, Operator, Overlay, Patience, PortId, PortInfo};
 
-use crate::data::{Stamp, View, merge_overlays, send, view};
-use crate::settings::stamp;
+use crate::data::{MessageMeta, View, merge_overlays, send, view};
+use crate::settings::meta_of;
 use crate::{Error, Result};
 
 /// A port of the instance.
 #[derive(Debug, Clone)]
-pub(crate) struct Port {
+pub(crate) struct InstancePort {
     pub(crate) id: PortId,
     pub(crate) info: PortInfo,
 }
 
-/// One end to send to or receive from.
+/// A port without slots, or a slot of a vector port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct PortEnd {
     pub(crate) port: PortId,
     pub(crate) slot: Option<u32>,
 }
 
-/// A message with the end that it came in by.
-pub(crate) struct Taken {
+/// A message with the port and the slot that received it.
+pub(crate) struct ReceivedMessage {
     pub(crate) port: String,
     pub(crate) slot: Option<u32>,
     pub(crate) message: Message,
 }
 
-impl Taken {
-    /// The end as users write it.
+impl ReceivedMessage {
+    /// The port and the slot as users write them.
     pub(crate) fn label(&self) -> String {
         self.slot.map_or_else(
             || self.port.clone(),
@@ -38,14 +38,14 @@ impl Taken {
 }
 
 /// The ports with this operator, in the order of the description.
-pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<Port> {
+pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<InstancePort> {
     let infos = instance
         .ports()
         .into_iter()
         .filter(|info| info.operator == operator);
     infos
         .filter_map(|info| {
-            Some(Port {
+            Some(InstancePort {
                 id: instance.port(&info.name).ok()?,
                 info,
             })
@@ -53,16 +53,16 @@ pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<Port> {
         .collect()
 }
 
-/// Those that are connected.
-pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<Port> {
+/// The ports with this operator that have a conduit.
+pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<InstancePort> {
     ports(instance, operator)
         .into_iter()
         .filter(|port| port.info.connected)
         .collect()
 }
 
-/// The ends of a port, by its slots now.
-pub(crate) fn ends(instance: &Instance, port: &Port) -> Vec<End> {
+/// The ends of a port. A vector port has one for each of its present slots.
+pub(crate) fn ends(instance: &Instance, port: &InstancePort) -> Vec<PortEnd> {
     let slots = if port.info.vector {
         instance.info(port.id).slots
     } else {
@@ -70,23 +70,23 @@ pub(crate) fn ends(instance: &Instance, port: &Port) -> Vec<End> {
     };
     match port.info.vector {
         true => (0..slots)
-            .map(|slot| End {
+            .map(|slot| PortEnd {
                 port: port.id,
                 slot: Some(slot),
             })
             .collect(),
-        false => vec![End {
+        false => vec![PortEnd {
             port: port.id,
             slot: None,
         }],
     }
 }
 
-/// Does something at every slot of a port, or once if it has none. A port whose slots the sender counts learns their
-/// number from the first message, so there is a first slot always.
+/// Calls `take` for each slot of a port, or once for a port without slots. The first message may tell
+/// how many slots a port has, so the first slot is always there.
 pub(crate) fn each_slot(
     instance: &Instance,
-    port: &Port,
+    port: &InstancePort,
     mut take: impl FnMut(Option<u32>) -> Result<()>,
 ) -> Result<()> {
     if !port.info.vector {
@@ -102,8 +102,8 @@ pub(crate) fn each_slot(
     }
 }
 
-/// What a call gave, or nothing from ports that are closed.
-pub(crate) fn open<T>(outcome: titin_runtime::Result<T>) -> Result<Option<T>> {
+/// The outcome of a receive; `None` if the port is closed.
+pub(crate) fn unless_closed<T>(outcome: titin_runtime::Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(given) => Ok(Some(given)),
         Err(error) if error.kind == Kind::PortClosed => Ok(None),
@@ -111,16 +111,19 @@ pub(crate) fn open<T>(outcome: titin_runtime::Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Takes a message from every end of these ports, or `None` once all are closed.
+/// Receives a message from each end of these ports; `None` if all ports are closed.
 ///
 /// # Errors
-/// Names the ports if some are closed and others are not.
-pub(crate) fn round(instance: &Instance, ports: &[Port]) -> Result<Option<Vec<Taken>>> {
-    let (mut taken, mut closed) = (Vec::new(), Vec::new());
+/// Some ports are closed and others are not.
+pub(crate) fn receive_round(
+    instance: &Instance,
+    ports: &[InstancePort],
+) -> Result<Option<Vec<ReceivedMessage>>> {
+    let (mut received, mut closed) = (Vec::new(), Vec::new());
     for port in ports {
         each_slot(instance, port, |slot| {
             match instance.receive(port.id, slot, Patience::Forever) {
-                Ok(message) => taken.push(Taken {
+                Ok(message) => received.push(ReceivedMessage {
                     port: port.info.name.clone(),
                     slot,
                     message,
@@ -131,8 +134,8 @@ pub(crate) fn round(instance: &Instance, ports: &[Port]) -> Result<Option<Vec<Ta
             Ok(())
         })?;
     }
-    match (taken.first(), closed.first()) {
-        (_, None) => Ok(Some(taken)),
+    match (received.first(), closed.first()) {
+        (_, None) => Ok(Some(received)),
         (None, Some(_)) => Ok(None),
         (Some(one), Some(closed)) => Err(Error::Data(format!(
             "{closed}, but there was a message on '{}': messages of all ports go together, so the senders must make the \
@@ -142,122 +145,122 @@ pub(crate) fn round(instance: &Instance, ports: &[Port]) -> Result<Option<Vec<Ta
     }
 }
 
-/// The loop of a mapper: whenever there is a message on every in port, it makes of them what goes out.
+/// The loop of a mapper. Each time all in ports have a message, `step` sends what they become.
 ///
-/// Messages on F_INIT ports go out by O_I and O_F ports, once a use; those on S ports by O_I ports, once a step.
+/// Messages on F_INIT ports go out by O_I and O_F ports, once per use. Messages on S ports go out by
+/// O_I ports, once per step.
 ///
 /// # Errors
-/// Says which ports do not go together; as `step`.
+/// The ports do not fit together, or `step` fails.
 pub(crate) fn run(
     instance: &Instance,
-    mut step: impl FnMut(&Instance, &[Port], &[Taken], &Stamp) -> Result<()>,
+    mut step: impl FnMut(&Instance, &[InstancePort], &[ReceivedMessage], &MessageMeta) -> Result<()>,
 ) -> Result<()> {
-    let name = instance.name();
-    let (f_init, s) = (
-        connected(instance, Operator::FInit),
-        connected(instance, Operator::S),
-    );
+    let f_init = connected(instance, Operator::FInit);
+    let s = connected(instance, Operator::S);
     let (o_i, o_f) = (ports(instance, Operator::OI), ports(instance, Operator::OF));
-    let names = |ports: &[Port]| {
-        ports
-            .iter()
-            .map(|port| port.info.name.clone())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    match (f_init.is_empty(), s.is_empty()) {
-        (true, true) => {
-            let text = format!(
-                "{name}: nothing is connected to an F_INIT or S port, so there is nothing to pass on"
-            );
-            return Err(Error::Setting(text));
-        }
-        (false, false) => {
-            let text = format!(
-                "{name}: it receives on F_INIT ({}) and on S ({}); a mapper has its in ports all on the one or all on \
-                 the other",
-                names(&f_init),
-                names(&s)
-            );
-            return Err(Error::Setting(text));
-        }
-        (true, false) if o_f.iter().any(|port| port.info.connected) => {
-            let text = format!(
-                "{name}: what it receives on S ({}) goes out in every step, and O_F ({}) sends once, at the end; make the \
-                 out ports O_I, or the in ports F_INIT",
-                names(&s),
-                names(&o_f)
-            );
-            return Err(Error::Setting(text));
-        }
-        _ => {}
-    }
-    let out: Vec<Port> = o_i.into_iter().chain(o_f).collect();
+    check_ports(instance.name(), &f_init, &s, &o_f)?;
+    let out: Vec<InstancePort> = o_i.into_iter().chain(o_f).collect();
     if f_init.is_empty() {
         instance.reuse()?;
-        while let Some(taken) = round(instance, &s)? {
-            let stamp = together(&taken, Some(&instance.overlay()))?;
-            step(instance, &out, &taken, &stamp)?;
+        while let Some(received) = receive_round(instance, &s)? {
+            let meta = joined_meta(&received, Some(&instance.overlay()))?;
+            step(instance, &out, &received, &meta)?;
         }
         return Ok(());
     }
     while instance.reuse()? {
-        let Some(taken) = round(instance, &f_init)? else {
+        let Some(received) = receive_round(instance, &f_init)? else {
             break;
         };
-        // The overlay in force is that of these messages already.
-        step(instance, &out, &taken, &together(&taken, None)?)?;
+        // The overlay in force is already that of these messages.
+        let meta = joined_meta(&received, None)?;
+        step(instance, &out, &received, &meta)?;
     }
     Ok(())
 }
 
-/// The times and settings of one message that is made of several: the latest time, and the latest next one, since the next message
-/// that is made of several waits for all of them.
-pub(crate) fn together(taken: &[Taken], force: Option<&Overlay>) -> Result<Stamp> {
-    let stamps: Vec<Stamp> = taken.iter().map(|taken| stamp(&taken.message)).collect();
-    let timestamp = stamps
-        .iter()
-        .map(|stamp| stamp.timestamp)
-        .fold(f64::NEG_INFINITY, f64::max);
-    let nexts: Option<Vec<f64>> = stamps.iter().map(|stamp| stamp.next).collect();
+/// Checks that the ports of a mapper fit together.
+fn check_ports(
+    name: &str,
+    f_init: &[InstancePort],
+    s: &[InstancePort],
+    o_f: &[InstancePort],
+) -> Result<()> {
+    let names = |ports: &[InstancePort]| {
+        let names: Vec<&str> = ports.iter().map(|port| port.info.name.as_str()).collect();
+        names.join(", ")
+    };
+    let text = match (f_init.is_empty(), s.is_empty()) {
+        (true, true) => format!(
+            "{name}: nothing is connected to an F_INIT or S port, so there is nothing to pass on"
+        ),
+        (false, false) => format!(
+            "{name}: it receives on F_INIT ({}) and on S ({}); a mapper has its in ports all on the one or all on \
+             the other",
+            names(f_init),
+            names(s)
+        ),
+        (true, false) if o_f.iter().any(|port| port.info.connected) => format!(
+            "{name}: what it receives on S ({}) goes out in every step, and O_F ({}) sends once, at the end; make the \
+             out ports O_I, or the in ports F_INIT",
+            names(s),
+            names(o_f)
+        ),
+        _ => return Ok(()),
+    };
+    Err(Error::Setting(text))
+}
+
+/// The times and settings of a message that several messages become: the latest timestamp, and the
+/// latest next timestamp, since the next such message waits for all of them. If `in_force` is an
+/// overlay, those of the messages are merged with it.
+pub(crate) fn joined_meta(
+    received: &[ReceivedMessage],
+    in_force: Option<&Overlay>,
+) -> Result<MessageMeta> {
+    let metas = received.iter().map(|received| meta_of(&received.message));
+    let metas: Vec<MessageMeta> = metas.collect();
+    let timestamps = metas.iter().map(|meta| meta.timestamp);
+    let timestamp = timestamps.fold(f64::NEG_INFINITY, f64::max);
+    let nexts: Option<Vec<f64>> = metas.iter().map(|meta| meta.next).collect();
     let next = nexts
         .and_then(|nexts| nexts.into_iter().reduce(f64::max))
         .map(|next| next.max(timestamp));
-    let Some(force) = force else {
-        return Ok(Stamp {
-            timestamp,
-            next,
-            settings: None,
-        });
+    let merged = |in_force: &Overlay| {
+        let labels: Vec<String> = received.iter().map(ReceivedMessage::label).collect();
+        let overlays = labels
+            .iter()
+            .zip(&metas)
+            .filter_map(|(label, meta)| Some((label.as_str(), meta.settings.as_ref()?)));
+        merge_overlays(in_force.clone(), overlays)
     };
-    let labels: Vec<String> = taken.iter().map(Taken::label).collect();
-    let overlays = labels
-        .iter()
-        .zip(&stamps)
-        .filter_map(|(label, stamp)| Some((label.as_str(), stamp.settings.as_ref()?)));
-    Ok(Stamp {
+    Ok(MessageMeta {
         timestamp,
         next,
-        settings: Some(merge_overlays(force.clone(), overlays)?),
+        settings: in_force.map(merged).transpose()?,
     })
 }
 
-/// Sends the same by every end of these ports.
+/// Sends the same data by each end of these ports.
 pub(crate) fn to_all(
     instance: &Instance,
-    out: &[Port],
+    out: &[InstancePort],
     value: &View<'_>,
-    stamp: &Stamp,
+    meta: &MessageMeta,
 ) -> Result<()> {
     for port in out {
         for end in ends(instance, port) {
-            send(instance, end.port, end.slot, value, stamp)?;
+            send(instance, end.port, end.slot, value, meta)?;
         }
     }
     Ok(())
 }
 
-/// The data of messages, in the order of their ends.
-pub(crate) fn views(taken: &[Taken]) -> Vec<View<'_>> {
-    taken.iter().map(|taken| view(&taken.message)).collect()
+/// The data of messages.
+pub(crate) fn views(received: &[ReceivedMessage]) -> Vec<View<'_>> {
+    received
+        .iter()
+        .map(|received| view(&received.message))
+        .collect()
 }

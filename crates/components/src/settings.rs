@@ -1,16 +1,17 @@
-//! What the settings of a component say, for all of it or for one port: `file`, or `rain.file` for the port `rain`.
+//! The settings of a component, for the whole component or for one port: `file`, or `rain.file` for
+//! the port `rain`.
 
 use titin_runtime::{BuiltIn, Dtype, Instance, SettingValue};
 
-use crate::data::Stamp;
-use crate::format::{Form, Format, Reading};
-use crate::places::has_step;
+use crate::data::MessageMeta;
+use crate::file_names::has_step;
+use crate::format::{CsvForm, Format, ReadOptions};
 use crate::{Error, Result};
 
-const FORMS: [(&str, Form); 3] = [
-    ("array", Form::Array),
-    ("map", Form::Map),
-    ("table", Form::Table),
+const FORMS: [(&str, CsvForm); 3] = [
+    ("array", CsvForm::Array),
+    ("map", CsvForm::Map),
+    ("table", CsvForm::Table),
 ];
 const DELIMITERS: [(&str, u8); 5] = [
     (",", b','),
@@ -20,50 +21,38 @@ const DELIMITERS: [(&str, u8); 5] = [
     ("|", b'|'),
 ];
 
-/// Settings of one component, by port.
+/// The settings of one component, by port.
 #[derive(Clone, Copy)]
-pub(crate) struct Settings<'a> {
+pub(crate) struct ComponentSettings<'a> {
     instance: &'a Instance,
 }
 
-impl<'a> Settings<'a> {
-    /// Those of this instance.
+impl<'a> ComponentSettings<'a> {
+    /// The settings of an instance.
     ///
     /// # Errors
-    /// Names a setting under the component's own path that it does not read.
+    /// There is a setting for the component that the component does not know.
     pub(crate) fn new(instance: &'a Instance, component: BuiltIn) -> Result<Self> {
         let known: Vec<&str> = component.settings().iter().map(|(name, _)| *name).collect();
         let name = instance.name();
-        let component = name
-            .split_once('[')
-            .map_or(name, |(component, _)| component);
-        let ports = instance.ports();
-        let paths = instance.settings();
-        for path in paths.keys() {
-            let own = path
-                .strip_prefix(name)
-                .or_else(|| path.strip_prefix(component));
-            let Some(own) = own.and_then(|own| own.strip_prefix('.')) else {
+        for path in instance.settings().keys() {
+            let Some(own) = own_part(path, name) else {
                 continue;
             };
-            let base = match own.split_once('.') {
-                Some((port, base)) if ports.iter().any(|known| known.name == port) => base,
-                _ => own,
-            };
-            if known.contains(&base) {
-                continue;
+            if !known.contains(&without_port(instance, own)) {
+                let near =
+                    titin_runtime::nearest(without_port(instance, own), known.iter().copied());
+                let hint = near.map(|near| format!("did you mean '{near}'?"));
+                let hint = hint.unwrap_or_else(|| format!("it has {}", known.join(", ")));
+                return Err(Error::Setting(format!(
+                    "{name}: there is no setting '{own}' ({path}); {hint}"
+                )));
             }
-            let near = titin_runtime::nearest(base, known.iter().copied());
-            let hint = near.map(|near| format!("did you mean '{near}'?"));
-            let hint = hint.unwrap_or_else(|| format!("it has {}", known.join(", ")));
-            return Err(Error::Setting(format!(
-                "{name}: there is no setting '{own}' ({path}); {hint}"
-            )));
         }
-        Ok(Settings { instance })
+        Ok(ComponentSettings { instance })
     }
 
-    /// The setting of a port, else that of the whole component.
+    /// The setting of a port, or else that of the whole component.
     pub(crate) fn find(&self, port: &str, name: &str) -> Result<Option<SettingValue>> {
         let own = format!("{port}.{name}");
         for name in [own.as_str(), name] {
@@ -102,7 +91,7 @@ impl<'a> Settings<'a> {
         })
     }
 
-    /// A time, in the unit of timestamps.
+    /// A time in the unit of timestamps.
     pub(crate) fn time(&self, port: &str, name: &str) -> Result<Option<f64>> {
         Ok(self
             .find(port, name)?
@@ -135,14 +124,14 @@ impl<'a> Settings<'a> {
         Err(Error::Setting(text))
     }
 
-    /// How a port's file is to be read.
-    pub(crate) fn reading(&self, port: &str, file: &str) -> Result<Reading> {
+    /// The options for reading the file of a port.
+    pub(crate) fn reading(&self, port: &str, file: &str) -> Result<ReadOptions> {
         let columns = self.text(port, "columns")?.unwrap_or_default();
         let words: Vec<(&str, Dtype)> = Dtype::ALL.map(|dtype| (dtype.name(), dtype)).to_vec();
-        let default = Reading::default();
-        Ok(Reading {
+        let default = ReadOptions::default();
+        Ok(ReadOptions {
             format: self.format(port, file)?,
-            // A series of files is a series of messages already.
+            // A series of files has one message in each file.
             time_axis: self
                 .flag(port, "time_axis")?
                 .or(has_step(file).then_some(false)),
@@ -160,16 +149,34 @@ impl<'a> Settings<'a> {
         })
     }
 
-    /// The format of a port's file: as set, else by its ending.
+    /// The format of a port's file: the setting, or else the ending of the name.
     pub(crate) fn format(&self, port: &str, file: &str) -> Result<Format> {
         self.word(port, "format", &Format::ENDINGS)?
             .map_or_else(|| Format::of(file.as_ref()), Ok)
     }
 }
 
-/// The stamp of a message that was received.
-pub(crate) fn stamp(message: &titin_runtime::Message) -> Stamp {
-    Stamp {
+/// The part of a setting's path after the name of an instance or of its component.
+fn own_part<'p>(path: &'p str, instance: &str) -> Option<&'p str> {
+    let (component, _) = instance.split_once('[').unwrap_or((instance, ""));
+    let own = path
+        .strip_prefix(instance)
+        .or_else(|| path.strip_prefix(component));
+    own?.strip_prefix('.')
+}
+
+/// The name of a setting without the port in front.
+fn without_port<'n>(instance: &Instance, name: &'n str) -> &'n str {
+    let ports = instance.ports();
+    match name.split_once('.') {
+        Some((port, base)) if ports.iter().any(|known| known.name == port) => base,
+        _ => name,
+    }
+}
+
+/// The times and settings of a message that was received.
+pub(crate) fn meta_of(message: &titin_runtime::Message) -> MessageMeta {
+    MessageMeta {
         timestamp: message.timestamp,
         next: message.next_timestamp,
         settings: message.settings.as_deref().cloned(),
@@ -182,7 +189,7 @@ mod tests {
     use crate::{merger, splitter};
     use titin_runtime::AcceptedValue;
 
-    /// What is looked for here and what `titin check` accepts are the same words.
+    /// This module reads the same words that `titin check` accepts.
     #[test]
     fn words_are_those_that_descriptions_are_checked_against() {
         let checked = |component: BuiltIn, name: &str| {

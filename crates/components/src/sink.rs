@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use titin_runtime::{BuiltIn, Instance, Message, Operator, Patience};
 
-use crate::data::{Stamp, View, view};
-use crate::error::At;
-use crate::format::{Format, TimesWriter, Writer, array_of, file_of, whole, write_npy, writer};
-use crate::mapper::{Port, connected, each_slot, ends, open, round};
-use crate::places::{Purpose, fill, has_slot, has_step};
-use crate::settings::{Settings, stamp};
+use crate::data::{MessageMeta, View, view};
+use crate::error::OnFile;
+use crate::file_names::{NameFields, fill, has_slot, has_step, series_name, step_file};
+use crate::format::{Format, MessageWriter, TimesWriter, array_of, write_npy, writer};
+use crate::mapper::{InstancePort, connected, each_slot, ends, receive_round, unless_closed};
+use crate::settings::{ComponentSettings, meta_of};
 use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
@@ -23,7 +23,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
         .map(|operator| connected(instance, operator))
         .concat();
     if let Some(port) = sending.first() {
-        let Port { info, .. } = port;
+        let InstancePort { info, .. } = port;
         let text = format!(
             "{name}: a sink only receives, but {} port '{}' sends",
             info.operator, info.name
@@ -36,11 +36,11 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
     );
     let mut sink = Sink {
         instance,
-        files: Files::default(),
+        files: SinkFiles::default(),
     };
     while instance.reuse()? {
-        for taken in round(instance, &f_init)?.unwrap_or_default() {
-            sink.keep(&taken.port, taken.slot, &taken.message)?;
+        for received in receive_round(instance, &f_init)?.unwrap_or_default() {
+            sink.keep(&received.port, received.slot, &received.message)?;
         }
         sink.take_steps(&s, !f_init.is_empty())?;
     }
@@ -49,13 +49,13 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
 
 struct Sink<'a> {
     instance: &'a Instance,
-    files: Files,
+    files: SinkFiles,
 }
 
 impl Sink<'_> {
     /// Receives on S ports as long as messages come. In a use that F_INIT began, the message without a next timestamp
     /// is the last.
-    fn take_steps(&mut self, s: &[Port], ends_by_itself: bool) -> Result<()> {
+    fn take_steps(&mut self, s: &[InstancePort], ends_by_itself: bool) -> Result<()> {
         if ends_by_itself {
             for port in s {
                 each_slot(self.instance, port, |slot| {
@@ -80,7 +80,7 @@ impl Sink<'_> {
                 return Ok(());
             }
             let Some((id, slot, message)) =
-                open(self.instance.receive_any(&counted, Patience::Forever))?
+                unless_closed(self.instance.receive_any(&counted, Patience::Forever))?
             else {
                 return Ok(());
             };
@@ -90,8 +90,9 @@ impl Sink<'_> {
     }
 
     /// Receives one message; whether there are more in this use.
-    fn take_one(&mut self, port: &Port, slot: Option<u32>) -> Result<bool> {
-        let Some(message) = open(self.instance.receive(port.id, slot, Patience::Forever))? else {
+    fn take_one(&mut self, port: &InstancePort, slot: Option<u32>) -> Result<bool> {
+        let Some(message) = unless_closed(self.instance.receive(port.id, slot, Patience::Forever))?
+        else {
             return Ok(false);
         };
         self.keep(&port.info.name, slot, &message)?;
@@ -99,9 +100,9 @@ impl Sink<'_> {
     }
 
     fn keep(&mut self, port: &str, slot: Option<u32>, message: &Message) -> Result<()> {
-        let settings = Settings::new(self.instance, BuiltIn::Sink)?;
+        let settings = ComponentSettings::new(self.instance, BuiltIn::Sink)?;
         let (pattern, format) = wanted(&settings, port, slot)?;
-        let purpose = Purpose {
+        let purpose = NameFields {
             instance: self.instance.name(),
             port,
             slot,
@@ -109,19 +110,23 @@ impl Sink<'_> {
         let name = fill(&pattern, purpose)?;
         let target = self.files.target((port.to_owned(), slot), name, format);
         let target = target.map_err(|why| match why {
-            Taken::By(other, name) => Error::Setting(format!(
+            FileError::OfOtherPort(other, name) => Error::Setting(format!(
                 "{}: ports '{other}' and '{port}' would both write {}; put {{port}} or {{slot}} into the name",
                 purpose.instance,
                 name.display()
             )),
-            Taken::Broken(error) => error,
+            FileError::File(error) => error,
         })?;
-        target.write(&view(message), &stamp(message))
+        target.write(&view(message), &meta_of(message))
     }
 }
 
 /// The name and format of a port's file.
-fn wanted(settings: &Settings<'_>, port: &str, slot: Option<u32>) -> Result<(String, Format)> {
+fn wanted(
+    settings: &ComponentSettings<'_>,
+    port: &str,
+    slot: Option<u32>,
+) -> Result<(String, Format)> {
     let pattern = settings
         .text(port, "file")?
         .unwrap_or_else(|| "{port}.jsonl".to_owned());
@@ -156,87 +161,96 @@ fn with_slot(pattern: &str) -> String {
 }
 
 /// A port, and a slot of it if it has some.
-type End = (String, Option<u32>);
+type PortSlot = (String, Option<u32>);
 
 /// The files of an instance.
 #[derive(Default)]
-struct Files {
+struct SinkFiles {
     /// All that were begun, with the end whose messages they keep.
-    begun: BTreeMap<PathBuf, (End, Target)>,
+    begun: BTreeMap<PathBuf, (PortSlot, SinkFile)>,
     /// Which one an end writes to now.
-    current: BTreeMap<End, PathBuf>,
+    current: BTreeMap<PortSlot, PathBuf>,
 }
 
-/// Why an end cannot have a file.
+/// Why a port cannot write to a file.
 #[derive(Debug)]
-enum Taken {
-    /// It is another port's.
-    By(String, PathBuf),
-    Broken(Error),
+enum FileError {
+    /// Another port writes to the file: the port's name and the file's.
+    OfOtherPort(String, PathBuf),
+    File(Error),
 }
 
-impl Files {
+impl SinkFiles {
     /// The file for the messages of an end. An overlay of settings may name another one from use to use, and the first one
     /// again.
-    fn target(&mut self, end: End, name: PathBuf, format: Format) -> Result<&mut Target, Taken> {
+    fn target(
+        &mut self,
+        end: PortSlot,
+        name: PathBuf,
+        format: Format,
+    ) -> Result<&mut SinkFile, FileError> {
         if self.current.get(&end) != Some(&name) {
             let before = self.current.insert(end.clone(), name.clone());
             if let Some((_, target)) = before.and_then(|before| self.begun.get_mut(&before)) {
-                target.rest();
+                target.pause();
             }
         }
         let (owner, target) = match self.begun.entry(name) {
             Entry::Occupied(begun) => begun.into_mut(),
             Entry::Vacant(place) => {
-                let target = Target::create(place.key().clone(), format).map_err(Taken::Broken)?;
+                let target =
+                    SinkFile::create(place.key().clone(), format).map_err(FileError::File)?;
                 place.insert((end.clone(), target))
             }
         };
         if *owner == end {
             Ok(target)
         } else {
-            Err(Taken::By(owner.0.clone(), target.name.clone()))
+            Err(FileError::OfOtherPort(owner.0.clone(), target.name.clone()))
         }
     }
 }
 
 /// A file, or a series of them.
-struct Target {
+struct SinkFile {
     name: PathBuf,
-    kind: Kept,
+    kind: SinkFileKind,
 }
 
-enum Kept {
+enum SinkFileKind {
     /// All messages in one.
-    One(Box<dyn Writer>),
+    One(Box<dyn MessageWriter>),
     /// A file a message, and how many there are.
     Series(TimesWriter, u64),
 }
 
-impl Target {
+impl SinkFile {
     fn create(name: PathBuf, format: Format) -> Result<Self> {
         if let Some(folder) = name
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
         {
-            std::fs::create_dir_all(folder).at(folder, "create")?;
+            std::fs::create_dir_all(folder).on_file(folder, "create")?;
         }
         let kind = if has_step(&name.to_string_lossy()) {
-            Kept::Series(TimesWriter::beside(&whole(&name.to_string_lossy())), 0)
+            SinkFileKind::Series(
+                TimesWriter::beside(&series_name(&name.to_string_lossy())),
+                0,
+            )
         } else {
-            Kept::One(writer(&name, format))
+            SinkFileKind::One(writer(&name, format))
         };
-        Ok(Target { name, kind })
+        Ok(SinkFile { name, kind })
     }
 
-    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
+    fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()> {
         match &mut self.kind {
-            Kept::One(writer) => writer.write(value, stamp),
-            Kept::Series(times, count) => {
-                let file = file_of(&self.name.to_string_lossy(), *count);
+            SinkFileKind::One(writer) => writer.write(value, meta),
+            SinkFileKind::Series(times, count) => {
+                let file = step_file(&self.name.to_string_lossy(), *count);
                 array_of(&file, value)?;
                 // The time goes first: a file without one could not be read, a time without its file does no harm.
-                times.write(stamp.timestamp, stamp.next)?;
+                times.write(meta.timestamp, meta.next)?;
                 write_npy(&file, value)?;
                 *count += 1;
                 Ok(())
@@ -244,10 +258,10 @@ impl Target {
         }
     }
 
-    fn rest(&mut self) {
+    fn pause(&mut self) {
         match &mut self.kind {
-            Kept::One(writer) => writer.rest(),
-            Kept::Series(times, _) => times.rest(),
+            SinkFileKind::One(writer) => writer.pause(),
+            SinkFileKind::Series(times, _) => times.pause(),
         }
     }
 }
@@ -255,8 +269,8 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Reading, open};
-    use titin_runtime::{Dtype, Layout, Order};
+    use crate::format::{ReadOptions, open};
+    use titin_runtime::{Dtype, Layout, StorageOrder};
 
     #[test]
     fn slots_get_files_of_their_own() {
@@ -272,25 +286,25 @@ mod tests {
             ("csv", Format::Csv),
             ("jsonl", Format::Lines),
         ] {
-            let mut files = Files::default();
+            let mut files = SinkFiles::default();
             let named = |name: &str| folder.path().join(format!("{name}.{ending}"));
-            let layout = Layout::new(Dtype::UInt8, Order::C, []);
+            let layout = Layout::new(Dtype::UInt8, StorageOrder::C, []);
             for (step, name) in ["a", "b", "a", "b"].iter().enumerate() {
                 let target = files
                     .target(("in".to_owned(), None), named(name), format)
                     .unwrap();
-                let stamp = Stamp {
+                let meta = MessageMeta {
                     timestamp: step as f64,
                     next: None,
                     settings: None,
                 };
                 target
-                    .write(&View::Array(layout.clone(), &[step as u8]), &stamp)
+                    .write(&View::Array(layout.clone(), &[step as u8]), &meta)
                     .unwrap();
             }
-            let reading = Reading {
+            let reading = ReadOptions {
                 format,
-                ..Reading::default()
+                ..ReadOptions::default()
             };
             let mut reader = open(&named("a"), &reading).unwrap();
             let times: Vec<_> = std::iter::from_fn(|| reader.next().unwrap())
@@ -301,7 +315,7 @@ mod tests {
                 .target(("other".to_owned(), None), named("a"), format)
                 .err()
                 .unwrap();
-            assert!(matches!(other, Taken::By(owner, _) if owner == "in"));
+            assert!(matches!(other, FileError::OfOtherPort(owner, _) if owner == "in"));
         }
     }
 
@@ -314,13 +328,13 @@ mod tests {
                 std::fs::write(file, "of the run before").unwrap();
             }
             let format = Format::of(&name).unwrap();
-            let mut target = Target::create(name.clone(), format).unwrap();
-            let stamp = Stamp {
+            let mut target = SinkFile::create(name.clone(), format).unwrap();
+            let meta = MessageMeta {
                 timestamp: 0.0,
                 next: None,
                 settings: None,
             };
-            target.write(&View::List(Vec::new()), &stamp).unwrap_err();
+            target.write(&View::List(Vec::new()), &meta).unwrap_err();
             for file in [name, folder.path().join("a.times.csv")] {
                 assert_eq!(std::fs::read_to_string(file).unwrap(), "of the run before");
             }
@@ -332,16 +346,16 @@ mod tests {
     fn a_series_is_a_file_a_message_with_times_beside() {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().join("deep/state_{step}.npy");
-        let mut target = Target::create(name, Format::Npy).unwrap();
-        let layout = Layout::new(Dtype::UInt8, Order::C, [2]);
+        let mut target = SinkFile::create(name, Format::Npy).unwrap();
+        let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [2]);
         for (step, shape) in [[1, 2], [3, 4]].iter().enumerate() {
-            let stamp = Stamp {
+            let meta = MessageMeta {
                 timestamp: step as f64,
                 next: None,
                 settings: None,
             };
             target
-                .write(&View::Array(layout.clone(), shape), &stamp)
+                .write(&View::Array(layout.clone(), shape), &meta)
                 .unwrap();
         }
         let times = std::fs::read_to_string(folder.path().join("deep/state.times.csv")).unwrap();

@@ -1,7 +1,7 @@
 //! `titin.source`: sends what files hold.
 //!
 //! A use goes through the file of each O_I port from its beginning, in the order of time over all ports, and sends one
-//! record by each O_F port. What comes in on F_INIT and S ports is taken and dropped: F_INIT begins the uses, S keeps
+//! record by each O_F port. What comes in on F_INIT and S ports is received and dropped: F_INIT begins the uses, S keeps
 //! step with a peer. So a source can stand in for a submodel whose messages were kept in files.
 //!
 //! Settings, for all ports or one (`rain.file`): `file`, `format`, `dt`, `t0`, `t_max`, `repeat`, `period`; for `.npy`
@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use titin_runtime::{BuiltIn, Instance, Operator, Setting};
 
 use crate::data::send;
-use crate::feed::{Fed, Feed, Plan, Repeat};
-use crate::mapper::{End, Port, connected, ends, round};
-use crate::places::{Purpose, fill, has_slot, locate};
-use crate::settings::Settings;
+use crate::feed::{FedMessage, Feed, FeedPlan, Repeat};
+use crate::file_names::{NameFields, fill, has_slot, locate};
+use crate::mapper::{InstancePort, PortEnd, connected, ends, receive_round};
+use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
@@ -25,12 +25,12 @@ pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
         connected(instance, Operator::OI),
         connected(instance, Operator::OF),
     );
-    let mut finals: Vec<Lane> = Vec::new();
+    let mut finals: Vec<PortFeed> = Vec::new();
     while instance.reuse()? {
-        let begun = round(instance, &f_init)?.unwrap_or_default();
+        let begun = receive_round(instance, &f_init)?.unwrap_or_default();
         let now = begun
             .iter()
-            .map(|taken| taken.message.timestamp)
+            .map(|received| received.message.timestamp)
             .reduce(f64::max)
             .unwrap_or(0.0);
         sweep(instance, plans(instance, folders, &o_i, true)?, &s, now)?;
@@ -43,7 +43,7 @@ pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
         {
             finals = plans
                 .into_iter()
-                .map(|(ends, plan)| Lane::open(ends, plan, now))
+                .map(|(ends, plan)| PortFeed::open(ends, plan, now))
                 .collect::<Result<_>>()?;
         }
         for lane in &mut finals {
@@ -63,30 +63,35 @@ pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
 }
 
 /// Where the messages of one feed go.
-struct Lane {
-    ends: Vec<End>,
+struct PortFeed {
+    ends: Vec<PortEnd>,
     feed: Feed,
-    head: Option<Fed>,
+    head: Option<FedMessage>,
 }
 
-impl Lane {
-    fn open(ends: Vec<End>, plan: Plan, now: f64) -> Result<Self> {
-        Ok(Lane {
+impl PortFeed {
+    fn open(ends: Vec<PortEnd>, plan: FeedPlan, now: f64) -> Result<Self> {
+        Ok(PortFeed {
             ends,
             feed: Feed::open(plan, now)?,
             head: None,
         })
     }
 
-    fn send(&self, instance: &Instance, fed: &Fed) -> Result<()> {
+    fn send(&self, instance: &Instance, fed: &FedMessage) -> Result<()> {
         self.ends
             .iter()
-            .try_for_each(|end| send(instance, end.port, end.slot, &fed.value, &fed.stamp))
+            .try_for_each(|end| send(instance, end.port, end.slot, &fed.value, &fed.meta))
     }
 }
 
 /// Sends all that is there for O_I ports, the earliest first; each time S ports get their turn.
-fn sweep(instance: &Instance, plans: Vec<(Vec<End>, Plan)>, s: &[Port], now: f64) -> Result<()> {
+fn sweep(
+    instance: &Instance,
+    plans: Vec<(Vec<PortEnd>, FeedPlan)>,
+    s: &[InstancePort],
+    now: f64,
+) -> Result<()> {
     if let Some((_, plan)) = plans
         .iter()
         .find(|(_, plan)| plan.repeat == Repeat::Endless && plan.t_max.is_none())
@@ -94,9 +99,9 @@ fn sweep(instance: &Instance, plans: Vec<(Vec<End>, Plan)>, s: &[Port], now: f64
         let why = "it would be repeated for ever; set `t_max`, or how often to `repeat` it";
         return Err(Error::file(&plan.file, why));
     }
-    let mut lanes: Vec<Lane> = plans
+    let mut lanes: Vec<PortFeed> = plans
         .into_iter()
-        .map(|(ends, plan)| Lane::open(ends, plan, now))
+        .map(|(ends, plan)| PortFeed::open(ends, plan, now))
         .collect::<Result<_>>()?;
     for lane in &mut lanes {
         lane.head = lane.feed.next(now)?;
@@ -105,18 +110,18 @@ fn sweep(instance: &Instance, plans: Vec<(Vec<End>, Plan)>, s: &[Port], now: f64
         let times = lanes
             .iter()
             .filter_map(|lane| lane.head.as_ref())
-            .map(|head| head.stamp.timestamp);
+            .map(|head| head.meta.timestamp);
         let Some(time) = times.reduce(f64::min) else {
             return Ok(());
         };
         for lane in &mut lanes {
-            let Some(head) = lane.head.take_if(|head| head.stamp.timestamp == time) else {
+            let Some(head) = lane.head.take_if(|head| head.meta.timestamp == time) else {
                 continue;
             };
             lane.send(instance, &head)?;
             lane.head = lane.feed.next(now)?;
         }
-        if round(instance, s)?.is_none() {
+        if receive_round(instance, s)?.is_none() {
             let text = format!(
                 "{}: nothing more comes in on S, but there are more steps to send; set `t_max` to end where the peer does",
                 instance.name()
@@ -127,7 +132,7 @@ fn sweep(instance: &Instance, plans: Vec<(Vec<End>, Plan)>, s: &[Port], now: f64
 }
 
 /// A file that is sent by O_F ports must not hold more than there were uses, if there could only be one.
-fn all_sent(instance: &Instance, lane: &mut Lane, single: bool) -> Result<()> {
+fn all_sent(instance: &Instance, lane: &mut PortFeed, single: bool) -> Result<()> {
     if !single || lane.feed.plan().repeat == Repeat::Endless || lane.feed.next(0.0)?.is_none() {
         return Ok(());
     }
@@ -143,10 +148,10 @@ fn all_sent(instance: &Instance, lane: &mut Lane, single: bool) -> Result<()> {
 fn plans(
     instance: &Instance,
     folders: &[PathBuf],
-    ports: &[Port],
+    ports: &[InstancePort],
     steps: bool,
-) -> Result<Vec<(Vec<End>, Plan)>> {
-    let settings = Settings::new(instance, BuiltIn::Source)?;
+) -> Result<Vec<(Vec<PortEnd>, FeedPlan)>> {
+    let settings = ComponentSettings::new(instance, BuiltIn::Source)?;
     let mut plans = Vec::new();
     for port in ports {
         let name = &port.info.name;
@@ -183,13 +188,13 @@ fn plans(
                 .filter(|_| has_slot(&pattern));
             let file = fill(
                 &pattern,
-                Purpose {
+                NameFields {
                     instance: instance.name(),
                     port: name,
                     slot,
                 },
             )?;
-            let plan = Plan {
+            let plan = FeedPlan {
                 reading: settings.reading(name, &pattern)?,
                 file: locate(&file, folders)?,
                 steps,
@@ -205,7 +210,7 @@ fn plans(
     Ok(plans)
 }
 
-fn repeat(settings: &Settings<'_>, port: &str) -> Result<Repeat> {
+fn repeat(settings: &ComponentSettings<'_>, port: &str) -> Result<Repeat> {
     let Some(value) = settings.find(port, "repeat")? else {
         return Ok(Repeat::Times(1));
     };

@@ -1,199 +1,256 @@
-//! `titin.splitter`: one message becomes several, which is what a merger with the same settings undoes.
+//! `titin.splitter`: splits one message into several. A merger with the same settings joins them
+//! again.
 //!
-//! Settings: `how` is `concatenate` (pieces along `axis`, of `sizes` or equal), `stack` (one piece for each index of
-//! `axis`, without that axis) or `list` (the entries of a list). Pieces go to the out ports and slots in the order of
-//! the description.
+//! Settings: `how` is `concatenate` (parts along `axis`, of `sizes` or of equal size), `stack` (one
+//! part for each index of `axis`, without that axis) or `list` (the entries of a list). The parts go
+//! to the out ports and slots in the order of the description.
 
 use titin_runtime::{BuiltIn, Instance, Layout};
 
-use crate::array;
+use crate::array_joining::{self, ArrayPart, JoinError};
 use crate::data::{View, describe, send, view};
-use crate::mapper::{self, End, Port, ends};
-use crate::merger::How;
-use crate::settings::Settings;
+use crate::mapper::{self, InstancePort, PortEnd, ends};
+use crate::merger::JoinMode;
+use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 
-pub(crate) const WORDS: [(&str, How); 3] = [
-    ("concatenate", How::Concatenate),
-    ("stack", How::Stack),
-    ("list", How::List),
+pub(crate) const WORDS: [(&str, JoinMode); 3] = [
+    ("concatenate", JoinMode::Concatenate),
+    ("stack", JoinMode::Stack),
+    ("list", JoinMode::List),
 ];
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
-    Settings::new(instance, BuiltIn::Splitter)?;
-    mapper::run(instance, |instance, out, taken, stamp| {
-        let name = instance.name();
-        let [one] = taken else {
+    ComponentSettings::new(instance, BuiltIn::Splitter)?;
+    mapper::run(instance, |instance, out, received, meta| {
+        let [received] = received else {
             let text = format!(
-                "{name}: a splitter has one in port without slots, this one receives {}",
-                taken.len()
+                "{}: a splitter has one in port without slots, this one receives {}",
+                instance.name(),
+                received.len()
             );
             return Err(Error::Setting(text));
         };
-        let settings = Settings::new(instance, BuiltIn::Splitter)?;
-        let how = settings
-            .word("", "how", &WORDS)?
-            .unwrap_or(How::Concatenate);
-        let axis = settings.count("", "axis")?.unwrap_or(0) as usize;
-        let sizes = settings
-            .find("", "sizes")?
-            .map(|value| value.as_ints())
-            .transpose()?;
-        let wrong = |why: String| {
-            Error::Data(format!(
-                "{name}: the message on port '{}' cannot be split: {why}",
-                one.label()
-            ))
-        };
-
-        let data = view(&one.message);
-        let (fixed, counted) = targets(instance, out);
-        let memory;
-        let pieces: Vec<View<'_>> = match (&data, how) {
-            (View::List(values), How::List) => values.clone(),
-            (View::Array(layout, elements), How::Stack) => {
-                memory = array::unstack(layout, elements, axis).map_err(wrong)?;
-                lend(&memory)
-            }
-            (View::Array(layout, elements), How::Concatenate) => {
-                let sizes = match sizes {
-                    Some(sizes) => whole(&sizes).map_err(wrong)?,
-                    None if counted.is_none() => equal(layout, axis, fixed.len()).map_err(wrong)?,
-                    None => {
-                        return Err(Error::Setting(format!(
-                            "{name}: the slots of port '{}' are counted by the pieces, so set `sizes`, or `how: stack` for \
-                             one piece an index",
-                            counted
-                                .map(|port| port.info.name.as_str())
-                                .unwrap_or_default()
-                        )));
-                    }
-                };
-                memory = array::split(layout, elements, axis, &sizes).map_err(wrong)?;
-                lend(&memory)
-            }
-            (other, How::List) => {
-                return Err(wrong(format!(
-                    "it is {}, and `how: list` takes lists",
-                    describe(other)
-                )));
-            }
-            (other, _) => {
-                return Err(wrong(format!(
-                    "it is {}, no array; `how: list` takes lists apart",
-                    describe(other)
-                )));
-            }
-        };
-        let ends = assign(instance, &fixed, counted, pieces.len()).map_err(|why| match why {
-            Wrong::Count(why) => wrong(why),
-            Wrong::Run(error) => error.into(),
-        })?;
-        for (end, piece) in ends.iter().zip(&pieces) {
-            send(instance, end.port, end.slot, piece, stamp)?;
+        let refuse = |error: SplitError| error.in_message(instance.name(), &received.label());
+        let split = Split::new(instance)?;
+        let targets = Targets::of(instance, out);
+        let data = view(&received.message);
+        let parts = split.parts(&data, &targets).map_err(refuse)?;
+        let views = parts.views();
+        let ends = targets.assign(instance, views.len()).map_err(refuse)?;
+        for (end, part) in ends.iter().zip(&views) {
+            send(instance, end.port, end.slot, part, meta)?;
         }
         Ok(())
     })
 }
 
-/// The ends that are there, and a port that gets as many slots as are needed.
-fn targets<'a>(instance: &Instance, out: &'a [Port]) -> (Vec<End>, Option<&'a Port>) {
-    // Ports to which nothing is connected count too: their pieces are dropped, and the others stay where they were.
-    let counted = out.iter().find(|port| port.info.resizable);
-    let fixed = out
-        .iter()
-        .filter(|port| !port.info.resizable)
-        .flat_map(|port| ends(instance, port))
-        .collect();
-    (fixed, counted)
+/// Why a message cannot be split.
+#[derive(Debug, thiserror::Error)]
+enum SplitError {
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    #[error("of the sizes {0:?} one is negative")]
+    NegativeSize(Vec<i64>),
+    #[error("there is no port to send a piece to")]
+    NoPort,
+    #[error(
+        "the extent {extent} of axis {axis} is no multiple of {pieces}, the number of pieces; set `sizes`, for instance \
+         to {suggested:?}"
+    )]
+    Indivisible {
+        extent: u64,
+        axis: usize,
+        pieces: u64,
+        suggested: Vec<u64>,
+    },
+    #[error("it is {0}, and `how: list` takes lists")]
+    NoList(String),
+    #[error("it is {0}, no array; `how: list` takes lists apart")]
+    NoArray(String),
+    #[error("it gives {pieces} pieces, for {ends} ports and slots")]
+    Count { pieces: usize, ends: usize },
+    /// The number of slots follows from the number of parts, and the reverse.
+    #[error(
+        "the slots of port '{0}' are counted by the pieces, so set `sizes`, or `how: stack` for one piece an index"
+    )]
+    SizesNeeded(String),
+    #[error(transparent)]
+    Runtime(#[from] titin_runtime::Error),
 }
 
-enum Wrong {
-    Count(String),
-    Run(titin_runtime::Error),
-}
-
-/// The ends that pieces go to, in order; the slots of a port that counts them are set.
-fn assign(
-    instance: &Instance,
-    fixed: &[End],
-    counted: Option<&Port>,
-    pieces: usize,
-) -> Result<Vec<End>, Wrong> {
-    let mut all = fixed.to_vec();
-    if let Some(port) = counted.filter(|_| pieces >= fixed.len()) {
-        instance
-            .set_slots(port.id, (pieces - fixed.len()) as u32)
-            .map_err(Wrong::Run)?;
-        all.extend(ends(instance, port));
+impl SplitError {
+    /// The error with the names of the instance and the port.
+    fn in_message(self, name: &str, port: &str) -> Error {
+        match self {
+            SplitError::Runtime(error) => error.into(),
+            SplitError::SizesNeeded(_) => Error::Setting(format!("{name}: {self}")),
+            _ => Error::Data(format!(
+                "{name}: the message on port '{port}' cannot be split: {self}"
+            )),
+        }
     }
-    if all.len() != pieces {
-        return Err(Wrong::Count(format!(
-            "it gives {pieces} pieces, for {} ports and slots",
-            all.len()
-        )));
+}
+
+/// How messages are split, by the settings.
+struct Split {
+    mode: JoinMode,
+    axis: usize,
+    sizes: Option<Vec<i64>>,
+}
+
+/// The parts of a message.
+enum Parts<'a> {
+    List(Vec<View<'a>>),
+    Arrays(Vec<ArrayPart<'a>>),
+}
+
+impl Parts<'_> {
+    fn views(&self) -> Vec<View<'_>> {
+        match self {
+            Parts::List(values) => values.clone(),
+            Parts::Arrays(parts) => parts
+                .iter()
+                .map(|(layout, bytes)| View::Array(layout.clone(), &bytes[..]))
+                .collect(),
+        }
     }
-    Ok(all)
 }
 
-fn lend<'a>(parts: &'a [array::Part<'_>]) -> Vec<View<'a>> {
-    parts
-        .iter()
-        .map(|(layout, bytes)| View::Array(layout.clone(), &bytes[..]))
-        .collect()
+impl Split {
+    fn new(instance: &Instance) -> Result<Split> {
+        let settings = ComponentSettings::new(instance, BuiltIn::Splitter)?;
+        let mode = settings.word("", "how", &WORDS)?;
+        let axis = settings.count("", "axis")?;
+        let sizes = settings.find("", "sizes")?;
+        Ok(Split {
+            mode: mode.unwrap_or(JoinMode::Concatenate),
+            axis: axis.unwrap_or(0) as usize,
+            sizes: sizes.map(|value| value.as_ints()).transpose()?,
+        })
+    }
+
+    fn parts<'a>(
+        &self,
+        data: &'a View<'_>,
+        targets: &Targets<'_>,
+    ) -> Result<Parts<'a>, SplitError> {
+        match (data, self.mode) {
+            (View::List(values), JoinMode::List) => Ok(Parts::List(values.clone())),
+            (other, JoinMode::List) => Err(SplitError::NoList(describe(other))),
+            (View::Array(layout, elements), JoinMode::Stack) => Ok(Parts::Arrays(
+                array_joining::unstack(layout, elements, self.axis)?,
+            )),
+            (View::Array(layout, elements), _) => {
+                let sizes = self.sizes(layout, targets)?;
+                let parts = array_joining::split(layout, elements, self.axis, &sizes)?;
+                Ok(Parts::Arrays(parts))
+            }
+            (other, _) => Err(SplitError::NoArray(describe(other))),
+        }
+    }
+
+    /// The sizes that are set, or else equal sizes.
+    fn sizes(&self, layout: &Layout, targets: &Targets<'_>) -> Result<Vec<u64>, SplitError> {
+        match (&self.sizes, targets.resizable) {
+            (Some(sizes), _) => unsigned(sizes),
+            (None, None) => equal_sizes(layout, self.axis, targets.fixed.len()),
+            (None, Some(port)) => Err(SplitError::SizesNeeded(port.info.name.clone())),
+        }
+    }
 }
 
-/// A piece may be empty.
-fn whole(sizes: &[i64]) -> Result<Vec<u64>, String> {
-    let wrong = || format!("of the sizes {sizes:?} one is negative");
-    sizes
-        .iter()
-        .map(|size| u64::try_from(*size).map_err(|_| wrong()))
-        .collect()
+/// The ends that parts are sent to.
+struct Targets<'a> {
+    /// Ports, and slots of ports whose number of slots is fixed.
+    fixed: Vec<PortEnd>,
+    /// A port that gets as many slots as there are parts left.
+    resizable: Option<&'a InstancePort>,
 }
 
-/// Equal sizes for so many pieces.
-fn equal(layout: &Layout, axis: usize, pieces: usize) -> Result<Vec<u64>, String> {
+impl<'a> Targets<'a> {
+    /// Ports without a conduit count too. Their parts are dropped, so that the parts of all other
+    /// ports stay the same.
+    fn of(instance: &Instance, out: &'a [InstancePort]) -> Targets<'a> {
+        let (resizable, fixed): (Vec<_>, Vec<_>) = out.iter().partition(|port| port.info.resizable);
+        Targets {
+            fixed: fixed
+                .into_iter()
+                .flat_map(|port| ends(instance, port))
+                .collect(),
+            resizable: resizable.first().copied(),
+        }
+    }
+
+    /// The end of each part, in order. Sets the number of slots of the resizable port.
+    fn assign(&self, instance: &Instance, parts: usize) -> Result<Vec<PortEnd>, SplitError> {
+        let mut all = self.fixed.clone();
+        if let Some(port) = self.resizable
+            && let Some(rest) = parts.checked_sub(all.len())
+        {
+            instance.set_slots(port.id, rest as u32)?;
+            all.extend(ends(instance, port));
+        }
+        if all.len() != parts {
+            return Err(SplitError::Count {
+                pieces: parts,
+                ends: all.len(),
+            });
+        }
+        Ok(all)
+    }
+}
+
+/// Sizes without a negative one. A size may be zero.
+fn unsigned(sizes: &[i64]) -> Result<Vec<u64>, SplitError> {
+    let unsigned = sizes.iter().map(|size| u64::try_from(*size).ok());
+    let negative = || SplitError::NegativeSize(sizes.to_vec());
+    unsigned.collect::<Option<_>>().ok_or_else(negative)
+}
+
+/// Equal sizes for a number of parts.
+fn equal_sizes(layout: &Layout, axis: usize, parts: usize) -> Result<Vec<u64>, SplitError> {
     let extent = layout.shape.get(axis).copied().unwrap_or(0);
-    let pieces = pieces as u64;
+    let pieces = parts as u64;
     if pieces == 0 {
-        return Err("there is no port to send a piece to".to_owned());
+        return Err(SplitError::NoPort);
     }
+    let size = |piece: u64| extent / pieces + u64::from(piece < extent % pieces);
+    let sizes: Vec<u64> = (0..pieces).map(size).collect();
     if !extent.is_multiple_of(pieces) {
-        let (small, large) = (extent / pieces, extent / pieces + 1);
-        return Err(format!(
-            "the extent {extent} of axis {axis} is no multiple of {pieces}, the number of pieces; set `sizes`, for instance \
-             to {:?}",
-            (0..pieces)
-                .map(|piece| if piece < extent % pieces {
-                    large
-                } else {
-                    small
-                })
-                .collect::<Vec<_>>()
-        ));
+        return Err(SplitError::Indivisible {
+            extent,
+            axis,
+            pieces,
+            suggested: sizes,
+        });
     }
-    Ok(vec![extent / pieces; pieces as usize])
+    Ok(sizes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use titin_runtime::{Dtype, Order};
+    use titin_runtime::{Dtype, StorageOrder};
 
     #[test]
     fn pieces_are_equal_or_sizes_are_suggested() {
-        let layout = Layout::new(Dtype::Float64, Order::C, [3, 10]);
-        assert_eq!(equal(&layout, 1, 5).unwrap(), [2; 5]);
-        let why = equal(&layout, 1, 4).unwrap_err();
+        let layout = Layout::new(Dtype::Float64, StorageOrder::C, [3, 10]);
+        assert_eq!(equal_sizes(&layout, 1, 5).unwrap(), [2; 5]);
+        let why = equal_sizes(&layout, 1, 4).unwrap_err().to_string();
         assert!(
             why.contains("the extent 10 of axis 1") && why.contains("[3, 3, 2, 2]"),
             "{why}"
         );
-        assert!(equal(&layout, 1, 0).unwrap_err().contains("no port"));
-        assert_eq!(whole(&[1, 0]).unwrap(), [1, 0]);
+        assert!(
+            equal_sizes(&layout, 1, 0)
+                .unwrap_err()
+                .to_string()
+                .contains("no port")
+        );
+        assert_eq!(unsigned(&[1, 0]).unwrap(), [1, 0]);
         assert_eq!(
-            whole(&[1, -1]).unwrap_err(),
+            unsigned(&[1, -1]).unwrap_err().to_string(),
             "of the sizes [1, -1] one is negative"
         );
     }

@@ -1,8 +1,9 @@
-//! The element types of arrays: one table that all crates use, and with which tests compare the bindings and the docs.
+//! The element types of arrays: one table that all crates use, and with which tests compare the
+//! bindings and the docs.
 //!
-//! The table says of each type its number on the wire, its names, its kind and the Rust type that holds an element.
-//! Size, alignment, range, reading, writing and casting follow from that Rust type. This crate never allocates and
-//! knows nothing of arrays.
+//! The table says of each type its number on the wire, its names, its kind and the Rust type that
+//! holds an element. Size, alignment, range, reading, writing and casting follow from that Rust
+//! type. This crate never allocates and knows nothing of arrays.
 //!
 //! ```
 //! use titin_element::{Dtype, ElementValue};
@@ -52,7 +53,8 @@ pub struct ElementNames {
     pub numpy: &'static str,
     /// The type code in a file of NumPy's, without the mark of the byte order: `f8`.
     pub npy: &'static str,
-    /// The constant of `titin.h`, which C++ uses too; Fortran has the same name in small letters: `TITIN_F64`.
+    /// The constant of `titin.h`, which C++ uses too; Fortran has the same name in small letters:
+    /// `TITIN_F64`.
     pub constant: &'static str,
     /// The type that C programs use for an element.
     pub c: &'static str,
@@ -124,7 +126,8 @@ macro_rules! element_types {
                 }
             }
 
-            /// The whole numbers that an element can be; `None` if the elements are no whole numbers.
+            /// The whole numbers that an element can be; `None` if the elements are no whole
+            /// numbers.
             pub fn whole_range(self) -> Option<RangeInclusive<i128>> {
                 match self { $(Dtype::$dtype => <$storage>::whole_range()),* }
             }
@@ -138,11 +141,12 @@ macro_rules! element_types {
                 match self { $(Dtype::$dtype => <$storage>::read(bytes)),* }
             }
 
-            /// Writes an element, in little-endian order, or nothing and `None` if the type cannot hold the number.
+            /// Writes an element, in little-endian order, or nothing and `None` if the type cannot
+            /// hold the number.
             ///
-            /// Real types round a number to their nearest one, but no finite number to an infinite one. Types of whole
-            /// numbers take whole numbers only, bool takes true and false only, and complex numbers fit complex types
-            /// only.
+            /// Real types round a number to their nearest one, but no finite number to an infinite
+            /// one. Types of whole numbers take whole numbers only, bool takes true and false only,
+            /// and complex numbers fit complex types only.
             ///
             /// # Panics
             /// If there is not room for exactly [`Dtype::size`] bytes.
@@ -154,8 +158,9 @@ macro_rules! element_types {
     };
 }
 
-// A file of NumPy's has no type code for bfloat16: ml_dtypes writes such elements as two bytes without a meaning (V2).
-// The number, the kind and the Rust type; the names in NumPy, in npy files, in titin.h, C, C++ and Fortran.
+// A file of NumPy's has no type code for bfloat16: ml_dtypes writes such elements as two bytes
+// without a meaning (V2). The number, the kind and the Rust type; the names in NumPy, in npy files,
+// in titin.h, C, C++ and Fortran.
 element_types! {
     Bool = 1, Bool, bool, "bool", "b1", "TITIN_BOOL", "bool", "bool", "logical";
     Int8 = 2, Signed, i8, "int8", "i1", "TITIN_I8", "int8_t", "std::int8_t", "integer(int8)";
@@ -176,8 +181,8 @@ element_types! {
 
 whole_numbers!(i8 i16 i32 i64 u8 u16 u32 u64);
 real_numbers! {
-    f16, f16::from_f64;
-    bf16, bf16::from_f64;
+    f16, |wide: f64| f16::from_f32(storage::round_to_odd(wide));
+    bf16, |wide: f64| bf16::from_f32(storage::round_to_odd(wide));
     f32, |wide: f64| wide as f32;
     f64, |wide: f64| wide;
 }
@@ -213,12 +218,12 @@ impl Dtype {
         matches!(self.kind(), ElementKind::Complex)
     }
 
-    /// A number turned into the kind that the type has: true or false, a whole, a real or a complex number. Whether
-    /// the type can hold the result is for [`Dtype::write`] to say.
+    /// A number turned into the kind that the type has: true or false, a whole, a real or a complex
+    /// number. Whether the type can hold the result is for [`Dtype::write`] to say.
     ///
-    /// A real number is cut towards zero to a whole one. Every number but zero is true. `None` if the number has no
-    /// counterpart: a complex one outside of the complex types, one that is not finite as a whole number, and one that
-    /// is not a number as true or false.
+    /// A real number is cut towards zero to a whole one. Every number but zero is true. `None` if
+    /// the number has no counterpart: a complex one outside of the complex types, one that is not
+    /// finite as a whole number, and one that is not a number as true or false.
     #[inline]
     pub fn cast(self, number: ElementValue) -> Option<ElementValue> {
         match (self.kind(), number) {
@@ -230,8 +235,8 @@ impl Dtype {
             }
             (ElementKind::Bool, ElementValue::Whole(whole)) => Some(ElementValue::Bool(whole != 0)),
             (ElementKind::Bool, ElementValue::Bool(_)) => Some(number),
-            // An i128 holds the whole numbers of all types. A real number beyond an i128 becomes the largest or the
-            // smallest of them, which no type holds.
+            // An i128 holds the whole numbers of all types. A real number beyond an i128 becomes
+            // the largest or the smallest of them, which no type holds.
             (ElementKind::Signed | ElementKind::Unsigned, ElementValue::Real(real)) => real
                 .is_finite()
                 .then_some(ElementValue::Whole(real as i128)),

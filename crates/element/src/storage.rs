@@ -1,4 +1,5 @@
-//! How the Rust types that hold elements are read from bytes and written to bytes. The table calls the macros.
+//! How the Rust types that hold elements are read from bytes and written to bytes. The table calls
+//! the macros.
 
 use std::ops::RangeInclusive;
 
@@ -66,6 +67,20 @@ macro_rules! rounded {
         let narrow: $type = $round(wide);
         (narrow.is_finite() || !wide.is_finite()).then_some(narrow)
     }};
+}
+
+/// Rounds to single precision such that rounding the result to 16 bits gives the nearest number: an
+/// inexact number becomes that of its two neighbours whose last bit is odd, so the result is never
+/// halfway between two numbers of 16 bits. (The conversions from f64 of `half` ignore the lower 32
+/// bits.)
+pub(crate) fn round_to_odd(wide: f64) -> f32 {
+    let near = wide as f32;
+    let back = f64::from(near);
+    if back == wide || !near.is_finite() {
+        return near;
+    }
+    let towards_zero = near.to_bits() - u32::from(back.abs() > wide.abs());
+    f32::from_bits(towards_zero | 1)
 }
 
 macro_rules! real_numbers {

@@ -52,6 +52,25 @@ fn whole_numbers_are_elements_within_the_range_of_their_type() {
 }
 
 #[test]
+fn numbers_of_16_bits_are_rounded_once_to_the_nearest() {
+    let rounded = |dtype: Dtype, wide| written(dtype, ElementValue::Real(wide)).unwrap();
+    // The middle of 1 and the next number goes to the even one, and all beside the middle to the
+    // nearer one.
+    for (dtype, one, bits) in [
+        (Dtype::Float16, 0x3c00u16, 11),
+        (Dtype::BFloat16, 0x3f80, 8),
+    ] {
+        let middle = 1.0 + 0.5f64.powi(bits);
+        let [below, above] = [middle.next_down(), middle.next_up()];
+        for (wide, expected) in [(below, one), (middle, one), (above, one + 1)] {
+            assert_eq!(rounded(dtype, wide), expected.to_le_bytes(), "{wide:?}");
+            assert_eq!(rounded(dtype, -wide), (expected | 1 << 15).to_le_bytes());
+        }
+        assert_eq!(rounded(dtype, f64::MIN_POSITIVE), [0, 0]);
+    }
+}
+
+#[test]
 fn a_cast_keeps_what_the_type_can_hold() {
     use ElementValue::{Bool, Complex, Real, Whole};
     let cast = |number, dtype: Dtype| {

@@ -11,7 +11,7 @@ use titin_model::quantity::{Quantity, UnitError};
 use titin_model::{Description, Network, NetworkComponent, UserFunction};
 use titin_os::host;
 use titin_wire::LinkSettings;
-use titin_wire::control::UserFilter;
+use titin_wire::control::FilterFunction;
 
 use crate::placement;
 use crate::plan::{Plan, PlannedConduit, PlannedEnd, RunOptions};
@@ -196,19 +196,19 @@ fn link_settings(link: &model::LinkTuning) -> Box<LinkSettings> {
     .into()
 }
 
-fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, UserFilter> {
+fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, FilterFunction> {
     let filters = network.extras.filters.iter();
     let calls =
         filters.map(|(name, filter)| (name.to_string(), user_filter(&filter.call, folders)));
     calls.collect()
 }
 
-fn user_filter(call: &UserFunction, folders: &[PathBuf]) -> UserFilter {
+fn user_filter(call: &UserFunction, folders: &[PathBuf]) -> FilterFunction {
     match call {
         UserFunction::Python { module, function } => {
-            UserFilter::Python(format!("{module}:{function}"))
+            FilterFunction::Python(format!("{module}:{function}"))
         }
-        UserFunction::Library { path, symbol } => UserFilter::Library {
+        UserFunction::Library { path, symbol } => FilterFunction::Library {
             path: library_path(path, folders),
             symbol: symbol.clone(),
         },
@@ -358,7 +358,7 @@ titin:
             (5, BUFFER_BYTES)
         );
         assert_eq!(there.filters[0].side, Some(model::FilterSide::Sender));
-        assert_eq!(plan.filters["mine"], UserFilter::Python("m:f".into()));
+        assert_eq!(plan.filters["mine"], FilterFunction::Python("m:f".into()));
         assert_eq!(plan.options.grace, Duration::from_secs(60));
 
         let micro = plan.instances.iter().nth(2).unwrap();

@@ -14,7 +14,7 @@ pub use titin_model::{BaseEnv, ComponentId, ConduitId, InstanceId};
 use titin_model::{Filter, Medium, Name, Operator, Pattern};
 use titin_wire::LinkSettings;
 use titin_wire::connection::PATIENCE;
-use titin_wire::control::{Scale, UserFilter};
+use titin_wire::control::{FilterFunction, Scale};
 use titin_wire::settings::Overlay;
 
 /// Everything that a run needs to know about its model.
@@ -29,7 +29,7 @@ pub struct Plan {
     /// Its conduits; the place of one is its [`ConduitId`].
     pub conduits: Vec<PlannedConduit>,
     /// The user's own filters.
-    pub filters: BTreeMap<String, UserFilter>,
+    pub filters: BTreeMap<String, FilterFunction>,
     /// Pairs of components, either way round, that never compute at the same time, since one calls the other.
     pub alternating: HashSet<(ComponentId, ComponentId)>,
     /// How long things may take.

@@ -36,7 +36,7 @@ pub enum Kind {
     Filter = 14,
     /// The instance has failed before, or is closed.
     Closed = 15,
-    /// No error: a light instance's call cannot go on yet, and is to be made again.
+    /// No error: a call of a non-blocking instance cannot go on yet, and is to be made again.
     Pending = 16,
     /// The sender of a field does not keep the version that was asked for.
     Evicted = 17,
@@ -93,7 +93,7 @@ impl Error {
         }
     }
 
-    /// What a call of a light instance comes to that cannot go on yet.
+    /// The outcome of a call of a non-blocking instance that cannot go on yet.
     pub fn pending() -> Self {
         Error {
             kind: Kind::Pending,
@@ -101,17 +101,17 @@ impl Error {
         }
     }
 
-    /// Whether it only says that the call is to be made again.
+    /// Whether the call is to be made again, without an error.
     pub fn is_pending(&self) -> bool {
         self.kind == Kind::Pending
     }
 
-    /// Whether the call can be made again, and goes on then.
+    /// Whether the call can be made again, and then goes on.
     pub(crate) fn is_unfinished(&self) -> bool {
         matches!(self.kind, Kind::Pending | Kind::Interrupted)
     }
 
-    /// Whether it is only the consequence of a failure elsewhere.
+    /// Whether the error is the consequence of a failure elsewhere.
     pub fn is_echo(&self) -> bool {
         matches!(self.kind, Kind::PeerLost | Kind::Deadlock)
     }

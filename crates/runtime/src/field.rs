@@ -1,50 +1,70 @@
-//! Fields: arrays that are spread over the ranks of an instance, which go from the ranks that own a piece to those that want it.
+//! Fields: arrays that are spread over the ranks of an instance, which go from the ranks that own a piece to the ranks
+//! that want it.
 //!
-//! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, which says that the field follows, at
-//! which time (`header`): so the order of calls, `reuse`, closing and the search for deadlocks are as for any message. The pieces
-//! go from rank to rank (`pieces`) along conduits of their own, which each rank opens to those that it exchanges something with
-//! (`line`); their messages are tagged with the number of the one that rank 0 has sent. A serial program is the case of one rank.
+//! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, the header, which says that the
+//! field follows, at which time (`header`): so the order of calls, `reuse`, closing and the search for deadlocks are as
+//! for any message. The pieces go from rank to rank (`pieces`) along conduits of their own, which each rank opens to the
+//! ranks that it exchanges something with (`link`); their messages are tagged with the number of the header. A serial
+//! program is the case of one rank.
 //!
-//! Who sends what to whom is the business of `titin-array`.
+//! Which rank sends what to which rank is the business of `titin-array`. Fields stand above the serial instance and above
+//! the group of ranks, which know nothing of them.
 
+mod declare;
 mod header;
-mod line;
+mod link;
+mod ordinary_calls;
 mod pieces;
 mod pull;
-pub(crate) mod setup;
+mod rank_messages;
+mod receive;
+mod rendezvous;
+mod send;
+mod setup;
 mod versions;
 
-use std::fmt::Display;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, TryLockError, Weak};
 use std::time::Instant;
 
-use titin_array::{
-    Bytes as _, Error as Unfit, LocalLayout, Ownership, Region, Role, Side, SourceArray,
-    TargetArray,
-};
+use titin_array::{Error as Unfit, LocalLayout, Region, Role, Side, TargetArray};
 use titin_model::{Pattern, PatternSide};
 use titin_wire::ConduitId;
-use titin_wire::control::{FieldEnd, ToManager, WaitOn};
+use titin_wire::control::WaitOn;
 use titin_wire::meta::Dtype;
-use titin_wire::ranks::FieldSteps;
 
-pub(crate) use header::ordinary;
-use header::{HEADER, announces_field};
-pub(crate) use line::Line;
-use pieces::{Come, Done};
-pub(crate) use pull::{Action, Pull};
-use pull::{Answer, Asking};
-pub(crate) use versions::Word;
+use crate::field_mark::announces_field;
+use crate::port::{Port, PortEnd, PortId};
+use crate::process::ProcessMember;
+use crate::ranks::{FieldCount, RankGroup, RankPlace};
+use crate::serial::{Serial, Wait};
+use crate::{Error, Kind, Message, Result};
 
-use crate::instance::{Inner, Patience};
-use crate::port::End;
-use crate::process::{Found, Own};
-use crate::{Error, Instance, Kind, Message, Payload, PortId, Result};
+use link::FieldLink;
+use pieces::{PiecesReceived, PiecesSent};
+use pull::{Asking, Pull, VersionAnswer};
+use rendezvous::{AgreedField, Coupling};
+
+pub(crate) use rendezvous::Rendezvous;
 
 /// A field of an instance: declared once, then used in calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldId(usize);
+
+/// The fields of an instance, and what they exchange with the ranks of peers.
+pub(crate) struct InstanceFields {
+    serial: Arc<Serial>,
+    /// The ranks of a parallel program.
+    group: Option<Arc<RankGroup>>,
+    /// The patterns of fields, of conduits for which the description has one.
+    patterns: HashMap<ConduitId, Arc<Pattern>>,
+    fields: RwLock<Vec<Arc<Field>>>,
+    links: RwLock<Vec<Arc<FieldLink>>>,
+    rendezvous: Arc<Rendezvous>,
+    /// The instance, as the process knows it.
+    member: OnceLock<Weak<dyn ProcessMember>>,
+}
 
 /// What an instance keeps of a field.
 pub(crate) struct Field {
@@ -53,42 +73,43 @@ pub(crate) struct Field {
     name: Arc<str>,
     role: Role,
     dtypes: Vec<Dtype>,
-    /// The conduits that it goes by: several of a sender, one of a receiver.
-    ways: Vec<Coupled>,
-    state: Mutex<State>,
-    /// How often it was sent, a call that goes on included, or received, at steps that are not coupled, too.
-    steps: AtomicU64,
+    /// The conduits that the field goes by: several of a sender, one of a receiver.
+    conduits: Vec<FieldConduit>,
+    state: Mutex<FieldState>,
+    count: Arc<FieldCount>,
     /// Whether the sender has said that no more follows.
     withdrawn: AtomicBool,
 }
 
 /// A conduit that a field goes by.
-pub(crate) struct Coupled {
+pub(crate) struct FieldConduit {
     pub(crate) conduit: ConduitId,
     /// The instance at the other end.
     peer: Arc<str>,
-    /// At which steps of this end it goes, and who says when.
+    /// At which steps of this end the field goes, and which end says when.
     pattern: Arc<Pattern>,
 }
 
 /// How far a field has come.
 #[derive(Default)]
-struct State {
-    /// To or from each of the peers, once these have said how their arrays are spread; none to one that pulls and has left before.
-    lines: Option<Lines>,
-    /// The steps of the program that it has made: calls that were done.
+struct FieldState {
+    /// To or from each of the peers, once they have said how their arrays are spread. None to a peer that pulls and has left.
+    links: Option<FieldLinks>,
+    /// The steps of the program: calls that were done.
     steps: u64,
-    /// What a send was at that was interrupted, at which time, and how far it had come.
-    sending: Option<(f64, Done)>,
-    /// What a receive was at: the message that says that the field follows, and how far it had come.
-    receiving: Option<(Message, Come)>,
-    /// Where the arrays lie that have some of it already.
+    /// A send that was interrupted: the time, and how far the send had come.
+    sending: Option<(f64, PiecesSent)>,
+    /// A receive that was interrupted: the header, and how far the receive had come.
+    receiving: Option<(Message, PiecesReceived)>,
+    /// Where the arrays lie that have some of the field already.
     into: Option<Vec<(usize, LocalLayout)>>,
     asking: Asking,
+    /// Whether all ranks have agreed in a call of withdraw that has not come to its end.
+    withdrawal_agreed: bool,
 }
 
-/// One to each of the peers.
-type Lines = Arc<[Option<Arc<Line>>]>;
+/// A link to each of the peers.
+type FieldLinks = Arc<[Option<Arc<FieldLink>>]>;
 
 /// When a field that was received was valid, in simulated time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -99,314 +120,12 @@ pub struct Stamps {
     pub next_timestamp: Option<f64>,
 }
 
-impl Instance {
-    /// Declares that a port carries a field: arrays of these element types, all of one decomposition, that travel together. `side` says how
-    /// they are spread over the ranks of this instance and what of them is coupled, and `parts` what of it this rank owns, if no
-    /// rule says so. It does not wait for the other end.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`] for a vector port, another number of ranks than the instance has, or sides that are not the same on all ranks.
-    pub fn field(
-        &self,
-        port: PortId,
-        side: Side,
-        parts: Ownership,
-        dtypes: &[Dtype],
-    ) -> Result<FieldId> {
-        let inner = &self.inner;
-        inner.enter()?;
-        let named = &inner.ports[port.0];
-        let wrong = |why: String| {
-            Err(Error::new(
-                Kind::Usage,
-                format!("field on port '{}': {why}", named.name),
-            ))
-        };
-        if named.vector {
-            return wrong("it is a vector port; give each field a port of its own".into());
-        }
-        if inner.light.is_some() {
-            return wrong("light instances have no fields".into());
-        }
-        let (rank, ranks) = inner.place_in_ranks();
-        if side.decomposition.ranks() != ranks {
-            let given = side.decomposition.ranks();
-            return wrong(format!(
-                "its array is spread over {given} ranks, but {} has {ranks}",
-                inner.name
-            ));
-        }
-        if inner
-            .fields
-            .read()
-            .expect("never poisoned")
-            .iter()
-            .any(|field| field.port == port)
-        {
-            return wrong("it has one already: declare a field once, before the steps".into());
-        }
-        if dtypes.is_empty() {
-            return wrong("it has no array; give the element type of each".into());
-        }
-        let filtered = |end: &End| !end.chain.is_empty() || end.chain.chooses();
-        if let Some((end, _)) = named.every_end().find(|(end, _)| filtered(end)) {
-            return wrong(format!(
-                "there are filters between it and {}, which see no field: take them out of the description",
-                end.other()
-            ));
-        }
-        parts
-            .check(&side.decomposition, rank)
-            .map_err(|error| refused(inner, &named.name, &error))?;
-        let role = if named.operator.sends() {
-            Role::Sender
-        } else {
-            Role::Receiver
-        };
-        let ways = inner.ways_of(port);
-        let mut sides = Vec::new();
-        for way in &ways {
-            let side = coupled(&side, way.share(role))
-                .map_err(|error| refused(inner, &named.name, &error))?;
-            sides.push(side);
-        }
-        let end = FieldEnd {
-            side: side.to_bytes(),
-            dtypes: dtypes.iter().map(|dtype| *dtype as u8).collect(),
-        };
-        inner.agree(&format!("field on port '{}'", named.name), &end)?;
-        inner.process.expect_fields();
-        if rank == 0 {
-            let (instance, port) = (inner.name.clone(), named.name.to_string());
-            inner.tell(&ToManager::Field {
-                instance,
-                port,
-                field: end,
-            });
-        }
-        for (way, side) in ways.iter().zip(sides) {
-            let (parts, peer, pattern) = (parts.clone(), way.peer.clone(), way.pattern.clone());
-            let own = Own {
-                side,
-                parts,
-                role,
-                rank,
-                peer,
-                pattern,
-            };
-            inner
-                .process
-                .change(&inner.name, way.conduit, |meeting| meeting.declare(own));
-        }
-        named.has_field.store(true, Ordering::Relaxed);
-        let (name, dtypes) = (named.name.clone(), dtypes.to_vec());
-        let (state, steps, withdrawn) =
-            (Mutex::default(), AtomicU64::new(0), AtomicBool::new(false));
-        let mut fields = inner.fields.write().expect("never poisoned");
-        fields.push(Arc::new(Field {
-            port,
-            name,
-            role,
-            dtypes,
-            ways,
-            state,
-            steps,
-            withdrawn,
-        }));
-        Ok(FieldId(fields.len() - 1))
+impl FieldConduit {
+    /// Whether the receiver asks for the field.
+    fn is_pulled(&self) -> bool {
+        self.pattern.cache().is_some()
     }
 
-    /// Sends the field: of each of its arrays what this rank owns, to those that the description couples at this step. Returns when
-    /// the caller may change the arrays; waits until the other end has said how its own are spread, and while a buffer is full.
-    /// For a receiver that pulls a version is kept.
-    ///
-    /// # Errors
-    /// As [`Instance::send`]; [`Kind::TypeMismatch`] if the two ends do not fit each other.
-    pub fn send_field(
-        &self,
-        field: FieldId,
-        arrays: &[SourceArray<'_>],
-        timestamp: f64,
-        next_timestamp: Option<f64>,
-    ) -> Result<()> {
-        let inner = &self.inner;
-        inner.enter()?;
-        let field = inner.field(field);
-        let mut state = field.enter()?;
-        field.check(arrays.iter().map(|array| array.size))?;
-        if field.withdrawn.load(Ordering::Relaxed) {
-            let text = format!(
-                "field on port '{}': it was withdrawn, and is sent no more",
-                field.name
-            );
-            return Err(Error::new(Kind::Usage, text));
-        }
-        let (step, stamps) = (state.steps + 1, (timestamp, next_timestamp));
-        let goes = |way: &Coupled| way.share(Role::Sender).steps.contain(step);
-        // It goes before the search for the other end, which may have no field there: so that hears of it.
-        let mut done = match state
-            .sending
-            .take_if(|(at, _)| at.to_bits() == timestamp.to_bits())
-        {
-            Some((_, done)) => done,
-            None if state.sending.is_some() => {
-                let text = format!(
-                    "field on port '{}': a call at another time was interrupted, when some of it was sent: make that again first",
-                    field.name
-                );
-                return Err(Error::new(Kind::Usage, text));
-            }
-            None => {
-                let apart = field
-                    .ways
-                    .iter()
-                    .filter(|way| !goes(way) || way.pattern.cache().is_some());
-                let header = Payload::of_field(&HEADER);
-                self.send_but(
-                    apart.map(|way| way.conduit).collect(),
-                    field.port,
-                    &header,
-                    stamps,
-                )?;
-                field.steps.fetch_add(1, Ordering::Relaxed);
-                Done::default()
-            }
-        };
-        let send = |state: &mut State, done: &mut Done| -> Result<()> {
-            let lines = inner.lines(&field, state, None)?;
-            let all = field.ways.iter().zip(&*lines).filter(|(way, _)| goes(way));
-            let ways = all
-                .clone()
-                .filter_map(|(way, line)| Some((way, line.as_ref()?)));
-            let pieces = ways.clone().flat_map(|(way, line)| {
-                let count = if way.pattern.cache().is_some() {
-                    1
-                } else {
-                    line.schedule.count()
-                };
-                (0..count).map(move |turn| (way, line, line.partner(turn)))
-            });
-            for (way, line, to) in pieces.skip(done.pieces) {
-                match way.pattern.cache() {
-                    Some(_) => inner.keep_version(&field, way, line, arrays, stamps)?,
-                    None => inner.send_piece(&field, line, to, arrays, stamps, &mut done.bytes)?,
-                }
-                *done = Done {
-                    pieces: done.pieces + 1,
-                    bytes: 0,
-                };
-            }
-            for (_, line) in ways.filter(|(way, _)| way.pattern.cache().is_none()) {
-                line.exchanges.fetch_add(1, Ordering::Relaxed);
-            }
-            // Who was to pull it has left before this rank could meet it.
-            all.filter(|(_, line)| line.is_none())
-                .for_each(|(way, _)| inner.pass_over(way));
-            Ok(())
-        };
-        let sent = send(&mut state, &mut done);
-        if let Err(error) = sent {
-            state.sending = error.is_unfinished().then_some((timestamp, done));
-            return Err(error);
-        }
-        state.steps = step;
-        // The description may end it before the sender does.
-        let ends = |way: &&Coupled| {
-            way.pattern.cache().is_some() && way.share(Role::Sender).steps.end_with(step)
-        };
-        for way in field.ways.iter().filter(ends) {
-            inner.process.change(&inner.name, way.conduit, |meeting| {
-                meeting.pull(Pull::complete);
-            });
-        }
-        Ok(())
-    }
-
-    /// Receives the field into these arrays: what this rank owns of it, and nothing else of them is written. Waits until it is there.
-    /// Where the patience ends when some of it has come, the call is to be made again with the same arrays. The patience of a program
-    /// of several ranks is for the announcement by rank 0 of the sender alone, on which all ranks agree.
-    /// A field that is pulled is that of the version at or before the simulated time `at`, which is known once the sender has passed
-    /// that time, or the latest one. `None` if the description couples nothing at this step.
-    ///
-    /// # Errors
-    /// As [`Instance::receive`]; [`Kind::TypeMismatch`] if the two ends do not fit each other; [`Kind::Evicted`] for a version that
-    /// is not kept; [`Kind::Usage`] for a time with a field that is not pulled.
-    pub fn receive_field(
-        &self,
-        field: FieldId,
-        arrays: &mut [TargetArray<'_>],
-        at: Option<f64>,
-        patience: Patience,
-    ) -> Result<Option<Stamps>> {
-        let inner = &self.inner;
-        inner.enter()?;
-        let field = inner.field(field);
-        let mut state = field.enter()?;
-        field.check(arrays.iter().map(|array| array.size))?;
-        if state.receiving.is_some()
-            && state
-                .into
-                .as_ref()
-                .is_some_and(|into| *into != places(arrays))
-        {
-            let text = format!(
-                "field on port '{}': a call was interrupted, or its time was over, when some of it was received: make that again first, \
-                 with the same arrays",
-                field.name
-            );
-            return Err(Error::new(Kind::Usage, text));
-        }
-        let step = state.steps + 1;
-        let way = field.ways.first();
-        if state.receiving.is_none()
-            && way.is_some_and(|way| !way.share(Role::Receiver).steps.contain(step))
-        {
-            state.steps = step;
-            field.steps.store(step, Ordering::Relaxed);
-            return Ok(None);
-        }
-        let stamps = match way.filter(|way| way.pattern.cache().is_some()) {
-            Some(way) => self.receive_version(&field, way, &mut state, arrays, at, patience)?,
-            None if at.is_some() => {
-                let text = format!(
-                    "field on port '{}': its sender pushes it, so it comes in order and not at a time asked for; write mode: pull \
-                     for it in the description (titin: fields)",
-                    field.name
-                );
-                return Err(Error::new(Kind::Usage, text));
-            }
-            None => {
-                let deadline = patience.deadline();
-                let (header, done) = match state.receiving.take() {
-                    Some(halfway) => halfway,
-                    None => {
-                        let fits = |message: &Message| field.is_header(message);
-                        let begin = || Ok(Patience::until(deadline));
-                        (
-                            self.receive_begun((field.port, None), None, begin, fits)?,
-                            Come::default(),
-                        )
-                    }
-                };
-                let number = header.number;
-                inner.receive_pieces(
-                    &field,
-                    &mut state,
-                    (&header, number),
-                    done,
-                    Some(arrays),
-                    deadline,
-                )?;
-                Stamps::of(&header)
-            }
-        };
-        state.steps = step;
-        field.steps.store(step, Ordering::Relaxed);
-        Ok(Some(stamps))
-    }
-}
-
-impl Coupled {
     fn share(&self, role: Role) -> &PatternSide {
         match role {
             Role::Sender => &self.pattern.sender,
@@ -415,7 +134,7 @@ impl Coupled {
     }
 }
 
-/// An end of a field, of which the description may couple another region than the program.
+/// The side of a field, with the region that the description couples, if the description names one.
 pub(crate) fn coupled(side: &Side, share: &PatternSide) -> std::result::Result<Side, Unfit> {
     let (side, who) = match &share.region {
         None => (side.clone(), "it"),
@@ -438,7 +157,7 @@ impl Stamps {
 }
 
 impl Field {
-    fn enter(&self) -> Result<MutexGuard<'_, State>> {
+    fn enter(&self) -> Result<MutexGuard<'_, FieldState>> {
         match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => {
@@ -451,12 +170,12 @@ impl Field {
         }
     }
 
-    /// Whether some thread is in a call on it.
+    /// Whether some thread is in a call on the field.
     pub(crate) fn is_in_use(&self) -> bool {
         matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Fails unless there is an array for each element type, of that size.
+    /// Fails unless there is an array for each element type, with elements of that size.
     fn check(&self, sizes: impl ExactSizeIterator<Item = usize> + Clone) -> Result<()> {
         if sizes
             .clone()
@@ -487,7 +206,7 @@ impl Field {
         Err(Error::new(Kind::TypeMismatch, text))
     }
 
-    /// Fails unless this message is the answer to who asks for a version.
+    /// Fails unless this message answers a question for a version.
     fn is_answer(&self, message: &Message) -> Result<()> {
         let text = || {
             format!(
@@ -496,7 +215,7 @@ impl Field {
                 self.name
             )
         };
-        Answer::of(message)
+        VersionAnswer::of(message)
             .map(drop)
             .ok_or_else(|| Error::new(Kind::TypeMismatch, text()))
     }
@@ -523,107 +242,45 @@ impl Field {
         Err(Error::new(Kind::TypeMismatch, text))
     }
 
-    /// The error of a rank that has sent it, or received it, more often than another one, or less.
-    fn unequal(&self, (rank, made): (u32, u64), (other, theirs): (u32, impl Display)) -> Error {
-        let (did, todo) = match self.role {
-            Role::Sender => ("sent", "send, and withdraw,"),
-            Role::Receiver => ("received", "receive"),
-        };
-        let text = format!(
-            "field on port '{}': rank {rank} has {did} it {made} times, and rank {other} {theirs} times: all ranks {todo} as often as \
-             rank 0",
-            self.name
-        );
-        Error::new(Kind::CallOrder, text)
-    }
-
     fn misfit(&self, peer: &str, error: &titin_array::Error) -> Error {
         let text = format!("field on port '{}' with {peer}: {error}", self.name);
         Error::new(Kind::TypeMismatch, text)
     }
 }
 
-/// Ordinary calls on ports that carry a field.
-impl Inner {
-    /// Fails if an ordinary call is to receive on a port that carries a field: it would take what says that the field follows, or
-    /// wait for a version that nobody asks for.
-    #[inline(always)]
-    pub(crate) fn receives_no_field(&self, ports: &[PortId]) -> Result<()> {
-        let has_field = |port: &&PortId| {
-            self.ports
-                .get(port.0)
-                .is_some_and(|port| port.has_field.load(Ordering::Relaxed))
-        };
-        ports
-            .iter()
-            .find(has_field)
-            .map_or(Ok(()), |port| self.refuse_receive(*port))
+impl InstanceFields {
+    pub(crate) fn new(
+        serial: Arc<Serial>,
+        group: Option<Arc<RankGroup>>,
+        patterns: HashMap<ConduitId, Arc<Pattern>>,
+        rendezvous: Arc<Rendezvous>,
+    ) -> Self {
+        InstanceFields {
+            serial,
+            group,
+            patterns,
+            fields: RwLock::default(),
+            links: RwLock::default(),
+            rendezvous,
+            member: OnceLock::new(),
+        }
     }
 
-    #[cold]
-    fn refuse_receive(&self, port: PortId) -> Result<()> {
-        self.enter()?;
+    /// The instance is open.
+    pub(crate) fn opened(&self, member: Weak<dyn ProcessMember>) {
+        let _ = self.member.set(member);
+    }
+
+    /// The rank of this process, and how many there are.
+    fn place(&self) -> RankPlace {
+        let alone = RankPlace { rank: 0, count: 1 };
+        self.group.as_ref().map_or(alone, |group| group.place())
+    }
+
+    /// Whether some thread is in a call on a field.
+    pub(crate) fn is_in_use(&self) -> bool {
         let fields = self.fields.read().expect("never poisoned");
-        let Some(field) = fields.iter().find(|field| field.port == port) else {
-            return Ok(());
-        };
-        let pulls = field.ways.iter().any(|way| way.pattern.cache().is_some());
-        let (is, why) = match pulls {
-            _ if field.role == Role::Sender => return Ok(()),
-            true => ("is pulled", ", which asks for a version"),
-            false => ("comes from rank to rank", ""),
-        };
-        let text = format!(
-            "{}: the field on port '{}' {is}: receive it by the field{why}",
-            self.name, field.name
-        );
-        Err(Error::new(Kind::Usage, text))
-    }
-
-    /// Fails if an ordinary call, `send` or `loan`, is to send on a port that carries a field: the receiver could not tell the
-    /// message from what says that the field follows. One that was withdrawn has closed the port, which that call finds out.
-    #[cold]
-    pub(crate) fn refuse_send(&self, call: &str, port: PortId) -> Result<()> {
-        let fields = self.fields.read().expect("never poisoned");
-        let sent = |field: &&Arc<Field>| {
-            field.port == port
-                && field.role == Role::Sender
-                && !field.withdrawn.load(Ordering::Relaxed)
-        };
-        let Some(field) = fields.iter().find(sent) else {
-            return Ok(());
-        };
-        let text = format!(
-            "{}: {call} on port '{}', which carries a field: send by the field, or on a port of its own",
-            self.name, field.name
-        );
-        Err(Error::new(Kind::Usage, text))
-    }
-}
-
-impl Inner {
-    /// The conduits that a field on a port goes by.
-    fn ways_of(&self, port: PortId) -> Vec<Coupled> {
-        let way = |(conduit, peer)| Coupled {
-            conduit,
-            peer,
-            pattern: self.pattern_of(conduit),
-        };
-        self.conduits_of(port).into_iter().map(way).collect()
-    }
-
-    /// Whether a conduit carries a field, as both ends have declared.
-    pub(crate) fn carries_field(&self, end: &End) -> bool {
-        let fields = self.fields.read().expect("never poisoned");
-        let mut ways = fields.iter().flat_map(|field| &field.ways);
-        ways.any(|way| way.conduit == end.conduit)
-            && self.process.is_declared(&self.name, end.conduit)
-    }
-
-    /// Whether the program has withdrawn a field that goes by this conduit.
-    pub(crate) fn is_withdrawn(&self, conduit: ConduitId) -> bool {
-        self.field_by(conduit)
-            .is_some_and(|field| field.withdrawn.load(Ordering::Relaxed))
+        fields.iter().any(|field| field.is_in_use())
     }
 
     /// The field that goes by a conduit.
@@ -631,23 +288,23 @@ impl Inner {
         let fields = self.fields.read().expect("never poisoned");
         fields
             .iter()
-            .find(|field| field.ways.iter().any(|way| way.conduit == conduit))
+            .find(|field| field.conduits.iter().any(|way| way.conduit == conduit))
             .cloned()
     }
 
     /// What the description says of fields on ports where the program has none.
     pub(crate) fn idle_patterns(&self) -> Vec<String> {
         let fields = self.fields.read().expect("never poisoned");
-        let is_used = |end: &End| {
+        let is_used = |end: &PortEnd| {
             fields
                 .iter()
-                .flat_map(|field| &field.ways)
+                .flat_map(|field| &field.conduits)
                 .any(|way| way.conduit == end.conduit)
         };
-        let ends = self.ports.iter().flat_map(|port| port.every_end());
+        let ends = self.serial.table.ports.iter().flat_map(Port::every_end);
         let idle =
             ends.filter(|(end, _)| self.patterns.contains_key(&end.conduit) && !is_used(end));
-        let text = |(end, _): (&End, bool)| {
+        let text = |(end, _): (&PortEnd, bool)| {
             format!(
                 "\"titin: fields\" in the description couples {} with {}, but the program has no field on it, so that had no effect",
                 end.label,
@@ -657,12 +314,13 @@ impl Inner {
         idle.map(text).collect()
     }
 
-    /// Fails if a call on a field was interrupted, or its time was over, and not made again: others wait for the rest, or it is lost.
+    /// Fails if a call on a field was interrupted, or its time was over, and the call was not made
+    /// again: partners wait for the rest, or the rest is lost.
     pub(crate) fn nothing_halfway(&self) -> Result<()> {
         for field in self.fields.read().expect("never poisoned").iter() {
             let state = field.enter()?;
-            let pulled = field.ways.iter().any(|way| way.pattern.cache().is_some());
-            let receives = state.receiving.is_some() && !pulled && self.cycle().checked();
+            let pulled = field.conduits.iter().any(|way| way.is_pulled());
+            let receives = state.receiving.is_some() && !pulled && self.serial.cycle().checked();
             if state.sending.is_some() || receives {
                 let text = format!(
                     "field on port '{}': a call was interrupted, or its time was over, and it was not made again: make it again before \
@@ -675,136 +333,124 @@ impl Inner {
         Ok(())
     }
 
-    /// How often this rank has sent or received each field.
-    pub(crate) fn field_steps(&self) -> FieldSteps {
-        let fields = self.fields.read().expect("never poisoned");
-        FieldSteps(
-            fields
-                .iter()
-                .map(|field| field.steps.load(Ordering::Relaxed))
-                .collect(),
-        )
-    }
-
-    /// What there is to say if of some field the number of times that another rank has sent or received it is `wrong` beside that of
-    /// this one.
-    pub(crate) fn unequal_steps(
-        &self,
-        (rank, theirs): (u32, &FieldSteps),
-        wrong: impl Fn(u64, u64) -> bool,
-    ) -> Option<Error> {
-        let (own, ours) = (self.place_in_ranks().0, self.field_steps());
-        let fields = self.fields.read().expect("never poisoned");
-        let mut counts = fields.iter().zip(theirs.0.iter().zip(&ours.0));
-        let (field, (theirs, ours)) = counts.find(|(_, (theirs, ours))| wrong(**theirs, **ours))?;
-        // Whoever it is that found out, rank 0 is the one that the others are to be like.
-        Some(match rank {
-            0 => field.unequal((own, *ours), (0, theirs)),
-            _ => field.unequal((rank, *theirs), (own, ours)),
-        })
-    }
-
-    /// What there is to say if a rank that has closed has declared another number of fields.
-    pub(crate) fn unequal_fields(&self, (rank, theirs): (u32, &FieldSteps)) -> Option<Error> {
-        let (own, ours, theirs) = (
-            self.place_in_ranks().0,
-            self.field_steps().0.len(),
-            theirs.0.len(),
+    /// Changes what is known of the field that goes by a conduit, and sends what follows from that.
+    fn change_field(&self, conduit: ConduitId, act: impl FnOnce(&mut Coupling)) {
+        self.rendezvous.change(
+            &self.serial.core.process,
+            &self.serial.core.name,
+            conduit,
+            act,
         );
-        let text = || {
-            format!(
-                "rank {rank} has closed with {theirs} fields, and rank {own} has {ours}: all ranks declare the same ones"
-            )
-        };
-        (theirs != ours).then(|| Error::new(Kind::CallOrder, text()))
+    }
+
+    /// What `look` sees of the versions that are kept for a conduit, if the field is pulled.
+    fn pull_of<T>(&self, conduit: ConduitId, look: impl FnOnce(&Pull) -> T) -> Option<T> {
+        self.rendezvous.pull(conduit, look)
+    }
+
+    /// How many questions for versions of a field the instance has told, or heard.
+    pub(crate) fn questions(&self, conduit: ConduitId) -> u64 {
+        let pattern = self.patterns.get(&conduit);
+        match pattern.is_some_and(|pattern| pattern.cache().is_some()) {
+            true => self.rendezvous.questions(conduit),
+            false => 0,
+        }
     }
 
     /// A field that was declared.
-    fn field(&self, id: FieldId) -> Arc<Field> {
+    fn get(&self, id: FieldId) -> Arc<Field> {
         self.fields.read().expect("never poisoned")[id.0].clone()
     }
 
-    /// The lines to or from the peers; waits until these have declared the field.
-    fn lines(
-        self: &Arc<Self>,
+    /// The links to or from the peers. Waits until the peers have declared the field.
+    fn links(
+        &self,
         field: &Field,
-        state: &mut State,
+        state: &mut FieldState,
         deadline: Option<Instant>,
-    ) -> Result<Lines> {
-        if let Some(lines) = &state.lines {
-            return Ok(lines.clone());
+    ) -> Result<FieldLinks> {
+        if let Some(links) = &state.links {
+            return Ok(links.clone());
         }
-        // A wait that is interrupted, or an end that does not fit, leaves no line open.
+        // Links are opened once all peers fit: an interrupted wait, or a peer that does not fit,
+        // leaves none open.
         let mut met = Vec::new();
-        for way in &field.ways {
-            let Some(Found { away, schedule }) = self.meet(field, way, deadline)? else {
+        for way in &field.conduits {
+            let Some(AgreedField { remote, schedule }) = self.meet(field, way, deadline)? else {
                 met.push(None);
                 continue;
             };
-            field.match_types(&way.peer, &away.field.dtypes)?;
+            field.match_types(&way.peer, &remote.field.dtypes)?;
             let schedule = schedule.map_err(|failure| {
                 let error = field.misfit(&way.peer, &failure);
                 if !matches!(failure, Unfit::Mismatch(_)) {
-                    // Others may not see it, and would wait.
-                    self.fail(&error);
+                    // Other ranks may not see the failure, and would wait.
+                    self.serial.fail(&error);
                 }
                 error
             })?;
-            met.push(Some((away, schedule)));
+            met.push(Some((remote, schedule)));
         }
-        let mut lines = Vec::new();
-        for (way, met) in field.ways.iter().zip(met) {
-            let open = |(away, schedule)| self.open_line(field, way, &away, schedule);
-            lines.push(met.map(open).transpose()?);
+        let mut links = Vec::new();
+        for (way, met) in field.conduits.iter().zip(met) {
+            let open = |(remote, schedule)| self.open_link(field, way, &remote, schedule);
+            links.push(met.map(open).transpose()?);
         }
-        Ok(state.lines.insert(lines.into()).clone())
+        Ok(state.links.insert(links.into()).clone())
     }
 
-    /// Waits until the other end has declared the field; `None` if that was to pull it, and has left.
+    /// Waits until the other end has declared the field. `None` if a receiver that pulls has left.
     fn meet(
         &self,
         field: &Field,
-        way: &Coupled,
+        way: &FieldConduit,
         deadline: Option<Instant>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<AgreedField>> {
         let (conduit, peer) = (way.conduit, &way.peer);
         let may_leave = field.role == Role::Sender && way.pattern.cache().is_some();
         let known = || {
-            let has_left = self.process.finished(peer);
-            match self.process.schedule(&self.name, conduit) {
+            let has_left = self.serial.core.process.finished(peer);
+            match self
+                .rendezvous
+                .agreed(&self.serial.core.process, &self.serial.core.name, conduit)
+            {
                 _ if has_left && may_leave => Ok(Some(None)),
-                // It may have left; then that will be told.
+                // The receiver may have left; then the manager will say so.
                 Err(error) if may_leave && error.kind == Kind::PeerLost => Ok(None),
-                Ok(None) if has_left && !self.process.is_declared(&self.name, conduit) => {
+                Ok(None) if has_left && !self.rendezvous.is_declared(conduit) => {
                     let text = format!(
                         "{}: field on port '{}': {peer} has finished without a field at its end: declare the field at both ends",
-                        self.name, field.name
+                        self.serial.core.name, field.name
                     );
-                    Err(self.by_end_of(Error::new(Kind::PortClosed, text), [&**peer]))
+                    Err(self
+                        .serial
+                        .by_end_of(Error::new(Kind::PortClosed, text), [&**peer]))
                 }
                 found => found.map(|found| found.map(Some)),
             }
         };
-        // Of rank 0, which has the conduit.
+        // Rank 0 has the conduit, and reports the wait.
         let on = || {
-            let ends = self.ports[field.port.0]
+            let ends = self.serial.table.ports[field.port.0]
                 .every_end()
                 .filter(|(end, _)| end.conduit == conduit);
-            let on = |(end, receives): (&End, bool)| WaitOn {
-                field: true,
-                sends: !receives,
-                ..self.wait_on(end, None, None)
+            let on = |(end, receives): (&PortEnd, bool)| {
+                Some(WaitOn {
+                    field: true,
+                    sends: !receives,
+                    ..self.serial.wait_on(end, None, None)?
+                })
             };
-            ends.map(on).collect()
+            ends.filter_map(on).collect()
         };
-        self.wait(None, deadline, None, on, known)
+        self.serial.wait(Wait::default().until(deadline), on, known)
     }
 }
 
-fn refused(inner: &Inner, port: &str, error: &titin_array::Error) -> Error {
+fn refused(serial: &Serial, port: &str, error: &titin_array::Error) -> Error {
     Error::new(
         Kind::Usage,
-        format!("{}: field on port '{port}': {error}", inner.name),
+        format!("{}: field on port '{port}': {error}", serial.core.name),
     )
 }
 

@@ -1,8 +1,9 @@
 //! Filters on a conduit: what happens to a message on its way, and on which side of the wire.
 //!
-//! A chain is cut in two. Its head, up to the last filter that makes a message smaller or was pinned to the sender,
-//! runs before the wire; the rest after it. `last`, `repeat` and `pad` choose messages rather than change them: they
-//! belong to the receiving end, and since they choose by steps they commute with all that change data or times.
+//! A chain is cut in two. The head, up to the last filter that makes a message smaller or is pinned
+//! to the sender, runs before the wire; the rest runs after. `last`, `repeat` and `pad` choose
+//! among messages and do not change them: they belong to the receiving end. Since they choose by
+//! steps, they commute with all filters that change data or times.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use titin_model::{Filter, FilterKind};
 use titin_transport::{Buffer, Filling};
-use titin_wire::control::UserFilter;
-use titin_wire::meta::{Codec, Content, Dtype, ElementKind, ElementValue, Layout, Order};
+use titin_wire::control::FilterFunction;
+use titin_wire::meta::{Codec, Content, Dtype, ElementKind, ElementValue, Layout, StorageOrder};
 use titin_wire::structure::{self, Value};
 
 use crate::{Error, Kind, Result};
@@ -31,24 +32,24 @@ pub struct Mapped {
     pub next_timestamp: Option<f64>,
 }
 
-/// A user's filter, ready to be called: one message in, one out, or why not.
+/// A user's filter, ready to be called: one message in, one message or an error out.
 pub type Function = Arc<dyn Fn(&Mapped) -> std::result::Result<Mapped, String> + Send + Sync>;
 
-type Find = dyn Fn(&UserFilter) -> std::result::Result<Function, String> + Send + Sync;
+type Find = dyn Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync;
 
-/// How user's filters are found by this program's language.
+/// Finds user's filters in the language of the program.
 #[derive(Clone, Default)]
 pub struct Functions(Option<Arc<Find>>);
 
 impl Functions {
     /// Filters are found by this function.
     pub fn new(
-        find: impl Fn(&UserFilter) -> std::result::Result<Function, String> + Send + Sync + 'static,
+        find: impl Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync + 'static,
     ) -> Self {
         Functions(Some(Arc::new(find)))
     }
 
-    fn find(&self, filter: &UserFilter) -> std::result::Result<Function, String> {
+    fn find(&self, filter: &FilterFunction) -> std::result::Result<Function, String> {
         match &self.0 {
             Some(find) => find(filter),
             None => Err("this program's language has no way to call it".to_owned()),
@@ -59,16 +60,16 @@ impl Functions {
 /// What one end of a conduit does to messages, in order.
 #[derive(Default)]
 pub(crate) struct Chain {
-    steps: Vec<Step>,
-    /// Over how many timelines only the last message passes.
+    steps: Vec<FilterStep>,
+    /// Over how many timelines the last message alone passes.
     pub(crate) lasts: usize,
-    /// Give the last one again.
+    /// Whether the last message is given again.
     pub(crate) repeat: bool,
-    /// In how many timelines a message is given once only.
+    /// In how many timelines a message is given once.
     pub(crate) pads: usize,
 }
 
-enum Step {
+enum FilterStep {
     Zstd(i32),
     Scale(f64, f64),
     Astype(Dtype),
@@ -82,7 +83,7 @@ impl Chain {
     pub(crate) fn new(
         filters: &[Filter],
         sends: bool,
-        defined: &std::collections::BTreeMap<String, UserFilter>,
+        defined: &std::collections::BTreeMap<String, FilterFunction>,
         functions: &Functions,
     ) -> Result<Self> {
         let (before, behind) = filters.split_at(titin_model::before_wire(filters));
@@ -97,9 +98,11 @@ impl Chain {
             match &filter.kind {
                 FilterKind::Last | FilterKind::Repeat | FilterKind::Pad => {}
                 FilterKind::Zstd(_) if !sends => {}
-                FilterKind::Zstd(level) => chain.steps.push(Step::Zstd(level.unwrap_or(LEVEL))),
-                FilterKind::Scale { a, b } => chain.steps.push(Step::Scale(*a, *b)),
-                FilterKind::Astype(dtype) => chain.steps.push(Step::Astype(*dtype)),
+                FilterKind::Zstd(level) => {
+                    chain.steps.push(FilterStep::Zstd(level.unwrap_or(LEVEL)))
+                }
+                FilterKind::Scale { a, b } => chain.steps.push(FilterStep::Scale(*a, *b)),
+                FilterKind::Astype(dtype) => chain.steps.push(FilterStep::Astype(*dtype)),
                 FilterKind::User(name) => {
                     let name = name.as_str();
                     let found = defined
@@ -114,23 +117,26 @@ impl Chain {
                                     format!("filter '{name}' cannot be called here: {why}"),
                                 )
                             })?;
-                    chain.steps.push(Step::User(name.to_owned(), function));
+                    chain
+                        .steps
+                        .push(FilterStep::User(name.to_owned(), function));
                 }
             }
         }
-        // Whatever is to run here runs on the data, and not on their compressed form, wherever `zstd` stands.
+        // Filters of this end run on the data, and not on the compressed form, wherever `zstd`
+        // stands in the chain.
         chain
             .steps
-            .sort_by_key(|step| matches!(step, Step::Zstd(_)));
+            .sort_by_key(|step| matches!(step, FilterStep::Zstd(_)));
         Ok(chain)
     }
 
-    /// Whether it chooses among messages.
+    /// Whether the chain chooses among messages.
     pub(crate) fn chooses(&self) -> bool {
         self.lasts > 0 || self.follows()
     }
 
-    /// Whether the receiver is given messages by where its own steps are.
+    /// Whether the receiver gets messages by its own steps.
     pub(crate) fn follows(&self) -> bool {
         self.repeat || self.pads > 0
     }
@@ -140,30 +146,30 @@ impl Chain {
         self.steps.is_empty()
     }
 
-    /// Runs the steps. Compression is the last one before the wire; its codings are returned.
+    /// Runs the filters. Compression is the last filter before the wire; the codings are returned.
     pub(crate) fn apply(&self, mut mapped: Mapped) -> Result<(Mapped, Vec<(Codec, u64)>)> {
         let mut codings = Vec::new();
         for step in &self.steps {
             match step {
-                Step::Zstd(level) => {
+                FilterStep::Zstd(level) => {
                     codings.push((Codec::Zstd, mapped.body.len() as u64));
                     mapped.body = Arc::new(compress(&mapped.body, *level)?);
                 }
-                Step::User(name, function) => {
+                FilterStep::User(name, function) => {
                     mapped = within(name, || function(&mapped))
                         .and_then(timely)
                         .map_err(|why| {
                             Error::new(Kind::Filter, format!("filter '{name}' failed: {why}"))
                         })?;
                 }
-                Step::Scale(a, b) => {
+                FilterStep::Scale(a, b) => {
                     mapped = numbers(
                         mapped,
                         &format!("scale({}, {})", short(*a), short(*b)),
                         |l, e| scale(l, e, *a, *b),
                     )?
                 }
-                Step::Astype(dtype) => {
+                FilterStep::Astype(dtype) => {
                     mapped = numbers(mapped, &format!("astype({})", dtype.name()), |l, e| {
                         convert(l, e, *dtype)
                     })?;
@@ -180,21 +186,21 @@ impl fmt::Debug for Chain {
     }
 }
 
-/// How many calls of such filters there are at the moment, in all threads.
+/// How many calls of user's filters there are at the moment, in all threads.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The filter of the user's that this thread is in.
+    /// The user's filter that this thread runs.
     static INSIDE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The filter of the user's that this thread is in. It holds a message that a call on an instance has under way, so
-/// another one from inside would wait for ever.
+/// The user's filter that this thread runs. A call on an instance has a message in the filter, so
+/// another call from inside would wait for ever.
 pub(crate) fn inside() -> Option<String> {
     INSIDE.with_borrow(Clone::clone)
 }
 
-/// Whether there is one. Every call asks.
+/// Whether this thread runs a user's filter. Every call asks.
 pub(crate) fn is_inside() -> bool {
     CALLS.load(Ordering::Relaxed) > 0 && INSIDE.with_borrow(Option::is_some)
 }
@@ -215,7 +221,7 @@ impl Drop for Inside {
     }
 }
 
-/// What a filter made, if its times are such as can be sent.
+/// The message that a filter made, if the times can be sent.
 fn timely(mapped: Mapped) -> std::result::Result<Mapped, String> {
     let Mapped {
         timestamp,
@@ -236,7 +242,7 @@ fn timely(mapped: Mapped) -> std::result::Result<Mapped, String> {
     }
 }
 
-/// Undoes the codings of a message that came in.
+/// Undoes the codings of a received message.
 pub(crate) fn decode(body: Arc<Buffer>, codings: &[(Codec, u64)]) -> Result<Arc<Buffer>> {
     codings
         .iter()
@@ -248,7 +254,8 @@ pub(crate) fn decode(body: Arc<Buffer>, codings: &[(Codec, u64)]) -> Result<Arc<
                     format!("a compressed message is damaged: {why}"),
                 )
             };
-            // The memory for a false length is asked for, but not touched: pages come with what is really there.
+            // The memory for a false length is reserved, but not touched: the system gives pages
+            // for the real bytes alone.
             let mut decoder = zstd::stream::read::Decoder::with_buffer(&body[..])
                 .map_err(|e| damaged(e.to_string()))?;
             let honest = zstd::bulk::Decompressor::upper_bound(&body)
@@ -282,7 +289,8 @@ fn compress(body: &[u8], level: i32) -> Result<Buffer> {
     Buffer::gather(&[IoSlice::new(&bytes)]).map_err(no_memory)
 }
 
-/// Runs a filter that changes an array's elements, or a number that is sent by itself; nil passes.
+/// Runs a filter that changes the elements of an array, or a number that is sent by itself. Nil
+/// passes.
 fn numbers(
     mut mapped: Mapped,
     name: &str,
@@ -299,11 +307,11 @@ fn numbers(
         Content::Structure => {
             let (dtype, element) = element(&mapped.body).map_err(failed)?;
             let (dtype, filling) =
-                change(&Layout::new(dtype, Order::C, []), &element).map_err(failed)?;
+                change(&Layout::new(dtype, StorageOrder::C, []), &element).map_err(failed)?;
             let changed = filling.finish();
             // Complex numbers are no numbers of structures.
             let Some(value) = number(dtype.read(&changed)) else {
-                mapped.content = Content::Array(Layout::new(dtype, Order::C, []));
+                mapped.content = Content::Array(Layout::new(dtype, StorageOrder::C, []));
                 mapped.body = Arc::new(changed);
                 return Ok(mapped);
             };
@@ -324,7 +332,7 @@ fn numbers(
     Ok(mapped)
 }
 
-/// A structure that is a number, as an element of an array.
+/// A number of a structure, as an element of an array.
 fn element(body: &[u8]) -> std::result::Result<(Dtype, Vec<u8>), String> {
     match structure::decode(body).map_err(|error| error.to_string())? {
         Value::Bool(flag) => Ok((Dtype::Bool, vec![flag.into()])),
@@ -466,7 +474,7 @@ mod tests {
         let scaled = |dtype: Dtype, number, a, b| {
             let mut element = vec![0; dtype.size()];
             dtype.write(number, &mut element).unwrap();
-            let scaled = scale(&Layout::new(dtype, Order::C, [1]), &element, a, b);
+            let scaled = scale(&Layout::new(dtype, StorageOrder::C, [1]), &element, a, b);
             scaled.map(|(dtype, filling)| dtype.read(&filling.finish()).to_string())
         };
         use ElementValue::{Complex, Real, Whole};

@@ -1,9 +1,12 @@
-//! When in a run a message was sent, counted in steps: by this the filters `last`, `repeat` and `pad` choose.
+//! The place of a message in a run, counted in steps. The filters `last`, `repeat` and `pad` choose
+//! by this place.
 //!
-//! Simulated time does not do for that: models differ in where theirs begins, and run through it again and again. A
-//! use of a submodel that others call belongs to their step; a step of its own lies within that use. So the numbers of
-//! the steps, the outermost timeline's first, name each message's place; and one place lies within another if it
-//! begins with that. Places are ordered as they are reached. (yMMSL 0.18 checks timelines by the same nesting.)
+//! Simulated time does not serve: models begin at different times, and run through the same times
+//! again and again. A use of a submodel belongs to a step of the instance that calls the submodel,
+//! and the submodel's own steps lie within the use. So the numbers of the steps, the outermost
+//! timeline's first, name the place of a message. One place lies within another if its numbers
+//! begin with the other's. Places are ordered as a run reaches them. (yMMSL 0.18 checks timelines
+//! by the same nesting.)
 
 /// The number of the step in each timeline, the outermost first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -18,17 +21,17 @@ impl Iteration {
         &self.0
     }
 
-    /// A step within this one.
+    /// A step within this place.
     pub(crate) fn step(&self, number: u32) -> Self {
         Iteration([&self.0[..], &[number]].concat())
     }
 
-    /// The one that it lies in, so many levels further out.
+    /// The place around this place, so many levels further out.
     pub(crate) fn outer(&self, levels: usize) -> Self {
         Iteration(self.0[..self.0.len().saturating_sub(levels)].to_vec())
     }
 
-    /// Whether it is that one or lies in it.
+    /// Whether this place is `outer`, or lies within.
     pub(crate) fn is_within(&self, outer: &Iteration) -> bool {
         self.0.starts_with(&outer.0)
     }

@@ -23,42 +23,48 @@
 
 #![forbid(unsafe_code)]
 
+mod communicator;
 mod error;
+mod execution_loop;
 mod field;
+mod field_mark;
 mod filter;
 mod instance;
 mod iteration;
-mod light;
 mod message;
 mod neighbours;
+mod non_blocking;
 mod options;
+mod peer_names;
 mod port;
 mod process;
 mod profile;
 mod ranks;
-mod sel;
+mod send_state;
+mod serial;
 mod setting;
-mod wait;
 
+pub use communicator::Communicator;
 pub use error::{Error, Kind, Result};
 pub use field::{FieldId, Stamps};
 pub use filter::{Function, Functions, Mapped};
-pub use instance::{Choice, Instance, Opening, Patience, PortId};
-pub use light::{Listing, Ready};
+pub use instance::{Instance, Opening};
 pub use message::{Lent, Loan, Message, MessageParts, Payload};
+pub use non_blocking::{Listing, ReadyList};
 pub use options::Options;
-pub use port::PortInfo;
+pub use port::{PortId, PortInfo};
 pub use process::{fork_child, not_forked};
-pub use profile::Region;
-pub use ranks::Communicator;
+pub use profile::ProfileRegion;
+pub use serial::{Patience, PortChoice};
 pub use setting::{SettingValue, overlay_of};
 pub use titin_array as array;
 pub use titin_model::{AcceptedValue, BuiltIn, Operator, nearest};
 pub use titin_os::forks::{after as after_fork, before as before_fork};
 pub use titin_transport::{Buffer, Filling};
-pub use titin_wire::control::{Scale, UserFilter};
+pub use titin_wire::control::{FilterFunction, Scale};
 pub use titin_wire::meta::{
-    Content, Dtype, ElementKind, ElementValue, Layout, LayoutRef, MAX_RANK, Meta, Order, Shape,
+    Content, Dtype, ElementKind, ElementValue, Layout, LayoutRef, MAX_RANK, Meta, Shape,
+    StorageOrder,
 };
 pub use titin_wire::settings::{Overlay, Setting};
 pub use titin_wire::structure;

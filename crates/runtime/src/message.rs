@@ -14,19 +14,21 @@ use titin_wire::structure::{self, Encoded, Value};
 use crate::iteration::Iteration;
 use crate::{Error, Kind, Result};
 
-/// What to send. The memory stays the caller's, who may change it once the call has returned.
+/// What to send. The memory stays with the caller, and the caller may change the memory once the
+/// call has returned.
 pub struct Payload<'a> {
-    what: What<'a>,
+    what: PayloadShape<'a>,
     pub(crate) parts: SmallVec<[IoSlice<'a>; 1]>,
-    /// The memory itself, where it was lent by titin: it goes as it is.
+    /// The memory itself, where titin has lent the memory: it goes as it is.
     pub(crate) lent: Option<Arc<Buffer>>,
-    /// Whether it says that a field follows.
+    /// Whether the message says that a field follows.
     field: bool,
 }
 
-/// What a payload is: its content, which is made only where none like it was sent before.
+/// The shape of a payload. The metadata are made of the shape where the last message had another
+/// one.
 #[derive(Clone, Copy)]
-enum What<'a> {
+enum PayloadShape<'a> {
     Nil,
     Array(LayoutRef<'a>),
     Structure,
@@ -56,8 +58,8 @@ impl Loan {
         &self.layout
     }
 
-    /// Its elements, in the order that the layout says, little-endian; what they are at first is not said. Aligned to
-    /// 64 bytes, at the same place until all that was made of this is gone.
+    /// The elements, in the order of the layout, little-endian, with undefined values at first.
+    /// Aligned to 64 bytes, at the same address until all messages and views of the loan are gone.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.rest()
     }
@@ -87,34 +89,35 @@ impl Lent {
         &self.memory
     }
 
-    /// Its elements.
+    /// The elements.
     pub fn bytes(&self) -> &[u8] {
         &self.memory
     }
 }
 
 impl<'a> Payload<'a> {
-    /// Nothing.
+    /// An empty payload.
     pub fn nil() -> Self {
         Payload {
-            what: What::Nil,
+            what: PayloadShape::Nil,
             parts: SmallVec::new(),
             lent: None,
             field: false,
         }
     }
 
-    /// A contiguous array: its elements in the order that its form says, little-endian.
+    /// A contiguous array: the elements in the order of the layout, little-endian.
     pub fn array(form: impl Into<LayoutRef<'a>>, elements: &'a [u8]) -> Self {
         Payload {
-            what: What::Array(form.into()),
+            what: PayloadShape::Array(form.into()),
             parts: smallvec![IoSlice::new(elements)],
             lent: None,
             field: false,
         }
     }
 
-    /// An array in lent memory. It may be sent any number of times, and is not copied where peers can read it in place.
+    /// An array in lent memory. A program may send the array any number of times. Peers on this
+    /// host read the array in place, without a copy.
     pub fn lent(lent: &'a Lent) -> Self {
         Payload {
             lent: Some(lent.memory.clone()),
@@ -130,7 +133,7 @@ impl<'a> Payload<'a> {
             .map(|part| IoSlice::new(part.as_ref()))
             .collect();
         Payload {
-            what: What::Structure,
+            what: PayloadShape::Structure,
             parts,
             lent: None,
             field: false,
@@ -140,14 +143,14 @@ impl<'a> Payload<'a> {
     /// A structure that was encoded before.
     pub(crate) fn encoded(encoded: &'a [u8]) -> Self {
         Payload {
-            what: What::Structure,
+            what: PayloadShape::Structure,
             parts: smallvec![IoSlice::new(encoded)],
             lent: None,
             field: false,
         }
     }
 
-    /// As [`Payload::encoded`], of what says that a field follows.
+    /// As [`Payload::encoded`], for the header of a field.
     pub(crate) fn of_field(encoded: &'a [u8]) -> Self {
         Payload {
             field: true,
@@ -155,7 +158,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// What was received, to be sent on.
+    /// The payload of a message that was received, to be sent on.
     pub(crate) fn of(message: &'a Message) -> Self {
         let payload = match message.content() {
             Content::Nil => Payload::nil(),
@@ -168,7 +171,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Its metadata, if it needs no others than what it is.
+    /// The metadata, if the payload needs its content alone.
     pub(crate) fn meta(&self) -> Meta {
         Meta {
             content: self.content(),
@@ -177,39 +180,39 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// What it is, for its metadata.
+    /// The content, for the metadata.
     pub(crate) fn content(&self) -> Content {
         match self.what {
-            What::Nil => Content::Nil,
-            What::Array(form) => Content::Array(form.to_layout()),
-            What::Structure => Content::Structure,
+            PayloadShape::Nil => Content::Nil,
+            PayloadShape::Array(form) => Content::Array(form.to_layout()),
+            PayloadShape::Structure => Content::Structure,
         }
     }
 
-    /// Whether it is nothing.
+    /// Whether the payload is empty.
     pub(crate) fn is_nil(&self) -> bool {
-        matches!(self.what, What::Nil)
+        matches!(self.what, PayloadShape::Nil)
     }
 
-    /// Whether these are its metadata, but for others than what it is.
+    /// Whether these metadata have the content of the payload.
     #[inline(always)]
     pub(crate) fn is(&self, meta: &Meta) -> bool {
         match (&self.what, &meta.content) {
-            (What::Nil, Content::Nil) => true,
-            (What::Structure, Content::Structure) => self.field == meta.field,
-            (What::Array(form), Content::Array(layout)) => form.is(layout),
+            (PayloadShape::Nil, Content::Nil) => true,
+            (PayloadShape::Structure, Content::Structure) => self.field == meta.field,
+            (PayloadShape::Array(form), Content::Array(layout)) => form.is(layout),
             _ => false,
         }
     }
 
-    /// Bytes of it.
+    /// The number of bytes.
     pub(crate) fn length(&self) -> u64 {
         self.parts.iter().map(|part| part.len() as u64).sum()
     }
 
     /// Checks that an array's elements fill its shape.
     pub(crate) fn check(&self) -> Result<()> {
-        let What::Array(form) = self.what else {
+        let PayloadShape::Array(form) = self.what else {
             return Ok(());
         };
         let length = self.length();
@@ -231,40 +234,41 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// A message that was received. Its data are a view that lives as long as this, past `close()` and past the sender.
+/// A message that was received. The data are a view that lives as long as the message, past
+/// `close()` and past the end of the sender.
 #[derive(Debug, Clone)]
 pub struct Message {
     /// Simulated time of the data.
     pub timestamp: f64,
     /// Simulated time of the next message, where the sender knows it.
     pub next_timestamp: Option<f64>,
-    /// What travelled with it, of which the content is what the data are.
+    /// The metadata, among them what the data are.
     pub(crate) meta: Arc<Meta>,
-    /// The settings overlay that came with it, if there is one.
+    /// The settings overlay that came with the message.
     pub settings: Option<Arc<Overlay>>,
-    /// Its number on its conduit.
+    /// The number of the message on the conduit.
     pub(crate) number: u64,
-    /// Of a piece of a field, the exchange that it belongs to.
+    /// The exchange that a piece of a field belongs to.
     pub(crate) tag: u32,
-    /// The number of slots of its sender's port, where that is counted at run time.
+    /// The number of slots of the sender's port, where slots are counted at run time.
     pub(crate) slots: Option<u32>,
-    /// In which step it was sent.
+    /// The step in which the message was sent.
     pub(crate) iteration: Iteration,
     pub(crate) body: Arc<Buffer>,
-    /// The structure in the body, if that is one that a program gets: [`Message::read`] has looked at all of it.
+    /// The structure in the body of a message for a program, after [`Message::read`].
     pub(crate) tree: Option<Arc<Tree>>,
 }
 
-/// What a message is made of.
+/// The parts of a message.
 #[derive(Debug)]
 pub struct MessageParts {
-    /// Says what the data are.
+    /// The metadata, which say what the data are.
     pub meta: Arc<Meta>,
     /// The payload.
     pub body: Arc<Buffer>,
-    /// The structure in the payload, if it is one.
+    /// The structure in the payload, if the payload is a structure.
     pub structure: Option<Value<Range<usize>>>,
-    /// The settings overlay that came with it.
+    /// The settings overlay that came with the message.
     pub settings: Option<Arc<Overlay>>,
 }
 
@@ -291,8 +295,9 @@ impl Message {
         }
     }
 
-    /// Reads the structure that the message carries, if it carries one. What a program gets has been read, so that
-    /// malformed data are an error of the call that receives, and of none after it.
+    /// Reads the structure that the message carries. Each message is read before a program gets the
+    /// message, so that malformed data are an error of the call that receives, and of no later
+    /// call.
     pub(crate) fn read(mut self) -> std::result::Result<Self, Malformed> {
         if *self.content() == Content::Structure && self.tree.is_none() {
             self.tree = Some(Arc::new(structure::decode(&self.body)?));
@@ -323,7 +328,8 @@ impl Message {
         }
     }
 
-    /// The structure; arrays and bytes in it are ranges of [`Message::bytes`]. An array is a structure of its own.
+    /// The structure. Arrays and bytes are ranges of [`Message::bytes`]. An array alone is a
+    /// structure, too.
     pub fn structure(&self) -> Value<Range<usize>> {
         match (self.content(), &self.tree) {
             (Content::Array(layout), _) => Value::Array(layout.clone(), 0..self.body.len()),
@@ -337,7 +343,7 @@ impl Message {
         &self.body
     }
 
-    /// What it is made of, to whoever keeps that in another way.
+    /// The parts of the message, for callers that keep messages in another way.
     #[inline(always)]
     pub fn into_parts(self) -> MessageParts {
         let Message {

@@ -1,4 +1,4 @@
-//! The ends of an instance's conduits by the instances at their other ends.
+//! The conduit ends of an instance, by the peers at the other ends.
 //!
 //! Flat lists, since there may be a hundred thousand ends in a process.
 
@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 /// The instances that an instance has conduits with.
 #[derive(Debug, Default)]
-pub(crate) struct Neighbours {
-    /// In the order of their names, each with where its ends begin.
+pub(crate) struct NeighbourIndex {
+    /// In the order of the names, each with the place of its first end.
     peers: Vec<(Arc<str>, u32)>,
-    ends: Vec<Place>,
+    ends: Vec<EndIndex>,
 }
 
-/// Where the end of a conduit is: the port, the slot, and of a sending end which of the slot's.
+/// The place of a conduit end: the port, the slot, and the number of a sending end among those of
+/// the slot.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct EndIndex {
     port: u32,
     slot: u32,
     /// `RECEIVES` for a receiving end.
@@ -23,9 +24,9 @@ pub(crate) struct Place {
 
 const RECEIVES: u32 = u32::MAX;
 
-impl Place {
+impl EndIndex {
     pub(crate) fn sending(port: usize, slot: usize, index: usize) -> Self {
-        Place {
+        EndIndex {
             port: port as u32,
             slot: slot as u32,
             index: index as u32,
@@ -33,7 +34,7 @@ impl Place {
     }
 
     pub(crate) fn receiving(port: usize, slot: usize) -> Self {
-        Place {
+        EndIndex {
             port: port as u32,
             slot: slot as u32,
             index: RECEIVES,
@@ -57,11 +58,11 @@ impl Place {
     }
 }
 
-impl Neighbours {
-    /// Those at the other ends of these.
-    pub(crate) fn of(mut places: Vec<(Arc<str>, Place)>) -> Self {
+impl NeighbourIndex {
+    /// The peers at the other ends of these ends.
+    pub(crate) fn of(mut places: Vec<(Arc<str>, EndIndex)>) -> Self {
         places.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let mut neighbours = Neighbours {
+        let mut neighbours = NeighbourIndex {
             peers: Vec::new(),
             ends: Vec::with_capacity(places.len()),
         };
@@ -79,13 +80,13 @@ impl Neighbours {
         neighbours
     }
 
-    /// Their names.
+    /// The names of the peers.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.peers.iter().map(|(name, _)| name)
     }
 
-    /// The ends of the conduits with this one.
-    pub(crate) fn ends(&self, peer: &str) -> &[Place] {
+    /// The ends of conduits with this peer.
+    pub(crate) fn ends(&self, peer: &str) -> &[EndIndex] {
         let Ok(at) = self.peers.binary_search_by(|(name, _)| (**name).cmp(peer)) else {
             return &[];
         };
@@ -104,10 +105,10 @@ mod tests {
     #[test]
     fn ends_are_found_by_the_peer() {
         let peer = |name: &str| -> Arc<str> { name.into() };
-        let neighbours = Neighbours::of(vec![
-            (peer("b"), Place::receiving(0, 0)),
-            (peer("a"), Place::sending(1, 0, 2)),
-            (peer("b"), Place::sending(3, 1, 0)),
+        let neighbours = NeighbourIndex::of(vec![
+            (peer("b"), EndIndex::receiving(0, 0)),
+            (peer("a"), EndIndex::sending(1, 0, 2)),
+            (peer("b"), EndIndex::sending(3, 1, 0)),
         ]);
         assert_eq!(
             neighbours.names().map(|name| &**name).collect::<Vec<_>>(),

@@ -11,8 +11,10 @@ use titin_wire::connection;
 use titin_wire::connection::Connection;
 use titin_wire::control::PortDeclaration;
 
+use crate::communicator::Communicator;
 use crate::filter::Functions;
-use crate::{Communicator, Error, Kind, Listing, Result};
+use crate::non_blocking::Listing;
+use crate::{Error, Kind, Result};
 
 /// What a program says when it opens an instance. By default everything comes from the environment.
 #[derive(Default)]
@@ -118,15 +120,17 @@ impl Options {
         self
     }
 
-    /// Makes the instance light: where a call would wait it comes back with [`Kind::Pending`], and the instance is put on
-    /// this list once it may go on. Then the same call is made again, with the same arguments.
+    /// Makes the instance non-blocking: where a call would wait, the call comes back with
+    /// [`Kind::Pending`], and the instance is put on this list once the call may go on. Then the
+    /// program makes the same call again, with the same arguments.
     pub fn ready(mut self, listing: Arc<Listing>) -> Self {
         self.ready = Some(listing);
         self
     }
 
-    /// The instance is one of many ranks, of which this process is one. All open it together; the communicator is used
-    /// until it is open, or has failed to, on the thread that opens it.
+    /// This process is one of many ranks of the instance. All ranks open the instance together.
+    /// Titin uses the communicator until the instance is open, or the opening has failed, on the
+    /// thread that opens it.
     pub fn communicator(mut self, communicator: impl Communicator + 'static) -> Self {
         self.communicator = Some(Box::new(communicator));
         self
@@ -185,8 +189,8 @@ impl Options {
     }
 }
 
-/// The secret of the run at this address. It leaves the environment once an instance is opened, but the process may open
-/// more of them, so it is kept here.
+/// The secret of the run at this address. The secret leaves the environment once an instance is
+/// opened, and is kept here for further instances of the process.
 fn secret_for(manager: &str) -> Result<Secret> {
     static KNOWN: Mutex<BTreeMap<String, Secret>> = Mutex::new(BTreeMap::new());
     let wrong = |text: String| Error::new(Kind::Connection, text);
@@ -210,7 +214,8 @@ fn bare(name: &str) -> &str {
     name.strip_suffix("[]").unwrap_or(name)
 }
 
-/// The text of a connection file. No more is read than one can have, also of what has no end.
+/// The text of a connection file. Reads no more bytes than such a file can have, also from an
+/// endless file.
 fn read(path: &str) -> std::io::Result<String> {
     const LONGEST: u64 = 1 << 20;
     let mut text = String::new();

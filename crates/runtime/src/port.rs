@@ -5,76 +5,101 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use titin_model::Operator;
-use titin_transport::{Carrier, Inbox, Latch, Latched, Medium, Window};
+use titin_transport::{
+    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Latch, Latched, Medium, Window,
+};
 use titin_wire::ConduitId;
 use titin_wire::control::ConduitEnd;
 use titin_wire::meta::{Codec, Meta};
 use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
-use crate::instance::Sending;
 use crate::iteration::Iteration;
 use crate::process::Way;
 use crate::profile::Meter;
+use crate::send_state::SendState;
 use crate::{Error, Kind, Message, Payload, Result};
+
+/// A port of an instance: looked up once by name, then used in calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortId(pub(crate) usize);
 
 /// What a program may know about a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortInfo {
-    /// Its name, without `[]`.
+    /// The name, without `[]`.
     pub name: String,
-    /// Its operator.
+    /// The operator.
     pub operator: Operator,
-    /// Whether it has slots.
+    /// Whether the port has slots.
     pub vector: bool,
     /// Whether the number of slots is set at run time.
     pub resizable: bool,
-    /// Whether anything is connected to it.
+    /// Whether anything is connected to the port.
     pub connected: bool,
     /// Number of slots now; 1 for a port without slots.
     pub slots: u32,
 }
 
-/// There may be a hundred thousand of these and of [`End`] in a process: names are shared.
+/// A port of an instance. A process may have a hundred thousand ports and [`PortEnd`]s, so they
+/// share names.
 pub(crate) struct Port {
     pub(crate) name: Arc<str>,
     pub(crate) operator: Operator,
     pub(crate) vector: bool,
     pub(crate) resizable: bool,
-    /// Which of the instance's own timelines it is on.
+    /// The number of the port's timeline among the timelines of the instance.
     pub(crate) timeline: usize,
-    /// Whether a field was declared on it, by which alone it is used from then on.
+    /// Whether the port carries a field. Ordinary calls do not use the port then.
     pub(crate) has_field: AtomicBool,
     slots: AtomicU32,
-    /// Per slot (only one if the slots are counted at run time), the conduits that it sends along.
+    /// Per slot (one slot only if slots are counted at run time), the conduits that the port sends
+    /// along.
     pub(crate) outlets: Vec<Vec<Outlet>>,
-    /// Per slot (only one if the slots are counted at run time), the conduit that it receives from.
+    /// Per slot (one slot only if slots are counted at run time), the conduit that the port
+    /// receives from.
     pub(crate) inlets: Vec<Option<Inlet>>,
     /// Taken by the call that uses the port.
     state: Latch<PortState>,
 }
 
-/// What a port keeps from one call to the next, which one call at a time may look at.
+/// What a port keeps from one call to the next. One call at a time may use the state.
 #[derive(Default)]
 pub(crate) struct PortState {
-    /// The sends that are to be made again, each on a slot of its own: those of a light instance that are pending, and
-    /// those that were interrupted.
-    pub(crate) sending: Vec<Sending>,
-    /// Of all its outlets, by their numbers.
+    /// Sends that are to be made again, each on a slot of its own: pending sends of a non-blocking
+    /// instance, and interrupted sends.
+    pub(crate) sending: Vec<SendState>,
+    /// By the numbers of the outlets.
     pub(crate) outlets: Vec<OutletState>,
-    /// Of its inlets, by their places.
+    /// By the places of the inlets.
     pub(crate) inlets: Vec<InletState>,
 }
 
+/// What a conduit is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConduitUse {
+    /// Messages between the ports of two instances, as the description says.
+    Ports,
+    /// Calls that the ranks of an instance make together.
+    RankTree,
+    /// The pieces of a field, from a rank to a rank of the peer.
+    FieldLink,
+}
+
 /// What both ends of a conduit have.
-pub(crate) struct End {
+pub(crate) struct PortEnd {
+    pub(crate) conduit_use: ConduitUse,
     pub(crate) conduit: ConduitId,
     pub(crate) label: Arc<str>,
     pub(crate) peer: Arc<str>,
     pub(crate) peer_port: Arc<str>,
-    /// The medium that it is pinned to.
+    /// Whether a field goes by this conduit when the receiver asks for it.
+    pub(crate) pulled: bool,
+    /// Whether the program has withdrawn the field that goes by this conduit.
+    pub(crate) withdrawn: AtomicBool,
+    /// The medium that the description pins the conduit to.
     pub(crate) pinned: Option<Box<str>>,
-    /// The way that the carrier is of.
+    /// How the process has come to the carrier.
     joined: OnceLock<Way>,
     /// Why no carrier will come.
     pub(crate) unfit: OnceLock<String>,
@@ -85,28 +110,29 @@ pub(crate) struct End {
 
 /// The sending end of a conduit.
 pub(crate) struct Outlet {
-    pub(crate) end: End,
+    pub(crate) end: PortEnd,
     pub(crate) window: Arc<Window>,
-    /// Its number among those of the port.
+    /// The number of the outlet at the port.
     pub(crate) number: usize,
-    /// What its filters need to know of what was sent, where they choose.
-    pub(crate) sent: Option<Box<Mutex<Sent>>>,
+    /// What step filters (`last`, `repeat`, `pad`) need to know of the messages that were sent.
+    pub(crate) sent: Option<Box<Mutex<StepNotes>>>,
 }
 
 /// What a sending end keeps from one message to the next.
 #[derive(Default)]
 pub(crate) struct OutletState {
-    /// The metadata of the last array or structure that had none but what it is.
+    /// The metadata of the last message whose metadata were its content alone.
     plain: Option<Arc<Meta>>,
-    /// Number of the overlay that the receiver knows.
+    /// The number of the last overlay that the receiver was told.
     pub(crate) told: u32,
 }
 
 impl OutletState {
-    /// The metadata of a message that needs no others: those of the last one, if its data are like these.
+    /// The metadata of a message that needs its content alone: the metadata of the last such
+    /// message, if the contents are alike.
     #[inline(always)]
     pub(crate) fn plain(&mut self, payload: &Payload<'_>) -> &Arc<Meta> {
-        // A hundred thousand conduits may carry nothing but this.
+        // A hundred thousand conduits may carry empty messages alone.
         static NIL: LazyLock<Arc<Meta>> = LazyLock::new(Arc::default);
         if payload.is_nil() {
             return &NIL;
@@ -118,20 +144,21 @@ impl OutletState {
     }
 }
 
-/// What a receiver behind filters that choose was told.
+/// What a receiver behind step filters was told.
 #[derive(Default)]
-pub(crate) struct Sent {
-    /// Behind `last`: of whose messages the last one passes, and the number of the first of them.
+pub(crate) struct StepNotes {
+    /// Behind `last`: the step of which the last message alone passes, and the number of the first
+    /// message of this step.
     pub(crate) group: Option<(Iteration, u64)>,
-    /// The step of the last message, or the last step that was said to be over.
+    /// The step of the last message, or the last step that was told to be over.
     pub(crate) step: Option<Iteration>,
-    /// The number of the first of the notes behind the last message.
+    /// The number of the first note behind the last message.
     pub(crate) note: Option<u64>,
 }
 
 /// The receiving end of a conduit.
 pub(crate) struct Inlet {
-    pub(crate) end: End,
+    pub(crate) end: PortEnd,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) limits: (u64, u64),
 }
@@ -141,22 +168,23 @@ pub(crate) struct Inlet {
 pub(crate) struct InletState {
     /// The overlay that the sender last defined.
     pub(crate) overlay: Option<(u32, Arc<Overlay>)>,
-    /// Messages taken from the inbox for a slot that was not asked for, or only looked at.
+    /// Messages that were taken from the inbox and wait for a call: for another slot, or put back.
     stash: Option<Box<Stash>>,
-    /// What `repeat` and `pad` choose from, on conduits behind them.
+    /// What `repeat` and `pad` choose from, where the conduit has them.
     pub(crate) chosen: Option<Box<Chosen>>,
 }
 
 /// What `repeat` and `pad` choose from.
 #[derive(Default)]
 pub(crate) struct Chosen {
-    /// What `repeat` gives again and `pad` once.
+    /// The message that `repeat` gives again and `pad` gives once.
     pub(crate) latest: Option<Message>,
-    /// Which message `pad` gave last, and within which step.
+    /// The number of the message that `pad` gave last, and the step in which `pad` gave the
+    /// message.
     pub(crate) given: Option<(u64, Iteration)>,
-    /// How many messages `pad` never gave, since the program was not used in their step.
+    /// How many messages `pad` never gave, because their step had no use of the program.
     pub(crate) missed: u64,
-    /// No message of this step, or of an earlier one, comes any more.
+    /// No message of this step, or of an earlier step, comes any more.
     pub(crate) over: Option<Iteration>,
 }
 
@@ -169,7 +197,7 @@ impl InletState {
         self.stash.is_some()
     }
 
-    /// Puts a message aside, behind those of its slot.
+    /// Puts a message aside, behind the other messages of the slot.
     pub(crate) fn stash(&mut self, slot: u32, message: Message) {
         self.stash
             .get_or_insert_default()
@@ -178,7 +206,7 @@ impl InletState {
             .push_back(message);
     }
 
-    /// Puts a message back that was taken.
+    /// Puts a message back, before the other messages of the slot.
     pub(crate) fn put_back(&mut self, slot: u32, message: Message) {
         self.stash
             .get_or_insert_default()
@@ -201,7 +229,7 @@ impl InletState {
             .sum()
     }
 
-    /// Takes a message that was put aside, for this slot or for any; its slot.
+    /// Takes a message that was put aside for this slot, or for any slot. The slot and the message.
     pub(crate) fn unstash(&mut self, slot: Option<u32>) -> Option<(u32, Message)> {
         let stash = self.stash.as_mut()?;
         let slot = match slot {
@@ -232,12 +260,12 @@ impl Port {
         }
     }
 
-    /// Makes room for the end of a wire; the place of its slot.
+    /// Makes room for the end of a conduit. The place of the slot.
     pub(crate) fn place(&mut self, wire: &ConduitEnd) -> usize {
         self.resizable |= wire.resizable;
         let place = wire.slot.unwrap_or(0) as usize;
         if self.outlets.len() <= place {
-            // Most ports have one place, and there may be a hundred thousand of them.
+            // Most of a hundred thousand ports have one place: no room is kept for more.
             if place == 0 {
                 self.outlets.reserve_exact(1);
                 self.inlets.reserve_exact(usize::from(!wire.sends));
@@ -316,7 +344,8 @@ impl Port {
                 "is no vector port, but slot {slot} was given; declare it as '{}[]' if it has slots",
                 self.name
             )),
-            // A receiver learns the number of slots from the first message, so it may ask for any before.
+            // A receiver learns the number of slots from the first message. Until then any slot may
+            // be asked for.
             Some(slot)
                 if slot >= self.slots()
                     && !(self.resizable && !self.operator.sends() && self.slots() == 0) =>
@@ -340,32 +369,61 @@ impl Port {
         }
     }
 
-    /// Its sending ends, whatever their slots.
+    /// The sending ends of all slots.
     pub(crate) fn every_outlet(&self) -> impl Iterator<Item = &Outlet> {
         self.outlets.iter().flatten()
     }
 
-    /// Its receiving ends, whatever their slots.
+    /// The receiving ends of all slots.
     pub(crate) fn every_inlet(&self) -> impl Iterator<Item = &Inlet> {
         self.inlets.iter().flatten()
     }
 
-    /// What all its ends have, and whether each receives.
-    pub(crate) fn every_end(&self) -> impl Iterator<Item = (&End, bool)> {
+    /// All ends of the port, and whether each receives.
+    pub(crate) fn every_end(&self) -> impl Iterator<Item = (&PortEnd, bool)> {
         let outlets = self.every_outlet().map(|outlet| (&outlet.end, false));
         outlets.chain(self.every_inlet().map(|inlet| (&inlet.end, true)))
     }
 
-    /// Takes the port for a call, which must be the only one.
+    /// Opens an end at its place: a window if the end sends, an inbox if it receives.
+    pub(crate) fn open_end(
+        &mut self,
+        place: usize,
+        end: PortEnd,
+        limits: (u64, u64),
+        (bell, exchange): (&Arc<Doorbell>, &Exchange),
+    ) {
+        let conduit = end.conduit;
+        if self.operator.sends() {
+            let window = Arc::new(Window::new(bell.clone(), limits.0, limits.1));
+            exchange.open_window(conduit, window.clone());
+            self.push_outlet(place, end, window);
+        } else {
+            let inbox = exchange.inbox(conduit);
+            self.put_inlet(place, Inlet { end, inbox, limits });
+        }
+    }
+
+    /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one.
+    pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
+        let is_its = |end: &PortEnd| *end.peer == *peer;
+        let outlets = self.every_outlet().filter(|outlet| is_its(&outlet.end));
+        let inlets = self.every_inlet().filter(|inlet| is_its(&inlet.end));
+        let without_carrier = outlets.filter(|outlet| outlet.route(route)).count()
+            + inlets.filter(|inlet| inlet.route(route)).count();
+        without_carrier > 0
+    }
+
+    /// Takes the port for a call. Fails if another call uses the port.
     pub(crate) fn enter(&self) -> Result<Latched<'_, PortState>> {
         self.state.try_lock().ok_or_else(|| two_at_once(&self.name))
     }
 
-    /// Keeps the end of a conduit that it sends along from this place.
-    pub(crate) fn push_outlet(&mut self, place: usize, end: End, window: Arc<Window>) {
+    /// Adds a sending end at a place.
+    pub(crate) fn push_outlet(&mut self, place: usize, end: PortEnd, window: Arc<Window>) {
         let states = &mut self.state.get_mut().outlets;
         let outlets = &mut self.outlets[place];
-        // Most ports have one, and there may be a hundred thousand of them.
+        // Most of a hundred thousand ports have one end: no room is kept for more.
         if outlets.is_empty() {
             outlets.reserve_exact(1);
             states.reserve_exact(usize::from(states.is_empty()));
@@ -380,7 +438,7 @@ impl Port {
         states.push(OutletState::default());
     }
 
-    /// Keeps the end of the conduit that it receives from at this place.
+    /// Sets the receiving end at a place.
     pub(crate) fn put_inlet(&mut self, place: usize, inlet: Inlet) {
         let states = &mut self.state.get_mut().inlets;
         states.reserve_exact(usize::from(states.is_empty()));
@@ -389,7 +447,7 @@ impl Port {
     }
 }
 
-/// The error of a call on a port that another one uses.
+/// The error of a call on a port that another call uses.
 pub(crate) fn two_at_once(port: &str) -> Error {
     let text = format!(
         "two calls at once on port '{port}': calls may run in several threads, but each on a port of its own"
@@ -397,13 +455,53 @@ pub(crate) fn two_at_once(port: &str) -> Error {
     Error::new(Kind::Usage, text)
 }
 
-impl End {
-    /// The end of a wire; `name` finds the one copy of a name that the process has.
-    pub(crate) fn new(wire: &ConduitEnd, name: impl Fn(&str) -> Arc<str>, chain: Chain) -> Self {
+/// A carrier to a peer, and how the process has come to it.
+pub(crate) struct CarrierRoute<'a> {
+    pub(crate) way: Way,
+    pub(crate) carrier: &'a Arc<dyn Carrier>,
+    /// Why the two processes do not share memory, if they do not.
+    pub(crate) detour: Option<&'a str>,
+    /// The doorbell of the instance.
+    pub(crate) bell: &'a Arc<Doorbell>,
+}
+
+impl Outlet {
+    /// Takes the carrier if it fits. True if the end stays without one.
+    pub(crate) fn route(&self, route: &CarrierRoute<'_>) -> bool {
+        self.end.join(route.way, route.carrier, route.detour);
+        self.end.carrier.get().is_none()
+    }
+}
+
+impl Inlet {
+    /// As [`Outlet::route`].
+    pub(crate) fn route(&self, route: &CarrierRoute<'_>) -> bool {
+        if self.end.join(route.way, route.carrier, route.detour) {
+            let (messages, bytes) = self.limits;
+            let options = InboxOptions { messages, bytes };
+            self.inbox
+                .attach(route.bell.clone(), route.carrier.clone(), options);
+        }
+        self.end.carrier.get().is_none()
+    }
+}
+
+impl PortEnd {
+    /// The end of a conduit. `name` finds the one copy of a name that the process has.
+    pub(crate) fn new(
+        wire: &ConduitEnd,
+        conduit_use: ConduitUse,
+        name: impl Fn(&str) -> Arc<str>,
+        chain: Chain,
+    ) -> Self {
         let written = |port: &str, slot: Option<u32>| {
             slot.map_or_else(|| name(port), |slot| name(&format!("{port}[{slot}]")))
         };
-        End {
+        let pattern = wire.pattern.as_deref();
+        PortEnd {
+            conduit_use,
+            pulled: pattern.is_some_and(|pattern| pattern.cache().is_some()),
+            withdrawn: AtomicBool::new(false),
             conduit: wire.conduit,
             label: written(&wire.port, wire.slot),
             peer: name(&wire.peer),
@@ -417,8 +515,8 @@ impl End {
         }
     }
 
-    /// Takes the carrier if it is of the medium that the description asks for, if it asks for any, and if it has none.
-    /// `detour` says why the two processes do not share memory, if they do not.
+    /// Takes the carrier if the end has none, and the carrier is of the medium to which the
+    /// description pins the conduit. `detour` says why the two processes do not share memory.
     pub(crate) fn join(&self, way: Way, carrier: &Arc<dyn Carrier>, detour: Option<&str>) -> bool {
         let medium = carrier.medium();
         match self
@@ -426,7 +524,7 @@ impl End {
             .as_deref()
             .filter(|pinned| *pinned != medium.name())
         {
-            // A link of its own will come, or this one is there for others.
+            // A link for conduits pinned to tcp will come.
             Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.name() => false,
             Some(_) if way == Way::Tcp => false,
             Some(pinned) => {
@@ -442,7 +540,7 @@ impl End {
                 let _ = self.unfit.set(text);
                 false
             }
-            // That link is there for others.
+            // This link is for conduits that are pinned to tcp.
             None if way == Way::Tcp && self.pinned.is_none() => false,
             None => {
                 let _ = self.joined.set(way);
@@ -451,7 +549,7 @@ impl End {
         }
     }
 
-    /// By which of the ways to its peer the conduit goes, or is to go.
+    /// How messages of the conduit go to the peer, or are to go.
     pub(crate) fn way(&self) -> Way {
         let pinned = self.pinned.as_deref() == Some(Medium::Tcp.name());
         self.joined
@@ -471,6 +569,12 @@ impl End {
             );
             Error::new(error.kind, text)
         })
+    }
+
+    /// The name of the port of this end, without a slot.
+    pub(crate) fn port_name(&self) -> &str {
+        let label = &*self.label;
+        label.split_once('[').map_or(label, |(name, _)| name)
     }
 
     /// The other end, as users write it.

@@ -1,17 +1,21 @@
-//! The part of the runtime that a process has once: its sockets, its control link, and who is where.
+//! The part of the runtime that a process has once: sockets, the control link, and the places of
+//! the peers.
 //!
-//! Whoever of two processes has the smaller endpoint id dials the other, once both know of each other; so there is
-//! one link between them. What happens (`events`) is told on the background thread: it changes the tables here, hands
-//! carriers to conduit ends, and rings the doorbells.
+//! Of two processes the one with the smaller endpoint id dials the other, once both know of each
+//! other; so there is one link between them. The background thread takes in what happens
+//! (`events`): it changes the tables here, hands carriers to conduit ends, and rings the doorbells.
+//! The process knows its instances by the trait `ProcessMember`, and their fields by `FieldHandler`
+//! (`member`).
 
 mod addresses;
 mod events;
-mod mail;
+mod member;
 mod members;
-mod once;
 mod outbox;
 mod peers;
+mod rank_messages;
 mod routes;
+mod single_copy;
 mod tree;
 
 use std::collections::{HashMap, HashSet};
@@ -31,26 +35,27 @@ use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 use self::addresses::interfaces;
 use self::events::Events;
-use self::mail::MailLinks;
 use self::members::Asked;
-use self::once::mark;
 use self::outbox::Outbox;
+use self::rank_messages::RankMessageLinks;
 use self::routes::{EXPLANATION, Routes, SHORTER};
+use self::single_copy::mark;
 use self::tree::Branch;
-use crate::instance::Inner;
 use crate::{Error, Kind, Result};
 
 pub(crate) use addresses::host;
-pub(crate) use mail::{Found, Meeting, Own};
-pub(crate) use once::forked;
-pub use once::{fork_child, not_forked};
-pub(crate) use peers::Away;
+pub(crate) use member::{FieldHandler, Probed, ProcessMember};
+pub(crate) use peers::RemoteField;
+pub(crate) use rank_messages::OutgoingRankMessage;
 pub(crate) use routes::Way;
+pub(crate) use single_copy::forked;
+pub use single_copy::{fork_child, not_forked};
 
-/// The tag of the link to the manager. No endpoint has it: their ids are random.
+/// The tag of the link to the manager. No endpoint has this id, since endpoint ids are random.
 const MANAGER: u128 = 0;
 
-/// The runs that this process takes part in. One but for programs that run one coupled model after the other.
+/// The runs that this process takes part in: several if the program runs one coupled model after
+/// the other.
 static PROCESSES: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 
 pub(crate) struct Process {
@@ -60,7 +65,8 @@ pub(crate) struct Process {
     inproc: Arc<Inproc>,
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
-    /// Its part in folders where processes of this host meet, where the manager has not made them.
+    /// The locks of meeting places that this process has made or joined, on hosts without the
+    /// manager.
     claims: Mutex<Vec<(PathBuf, File)>>,
     failed: AtomicBool,
     /// Names of instances and ports, each once.
@@ -69,53 +75,54 @@ pub(crate) struct Process {
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
     given_up: AtomicU64,
-    /// How long joining the run may take, and so anybody to answer who is dialled.
+    /// How long joining the run may take, and so a dialled process to answer.
     pub(crate) patience: Duration,
     /// How long the manager is given to explain why a link to a peer broke.
     explanation: Duration,
-    /// It was said that shared memory has run out.
+    /// Whether the log says that shared memory has run out.
     pub(crate) said_short: AtomicBool,
     /// Conduits of which messages have come, by these links, before anybody here knew of them.
     strays: Mutex<Vec<(ConduitId, Option<LinkId>)>>,
-    state: Mutex<State>,
+    state: Mutex<ProcessState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ProcessState {
     manager: Outbox,
     heard: Option<Instant>,
     heartbeat: f64,
     told: Option<Instant>,
     /// When the background thread last looked.
     beaten: Option<Instant>,
-    instances: HashMap<String, Arc<Inner>>,
-    /// Who has asked to join.
+    instances: HashMap<String, Arc<dyn ProcessMember>>,
+    /// Instances that have asked to join.
     asked: HashMap<String, Asked>,
-    /// Instances that were let in, and are not among those that have joined yet.
+    /// Instances that were let in, and have not joined yet.
     entering: HashSet<String>,
-    /// Whether it has fields, or had: conduits between ranks are known late.
+    /// Whether the process has, or had, fields: conduits between ranks are known late.
     has_fields: bool,
     routes: Routes<Arc<Link>>,
-    /// Instances of ours that have conduit ends without a carrier, by the peer that they wait for.
-    unrouted: HashMap<Arc<str>, Vec<Arc<Inner>>>,
-    /// Instances of ours, by the peer that they have conduits with.
-    neighbours: HashMap<Arc<str>, Vec<Arc<Inner>>>,
+    /// Instances of this process that have conduit ends without a carrier, by the peer.
+    unrouted: HashMap<Arc<str>, Vec<Arc<dyn ProcessMember>>>,
+    /// Instances of this process, by the peers that they have conduits with.
+    neighbours: HashMap<Arc<str>, Vec<Arc<dyn ProcessMember>>>,
     finished: HashSet<String>,
-    /// By instance and conduit, the fields whose ranks find out who sends what to whom.
-    meetings: HashMap<(String, ConduitId), Arc<Mutex<Meeting>>>,
-    mail: MailLinks,
+    /// The fields of instances that have asked to join, or are open.
+    fields: HashMap<String, Arc<dyn FieldHandler>>,
+    rank_messages: RankMessageLinks,
     /// Of a parallel program, the place among its ranks.
     branch: Option<Branch>,
     failure: Option<Error>,
 }
 
 impl Process {
-    /// The process's part in a run: the one that it has, or a new one.
+    /// The part of this process in a run: joins the run if the process has not done so.
     pub(crate) fn join(connection: &Connection) -> Result<Arc<Self>> {
         Self::join_as_rank(connection, 0)
     }
 
-    /// The same for a rank of a parallel program. Of its processes only that of rank 0 has a link to the manager.
+    /// As [`Process::join`], for a rank of a parallel program. The process of rank 0 alone has a
+    /// link to the manager.
     pub(crate) fn join_as_rank(connection: &Connection, rank: u32) -> Result<Arc<Self>> {
         not_forked()?;
         let mut processes = PROCESSES.lock().expect("never poisoned");
@@ -187,7 +194,8 @@ impl Process {
             process.patience,
         );
         let reactor = reactor.map_err(system)?;
-        // From here on the process stops it when it is dropped, also if what follows fails.
+        // From here on the process stops the reactor when it is dropped, also if a later step
+        // fails.
         process.reactor.set(reactor.clone()).ok().expect("set once");
         reactor.introduce(process.id);
         let ip = if connection.spans_hosts {
@@ -229,7 +237,8 @@ impl Process {
         dialled.map_err(|why| Error::new(Kind::Connection, format!("the run's manager: {why}")))
     }
 
-    /// The one copy of a name that the process has: a thousand instances may have the same ports, and the same neighbours.
+    /// The one copy of a name in the process: a thousand instances may have the same ports, and the
+    /// same neighbours.
     pub(crate) fn name(&self, text: &str) -> Arc<str> {
         let mut names = self.names.lock().expect("never poisoned");
         if let Some(name) = names.get(text) {
@@ -240,7 +249,7 @@ impl Process {
         name
     }
 
-    /// Has the background thread look soon for what is due.
+    /// Has the background thread look soon for calls that are due.
     pub(crate) fn look_soon(&self) {
         self.reactor().tick();
     }
@@ -268,7 +277,7 @@ impl Process {
         Err(self.lock().failure.clone().expect("set before the flag"))
     }
 
-    fn fail(&self, error: Error) {
+    pub(crate) fn fail(&self, error: Error) {
         let mut state = self.lock();
         let is_first = state.failure.is_none();
         let failure = state.failure.get_or_insert(error).clone();
@@ -288,11 +297,11 @@ impl Process {
             .values()
             .map(|asked| asked.bell.clone())
             .collect();
-        let instances: Vec<Arc<Inner>> = state.instances.values().cloned().collect();
+        let instances: Vec<Arc<dyn ProcessMember>> = state.instances.values().cloned().collect();
         drop(state);
         asked
             .iter()
-            .chain(instances.iter().map(|inner| &inner.bell))
+            .chain(instances.iter().map(|member| member.bell()))
             .for_each(|bell| bell.ring());
     }
 
@@ -302,7 +311,7 @@ impl Process {
             .expect("set before the process is handed out")
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ProcessState> {
         // A panic in here is told to all by `fail`, which needs the tables once more.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

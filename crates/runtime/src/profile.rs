@@ -1,4 +1,4 @@
-//! What an instance counts by default, and the event rows that it keeps when the run is traced.
+//! The counters of an instance, and the event rows of a run that is traced.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use titin_wire::control::Event;
 /// comes again, as a large message and a small one in turn, not always the same one is timed.
 const SAMPLE: u32 = 61;
 
-/// How many calls the one with this number stands for, if it is timed.
+/// How many calls the call with this number stands for, if the call is timed.
 pub(crate) fn stands_for(number: u64) -> Option<u32> {
     match number {
         _ if number < SAMPLE.into() => Some(1),
@@ -20,8 +20,9 @@ pub(crate) fn stands_for(number: u64) -> Option<u32> {
     }
 }
 
-/// What a send that took this time adds to the time of all, if it stands for so many. Together they cannot have taken
-/// longer than it is since the last one that was timed: one that was held up does not make the others slow.
+/// What a timed send adds to the time of all sends, if it stands for `times` sends. Together these
+/// cannot have taken longer than the time since the last timed send: a send that was held up does
+/// not make the others slow.
 pub(crate) fn share(time: Duration, times: u32, since_last: Duration) -> Duration {
     (time * times).min(since_last).max(time)
 }
@@ -36,7 +37,7 @@ pub(crate) struct Meter {
     pub(crate) copied: AtomicU64,
     /// Messages for which no shared memory was left.
     pub(crate) by_socket: AtomicU64,
-    /// Why, for the first of them that was told.
+    /// Why, for the first such message.
     short: OnceLock<Box<str>>,
     waiting: AtomicU64,
 }
@@ -57,7 +58,7 @@ impl Meter {
         }
     }
 
-    /// How many messages the one that is counted next stands for, if it is timed.
+    /// How many messages the next message stands for, if it is timed.
     pub(crate) fn sample(&self) -> Option<u32> {
         if self.off {
             None
@@ -71,7 +72,7 @@ impl Meter {
         let _ = self.short.set(why.into());
     }
 
-    /// Why no shared memory was left, if somebody has said so.
+    /// Why no shared memory was left, if there was none.
     pub(crate) fn shortage(&self) -> Option<&str> {
         self.short.get().map(AsRef::as_ref)
     }
@@ -143,12 +144,12 @@ impl Trace {
         self.epoch + self.origin.elapsed().as_nanos() as i64
     }
 
-    /// When this was, on the same clock.
+    /// A time, on the same clock.
     pub(crate) fn at(&self, time: Instant) -> i64 {
         self.now() - time.elapsed().as_nanos() as i64
     }
 
-    /// The clock by which waits are counted; it stands still where they are not.
+    /// The clock by which waits are counted. It stands still where nothing is counted.
     pub(crate) fn clock(&self) -> Instant {
         if self.off {
             self.origin
@@ -157,14 +158,15 @@ impl Trace {
         }
     }
 
-    /// Keeps a row; the full batch, when it is time to hand it over.
+    /// Keeps a row. The rows, once there are enough to hand over.
     pub(crate) fn row(&self, event: Event) -> Option<Vec<Event>> {
         let mut rows = self.rows.lock().expect("never poisoned");
         rows.push(event);
         (rows.len() >= BATCH).then(|| std::mem::take(&mut *rows))
     }
 
-    /// Keeps a step of how the instance joins and leaves, which began then and ends now; its end.
+    /// Keeps a step of joining or leaving, which began at `start` and ends now. The end of the
+    /// step.
     pub(crate) fn live(&self, kind: &str, start: i64) -> i64 {
         let stop = self.now();
         self.life
@@ -180,7 +182,7 @@ impl Trace {
         std::mem::take(&mut *self.rows.lock().expect("never poisoned"))
     }
 
-    /// How the instance has joined and left, unless that was handed over before.
+    /// How the instance has joined and left, unless the rows were handed over before.
     pub(crate) fn take_life(&self) -> Vec<Event> {
         self.life
             .lock()
@@ -225,7 +227,7 @@ pub(crate) fn event(kind: &str, start: i64, stop: i64) -> Event {
 
 /// A region of the user's own, from its beginning to [`crate::Instance::end_region`].
 #[derive(Debug)]
-pub struct Region {
+pub struct ProfileRegion {
     pub(crate) name: String,
     pub(crate) start: i64,
 }

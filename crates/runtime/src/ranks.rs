@@ -1,208 +1,277 @@
 //! Parallel programs: an instance whose program has many ranks.
 //!
-//! The program hands over its communicator when it opens the instance (`meet`). It is used then and never again: from
-//! there on the ranks have links of titin's own, so nobody waits inside MPI, and no call of MPI is made behind the
-//! program's back. Rank 0 has the conduits of ordinary ports; calls on them are made by all ranks together, and what
-//! they come to at rank 0 goes down the tree of ranks (`together`).
+//! The program hands over its communicator when it opens the instance (`bootstrap`). Titin uses the communicator then and
+//! never again: from there on the ranks have links of titin's own, so nobody waits inside MPI, and no call of MPI is made
+//! behind the program's back. The links form a tree with rank 0 at its root. Rank 0 has the conduits of ordinary ports;
+//! all ranks make calls on them together, and rank 0 tells the ranks below what a call has come to (`collective`).
 
-mod meet;
+mod bootstrap;
+mod collective;
+mod field_counts;
+mod outcome;
+
+use std::sync::{Arc, Mutex};
 
 use titin_model::Operator;
+use titin_transport::{Doorbell, Exchange};
 use titin_wire::ConduitId;
-use titin_wire::control::{ConduitEnd, PortDeclaration, Welcome};
-use titin_wire::ranks::{RankProcess, children, conduits, parent};
+use titin_wire::control::{ConduitEnd, Welcome};
+use titin_wire::ranks::{FieldSteps, children, conduits, parent};
 
+use crate::filter::Chain;
+use crate::peer_names::rank_name;
+use crate::port::{CarrierRoute, ConduitUse, Inlet, Outlet, Port, PortEnd, PortId};
+use crate::process::Process;
+use crate::serial::{RemoteConduit, Serial};
 use crate::{Error, Kind, Result};
 
-pub(crate) use meet::{Met, meet, outcome, result};
+pub(crate) use bootstrap::{Bootstrapped, bootstrap};
+pub(crate) use collective::unexpected;
+pub(crate) use field_counts::{FieldCount, FieldCounts};
 
-/// How the processes of a parallel program reach each other before they know of each other: two collective calls over
-/// the ranks that are to be one instance. It is used only while the instance is opened.
-pub trait Communicator {
-    /// The number of the calling rank, from 0.
-    fn rank(&self) -> u32;
-    /// How many ranks there are.
-    fn ranks(&self) -> u32;
-    /// Gives the bytes of rank 0 to all.
-    ///
-    /// # Errors
-    /// What the communicator says.
-    fn broadcast(&self, bytes: &mut [u8]) -> Result<()>;
-    /// Gives everybody's bytes, equally many, to rank 0, in the order of the ranks. Elsewhere `all` is empty.
-    ///
-    /// # Errors
-    /// What the communicator says.
-    fn gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()>;
-}
-
-/// Ports between ranks. No description can have ports of such names.
-const MARK: char = '#';
-/// To the ranks below.
-const DOWN: &str = "#down";
-/// From the rank above.
-const ABOVE: &str = "#above";
-/// From the ranks below, which say how often they have sent each field, and that they have closed.
-const BELOW: &str = "#below";
-/// To the rank above. It comes last, as its end says that all below have closed.
-const UP: &str = "#up";
-
-/// How far ranks may be ahead of each other.
+/// How many messages and bytes a rank may be ahead of a neighbour in the tree.
 const BUFFER: (u64, u64) = (64, 1 << 30);
 
-/// The place of a process among the ranks of its instance.
+/// The names of the ports between ranks, for the two ends of a conduit.
+const DOWN: &str = "down";
+const ABOVE: &str = "above";
+const BELOW: &str = "below";
+const UP: &str = "up";
+
+/// The number of a rank, and how many ranks there are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ranks {
+pub(crate) struct RankPlace {
     pub(crate) rank: u32,
-    /// How many there are.
     pub(crate) count: u32,
-    /// Number of the port to the ranks below, if there are any.
-    pub(crate) down: Option<usize>,
-    /// Number of the port from the rank above, but for rank 0.
-    pub(crate) above: Option<usize>,
-    /// Number of the port from the ranks below, if there are any.
-    pub(crate) below: Option<usize>,
-    /// Number of the port to the rank above, but for rank 0.
-    pub(crate) up: Option<usize>,
 }
 
-/// What a port is called by which the field of this port goes from rank to rank.
-pub(crate) fn between_ranks(port: &str) -> String {
-    format!("{MARK}{port}")
-}
-
-/// The port whose field goes by an end between ranks, by the label of that.
-pub(crate) fn port_of_field(label: &str) -> &str {
-    let name = label.strip_prefix(MARK).unwrap_or(label);
-    name.split_once('[').map_or(name, |(name, _)| name)
-}
-
-/// Whether a port, by its name, is one between ranks: of one instance, or of two that a field goes between.
-pub(crate) fn is_between_ranks(port: &str) -> bool {
-    port.starts_with(MARK)
-}
-
-/// What a rank of an instance is called among the peers: rank 3 of `macro[1]` is `macro[1]#3`.
-pub(crate) fn rank_name(instance: &str, rank: u32) -> String {
-    format!("{instance}{MARK}{rank}")
-}
-
-/// The instance that a peer is, or is a rank of.
-pub(crate) fn instance_of(peer: &str) -> &str {
-    peer.split_once(MARK).map_or(peer, |(instance, _)| instance)
-}
-
-/// Who a peer is, for people: `rank 3 of macro[1]`, if it is called like that.
-pub(crate) fn written(peer: &str) -> String {
-    match peer.split_once(MARK) {
-        Some((instance, rank)) => format!("rank {rank} of {instance}"),
-        None => peer.to_owned(),
+impl RankPlace {
+    /// Whether there are ranks below.
+    pub(crate) fn has_children(self) -> bool {
+        !children(self.rank, self.count).is_empty()
     }
 }
 
-impl Ranks {
-    /// The place of this rank, of so many. The manager's welcome gets the ports to its neighbours in the tree.
-    pub(crate) fn of(welcome: &mut Welcome, rank: u32, ranks: u32) -> Result<Self> {
+/// The links of a rank to its neighbours in the tree.
+pub(crate) struct RankTree {
+    /// To the ranks below, if there are any: what calls have come to at rank 0.
+    down: Option<Port>,
+    /// From the rank above, but for rank 0.
+    above: Option<Port>,
+    /// From the ranks below, which say how often they have sent each field, and that they have closed.
+    below: Option<Port>,
+    /// To the rank above, but for rank 0. Its end says that all below have closed.
+    up: Option<Port>,
+}
+
+/// The ranks of a parallel instance, as one of them sees them.
+pub(crate) struct RankGroup {
+    serial: Arc<Serial>,
+    place: RankPlace,
+    pub(crate) tree: RankTree,
+    /// The conduits of ordinary ports, which rank 0 has.
+    remote: Vec<RemoteConduit>,
+    /// How often this rank has sent or received each field.
+    pub(crate) counts: FieldCounts,
+    /// Ranks right below that have closed, and how often they have sent or received each field.
+    counts_below: Mutex<Vec<(u32, FieldSteps)>>,
+    /// The call that rank 0 makes for all ranks.
+    leading: Mutex<Option<String>>,
+}
+
+/// The end of a conduit between ranks, of which no description says anything.
+pub(crate) struct RankConduit<'a> {
+    pub(crate) conduit: ConduitId,
+    pub(crate) limits: (u64, u64),
+    pub(crate) sends: bool,
+    /// The port and slot of this end.
+    pub(crate) port: (&'a str, Option<u32>),
+    /// The name of the rank at the other end, and the port and slot there.
+    pub(crate) peer: String,
+    pub(crate) peer_port: (&'a str, Option<u32>),
+}
+
+impl RankConduit<'_> {
+    /// The same as a wire, as ports are built of them.
+    pub(crate) fn wire(&self) -> ConduitEnd {
+        ConduitEnd {
+            conduit: self.conduit,
+            port: self.port.0.to_owned(),
+            slot: self.port.1,
+            sends: self.sends,
+            resizable: false,
+            timeline: None,
+            peer: self.peer.clone(),
+            peer_port: self.peer_port.0.to_owned(),
+            peer_slot: self.peer_port.1,
+            filters: Vec::new(),
+            buffer_messages: self.limits.0,
+            buffer_bytes: self.limits.1,
+            medium: None,
+            pattern: None,
+            link: Default::default(),
+        }
+    }
+}
+
+/// Opens the end of a conduit between ranks at a port. The name of the peer.
+pub(crate) fn open_rank_end(
+    port: &mut Port,
+    conduit: &RankConduit<'_>,
+    conduit_use: ConduitUse,
+    process: &Process,
+    bell: &Arc<Doorbell>,
+) -> Result<Arc<str>> {
+    let wire = conduit.wire();
+    let place = port.place(&wire);
+    let chain = Chain::new(&[], wire.sends, &Default::default(), &Default::default())?;
+    let end = PortEnd::new(&wire, conduit_use, |name| process.name(name), chain);
+    let peer = end.peer.clone();
+    let exchange: &Exchange = &process.exchange;
+    port.open_end(place, end, conduit.limits, (bell, exchange));
+    Ok(peer)
+}
+
+impl RankTree {
+    /// The links of a rank to its neighbours, numbered as the manager's welcome says.
+    pub(crate) fn open(
+        welcome: &Welcome,
+        place: RankPlace,
+        process: &Process,
+        bell: &Arc<Doorbell>,
+    ) -> Result<Self> {
         let first = welcome.between_ranks.ok_or_else(|| {
             let text = "the run's manager knows no parallel programs: use the same release of titin for both";
             Error::new(Kind::Connection, text)
         })?;
-        let instance = welcome.instance.clone();
-        let mut add = |name: &str, operator: Operator, wires: Vec<ConduitEnd>| {
-            if wires.is_empty() {
-                return None;
+        let RankPlace { rank, count } = place;
+        let below = children(rank, count);
+        let open = |name: &str, other: &str, peers: Vec<u32>| -> Result<Option<Port>> {
+            if peers.is_empty() {
+                return Ok(None);
             }
-            let vector = wires[0].slot.is_some();
-            welcome.ports.push(PortDeclaration {
-                name: name.into(),
-                operator: operator.key().into(),
-                vector,
-            });
-            welcome.wires.extend(wires);
-            Some(welcome.ports.len() - 1)
+            let sends = matches!(name, DOWN | UP);
+            let operator = if sends { Operator::OI } else { Operator::S };
+            let mut port = Port::new(process.name(name), operator, name == BELOW);
+            for peer in peers {
+                // The rank further down has the number of the conduits between the two.
+                let (down, up) = conduits(first, rank.max(peer));
+                let is_down = matches!(name, DOWN | ABOVE);
+                let conduit = RankConduit {
+                    conduit: if is_down { down } else { up },
+                    limits: BUFFER,
+                    sends,
+                    port: (name, (name == BELOW).then(|| peer - below.start)),
+                    peer: rank_name(&welcome.instance, peer),
+                    peer_port: (other, None),
+                };
+                open_rank_end(&mut port, &conduit, ConduitUse::RankTree, process, bell)?;
+            }
+            Ok(Some(port))
         };
-        let wire = |port: &str, slot, sends, peer, peer_port: &str, peer_slot| {
-            // The one further down has the number of the conduits between the two.
-            let (down, up) = conduits(first, rank.max(peer));
-            let conduit = if matches!((port, peer_port), (DOWN, ABOVE) | (ABOVE, DOWN)) {
-                down
-            } else {
-                up
-            };
-            let (here, there) = ((port, slot), (peer_port, peer_slot));
-            wire_between(
-                (conduit, BUFFER),
-                sends,
-                here,
-                rank_name(&instance, peer),
-                there,
-            )
-        };
-        let below = || children(rank, ranks);
-        let above = || parent(rank).into_iter();
-        let down = add(
-            DOWN,
-            Operator::OI,
-            below()
-                .map(|peer| wire(DOWN, None, true, peer, ABOVE, None))
-                .collect(),
-        );
-        let inlet = add(
-            ABOVE,
-            Operator::S,
-            above()
-                .map(|peer| wire(ABOVE, None, false, peer, DOWN, None))
-                .collect(),
-        );
-        let slot = |peer: u32| Some(peer - below().start);
-        let wires = below().map(|peer| wire(BELOW, slot(peer), false, peer, UP, None));
-        let heard = add(BELOW, Operator::S, wires.collect());
-        let up = add(
-            UP,
-            Operator::OI,
-            above()
-                .map(|peer| wire(UP, None, true, peer, BELOW, None))
-                .collect(),
-        );
-        Ok(Ranks {
-            rank,
-            count: ranks,
-            down,
-            above: inlet,
-            below: heard,
-            up,
+        let above = || parent(rank).into_iter().collect();
+        Ok(RankTree {
+            down: open(DOWN, ABOVE, below.clone().collect())?,
+            above: open(ABOVE, DOWN, above())?,
+            below: open(BELOW, UP, below.clone().collect())?,
+            up: open(UP, BELOW, above())?,
         })
     }
-}
 
-/// The end of a conduit between ranks, of which no description says anything: its number and buffer, whether it sends, its port and
-/// slot, and the rank at the other end with those of its own.
-pub(crate) fn wire_between(
-    (conduit, buffer): (ConduitId, (u64, u64)),
-    sends: bool,
-    (port, slot): (&str, Option<u32>),
-    peer: String,
-    (peer_port, peer_slot): (&str, Option<u32>),
-) -> ConduitEnd {
-    ConduitEnd {
-        conduit,
-        port: port.to_owned(),
-        slot,
-        sends,
-        resizable: false,
-        timeline: None,
-        peer,
-        peer_port: peer_port.to_owned(),
-        peer_slot,
-        filters: Vec::new(),
-        buffer_messages: buffer.0,
-        buffer_bytes: buffer.1,
-        medium: None,
-        pattern: None,
-        link: Default::default(),
+    fn ports(&self) -> impl Iterator<Item = &Port> {
+        [&self.down, &self.above, &self.below, &self.up]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Whether a call uses one of the ports.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.ports().any(|port| port.enter().is_err())
+    }
+
+    /// The names of the neighbours.
+    pub(crate) fn peers(&self) -> Vec<Arc<str>> {
+        let ends = self.ports().flat_map(Port::every_end);
+        let mut peers: Vec<Arc<str>> = ends.map(|(end, _)| end.peer.clone()).collect();
+        peers.sort();
+        peers.dedup();
+        peers
+    }
+
+    /// All conduit ends, and whether each receives.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (&PortEnd, bool)> {
+        self.ports().flat_map(Port::every_end)
+    }
+
+    /// The receiving ends.
+    pub(crate) fn inlets(&self) -> impl Iterator<Item = &Inlet> {
+        self.ports().flat_map(Port::every_inlet)
+    }
+
+    /// The sending ends to the ranks below.
+    pub(crate) fn outlets_down(&self) -> impl Iterator<Item = &Outlet> {
+        self.down.iter().flat_map(Port::every_outlet)
+    }
+
+    /// The sending end to the rank above.
+    pub(crate) fn outlet_up(&self) -> Option<&Outlet> {
+        self.up.iter().flat_map(Port::every_outlet).next()
+    }
+
+    /// The ports by which this rank receives: from above, and from below.
+    pub(crate) fn receiving_ports(&self) -> (Option<&Port>, Option<&Port>) {
+        (self.above.as_ref(), self.below.as_ref())
+    }
+
+    /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one.
+    pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
+        let without_carrier = self.ports().filter(|port| port.route(peer, route));
+        without_carrier.count() > 0
+    }
+
+    /// A peer takes no more messages.
+    pub(crate) fn peer_finished(&self, peer: &str) {
+        let outlets = self.ports().flat_map(Port::every_outlet);
+        outlets
+            .filter(|outlet| *outlet.end.peer == *peer)
+            .for_each(|outlet| outlet.window.close());
     }
 }
 
-/// What is said of a rank's process.
-pub(crate) fn process_of(rank: u32, process: &RankProcess) -> String {
-    format!("rank {rank} (process {} on {})", process.pid, process.host)
+impl RankGroup {
+    pub(crate) fn new(
+        serial: Arc<Serial>,
+        place: RankPlace,
+        tree: RankTree,
+        remote: Vec<RemoteConduit>,
+    ) -> Self {
+        RankGroup {
+            serial,
+            place,
+            tree,
+            remote,
+            counts: FieldCounts::default(),
+            counts_below: Mutex::default(),
+            leading: Mutex::default(),
+        }
+    }
+
+    /// The rank of this process, and how many there are.
+    pub(crate) fn place(&self) -> RankPlace {
+        self.place
+    }
+
+    /// Of a rank but 0, the instances at the other ends of the conduits that rank 0 has.
+    pub(crate) fn remote_peers(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.remote.iter().map(|remote| &remote.peer)
+    }
+
+    /// The conduits of a port that rank 0 has for this rank, and the instances at their other ends.
+    pub(crate) fn remote_conduits(
+        &self,
+        port: PortId,
+    ) -> impl Iterator<Item = (ConduitId, Arc<str>)> {
+        let remote = self.remote.iter().filter(move |remote| remote.port == port);
+        remote.map(|remote| (remote.conduit, remote.peer.clone()))
+    }
 }

@@ -182,16 +182,16 @@ impl SettingValue {
 
 /// The components of a run with their multiplicity, by which names in overlays are checked.
 #[derive(Debug, Default)]
-pub(crate) struct Named {
+pub(crate) struct OverlayNames {
     components: HashMap<String, Vec<u32>>,
     /// Names that were asked about.
     judged: Mutex<HashSet<String>>,
 }
 
-impl Named {
+impl OverlayNames {
     /// Without components, nothing is known of any name.
     pub(crate) fn new(components: Vec<(String, Vec<u32>)>) -> Self {
-        Named {
+        OverlayNames {
             components: components.into_iter().collect(),
             judged: Mutex::default(),
         }
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn names_that_lead_nowhere_are_told_once() {
         let components = [("w", vec![]), ("m", vec![3, 2]), ("outer.inner", vec![])];
-        let named = Named::new(
+        let named = OverlayNames::new(
             components
                 .map(|(name, counts)| (name.to_owned(), counts))
                 .into(),
@@ -413,7 +413,7 @@ mod tests {
             );
         }
         assert!(
-            !Named::default().is_newly_lost("ww.k"),
+            !OverlayNames::default().is_newly_lost("ww.k"),
             "nothing is known of the run"
         );
     }

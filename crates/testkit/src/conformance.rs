@@ -161,11 +161,11 @@ pub fn heads_and_metadata_arrive_as_sent(make: fn() -> Pair) {
     use titin_transport::Outgoing;
     use titin_wire::ConduitId;
     use titin_wire::frame::Head;
-    use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, Order};
+    use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, StorageOrder};
 
     let pair = make();
     let (_, inlet) = pair.conduit(7);
-    let mut layout = Layout::new(Dtype::Float64, Order::Fortran, [3, 0]);
+    let mut layout = Layout::new(Dtype::Float64, StorageOrder::Fortran, [3, 0]);
     layout.names = vec!["x".into(), "größe".into()];
     let metas = [
         Meta::default(),

@@ -17,7 +17,7 @@ use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::Meta;
-use titin_wire::ranks::{self, FieldSteps, Invitation, Mail, RankProcess, Verdict};
+use titin_wire::ranks::{self, CollectiveReport, FieldSteps, Invitation, Mail, RankProcess};
 use titin_wire::settings::decode_overlay;
 use titin_wire::structure::{self, Value};
 use titin_wire::{Malformed, Secret};
@@ -115,7 +115,7 @@ pub fn control(bytes: &[u8]) -> Outcome {
         accepts::<Greeting>(bytes),
         accepts::<Invitation>(bytes),
         accepts::<ranks::Outcome<RankProcess>>(bytes),
-        accepts::<Verdict>(bytes),
+        accepts::<CollectiveReport>(bytes),
         accepts::<Mail>(bytes),
         accepts::<FieldSteps>(bytes),
         decode_overlay(bytes).map(drop).map_err(text),

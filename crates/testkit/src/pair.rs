@@ -8,7 +8,7 @@ use titin_transport::{
     Window,
 };
 use titin_wire::frame::Head;
-use titin_wire::meta::{Content, Dtype, Layout, Meta, Order};
+use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
 use titin_wire::{ConduitId, LinkSettings, Secret};
 
 use crate::events::STAND_STILL;
@@ -352,7 +352,7 @@ fn head(conduit: ConduitId, sequence: u64) -> Head {
 
 fn meta(length: u64) -> Meta {
     Meta {
-        content: Content::Array(Layout::new(Dtype::UInt8, Order::C, [length])),
+        content: Content::Array(Layout::new(Dtype::UInt8, StorageOrder::C, [length])),
         ..Meta::default()
     }
 }

@@ -7,7 +7,7 @@ use titin_testkit::{Host, Inlet, Outlet, Pair, Side, Watchdog, conformance, patt
 use titin_transport::{Carrier, InboxOptions, Message, Outgoing, Shortage};
 use titin_wire::Secret;
 use titin_wire::frame::Head;
-use titin_wire::meta::{Content, Dtype, Layout, Meta, Order};
+use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
 
 conformance!(Pair::shm);
 
@@ -242,7 +242,7 @@ fn what_goes_by_the_socket_for_its_metadata_is_copied_into_no_block() {
     let names = vec!["n".repeat(3_000)];
     let layout = Layout {
         names,
-        ..Layout::new(Dtype::UInt8, Order::C, [bytes.len() as u64])
+        ..Layout::new(Dtype::UInt8, StorageOrder::C, [bytes.len() as u64])
     };
     let meta = Arc::new(Meta {
         content: Content::Array(layout),

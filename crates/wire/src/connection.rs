@@ -1,9 +1,9 @@
 //! How a program finds its run: the private connection file, and the environment.
 //!
-//! `TITIN_MANAGER` names a file that only its owner may read, which holds the manager's addresses, the run and its
-//! secret. Without a shared file system `TITIN_MANAGER` holds the addresses themselves, separated by commas
-//! (`tcp:host:port`), and `TITIN_SECRET` the secret. `TITIN_INSTANCE` names the instance that a program is. The
-//! `MUSCLE_*` names are honoured when the `TITIN_*` ones are not set.
+//! `TITIN_MANAGER` names a file that only the owner may read, with the manager's addresses and the
+//! secret of the run. Without a shared file system `TITIN_MANAGER` holds the addresses, separated
+//! by commas (`tcp:host:port`), and `TITIN_SECRET` holds the secret. `TITIN_INSTANCE` names the
+//! instance of a program. Where a `TITIN_*` variable is not set, the `MUSCLE_*` variable counts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,29 +13,29 @@ use sha2::{Digest, Sha256};
 
 use crate::{Address, Malformed, Secret};
 
-/// Names the connection file, or the manager's addresses.
+/// The variables that name the connection file, or hold the manager's addresses.
 pub const MANAGER: [&str; 2] = ["TITIN_MANAGER", "MUSCLE_MANAGER"];
 
-/// Names the instance.
+/// The variables that name the instance.
 pub const INSTANCE: [&str; 2] = ["TITIN_INSTANCE", "MUSCLE_INSTANCE"];
 
-/// Holds the secret where there is no connection file.
+/// The variable with the secret, where there is no connection file.
 pub const SECRET: &str = "TITIN_SECRET";
 
-/// How long instances may take to join the run where nothing else is said.
+/// How long instances may take to join the run, unless the description says otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A hundred years: no run waits longer, and no clock overflows with it.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// What a program must know to join a run.
+/// The data that a program needs to join a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Connection {
-    /// Where the manager listens; tried in order.
+    /// The manager's addresses, which a program tries in this order.
     pub addresses: Vec<Address>,
-    /// The authority to take part in it.
+    /// The authority to take part in the run.
     pub secret: Secret,
-    /// Whether programs must be reachable from other hosts, so that they listen on more than loopback.
+    /// Whether programs must be reachable from other hosts, and so listen on more than loopback.
     #[serde(default)]
     pub spans_hosts: bool,
     /// How many seconds instances may take to join the run.
@@ -47,14 +47,15 @@ fn usual_patience() -> f64 {
     PATIENCE.as_secs_f64()
 }
 
-/// Where processes of one host meet that take part in the run with this secret: a folder in memory, in which each makes
-/// a socket. Whoever manages the run makes and removes it. Its name tells nobody anything.
+/// The folder in memory in which all processes of a run on this host make a socket, to find each
+/// other. The manager's process makes and removes the folder. The name is a hash of the secret and
+/// does not reveal the secret.
 pub fn meeting_place(secret: &Secret) -> PathBuf {
     Path::new("/dev/shm").join(format!("{MEETING_PLACES}{}", meeting_name(secret)))
 }
 
-/// As [`meeting_place`], for the processes of one user, who cannot write to that of another. The digits stand last there too:
-/// by them a folder that was left over is known.
+/// As [`meeting_place`], for the processes of one user, who cannot write to the folder of another
+/// user. The name ends with the digits of the hash too, by which a left-over folder is recognized.
 pub fn meeting_place_of(secret: &Secret, user: u32) -> PathBuf {
     Path::new("/dev/shm").join(format!("{MEETING_PLACES}{user}-{}", meeting_name(secret)))
 }
@@ -70,11 +71,11 @@ fn meeting_name(secret: &Secret) -> String {
         .collect()
 }
 
-/// How the names of meeting places begin.
+/// The beginning of the names of all meeting places.
 pub const MEETING_PLACES: &str = "titin-";
 
 impl Connection {
-    /// How long instances may take to join the run. It can be added to a point in time.
+    /// How long instances may take to join the run; short enough to be added to any point in time.
     pub fn patience(&self) -> Duration {
         let patience = if self.patience >= LONGEST.as_secs_f64() {
             LONGEST.as_secs_f64()
@@ -92,13 +93,13 @@ impl Connection {
     /// Reads the text of a connection file.
     ///
     /// # Errors
-    /// [`Malformed`] if it is no JSON of this shape.
+    /// [`Malformed`] if the text is no JSON of this form.
     pub fn from_json(text: &str) -> Result<Self, Malformed> {
         serde_json::from_str(text)
             .map_err(|error| Malformed::new("connection file", error.to_string()))
     }
 
-    /// Reads `TITIN_MANAGER` when it holds addresses instead of a file's name; `None` if it does not.
+    /// Reads the addresses in `TITIN_MANAGER`; `None` if the variable holds the name of a file.
     pub fn from_addresses(manager: &str, secret: Secret) -> Option<Self> {
         let addresses: Vec<Address> = manager
             .strip_prefix("tcp:")?

@@ -1,10 +1,11 @@
 //! Control messages between programs and the manager, and the greeting of two programs.
 //!
-//! A control message is one control frame with a MessagePack body: a map from the name of the message to a map of the
-//! fields. A release skips unknown fields and gives missing fields a default, so releases with a control version in
-//! common can be mixed.
+//! A control message is one control frame with a MessagePack body: a map from the name of the
+//! message to a map of the fields. A release skips unknown fields and gives missing fields a
+//! default, so releases with a control version in common can be mixed.
 //!
-//! A process has one control link, whatever the number of its instances; a message about an instance has its name.
+//! A process has one control link, whatever the number of its instances; a message about an
+//! instance has its name.
 
 use std::ops::Not;
 
@@ -15,17 +16,20 @@ use titin_model::{Filter, Pattern};
 use crate::settings::Overlay;
 use crate::{Address, ConduitId, EndpointId, LinkSettings, Malformed};
 
-/// The beginning of the text in [`ToManager::Failed`] with which a program gives up a silent manager. A manager that was
-/// stopped for a while sees from the text that its own silence is the cause.
+/// The beginning of the text in [`ToManager::Failed`] with which a program gives up a silent
+/// manager. A manager that was stopped for a while sees from the text that its own silence is the
+/// cause.
 pub const SILENT_MANAGER: &str = "the run's manager has given no sign of life";
 
 /// From a program to the manager.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)]
 pub enum ToManager {
-    /// An instance asks to take part. Answered by [`ToProgram::Registered`] or [`ToProgram::Refused`].
+    /// An instance asks to take part. Answered by [`ToProgram::Registered`] or
+    /// [`ToProgram::Refused`].
     Register(Registration),
-    /// An instance has waited in a call for a while. A wait ends with [`ToManager::Proceed`] or a new `Waiting`.
+    /// An instance has waited in a call for a while. A wait ends with [`ToManager::Proceed`] or a
+    /// new `Waiting`.
     Waiting {
         /// The waiting instance.
         instance: String,
@@ -41,7 +45,8 @@ pub enum ToManager {
         /// Number of the wait.
         wait: u64,
     },
-    /// Answer to [`ToProgram::Probe`]: the present counts of the conduits, and the wait that still lasts.
+    /// Answer to [`ToProgram::Probe`]: the present counts of the conduits, and the wait that still
+    /// lasts.
     Counts {
         /// The instance.
         instance: String,
@@ -51,7 +56,8 @@ pub enum ToManager {
         wait: Option<u64>,
         /// For each conduit: messages sent by a sender, messages received by a receiver.
         counts: Vec<(ConduitId, u64)>,
-        /// A message or room that the instance polls for, with calls that do not wait or wait briefly.
+        /// A message or room that the instance polls for, with calls that do not wait or wait
+        /// briefly.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         polls: Option<WaitOn>,
     },
@@ -71,15 +77,15 @@ pub enum ToManager {
         /// The text of the record.
         text: String,
     },
-    /// A use has ended without a message that its callers wait for, or a field was withdrawn. If one of the receivers then
-    /// fails because of a closed port, this message explains the failure.
+    /// A use has ended without a message that its callers wait for, or a field was withdrawn. If
+    /// one of the receivers then fails because of a closed port, this message explains the failure.
     Missed {
         /// The instance that left something out.
         instance: String,
         /// The instances that receive the missing message or field.
         peers: Vec<String>,
-        /// The port, as `macro.flux`, that has to stand in a failure's text for this explanation to hold. `None`: the
-        /// explanation holds for any text.
+        /// The port, as `macro.flux`, that has to stand in a failure's text for this explanation to
+        /// hold. `None`: the explanation holds for any text.
         #[serde(default)]
         port: Option<String>,
         /// The missing message or field, as the log has it.
@@ -87,8 +93,8 @@ pub enum ToManager {
     },
     /// Counters and events for the profile; see [`Profile`].
     Profile(Profile),
-    /// A port of the instance carries a field. Answered by [`ToProgram::Field`], once the other end has declared the field
-    /// too.
+    /// A port of the instance carries a field. Answered by [`ToProgram::Field`], once the other end
+    /// has declared the field too.
     Field {
         /// The instance.
         instance: String,
@@ -106,12 +112,13 @@ pub enum ToManager {
         /// Whether the failure is only the echo of another instance's failure.
         #[serde(default)]
         echo: bool,
-        /// The peers whose end stopped the instance, such as the sender of a closed port. The failure is an echo if one of
-        /// these peers has failed, or is about to fail.
+        /// The peers whose end stopped the instance, such as the sender of a closed port. The
+        /// failure is an echo if one of these peers has failed, or is about to fail.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         after: Vec<String>,
     },
-    /// The instance is done: the receivers hold all messages that the instance sent, and the instance takes no more.
+    /// The instance is done: the receivers hold all messages that the instance sent, and the
+    /// instance takes no more.
     Done {
         /// The instance.
         instance: String,
@@ -133,8 +140,8 @@ pub enum ToProgram {
         /// The reason, and a remedy.
         text: String,
     },
-    /// The places of the instances that share a conduit with the receiving process: the known ones follow a [`Welcome`],
-    /// others follow when they join.
+    /// The places of the instances that share a conduit with the receiving process: the known ones
+    /// follow a [`Welcome`], others follow when they join.
     Peers {
         /// The instances with their processes.
         peers: Vec<Peer>,
@@ -148,7 +155,8 @@ pub enum ToProgram {
         /// The conduits.
         conduits: Vec<ConduitId>,
     },
-    /// Raises the buffer of a sender that waits for room and is part of a cycle of waits, so that the sender goes on.
+    /// Raises the buffer of a sender that waits for room and is part of a cycle of waits, so that
+    /// the sender goes on.
     RaiseBuffer {
         /// The sending instance.
         instance: String,
@@ -167,18 +175,21 @@ pub enum ToProgram {
         conduit: ConduitId,
         /// The number of ranks of the instance at the other end.
         ranks: u32,
-        /// The first of the numbers of the conduits between the ranks of both, see [`crate::ranks::pair`].
+        /// The first of the numbers of the conduits between the ranks of both, see
+        /// [`crate::ranks::pair`].
         first: ConduitId,
         /// The other end.
         field: FieldEnd,
     },
-    /// An instance is done, after [`ToManager::Done`]. The instance itself waits for this message as a receipt; the
-    /// processes of all instances at the other ends of its conduits get the message too.
+    /// An instance is done, after [`ToManager::Done`]. The instance itself waits for this message
+    /// as a receipt; the processes of all instances at the other ends of its conduits get the
+    /// message too.
     Finished {
         /// The instance.
         instance: String,
     },
-    /// The run has failed: all waiting calls and all later calls return an error that names the culprit.
+    /// The run has failed: all waiting calls and all later calls return an error that names the
+    /// culprit.
     RunFailed {
         /// The first instance to fail, as users write the name (`macro[3]`), or another cause.
         culprit: String,
@@ -258,19 +269,21 @@ pub struct Welcome {
     pub ports: Vec<PortDeclaration>,
     /// The instance's ends of conduits.
     pub wires: Vec<ConduitEnd>,
-    /// All settings that can apply to the instance, by their full names. A look-up takes the most specific name.
+    /// All settings that can apply to the instance, by their full names. A look-up takes the most
+    /// specific name.
     pub settings: Overlay,
     /// The scales of the component.
     pub scale: Option<Scale>,
     /// User's filters by name.
     #[serde(default)]
-    pub filters: std::collections::BTreeMap<String, UserFilter>,
+    pub filters: std::collections::BTreeMap<String, FilterFunction>,
     /// Seconds between signs of life. The link counts as lost after three such periods of silence.
     pub heartbeat: f64,
     /// Whether to send event rows.
     #[serde(default)]
     pub trace: bool,
-    /// Whether messages carry the step in which they were sent, because a filter of the run chooses by steps.
+    /// Whether messages carry the step in which they were sent, because a filter of the run chooses
+    /// by steps.
     #[serde(default)]
     pub counts_steps: bool,
     /// When simulated time ends, in the unit of timestamps, if known; for the progress bar.
@@ -279,10 +292,12 @@ pub struct Welcome {
     /// The unit of timestamps, unless the unit is the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_unit: Option<String>,
-    /// All components of the run with their multiplicity, unless there are many: names in overlays may begin with these.
+    /// All components of the run with their multiplicity, unless there are many: names in overlays
+    /// may begin with these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<(String, Vec<u32>)>,
-    /// The number of the first conduit between the ranks of a parallel program, see [`crate::ranks::conduits`].
+    /// The number of the first conduit between the ranks of a parallel program, see
+    /// [`crate::ranks::conduits`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_ranks: Option<ConduitId>,
 }
@@ -304,9 +319,9 @@ pub struct Scale {
     pub extent: Vec<f64>,
 }
 
-/// A user's own filter.
+/// The function of a filter of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum UserFilter {
+pub enum FilterFunction {
     /// A Python function, as `module:function`.
     Python(String),
     /// An entry point of a shared library.
@@ -391,7 +406,8 @@ pub struct RankProcess {
 /// One end of a conduit that carries a field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldEnd {
-    /// The side of the exchange, as the bytes of `titin-array`: decomposition, coupled region and order.
+    /// The side of the exchange, as the bytes of `titin-array`: decomposition, coupled region and
+    /// order.
     #[serde(with = "serde_bytes")]
     pub side: Vec<u8>,
     /// The number of the element type of each array of the field, as in a message's metadata.
@@ -417,13 +433,16 @@ pub struct WaitOn {
     /// Of a sender: messages that the receiver has not taken yet.
     #[serde(default)]
     pub ahead: u64,
-    /// Of a sender: payload bytes that the receiver has not taken yet, the message that waits included.
+    /// Of a sender: payload bytes that the receiver has not taken yet, the message that waits
+    /// included.
     #[serde(default)]
     pub ahead_bytes: u64,
-    /// Whether the instance waits for the other end to declare a field. Sender and receiver may wait so.
+    /// Whether the instance waits for the other end to declare a field. Sender and receiver may
+    /// wait so.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub field: bool,
-    /// Of a sender that closes: whether the sender waits for the receiver to take the last version of a field.
+    /// Of a sender that closes: whether the sender waits for the receiver to take the last version
+    /// of a field.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub closes: bool,
 }
@@ -506,7 +525,8 @@ fn is_zero(count: &u64) -> bool {
 /// One row of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Name as in MUSCLE3's event types: "SEND", "RECEIVE", "RECEIVE_WAIT", ...; or a region's name.
+    /// Name as in MUSCLE3's event types: "SEND", "RECEIVE", "RECEIVE_WAIT", ...; or a region's
+    /// name.
     pub kind: String,
     /// Whether the row is a region of the program, whose name may be any text.
     #[serde(default)]

@@ -1,7 +1,7 @@
-//! Frames: what a link carries once the handshake is done.
+//! Frames: the units of a link after the handshake.
 //!
-//! Every frame begins with 64 bytes, little-endian, followed by `metadata` bytes (for the first piece of a
-//! message; see [`crate::meta`]) and by `body` bytes of payload:
+//! Every frame begins with 64 bytes, little-endian, followed by `metadata` bytes (for the first
+//! piece of a message; see [`crate::meta`]) and by `body` bytes of payload:
 //!
 //! | offset | type | data (1)                  | more (2)         | acknowledge (3)     | end (4)       | control (5) | ask (6)       |
 //! | ------ | ---- | ------------------------- | ---------------- | ------------------- | ------------- | ----------- | ------------- |
@@ -19,10 +19,12 @@
 //! | 48     | f64  | timestamp                 | 0                | u64: bytes consumed | 0             | 0           | 0             |
 //! | 56     | f64  | next timestamp (if flag)  | 0                | 0                   | 0             | 0           | 0             |
 //!
-//! Flags of a data frame: 1, a next timestamp is given; 2, the metadata are those of the message before on this conduit,
-//! and do not follow. Of an acknowledgement: 1, the end has arrived. Unknown flags, and what stands here as 0, are ignored.
+//! Flags of a data frame: 1, a next timestamp is given; 2, the metadata are equal to those of the
+//! last message on this conduit, and do not follow. Flag of an acknowledgement: 1, the end has
+//! arrived. A decoder ignores unknown flags and all bytes that are 0 in the table.
 //!
-//! Between processes that share memory (see `titin_transport::shm`) there are more, and flag 2 is used only there:
+//! Processes that share memory (see `titin_transport::shm`) have more kinds of frames. Only these
+//! processes use flag 2.
 //!
 //! | offset | placed (7)       | elsewhere (8)   | look (9) | segment (10)        | share (11)     | shared (12) | withdrawn (16)      |
 //! | ------ | ---------------- | --------------- | -------- | ------------------- | -------------- | ----------- | ------------------- |
@@ -31,16 +33,25 @@
 //! | 32     | number of block  | 0               | 0        | bytes of a block    | blocks at most | 0           | 0                   |
 //! | 40     | bytes of payload | 0               | 0        | blocks              | 0              | 0           | 0                   |
 //!
-//! **Placed** is a message whose payload lies in a block of a segment. **Elsewhere** stands in a ring for a message that
-//! comes by the socket, since there is no block for it. **Look** asks the other end to take in what its ring holds, and
-//! to put into ours what it could not before. **Segment** hands a segment of blocks over (one descriptor), **share** the
-//! sender's ring and bells (two descriptors), which the other end answers by **shared**. **Withdrawn** is a segment that
-//! holds nothing any more, so that its memory can be used otherwise. In a ring a placed message that takes the place of others
-//! has one line of zeros behind its metadata. Whoever is the first to write to its first word has the message: the receiver,
-//! which takes it, or the sender, which takes it back since a later one has gone in that takes its place. The lower 32 bits of a block's number say which count
-//! of returns is its own, and serve again when its segment was withdrawn; the upper ones are the serial number of the segment.
+//! - **Placed** is a message whose payload lies in a block of a segment.
+//! - **Elsewhere** is the entry in a ring for a message that comes by the socket, because no block
+//!   was free.
+//! - **Look** asks the other end to read the entries of its ring, and to write the entries that had
+//!   no room before.
+//! - **Segment** hands a segment of blocks over, with one descriptor.
+//! - **Share** hands the ring and the bells of the sender over, with two descriptors. The other end
+//!   answers by **shared**.
+//! - **Withdrawn** says that the sender uses a segment no more, so the memory is free for other
+//!   uses.
 //!
-//! A link of several streams (see `titin_transport::Link`) has further ones:
+//! In a ring a placed message that replaces others has one line of zeros behind the metadata. The
+//! first process to write to the first word of this line has the message: either the receiver takes
+//! the message, or the sender takes the message back because a later message replaces it. The lower
+//! 32 bits of a block's number are the number of the count of returns that belongs to the block;
+//! after the segment was withdrawn, blocks of another segment use the same count. The upper 32 bits
+//! are the serial number of the segment.
+//!
+//! A link of several streams (see `titin_transport::Link`) has these frames too:
 //!
 //! | offset | streams (13)                         | join (14)           | piece (15)               |
 //! | ------ | ------------------------------------ | ------------------- | ------------------------ |
@@ -51,41 +62,44 @@
 //! | 48     | u64: bytes of a socket's send buffer | 0                   | u64: bytes in all        |
 //! | 56     | u64: of its receive buffer; or 0     | 0                   | 0                        |
 //!
-//! **Streams** is the first frame on the first stream, from the dialler; the listener sends it back, and then the dialler
-//! opens the further streams, on each of which **join** is the first frame. A **piece** belongs to a message whose data frame,
-//! on the first stream, has no payload though the message has some. Pieces come on any of the further streams and in any order,
-//! also before that data frame; each byte comes once.
+//! **Streams** is the first frame on the first stream, from the dialler. The listener sends the
+//! frame back, and then the dialler opens the further streams. **Join** is the first frame on each
+//! further stream. The data frame of a message in **pieces** is on the first stream, without
+//! payload. The pieces are on any of the further streams and in any order, also before the data
+//! frame; each byte comes once.
 //!
-//! A **message** is one data frame and as many more frames as its payload needs; the pieces of one message come in
-//! order, those of different conduits interleave. Sequence numbers count from 0 per conduit. An **acknowledgement**
-//! is cumulative and end to end: the receiving instance holds the first `received` messages and its program has
-//! taken (or a filter has dropped) the first `consumed`, which carried `bytes consumed` of payload. Credit follows
-//! from it: a sender may be ahead of `consumed` by the conduit's buffer. Receivers acknowledge now and then; a sender
-//! that finds the buffer full **asks**, and is told at once of whatever is consumed until its next message arrives.
-//! **End** says that no message follows.
+//! A **message** is one data frame and as many more frames as the payload needs. The pieces of one
+//! message come in order, pieces of different conduits interleave. Sequence numbers count from 0 on
+//! each conduit. An **acknowledgement** is cumulative and end to end: the receiving instance holds
+//! the first `received` messages, and the program has taken, or a filter has dropped, the first
+//! `consumed` messages with `bytes consumed` of payload. From these counts follows the sender's
+//! credit: a sender may be ahead of `consumed` by the conduit's buffer. Receivers acknowledge now
+//! and then. A sender without room **asks**; then the receiver acknowledges every consumed message
+//! at once, until the next message arrives. **End** says that no message follows.
 
 use crate::{ConduitId, Malformed};
 
 /// Size of the fixed header.
 pub const HEADER: usize = 64;
 
-/// Payloads are cut into pieces of at most this many bytes by senders, so that others get their turn on a link.
+/// The most bytes of payload in a frame: senders cut longer payloads, so that other messages get a
+/// turn on the link.
 pub const PIECE: usize = 1 << 20;
 
-/// Further streams that a link has at most.
+/// The most further streams of a link.
 pub const MAX_STREAMS: u64 = 256;
 
-/// Longest metadata that a decoder accepts.
+/// The most bytes of metadata that a decoder accepts.
 pub const MAX_META: u32 = 16 << 20;
 
-/// Longest control message that a decoder accepts.
+/// The most bytes of a control message that a decoder accepts.
 pub const MAX_CONTROL: u64 = 256 << 20;
 
 const FLAG_NEXT: u8 = 1;
 const FLAG_SAME: u8 = 2;
 const FLAG_ENDED: u8 = 1;
 
-/// The 64 bytes as numbers, before they are checked against their kind.
+/// The 64 bytes as numbers, not yet checked against the kind of frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Header {
     kind: u8,
@@ -102,27 +116,27 @@ pub struct Header {
     next: u64,
 }
 
-/// The head of a message: everything of fixed size that travels with it.
+/// The head of a message: all data of fixed size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Head {
-    /// The conduit that it travels along.
+    /// The conduit of the message.
     pub conduit: ConduitId,
-    /// Rank that sent it; 0 for serial programs and ordinary ports.
+    /// The sending rank; 0 for serial programs and ordinary ports.
     pub source: u32,
-    /// Rank it is meant for.
+    /// The receiving rank.
     pub destination: u32,
-    /// Of a piece of a field, the number of the exchange that it belongs to; 0 for other messages.
+    /// The number of the exchange that a piece of a field belongs to; 0 for other messages.
     pub tag: u32,
-    /// Number of the message on its conduit, from 0.
+    /// The number of the message on the conduit, from 0.
     pub sequence: u64,
     /// Simulated time of the data.
     pub timestamp: f64,
-    /// Simulated time of the next message on this port, where the sender knows it.
+    /// Simulated time of the next message on this port, if the sender knows that time.
     pub next_timestamp: Option<f64>,
 }
 
 impl Head {
-    /// What goes with a message between instances as wholes, without a tag.
+    /// The head of a message between instances, without ranks and tag.
     pub fn new(
         conduit: ConduitId,
         sequence: u64,
@@ -141,14 +155,14 @@ impl Head {
     }
 }
 
-/// A frame's header, parsed.
+/// A parsed and checked header.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Frame {
     /// The first piece of a message; `meta` bytes of metadata and `body` bytes of payload follow.
     Data {
-        /// What travels with the message.
+        /// The head of the message.
         head: Head,
-        /// Length of the metadata that follows the header.
+        /// Bytes of metadata behind the header.
         meta: u32,
         /// Bytes of payload in this frame.
         body: u64,
@@ -163,99 +177,101 @@ pub enum Frame {
         sequence: u64,
         /// Bytes of payload in this frame.
         body: u64,
-        /// Where in the message's payload they belong.
+        /// The place of these bytes in the payload of the message.
         offset: u64,
     },
-    /// What the other end has received and consumed, cumulatively.
+    /// The counts of received and consumed messages at the other end.
     Acknowledge {
         /// The conduit.
         conduit: ConduitId,
-        /// Progress of the receiving end.
+        /// The counts.
         ack: Ack,
     },
     /// No message follows on this conduit.
     End {
         /// The conduit.
         conduit: ConduitId,
-        /// How many messages were sent.
+        /// The number of sent messages.
         sequence: u64,
     },
     /// A control message of `body` bytes follows; see [`crate::control`].
     Control {
-        /// Its length.
+        /// Bytes of the control message.
         body: u64,
     },
-    /// The sender waits for room: it is to be told at once of whatever is consumed.
+    /// The sender waits for room, and asks for an acknowledgement of every consumed message at
+    /// once.
     Ask {
         /// The conduit.
         conduit: ConduitId,
-        /// How many messages were sent; the number of the one that waits.
+        /// The number of sent messages, which is also the number of the message that waits.
         sequence: u64,
     },
     /// A message whose payload lies in a block of shared memory; `meta` bytes of metadata follow.
     Placed {
-        /// What travels with the message.
+        /// The head of the message.
         head: Head,
-        /// Length of the metadata that follows the header.
+        /// Bytes of metadata behind the header.
         meta: u32,
         /// Number of the block.
         block: u64,
         /// Bytes of payload.
         total: u64,
     },
-    /// In a ring: here comes a message that is sent by the socket.
+    /// The entry in a ring for a message that comes by the socket.
     Elsewhere {
         /// The conduit.
         conduit: ConduitId,
-        /// Its number.
+        /// The message's number.
         sequence: u64,
     },
-    /// Take in what the ring holds.
+    /// Asks the other end to read the entries of its ring.
     Look,
-    /// A segment of blocks, whose descriptor comes with this.
+    /// A segment of blocks; the descriptor comes with this frame.
     Segment {
-        /// Number of its first block.
+        /// Number of the first block.
         first: u64,
-        /// Bytes of each.
+        /// Bytes of a block.
         size: u64,
-        /// How many.
+        /// Number of blocks.
         count: u64,
     },
-    /// A segment is used no more; nothing lies in it.
+    /// The sender uses a segment no more.
     Withdrawn {
-        /// Number of its first block.
+        /// Number of the first block.
         first: u64,
     },
-    /// A ring and the bells of its sender, whose descriptors come with this.
+    /// The ring and the bells of the sender; the descriptors come with this frame.
     Share {
         /// Bytes of the ring's data.
         ring: u64,
-        /// How many blocks the sender may ever have.
+        /// The most blocks that the sender may have.
         blocks: u64,
     },
-    /// What was shared is in use.
+    /// The answer to a share: the ring is in use.
     Shared,
-    /// A link is to have further streams, and its sockets these settings; 0 leaves one to the system.
+    /// The number of further streams of a link, and the settings of sockets. For a setting of 0 the
+    /// system chooses.
     Streams {
-        /// Names the link to those that join it.
+        /// The key by which further streams name the link.
         key: u64,
-        /// How many.
+        /// Number of further streams.
         count: u64,
-        /// Bytes per second that each end sends at most.
+        /// The most bytes per second that each end sends.
         pacing: u64,
-        /// Bytes of a socket's send buffer.
+        /// Bytes of the send buffer of a socket.
         send_buffer: u64,
-        /// Bytes of a socket's receive buffer.
+        /// Bytes of the receive buffer of a socket.
         receive_buffer: u64,
     },
-    /// This is a further stream of a link.
+    /// The connection is a further stream of a link.
     Join {
-        /// Which link.
+        /// The key of the link.
         key: u64,
         /// Number of the stream, from 1.
         number: u64,
     },
-    /// A piece of a message that comes over several streams; `body` bytes of payload follow.
+    /// A piece of a message by several streams; `body` bytes of payload follow.
     Piece {
         /// The conduit.
         conduit: ConduitId,
@@ -263,23 +279,23 @@ pub enum Frame {
         sequence: u64,
         /// Bytes of payload in this frame.
         body: u64,
-        /// Where in the message's payload they belong.
+        /// The place of these bytes in the payload of the message.
         offset: u64,
         /// Bytes of payload in the whole message.
         total: u64,
     },
 }
 
-/// How far the receiving end of a conduit has come.
+/// The counts of the receiving end of a conduit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ack {
-    /// Messages that the receiving process holds or has held.
+    /// Messages that have arrived at the receiving process.
     pub received: u64,
-    /// Messages taken by the program, or dropped by a filter.
+    /// Messages that the program has taken, or a filter has dropped.
     pub consumed: u64,
     /// Payload bytes of the consumed messages.
     pub bytes: u64,
-    /// Whether the end has arrived: `received` is all there is.
+    /// Whether the end has arrived, so no message will follow.
     pub ended: bool,
 }
 
@@ -306,7 +322,7 @@ impl Header {
         bytes
     }
 
-    /// Reads the numbers of a header; [`Header::frame`] says what they mean.
+    /// Reads the numbers of a header, for [`Header::frame`].
     ///
     /// # Errors
     /// [`Malformed`] if fewer than 64 bytes are given.
@@ -337,13 +353,13 @@ impl Header {
         })
     }
 
-    /// Says that the metadata are those of the message before on this conduit.
+    /// Sets the flag for metadata equal to those of the last message on this conduit.
     pub fn with_same_meta(mut self) -> Self {
         self.flags |= FLAG_SAME;
         self
     }
 
-    /// Whether the metadata are those of the message before on this conduit.
+    /// Whether the metadata are equal to those of the last message on this conduit.
     pub fn has_same_meta(&self) -> bool {
         self.flags & FLAG_SAME != 0
     }
@@ -380,7 +396,8 @@ impl Header {
     /// The frame that the header announces.
     ///
     /// # Errors
-    /// [`Malformed`] for an unknown kind and for lengths that contradict each other or pass the limits.
+    /// [`Malformed`] for an unknown kind and for lengths that contradict each other or pass the
+    /// limits.
     #[inline]
     pub fn frame(&self) -> Result<Frame, Malformed> {
         match self.kind {

@@ -1,19 +1,22 @@
-//! Proof, in both directions, that the other end knows the run's secret, before anything else is read.
+//! Proof, in both directions, that the other end knows the run's secret, before anything else is
+//! read.
 //!
 //! Four messages of fixed size; the numbers are little-endian:
 //!
-//! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with settings
-//!    or further streams, 4 further stream), 7 × 0, u16 lowest and u16 highest
-//!    control version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
-//! 2. listener → dialler, 64 bytes: the same with its own versions and random bytes, and in place of the 8 × 0 before
-//!    these the low half of its process's id, if that has one that peers know.
+//! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with
+//!    settings or further streams, 4 further stream), 7 × 0, u16 lowest and u16 highest control
+//!    version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
+//! 2. listener → dialler, 64 bytes: the same with the listener's versions and random bytes. The 8 ×
+//!    0 before the random bytes are the low half of the listener's endpoint id, if peers know that
+//!    id.
 //! 3. dialler → listener, 32 bytes: HMAC-SHA256(secret, "titin dialler" ‖ 1 ‖ 2).
 //! 4. listener → dialler, 32 bytes: HMAC-SHA256(secret, "titin listener" ‖ 1 ‖ 2).
 //!
-//! The dialler proves first, so a stranger learns nothing from a listener but its versions. A listener answers a wrong
-//! proof with zeros: that it hangs up can have other reasons. Both use the highest version that both ranges hold.
-//! [`Handshake`] is a state machine over bytes; reading and writing them is the transport's business, as are the time
-//! and the number of places that strangers get.
+//! The dialler proves first, so a stranger learns only the versions of a listener. A listener
+//! answers a wrong proof with zeros, since a closed connection can have other reasons. Both ends
+//! use the highest version in both ranges. [`Handshake`] is a state machine over bytes. The
+//! transport reads and writes the bytes, and limits the time and the number of unproved
+//! connections.
 
 use std::ops::Range;
 
@@ -27,7 +30,7 @@ const MAGIC: &[u8; 8] = b"TITIN\r\n\0";
 const HELLO: usize = 64;
 const PROOF: usize = 32;
 
-/// Where a listener's hello says which process it is of.
+/// The place of the listener's endpoint id in the hello.
 const PROCESS: Range<usize> = 24..32;
 
 /// Versions of the control messages that this release speaks, lowest and highest.
@@ -36,21 +39,21 @@ pub const CONTROL_VERSIONS: (u16, u16) = (1, 1);
 /// Versions of the data frames that this release speaks, lowest and highest.
 pub const DATA_VERSIONS: (u16, u16) = (1, 1);
 
-/// What a link is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A program and its manager.
     Control = 1,
     /// Two programs.
     Data = 2,
-    /// Two programs, where settings of the link come first and further streams may join it.
+    /// Two programs, where settings of the link come first and further streams may join the link.
     Streams = 3,
     /// A further stream of a link.
     Stream = 4,
 }
 
 impl Purpose {
-    /// What the link is for that such a connection is, or belongs to.
+    /// The purpose of the link that the connection is part of.
     pub fn of_link(self) -> Self {
         if self == Purpose::Control {
             self
@@ -60,10 +63,10 @@ impl Purpose {
     }
 }
 
-/// What both ends agreed on.
+/// The agreement of both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreement {
-    /// What the dialler wants of the link.
+    /// The purpose that the dialler gave.
     pub purpose: Purpose,
     /// Version of the control messages.
     pub control: u16,
@@ -89,12 +92,12 @@ pub enum Refusal {
         /// The range there.
         theirs: (u16, u16),
     },
-    /// The other end does not know the secret of this run.
+    /// The other end does not know the secret of the run.
     #[error(
         "the other end does not know this run's secret: it belongs to another run, or TITIN_MANAGER or TITIN_SECRET is stale"
     )]
     Secret,
-    /// A titin is there, but not the process that was meant.
+    /// A process of titin answers, but not the meant process.
     #[error(
         "another process of the run is at this address than the one that was meant: two hosts have the same address; name one that only \
          this host has with --listen ADDRESS"
@@ -104,15 +107,17 @@ pub enum Refusal {
 
 #[derive(Debug)]
 enum HandshakeStage {
-    /// Waiting for the other's hello.
+    /// The hello of the other end has to come.
     Hello,
-    /// Waiting for the other's proof, which must be `expected`; then `answer` is due, if ours is still to come.
+    /// The proof `expected` has to come from the other end. The reply is `answer`: the own proof,
+    /// unless already sent.
     Proof {
         expected: [u8; PROOF],
         answer: Vec<u8>,
         agreement: Agreement,
     },
-    /// A listener has told a dialler why it is refused: by its versions, with none in common, or by a wrong proof.
+    /// A listener has answered a refused dialler with the versions, of which none is in common, or
+    /// with a wrong proof.
     Refused(Refusal),
     Done,
 }
@@ -123,43 +128,43 @@ pub struct Handshake {
     secret: Secret,
     dialler: bool,
     hello: [u8; HELLO],
-    /// Which process the dialler means.
+    /// The process that the dialler means.
     meant: Option<EndpointId>,
     received: Vec<u8>,
     stage: HandshakeStage,
 }
 
-/// What to do after some bytes have come in.
+/// The actions of the caller after some bytes have come in.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HandshakeProgress {
     /// Bytes to write to the other end.
     pub reply: Vec<u8>,
-    /// Set once the other end has proved itself; bytes after the handshake are left to the caller.
+    /// The agreement, once the other end has proved its knowledge of the secret.
     pub agreed: Option<Agreement>,
-    /// How many of the bytes given were used.
+    /// How many of the bytes belong to the handshake; the caller keeps the rest.
     pub used: usize,
 }
 
 impl Handshake {
-    /// The dialling end, and the bytes that it begins with.
+    /// The dialling end, and the first bytes to send.
     pub fn dial(secret: Secret, purpose: Purpose) -> (Self, Vec<u8>) {
         let shake = Handshake::new(secret, true, hello(purpose));
         let hello = shake.hello.to_vec();
         (shake, hello)
     }
 
-    /// A dialling end that refuses whoever says to be another process.
+    /// A dialling end that refuses every other process than the meant one.
     #[must_use]
     pub fn to(self, meant: Option<EndpointId>) -> Self {
         Handshake { meant, ..self }
     }
 
-    /// The listening end, which says nothing until it has been greeted.
+    /// The listening end, which sends nothing before the hello of the dialler.
     pub fn listen(secret: Secret) -> Self {
         Handshake::new(secret, false, hello(Purpose::Control))
     }
 
-    /// A listening end that says which process it is of.
+    /// A listening end whose hello has the id of the process.
     #[must_use]
     pub fn of(mut self, own: EndpointId) -> Self {
         self.hello[PROCESS].copy_from_slice(&short(own));
@@ -180,7 +185,7 @@ impl Handshake {
     /// Takes bytes from the other end.
     ///
     /// # Errors
-    /// [`Refusal`] if the other end must not be talked to; the link is to be closed.
+    /// [`Refusal`] if the caller has to close the link.
     pub fn advance(&mut self, bytes: &[u8]) -> Result<HandshakeProgress, Refusal> {
         let mut progress = HandshakeProgress {
             reply: Vec::new(),
@@ -209,7 +214,7 @@ impl Handshake {
         }
     }
 
-    /// Refuses a stranger by the first bytes, before a whole hello has come.
+    /// Refuses a process that is no titin by the first bytes, before a whole hello has come.
     fn check_mark(&self) -> Result<(), Refusal> {
         let seen = self.received.len().min(MAGIC.len());
         if matches!(self.stage, HandshakeStage::Hello) && self.received[..seen] != MAGIC[..seen] {
@@ -218,12 +223,12 @@ impl Handshake {
         Ok(())
     }
 
-    /// Whether the other end has greeted, and has still to prove itself.
+    /// Whether the hello of the other end has come, but not the proof.
     pub fn is_greeted(&self) -> bool {
         matches!(self.stage, HandshakeStage::Proof { .. })
     }
 
-    /// Whether the other end has proved itself.
+    /// Whether the proof of the other end has come.
     pub fn is_done(&self) -> bool {
         matches!(self.stage, HandshakeStage::Done)
     }
@@ -253,7 +258,7 @@ impl Handshake {
         }
     }
 
-    /// Takes the hello of the other end, and answers with the own one or with the own proof.
+    /// Takes the hello of the other end, and answers with the own hello or the own proof.
     fn greeted(&mut self, message: &[u8], progress: &mut HandshakeProgress) -> Result<(), Refusal> {
         let purpose = if self.dialler {
             self.hello[8]
@@ -292,7 +297,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Refuses a process that says to be another one than the dialler means.
+    /// Refuses a process whose id differs from the meant id.
     fn check_process(&self, found: &[u8]) -> Result<(), Refusal> {
         match self.meant {
             Some(meant) if found != short(meant) && found != [0; 8] => Err(Refusal::Elsewhere),

@@ -1,4 +1,4 @@
-//! Small types for the identities that cross a link. They print as users write them.
+//! Identities that cross a link. Each prints as users write it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Malformed;
 
-/// One process that takes part in a run. Random, so that a restarted program is a new endpoint.
+/// The id of a process that takes part in a run. The id is random, so a restarted program is a new
+/// endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EndpointId(pub u128);
@@ -32,9 +33,10 @@ impl fmt::Debug for EndpointId {
     }
 }
 
-/// What every process of a run knows and nobody else: the authority to take part.
+/// The authority to take part in a run: every process of the run knows the secret, and no other
+/// process does.
 ///
-/// It never appears in a log: printing it shows a placeholder.
+/// A secret never appears in a log: the debug output is a placeholder.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Secret([u8; 32]);
@@ -93,17 +95,17 @@ impl From<Secret> for String {
     }
 }
 
-/// Where an endpoint or a manager can be reached by one medium, written `tcp:host:port` or `shm:path`.
+/// The address of an endpoint or a manager for one medium, written `tcp:host:port` or `shm:path`.
 ///
-/// A medium that this release does not know is kept as text and passed over when a link is made.
+/// The address of an unknown medium is kept as text, and not used.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Address {
     /// A TCP listener: host name or address, and port.
     Tcp(String, u16),
-    /// The file of a Unix socket, by which shared memory is handed over on the same host.
+    /// The file of a Unix socket, by which processes of one host hand shared memory over.
     Shm(String),
-    /// Some other medium's address.
+    /// The address of a medium that this release does not know.
     Other(String),
 }
 
@@ -139,7 +141,7 @@ impl fmt::Display for Address {
 /// Random bytes from the system.
 ///
 /// # Panics
-/// If the system has no random source, without which no secret can be kept.
+/// If the system has no random source: then there is no secret.
 pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system's random source works");

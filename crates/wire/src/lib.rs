@@ -1,11 +1,13 @@
 //! The bytes that titin's processes exchange, and nothing else: no sockets, no clock, no threads.
 //!
-//! A link carries **frames** ([`frame`]): a fixed 64-byte header, optional metadata ([`meta`]), and a payload that
-//! is an array, a structure ([`structure`]) or a control message ([`control`]). Before the first frame both ends
-//! prove that they know the run's secret ([`handshake`]). How a program finds its run is in [`connection`].
+//! A link carries **frames** ([`frame`]): a fixed 64-byte header, optional metadata ([`meta`]), and
+//! a payload that is an array, a structure ([`structure`]) or a control message ([`control`]).
+//! Before the first frame both ends prove that they know the run's secret ([`handshake`]). How a
+//! program finds its run is in [`connection`].
 //!
-//! Every decoder here takes hostile bytes: it never panics, never allocates more than a small multiple of the
-//! bytes it was given, and always ends. What it refuses it explains in a [`Malformed`].
+//! Every decoder here takes hostile bytes: no bytes lead to a panic, to an endless loop, or to more
+//! memory than a small multiple of the bytes. The error [`Malformed`] explains why bytes are
+//! refused.
 //!
 //! ```
 //! use titin_wire::{ConduitId, frame::{Frame, Header}};
@@ -32,21 +34,21 @@ pub use ids::{Address, EndpointId, Secret};
 pub use link::LinkSettings;
 pub use titin_model::ConduitId;
 
-/// Bytes that do not follow the format: what was being read, and what is wrong with it.
+/// Bytes that do not follow the format.
 ///
-/// The remedy is always the same: the peer is not a titin of a compatible release, or the bytes were damaged on
-/// the way; so the link they came by is given up.
+/// Either the peer is no titin of a compatible release, or the bytes were damaged on the way; so
+/// titin gives up the link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}: {why}")]
 pub struct Malformed {
-    /// The thing that was being decoded, such as "frame header".
+    /// The part of the format, such as "frame header".
     pub what: &'static str,
-    /// What was found, and what had been expected.
+    /// The found and the expected value.
     pub why: String,
 }
 
 impl Malformed {
-    /// What was being read, and what is wrong with it.
+    /// An error in a part of the format.
     pub fn new(what: &'static str, why: impl Into<String>) -> Self {
         Malformed {
             what,
@@ -55,7 +57,8 @@ impl Malformed {
     }
 }
 
-/// Payloads and metadata are padded to this many bytes, so that an array starts on a cache line.
+/// The size of a cache line, in bytes: payloads and metadata are padded to a multiple, so that
+/// arrays begin on a line.
 pub const ALIGNMENT: usize = 64;
 
 /// The next multiple of [`ALIGNMENT`] at or above `length`.

@@ -1,23 +1,25 @@
-//! How a link is to be made.
+//! Settings of links.
 
 use serde::{Deserialize, Serialize};
 
 use crate::frame::Frame;
 
-/// What can be set for a link by tcp; what is `None` is chosen, or left to the system.
+/// The settings of a link by tcp. For a setting that is `None`, titin or the operating system
+/// chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LinkSettings {
-    /// Streams by which large messages go. With more than one they have the first stream beside them, for all the rest.
+    /// The number of streams for large messages. If there are several, all other messages go by a
+    /// stream of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
-    /// Bytes per second that each end sends at most. Streams of large messages share it; the first one, if there are others,
-    /// has the same rate for itself.
+    /// The most bytes per second that each end sends. The streams for large messages share this
+    /// rate; the stream for other messages has the same rate for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<u64>,
-    /// Bytes of each socket's send buffer.
+    /// The size of the send buffer of each socket, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<u64>,
-    /// Bytes of each socket's receive buffer.
+    /// The size of the receive buffer of each socket, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<u64>,
 }
@@ -28,7 +30,7 @@ impl LinkSettings {
         *self == LinkSettings::default()
     }
 
-    /// Whether the sockets get other settings than the usual ones.
+    /// Whether a setting of the sockets differs from the usual one.
     pub fn is_of_sockets(&self) -> bool {
         !LinkSettings {
             streams: None,
@@ -37,7 +39,8 @@ impl LinkSettings {
         .is_empty()
     }
 
-    /// What tells the other end, for a link of this key that is to have so many further streams.
+    /// The frame that gives the other end the settings of the link `key`, which is to have `count`
+    /// further streams.
     pub fn frame(&self, key: u64, count: u64) -> Frame {
         let number = Option::unwrap_or_default;
         Frame::Streams {
@@ -49,7 +52,7 @@ impl LinkSettings {
         }
     }
 
-    /// What the other end has told of sockets.
+    /// The settings of sockets from the other end's frame.
     pub fn told(pacing: u64, send_buffer: u64, receive_buffer: u64) -> Self {
         let [pacing, send_buffer, receive_buffer] =
             [pacing, send_buffer, receive_buffer].map(|number| (number > 0).then_some(number));

@@ -1,8 +1,8 @@
 //! Metadata of a message: optional fields between the header and the payload.
 //!
-//! A sequence of fields, each `u16` key, `u16` zero, `u32` length and that many bytes, ended by key 0 or by the end
-//! of the metadata; the whole is padded with zeros to a multiple of 64. Fields that a release does not know are
-//! skipped by their length.
+//! A field is a `u16` key, a `u16` zero, a `u32` length and as many bytes. Key 0 or the end of the
+//! metadata ends the fields; zeros pad the metadata to a multiple of 64 bytes. A release skips
+//! unknown fields by their length, but refuses an array whose element type is unknown.
 //!
 //! | key | field | bytes |
 //! | --- | ----- | ----- |
@@ -12,11 +12,11 @@
 //! | 4 | slot | u32 slot, u32 number of slots of the sending port |
 //! | 5 | overlay | u32 number of the settings overlay in force (0: none) |
 //! | 6 | overlay definition | u32 number, MessagePack map of settings |
-//! | 7 | coding | u8 codec (1: zstd), u64 length before it; one field per codec, in the order applied |
-//! | 8 | iteration | u32 number of the step in each timeline around it, the outermost first |
-//! | 9 | supersedes | u64 sequence number of the first of the messages that it takes the place of, where not taken yet |
-//! | 10 | over | as 8: no message of this iteration, or of one within it, follows; this one carries nothing |
-//! | 11 | field | none: the message says that a field follows, from rank to rank, or why none does |
+//! | 7 | coding | u8 codec (1: zstd), u64 length before the codec; one field per codec, in the order applied |
+//! | 8 | iteration | u32 number of the step in each timeline around the message, the outermost first |
+//! | 9 | supersedes | u64 sequence number of the first message that this message replaces, unless already taken |
+//! | 10 | over | as 8: no message of this iteration or of an iteration within follows; the message carries nothing |
+//! | 11 | field | none: the message says that a field follows from rank to rank, or why no field follows |
 //!
 //! A message with neither layout nor structure carries nil.
 
@@ -28,27 +28,27 @@ use crate::{Malformed, padded};
 /// Most dimensions of an array.
 pub const MAX_RANK: usize = 32;
 
-/// Which index varies fastest in memory.
+/// The index that varies fastest in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
-pub enum Order {
-    /// The last one, as in C and NumPy.
+pub enum StorageOrder {
+    /// The last index, as in C and NumPy.
     #[default]
     C = 0,
-    /// The first one, as in Fortran.
+    /// The first index, as in Fortran.
     Fortran = 1,
 }
 
-/// The extents of an array, without memory of their own where they are few.
+/// The extents of an array; up to four extents need no memory from the heap.
 pub type Shape = SmallVec<[u64; 4]>;
 
-/// What an array looks like; its elements follow as the payload.
+/// The layout of an array, whose elements are the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Element type.
     pub dtype: Dtype,
     /// Storage order.
-    pub order: Order,
+    pub order: StorageOrder,
     /// Extent of each dimension; empty for a single value.
     pub shape: Shape,
     /// Name of each dimension, or empty.
@@ -61,7 +61,7 @@ pub struct LayoutRef<'a> {
     /// Element type.
     pub dtype: Dtype,
     /// Storage order.
-    pub order: Order,
+    pub order: StorageOrder,
     /// Extent of each dimension; empty for a single value.
     pub shape: &'a [u64],
     /// Name of each dimension, or empty.
@@ -69,7 +69,7 @@ pub struct LayoutRef<'a> {
 }
 
 impl LayoutRef<'_> {
-    /// Whether it is that of this array.
+    /// Whether the two layouts are equal.
     #[inline(always)]
     pub fn is(&self, layout: &Layout) -> bool {
         // Shapes are short: to compare them here takes less than a call.
@@ -80,7 +80,7 @@ impl LayoutRef<'_> {
             && *self.names == layout.names
     }
 
-    /// Number of elements, or `None` if it passes 64 bits.
+    /// Number of elements, or `None` beyond 64 bits.
     #[inline(always)]
     pub fn elements(&self) -> Option<u64> {
         let product = self
@@ -91,8 +91,9 @@ impl LayoutRef<'_> {
         product.or_else(|| self.shape.contains(&0).then_some(0))
     }
 
-    /// Bytes of payload, or `None` if they pass 64 bits, or if those along the other dimensions of an array without elements
-    /// pass what a signed number of 64 bits holds: NumPy makes no such array.
+    /// Bytes of payload, or `None` beyond 64 bits. An array without elements is also refused if the
+    /// extents other than 0 make more bytes than a signed number of 64 bits holds: NumPy has no
+    /// such array.
     #[inline(always)]
     pub fn bytes(&self) -> Option<u64> {
         let bytes = self.elements()?.checked_mul(self.dtype.size() as u64)?;
@@ -108,10 +109,11 @@ impl LayoutRef<'_> {
         bytes.is_some_and(|bytes| i64::try_from(bytes).is_ok())
     }
 
-    /// Checks that the index names, if there are any, fit the rank and can be written.
+    /// Checks that there is an index name for each dimension or none at all, and that the names can
+    /// be written.
     ///
     /// # Errors
-    /// [`Malformed`] if they do not.
+    /// [`Malformed`] for a wrong number of names, and for a name that cannot be written.
     pub fn check_names(&self) -> Result<(), Malformed> {
         let (names, rank) = (self.names, self.shape.len());
         if !names.is_empty() && names.len() != rank {
@@ -134,7 +136,7 @@ impl LayoutRef<'_> {
         Ok(())
     }
 
-    /// The same with parts of its own.
+    /// A copy.
     pub fn to_layout(&self) -> Layout {
         Layout {
             names: self.names.to_vec(),
@@ -162,7 +164,7 @@ impl<'a> From<&'a Layout> for LayoutRef<'a> {
 
 impl Layout {
     /// An array without index names.
-    pub fn new(dtype: Dtype, order: Order, shape: impl AsRef<[u64]>) -> Self {
+    pub fn new(dtype: Dtype, order: StorageOrder, shape: impl AsRef<[u64]>) -> Self {
         Layout {
             dtype,
             order,
@@ -171,12 +173,12 @@ impl Layout {
         }
     }
 
-    /// Number of elements, or `None` if it passes 64 bits.
+    /// Number of elements, or `None` beyond 64 bits.
     pub fn elements(&self) -> Option<u64> {
         LayoutRef::from(self).elements()
     }
 
-    /// Bytes of payload, or `None` if they pass 64 bits.
+    /// Bytes of payload; see [`LayoutRef::bytes`].
     pub fn bytes(&self) -> Option<u64> {
         LayoutRef::from(self).bytes()
     }
@@ -207,7 +209,7 @@ impl Layout {
         }
     }
 
-    /// Reads what [`Layout::write`] wrote; returns the layout and the bytes after it.
+    /// Reads a layout as [`Layout::write`] writes it; returns the layout and the rest of the bytes.
     pub(crate) fn read(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let wrong = |why: String| Malformed::new("array layout", why);
         let (fixed, rest) = bytes
@@ -216,8 +218,8 @@ impl Layout {
         let dtype = Dtype::from_number(fixed[0])
             .ok_or_else(|| wrong(format!("unknown dtype {}", fixed[0])))?;
         let order = match fixed[1] {
-            0 => Order::C,
-            1 => Order::Fortran,
+            0 => StorageOrder::C,
+            1 => StorageOrder::Fortran,
             order => return Err(wrong(format!("unknown order {order}"))),
         };
         if fixed[2] != 0 {
@@ -273,7 +275,7 @@ pub enum Codec {
     Zstd,
 }
 
-/// What the payload is.
+/// The kind of payload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Content {
     /// Nothing.
@@ -288,24 +290,27 @@ pub enum Content {
 /// The fields of the metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Meta {
-    /// What the payload is.
+    /// The kind of payload.
     pub content: Content,
-    /// Slot and number of slots, for a port whose slots are counted at run time.
+    /// Slot and number of slots, for a port whose number of slots is set at run time.
     pub slot: Option<(u32, u32)>,
     /// Number of the settings overlay in force on this conduit; 0 is none.
     pub overlay: u32,
-    /// The overlay of that number, when it is new on this conduit.
+    /// The overlay with this number, if the overlay is new on this conduit.
     pub definition: Option<Vec<u8>>,
-    /// Codecs applied to the payload, first one first, each with the length before it.
+    /// The codecs applied to the payload, in this order, each with the length of the payload
+    /// before.
     pub codings: Vec<(Codec, u64)>,
-    /// In which step of each timeline around it the message was sent, the outermost first; where anybody looks at it.
+    /// The step of each timeline around the message, the outermost first; only if a filter of the
+    /// run needs the steps.
     pub iteration: Option<Vec<u32>>,
-    /// The first of the messages on this conduit that it takes the place of, all those after it included, as far as they
-    /// were not taken yet. Only these may never arrive.
+    /// The first message on this conduit that this message replaces, with all messages between. A
+    /// replaced message that was not taken yet may never arrive.
     pub supersedes: Option<u64>,
-    /// The message carries nothing, but says that none follows of this iteration or of one within it.
+    /// The message carries nothing, but says that no message of this iteration or of an iteration
+    /// within follows.
     pub over: Option<Vec<u32>>,
-    /// The message says that a field follows, or why none does.
+    /// The message says that a field follows, or why no field follows.
     pub field: bool,
 }
 
@@ -321,7 +326,7 @@ const SUPERSEDES: u16 = 9;
 const OVER: u16 = 10;
 const FIELD: u16 = 11;
 
-/// The deepest that timelines lie within each other.
+/// The most timelines around a message.
 pub const MAX_DEPTH: usize = 64;
 
 impl Meta {
@@ -384,7 +389,8 @@ impl Meta {
     /// Reads the fields of a message with `total` bytes of payload.
     ///
     /// # Errors
-    /// [`Malformed`] if a field does not hold together or an array's extents contradict the payload's length.
+    /// [`Malformed`] if a field does not hold together or an array's extents contradict the
+    /// payload's length.
     pub fn decode(mut bytes: &[u8], total: u64) -> Result<Self, Malformed> {
         let mut meta = Meta::default();
         while let Some((key, value, rest)) = next_field(bytes)? {
@@ -436,10 +442,10 @@ impl Meta {
         Ok(())
     }
 
-    /// Checks that a payload of so many bytes is what the metadata say.
+    /// Checks that a payload of `total` bytes fits the metadata.
     ///
     /// # Errors
-    /// [`Malformed`] if it is not.
+    /// [`Malformed`] if the payload does not fit.
     pub fn check(&self, total: u64) -> Result<(), Malformed> {
         let plain = self.codings.first().map_or(total, |(_, length)| *length);
         match &self.content {
@@ -547,7 +553,7 @@ mod tests {
         Meta {
             content: Content::Array(Layout {
                 dtype: Dtype::Float64,
-                order: Order::Fortran,
+                order: StorageOrder::Fortran,
                 shape: Shape::from_slice(&[2, 3]),
                 names: vec!["x".into(), "größe".into()],
             }),
@@ -583,7 +589,7 @@ mod tests {
     #[test]
     fn an_array_must_fill_its_payload() {
         let meta = Meta {
-            content: Content::Array(Layout::new(Dtype::Int32, Order::C, [3])),
+            content: Content::Array(Layout::new(Dtype::Int32, StorageOrder::C, [3])),
             ..Meta::default()
         };
         assert!(Meta::decode(&meta.encode(), 12).is_ok());
@@ -595,11 +601,11 @@ mod tests {
     #[test]
     fn extents_that_overflow_are_refused() {
         let meta = Meta {
-            content: Content::Array(Layout::new(Dtype::Int32, Order::C, [u64::MAX, 2])),
+            content: Content::Array(Layout::new(Dtype::Int32, StorageOrder::C, [u64::MAX, 2])),
             ..Meta::default()
         };
         assert!(Meta::decode(&meta.encode(), 0).is_err());
-        let bytes = |dtype, shape: &[u64]| Layout::new(dtype, Order::C, shape).bytes();
+        let bytes = |dtype, shape: &[u64]| Layout::new(dtype, StorageOrder::C, shape).bytes();
         assert_eq!(bytes(Dtype::Int32, &[1 << 50, 0, 7]), Some(0));
         assert_eq!(bytes(Dtype::Int8, &[i64::MAX as u64, 0]), Some(0));
         for (dtype, shape) in [
@@ -609,7 +615,7 @@ mod tests {
         ] {
             assert_eq!(bytes(dtype, &shape), None, "{shape:?}");
             let meta = Meta {
-                content: Content::Array(Layout::new(dtype, Order::C, shape)),
+                content: Content::Array(Layout::new(dtype, StorageOrder::C, shape)),
                 ..Meta::default()
             };
             assert!(Meta::decode(&meta.encode(), 0).is_err());

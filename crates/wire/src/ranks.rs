@@ -1,12 +1,14 @@
-//! What the ranks of one parallel program tell each other.
+//! Messages between the ranks of a parallel program.
 //!
-//! When the instance is opened they meet by the program's own communicator, through which rank 0 gathers where each
-//! is, and gives everybody the list. From then on they use links of titin's: rank `r` has one with its **parent**,
-//! rank `(r - 1) / BRANCHES`, so that all hang together as a tree with rank 0 at its root. What rank 0 tells the
-//! manager, others tell their parents, in the same messages; what the manager tells rank 0 goes down the tree.
-//! Two conduits go with each of these links: one down, by which a rank learns what a call has come to at rank 0, and
-//! one up, by which a rank that closes says how often it has sent or received each field, and whose end says that it has closed,
-//! and all below it.
+//! While the instance is opened, rank 0 gathers the addresses of all ranks by the program's own
+//! communicator, and gives every rank the list. From then on the ranks use links of titin: rank `r`
+//! has a link with its **parent**, rank `(r - 1) / BRANCHES`, so all ranks form a tree with rank 0
+//! at the root. A rank sends its parent the messages that rank 0 sends the manager; messages of the
+//! manager go from rank 0 down the tree.
+//!
+//! Two conduits belong to each link. By the conduit down a rank gets the result of a call at rank
+//! 0. By the conduit up a rank that closes reports how often each field was sent or received; the
+//! end of this conduit says that the rank and all ranks below have closed.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,21 +21,21 @@ use crate::settings::Overlay;
 /// How many ranks have the same parent.
 pub const BRANCHES: u32 = 32;
 
-/// What rank 0 tells the others when they meet.
+/// The message of rank 0 to the other ranks while the instance is opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Invitation {
-    /// The instance that they are together.
+    /// The instance that the ranks belong to.
     pub instance: String,
-    /// The run.
+    /// The way to the run.
     pub connection: Connection,
 }
 
-/// What was to be done, or why it was not.
+/// The result of an action, or the reason why the action failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Outcome<T> {
-    /// It was done.
+    /// The action succeeded.
     Done(T),
-    /// It failed.
+    /// The action failed.
     Failed {
         /// Number of the kind of error.
         kind: i32,
@@ -42,56 +44,58 @@ pub enum Outcome<T> {
     },
 }
 
-/// What a call that all ranks make together has come to at rank 0.
+/// The result, at rank 0, of a call that all ranks make together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// Which call it was, as users write it.
+pub struct CollectiveReport {
+    /// The call, as users write it.
     pub call: String,
-    /// What it has come to.
+    /// The result.
     pub outcome: Outcome<CollectiveResult>,
-    /// How often rank 0 had sent or received each field until then. Others that are in this call have done so as often.
+    /// How often rank 0 had sent or received each field before the call. Every rank in this call
+    /// has the same counts.
     #[serde(default, skip_serializing_if = "FieldSteps::is_empty")]
     pub steps: FieldSteps,
 }
 
-/// What all ranks are to know after a call.
+/// The result of a call, for all ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CollectiveResult {
-    /// Rank 0 is in the call and has waited for a while: what it comes to will follow.
+    /// Rank 0 has waited in the call for a while; the result will follow.
     Waits,
-    /// Nothing was there, or is to be done any more.
+    /// There was nothing, or nothing more is to be done.
     Nothing,
     /// The next use begins.
     Use {
         /// The settings overlay in force.
         overlay: Overlay,
-        /// Within which steps of others it lies.
+        /// The steps of other instances in which the use lies.
         steps: Vec<u32>,
-        /// The ends of F_INIT ports that have a message: number of the port, slot, and how users write it.
+        /// The ends of F_INIT ports that have a message: the number of the port, the slot, and the
+        /// text for users.
         f_init: Vec<(u32, u32, String)>,
     },
     /// A field, as rank 0 declares it.
     Field(FieldEnd),
-    /// A message, whose data come behind this.
+    /// A message; the data follow.
     Message {
         /// Number of the port.
         port: u32,
         /// The slot.
         slot: u32,
-        /// The number of slots, where the sender counts them.
+        /// The number of slots, if the sender sets that number.
         slots: Option<u32>,
-        /// Its number on its conduit.
+        /// The number of the message on the conduit.
         number: u64,
-        /// The overlay that came with it.
+        /// The overlay of the message.
         settings: Option<Overlay>,
-        /// Within which steps of its sender it was sent.
+        /// The steps of the sender in which the message was sent.
         steps: Vec<u32>,
-        /// When it counts as received, in simulated time.
+        /// The simulated time of the receive.
         time: f64,
     },
 }
 
-/// How often a rank has sent or received each field of its instance, in the order of their declaration.
+/// How often a rank has sent or received each field of the instance, in the order of declaration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FieldSteps(pub Vec<u64>);
 
@@ -101,38 +105,39 @@ impl FieldSteps {
     }
 }
 
-/// What a rank tells another one of the same or another instance, so that both find out who sends what of a field to whom. It comes
-/// by a link of its own, that only its dialler uses.
+/// A message between ranks of the same or of two instances, from which both find the schedule of a
+/// field. The message comes by a link of its own, on which only the dialler sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mail {
-    /// For which instance it is.
+    /// The receiving instance.
     pub instance: String,
-    /// The conduit that the field goes by.
+    /// The conduit of the field.
     pub conduit: ConduitId,
-    /// Whether it is from a rank of the sender.
+    /// Whether the message is from a rank of the field's sender.
     pub of_sender: bool,
-    /// From which rank.
+    /// The rank that sends the message.
     pub rank: u32,
-    /// Which letter it is.
+    /// The number of the kind of message.
     pub kind: u8,
-    /// What is in it.
+    /// The content.
     #[serde(with = "serde_bytes")]
     pub body: Vec<u8>,
 }
 
-/// The rank above one, but for rank 0.
+/// The parent of a rank; rank 0 has none.
 pub fn parent(rank: u32) -> Option<u32> {
     Some(rank.checked_sub(1)? / BRANCHES)
 }
 
-/// The ranks right below one, of so many.
+/// The children of a rank, in a tree of `ranks` ranks.
 pub fn children(rank: u32, ranks: u32) -> std::ops::Range<u32> {
     let begin = u64::from(rank) * u64::from(BRANCHES) + 1;
     let within = |rank: u64| rank.min(u64::from(ranks)) as u32;
     within(begin)..within(begin + u64::from(BRANCHES))
 }
 
-/// The numbers of the conduits between a rank and its parent, down and up. `first` is that of rank 0, which has none.
+/// The numbers of the conduits between a rank and its parent, down and up. The numbers begin with
+/// `first`, as if rank 0 had a parent.
 pub fn conduits(first: ConduitId, rank: u32) -> (ConduitId, ConduitId) {
     (
         ConduitId(first.0 + 2 * rank),
@@ -140,17 +145,19 @@ pub fn conduits(first: ConduitId, rank: u32) -> (ConduitId, ConduitId) {
     )
 }
 
-/// How many numbers the conduits between so many ranks take.
+/// How many numbers the conduits between `ranks` ranks take.
 pub fn conduit_count(ranks: u32) -> u32 {
     2 * ranks
 }
 
-/// The number of the conduit by which a field goes from a rank of one instance to a rank of another, which has so many ranks.
+/// The number of the conduit that carries a field from a rank of the sender to a rank of the
+/// receiver, which has `receivers` ranks.
 pub fn pair(first: ConduitId, sender: u32, receiver: u32, receivers: u32) -> ConduitId {
     ConduitId(first.0 + sender * receivers + receiver)
 }
 
-/// How many numbers the conduits between so many ranks and so many take; `None` if they cannot be counted.
+/// How many numbers the conduits between the ranks of a sender and a receiver take; `None` beyond
+/// 32 bits.
 pub fn pair_count(senders: u32, receivers: u32) -> Option<u32> {
     senders.checked_mul(receivers)
 }

@@ -1,10 +1,11 @@
-//! Values of settings, as the manager hands them out and as overlays carry them.
+//! Values of settings, in registrations and in overlays.
 
 pub use titin_model::Setting;
 
 use crate::Malformed;
 
-/// Settings in force over those of the description: names as in yMMSL, more specific ones first when looked up.
+/// Settings that go before those of the description, by their names in yMMSL. A look-up takes the
+/// most specific name.
 pub type Overlay = std::collections::BTreeMap<String, Setting>;
 
 /// An overlay as MessagePack.

@@ -1,9 +1,12 @@
-//! Structures: trees of maps, lists, text, bytes, numbers, arrays and nil, as the payload of one message.
+//! Structures: trees of maps, lists, text, bytes, numbers, arrays and nil, as the payload of one
+//! message.
 //!
-//! The payload is `u64` length of the tree, the tree in MessagePack, padding to 64, and then the bytes and arrays
-//! of the tree, each at a multiple of 64 from the start of the payload, so that they can be viewed in place and may
-//! be longer than MessagePack's 32-bit lengths. In the tree they are extension types: 1, an array, holds u64 offset,
-//! the layout of [`crate::meta`] and the index names; 2, bytes, holds u64 offset and u64 length.
+//! The payload is the `u64` length of the tree, the tree in MessagePack, padding to 64 bytes, and
+//! then the segments: the arrays and bytes of the tree. Each segment begins at a multiple of 64
+//! from the start of the payload. So a receiver can view a segment in place, and a segment may be
+//! longer than the 32 bits of MessagePack's lengths. In the tree a segment is an extension type: 1,
+//! an array, holds the u64 offset, the layout of [`crate::meta`] and the index names; 2, bytes,
+//! holds the u64 offset and the u64 length.
 
 use std::ops::Range;
 
@@ -15,14 +18,15 @@ use crate::{ALIGNMENT, Malformed, padded};
 /// Deepest nesting of a structure.
 pub const MAX_DEPTH: usize = 100;
 
-/// Room is made for this many entries of a list at once; beyond that as they come, since a count may lie, at every
-/// level of nesting.
+/// The most entries of a list or map for which a decoder allocates in advance: at every level of
+/// nesting a count may be false.
 const AHEAD: usize = 16;
 
 const ARRAY: i8 = 1;
 const BYTES: i8 = 2;
 
-/// A value of a structure. `B` is how it holds long bytes: `&[u8]` to send, a range of the payload once received.
+/// A value of a structure. `B` holds elements and bytes: `&[u8]` in a sender, a range of the
+/// payload in a receiver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<B> {
     /// Nothing.
@@ -39,7 +43,7 @@ pub enum Value<B> {
     Text(String),
     /// Bytes.
     Bytes(B),
-    /// An array and its elements.
+    /// An array: layout and elements.
     Array(Layout, B),
     /// Values in order.
     List(Vec<Value<B>>),
@@ -47,12 +51,12 @@ pub enum Value<B> {
     Map(Vec<(String, Value<B>)>),
 }
 
-/// A structure ready to send: its parts in order make up the payload.
+/// A structure ready to send: the parts, one after the other, are the payload.
 #[derive(Debug)]
 pub struct Encoded<'a> {
-    /// The parts, without a copy of any array.
+    /// The parts; arrays are borrowed, not copied.
     pub parts: Vec<EncodedPart<'a>>,
-    /// Their length together.
+    /// The length of all parts together.
     pub length: u64,
 }
 
@@ -66,12 +70,12 @@ impl Encoded<'_> {
     }
 }
 
-/// A piece of an encoded structure.
+/// A part of an encoded structure.
 #[derive(Debug)]
 pub enum EncodedPart<'a> {
     /// The tree, or padding.
     Owned(Vec<u8>),
-    /// Bytes or elements where the caller keeps them.
+    /// Bytes or elements in memory of the caller.
     Borrowed(&'a [u8]),
 }
 
@@ -87,10 +91,11 @@ impl AsRef<[u8]> for EncodedPart<'_> {
 /// Encodes a tree. Arrays are not copied.
 ///
 /// # Errors
-/// [`Malformed`] if the tree is nested more than [`MAX_DEPTH`] deep, or an array's bytes do not fit its layout.
+/// [`Malformed`] if the tree is nested more than [`MAX_DEPTH`] deep, or the elements of an array do
+/// not fit the layout.
 pub fn encode<'a, B: AsRef<[u8]> + 'a>(root: &'a Value<B>) -> Result<Encoded<'a>, Malformed> {
-    // The segments begin behind the tree. The length of the tree does not depend on their offsets, so a first pass with
-    // offsets from 0 gives that length.
+    // The first segment begins behind the tree. The length of the tree does not depend on the
+    // offsets of segments, so a first pass with offsets from 0 gives the length.
     let tree_length = TreeWriter::write(root, 0)?.tree.len();
     let base = padded(8 + tree_length) as u64;
     let TreeWriter { tree, segments, .. } = TreeWriter::write(root, base)?;
@@ -115,10 +120,11 @@ pub fn encode<'a, B: AsRef<[u8]> + 'a>(root: &'a Value<B>) -> Result<Encoded<'a>
     Ok(Encoded { parts, length: end })
 }
 
-/// Decodes a payload. Arrays and bytes are given as ranges of it.
+/// Decodes a payload. Arrays and bytes become ranges of the payload.
 ///
 /// # Errors
-/// [`Malformed`] if it does not follow the format, nests too deep, or points outside the payload.
+/// [`Malformed`] if the payload does not follow the format, nests too deep, or points outside of
+/// itself.
 pub fn decode(payload: &[u8]) -> Result<Value<Range<usize>>, Malformed> {
     let (length, rest) = payload
         .split_first_chunk::<8>()
@@ -226,7 +232,7 @@ impl<'a> TreeWriter<'a> {
         Ok(())
     }
 
-    /// Keeps bytes for the part of the payload behind the tree; returns their offset in the payload.
+    /// Adds a segment behind the tree, and returns the offset in the payload.
     fn segment(&mut self, bytes: &'a [u8]) -> u64 {
         let end = match self.segments.last() {
             Some((offset, last)) => offset + last.len() as u64,
@@ -254,7 +260,7 @@ fn ended() -> Malformed {
     wrong("the tree ends early")
 }
 
-/// Reads a value from the front of the tree, for a payload of so many bytes.
+/// Reads a value from the front of the tree. `payload` is the length of the whole payload.
 fn read_value(
     tree: &mut &[u8],
     payload: usize,
@@ -327,7 +333,7 @@ fn read_text(tree: &mut &[u8]) -> Result<String, Malformed> {
         .map_err(|_| wrong("text that is not UTF-8"))
 }
 
-/// Names go through C as text that ends with a NUL: one inside would make two names the same.
+/// Refuses a name with a NUL: in C a name ends at the first NUL, so two names could become equal.
 fn check_name(name: &str) -> Result<(), Malformed> {
     match name.contains('\0') {
         true => Err(wrong(format!("the name {name:?} has a character 0 in it"))),
@@ -335,7 +341,7 @@ fn check_name(name: &str) -> Result<(), Malformed> {
     }
 }
 
-/// Reads an array or bytes: an offset in the payload, and what lies there.
+/// Reads an array or bytes: the offset of the segment, and its layout or length.
 fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>, Malformed> {
     let extension = unpack::read_ext_meta(tree).map_err(|_| wrong("an unknown kind of value"))?;
     let (data, rest) = tree
@@ -366,7 +372,8 @@ fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>,
     }
 }
 
-/// A range of the payload, which has to be aligned: callers make typed pointers of its beginning.
+/// The range of a segment in the payload. A segment has to be aligned, since callers make typed
+/// pointers of the start.
 fn segment(offset: u64, length: Option<u64>, payload: usize) -> Result<Range<usize>, Malformed> {
     let range = || {
         let start = usize::try_from(offset).ok()?;
@@ -379,7 +386,7 @@ fn segment(offset: u64, length: Option<u64>, payload: usize) -> Result<Range<usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meta::{Dtype, Order};
+    use crate::meta::{Dtype, StorageOrder};
     use proptest::prelude::*;
 
     fn payload(value: &Value<Vec<u8>>) -> Vec<u8> {
@@ -418,7 +425,7 @@ mod tests {
         let array = prop::collection::vec(any::<u8>(), 0..5).prop_map(|bytes| {
             let layout = Layout {
                 dtype: Dtype::UInt8,
-                order: Order::C,
+                order: StorageOrder::C,
                 shape: crate::meta::Shape::from_slice(&[bytes.len() as u64]),
                 names: vec!["i".into()],
             };

@@ -5,7 +5,9 @@
 use std::time::Instant;
 
 use titin_draw::MessageTime;
-use titin_runtime::{Content, Dtype, Instance, Layout, Order, Patience, Payload, PortId, Result};
+use titin_runtime::{
+    Content, Dtype, Instance, Layout, Patience, Payload, PortId, Result, StorageOrder,
+};
 
 use super::{Effort, SIZES, SMALL};
 
@@ -46,7 +48,7 @@ impl<'a> Side<'a> {
     }
 
     fn send(&mut self, bytes: u64) -> Result<()> {
-        let layout = Layout::new(Dtype::UInt8, Order::C, vec![bytes]);
+        let layout = Layout::new(Dtype::UInt8, StorageOrder::C, vec![bytes]);
         self.pass(&Payload::array(&layout, &self.array[..bytes as usize]))?;
         self.moment += 1.0;
         Ok(())

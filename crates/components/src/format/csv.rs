@@ -1,7 +1,8 @@
-//! CSV: a row a message, or the whole file one.
+//! CSV files: each row is a message, or the whole file is one message.
 //!
-//! The first row names the columns, unless all of it is numbers. Rows that begin with `#` are comments. Columns called
-//! `timestamp`, `time` or `t`, and `next_timestamp`, are times; all others are values.
+//! The first row names the columns, unless all its fields are numbers. Rows that begin with `#` are
+//! comments. Columns called `timestamp`, `time` or `t`, and `next_timestamp`, are times; all others
+//! are values.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,57 +11,50 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use titin_runtime::structure::Value as Tree;
-use titin_runtime::{Dtype, ElementValue, Layout, Order};
+use titin_runtime::{Dtype, ElementValue, Layout, StorageOrder};
 
 use super::output::Output;
-use super::{Form, Next, Place, Reader, Reading, Record, Writer};
-use crate::data::{Stamp, Value, View, describe};
-use crate::element_text;
-use crate::error::At;
+use super::{
+    CsvForm, FileRecord, Malformed, MessageWriter, NextTimestamp, ReadOptions, RecordPosition,
+    RecordReader,
+};
+use crate::data::{MessageMeta, Value, View, describe};
+use crate::element_text::{self, NumberError};
+use crate::error::OnFile;
 use crate::{Error, Result};
 
 const TIMES: [&str; 3] = ["timestamp", "time", "t"];
 const NEXT: &str = "next_timestamp";
 
-/// Opens a file, to be read row by row or as a whole.
-pub(super) fn open(path: &Path, reading: &Reading) -> Result<Box<dyn Reader>> {
-    let rows = Rows::open(path, reading)?;
+/// Opens a file, which is read row by row or as a whole.
+pub(super) fn open(path: &Path, reading: &ReadOptions) -> Result<Box<dyn RecordReader>> {
+    let rows = CsvRows::open(path, reading)?;
     Ok(match reading.form {
-        Form::Table => Box::new(Table(Some(rows))),
-        form => {
-            let columns: Vec<&str> = rows.columns.iter().map(|(_, name)| name.as_str()).collect();
-            // A single value has no dimension that could have a name, and what a sink has numbered comes back as it was.
-            let is_numbered = columns
-                .iter()
-                .enumerate()
-                .all(|(place, name)| *name == numbered(place));
-            let named = columns.len() > 1 && rows.first.is_none() && !is_numbered;
-            let name = named.then(|| joined(&columns)).flatten();
-            Box::new(RowReader {
-                rows,
-                form,
-                dtype: reading.dtype,
-                name,
-            })
-        }
+        CsvForm::Table => Box::new(WholeTableReader(Some(rows))),
+        form => Box::new(RowReader {
+            name: rows.index_name(),
+            rows,
+            form,
+            dtype: reading.dtype,
+        }),
     })
 }
 
-/// The rows of a file, and which of their fields are what.
-struct Rows {
+/// The rows of a file, and the meaning of the columns.
+struct CsvRows {
     path: PathBuf,
     records: csv::Reader<BufReader<File>>,
-    /// A first row of numbers, which is no head.
+    /// A first row of numbers, which does not name the columns.
     first: Option<StringRecord>,
-    /// Place and name of the columns with values.
+    /// The numbers and names of the columns with values.
     columns: Vec<(usize, String)>,
     time: Option<usize>,
     next: Option<usize>,
 }
 
-impl Rows {
-    fn open(path: &Path, reading: &Reading) -> Result<Self> {
-        let file = File::open(path).at(path, "open")?;
+impl CsvRows {
+    fn open(path: &Path, reading: &ReadOptions) -> Result<Self> {
+        let file = File::open(path).on_file(path, "open")?;
         let mut records = ReaderBuilder::new()
             .has_headers(false)
             .delimiter(reading.delimiter)
@@ -68,69 +62,58 @@ impl Rows {
             .trim(Trim::All)
             .from_reader(BufReader::with_capacity(1 << 16, file));
         let mut head = StringRecord::new();
-        if !records
-            .read_record(&mut head)
-            .map_err(|error| broken(path, &error))?
-        {
+        let read = records.read_record(&mut head);
+        if !read.map_err(|error| broken(path, &error))? {
             return Err(Error::file(path, "it is empty"));
         }
-        let numbers = head.iter().all(|field| field.parse::<f64>().is_ok());
-        let names: Vec<String> = match numbers {
-            true => (0..head.len())
-                .map(|column| format!("column_{column}"))
-                .collect(),
-            false => head.iter().map(str::to_owned).collect(),
-        };
-        if let Some((at, twice)) = names
-            .iter()
-            .enumerate()
-            .find(|(at, name)| names[..*at].contains(name))
-            .filter(|_| !numbers)
-        {
-            return Err(Error::line(
-                path,
-                line(&head),
-                format!("column {at} is called '{twice}', as another one is"),
-            ));
-        }
-        let find = |wanted: &str| {
-            names.iter().position(|name| name == wanted).ok_or_else(|| {
-                Error::file(
-                    path,
-                    format!(
-                        "it has no column '{wanted}'; its columns are {}",
-                        names.join(", ")
-                    ),
-                )
-            })
+        let is_numbers = head.iter().all(|field| field.parse::<f64>().is_ok());
+        let names = if is_numbers {
+            let numbers = 0..head.len();
+            numbers.map(|column| format!("column_{column}")).collect()
+        } else {
+            column_names(path, &head)?
         };
         let time = match &reading.time_column {
-            Some(name) => Some(find(name)?),
+            Some(name) => Some(find_column(path, &names, name)?),
             None => names.iter().position(|name| TIMES.contains(&name.as_str())),
         };
         let next = names.iter().position(|name| name == NEXT);
-        let values: Vec<usize> = match reading.columns.as_slice() {
-            [] => (0..names.len())
+        let values: Vec<usize> = if reading.columns.is_empty() {
+            let columns = 0..names.len();
+            columns
                 .filter(|column| ![time, next].contains(&Some(*column)))
-                .collect(),
-            wanted => wanted
-                .iter()
-                .map(|name| find(name))
-                .collect::<Result<_>>()?,
+                .collect()
+        } else {
+            let columns = reading.columns.iter();
+            columns
+                .map(|name| find_column(path, &names, name))
+                .collect::<Result<_>>()?
         };
-        let columns = values
-            .into_iter()
-            .map(|column| (column, names[column].clone()))
-            .collect();
-        let first = numbers.then_some(head);
-        Ok(Rows {
+        let values = values.into_iter();
+        Ok(CsvRows {
             path: path.to_owned(),
             records,
-            first,
-            columns,
+            first: is_numbers.then_some(head),
+            columns: values
+                .map(|column| (column, names[column].clone()))
+                .collect(),
             time,
             next,
         })
+    }
+
+    /// The index name of the arrays that rows become: the names of the columns. Single values have
+    /// no index. Columns with the names that a sink gives to unnamed ones stay unnamed.
+    fn index_name(&self) -> Option<String> {
+        let columns: Vec<&str> = self.columns.iter().map(|(_, name)| name.as_str()).collect();
+        let mut numbered = columns.iter().enumerate();
+        if columns.len() <= 1
+            || self.first.is_some()
+            || numbered.all(|(index, name)| *name == numbered_column(index))
+        {
+            return None;
+        }
+        joined(&columns)
     }
 
     fn next(&mut self) -> Result<Option<StringRecord>> {
@@ -145,8 +128,8 @@ impl Rows {
         Ok(more.then_some(row))
     }
 
-    /// The times that a row gives.
-    fn times(&self, row: &StringRecord) -> Result<(Option<f64>, Next)> {
+    /// The times in a row.
+    fn times(&self, row: &StringRecord) -> Result<(Option<f64>, NextTimestamp)> {
         let read = |column: usize| {
             let text = field(row, column);
             text.parse::<f64>().map_err(|_| {
@@ -155,121 +138,150 @@ impl Rows {
             })
         };
         let next = match self.next {
-            None => Next::Follows,
-            Some(column) if field(row, column).is_empty() => Next::Known(None),
-            Some(column) => Next::Known(Some(read(column)?)),
+            None => NextTimestamp::Follows,
+            Some(column) if field(row, column).is_empty() => NextTimestamp::Known(None),
+            Some(column) => NextTimestamp::Known(Some(read(column)?)),
         };
         Ok((self.time.map(read).transpose()?, next))
     }
 }
 
-/// A message a row.
+/// Two columns of a file must not have the same name.
+fn column_names(path: &Path, head: &StringRecord) -> Result<Vec<String>> {
+    let names: Vec<String> = head.iter().map(str::to_owned).collect();
+    for (column, name) in names.iter().enumerate() {
+        if names[..column].contains(name) {
+            let why = format!("column {column} is called '{name}', as another one is");
+            return Err(Error::line(path, line(head), why));
+        }
+    }
+    Ok(names)
+}
+
+fn find_column(path: &Path, names: &[String], name: &str) -> Result<usize> {
+    let column = names.iter().position(|other| other == name);
+    column.ok_or_else(|| {
+        let columns = names.join(", ");
+        let why = format!("it has no column '{name}'; its columns are {columns}");
+        Error::file(path, why)
+    })
+}
+
+/// Makes a message of each row.
 struct RowReader {
-    rows: Rows,
-    form: Form,
+    rows: CsvRows,
+    form: CsvForm,
     dtype: Dtype,
-    /// The index name of the rows' arrays, which has the columns.
+    /// The index name of the rows' arrays.
     name: Option<String>,
 }
 
-impl Reader for RowReader {
-    fn next(&mut self) -> Result<Option<Record>> {
+impl RowReader {
+    /// A row as a map from column to value.
+    fn map(&self, row: &StringRecord) -> Result<Value> {
+        let entry = |(column, name): &(usize, String)| {
+            let value = cell(field(row, *column));
+            let value = value.map_err(|why| self.wrong(row, name, &why))?;
+            Ok((name.clone(), value))
+        };
+        let entries = self.rows.columns.iter().map(entry);
+        Ok(Value::Map(entries.collect::<Result<_>>()?))
+    }
+
+    /// A row as an array, or as a single value if there is one column.
+    fn array(&self, row: &StringRecord) -> Result<Value> {
+        let columns = &self.rows.columns;
+        let mut elements = Vec::with_capacity(columns.len() * self.dtype.size());
+        for (column, name) in columns {
+            let pushed = push_field(field(row, *column), self.dtype, &mut elements);
+            pushed.map_err(|why| self.wrong(row, name, &why))?;
+            if self.dtype.is_complex() {
+                elements.resize(elements.len() + self.dtype.size() / 2, 0);
+            }
+        }
+        let shape = if columns.len() == 1 {
+            Vec::new()
+        } else {
+            vec![columns.len() as u64]
+        };
+        let mut layout = Layout::new(self.dtype, StorageOrder::C, shape);
+        layout.names.extend(self.name.clone());
+        Ok(Value::Array(layout, elements))
+    }
+
+    fn wrong(&self, row: &StringRecord, column: &str, why: &dyn std::fmt::Display) -> Error {
+        let why = format!("column '{column}': {why}");
+        Error::line(&self.rows.path, line(row), why)
+    }
+}
+
+fn push_field(text: &str, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), Malformed> {
+    let number = number(text)?.ok_or_else(|| {
+        Malformed::new(format!("'{text}' is no number; set `form: map` for text"))
+    })?;
+    Ok(element_text::push(number, dtype, elements)?)
+}
+
+impl RecordReader for RowReader {
+    fn next(&mut self) -> Result<Option<FileRecord>> {
         let Some(row) = self.rows.next()? else {
             return Ok(None);
         };
         let (timestamp, next) = self.rows.times(&row)?;
-        let columns = &self.rows.columns;
-        let wrong = |name: &str, why| {
-            Error::line(
-                &self.rows.path,
-                line(&row),
-                format!("column '{name}': {why}"),
-            )
-        };
-        let value = if self.form == Form::Map {
-            let entry = |(column, name): &(usize, String)| {
-                let value = cell(field(&row, *column)).map_err(|why| wrong(name, why))?;
-                Ok((name.clone(), value))
-            };
-            Value::Map(columns.iter().map(entry).collect::<Result<_>>()?)
+        let value = if self.form == CsvForm::Map {
+            self.map(&row)?
         } else {
-            let mut elements = Vec::with_capacity(columns.len() * self.dtype.size());
-            for (column, name) in columns {
-                let text = field(&row, *column);
-                let number = number(text).and_then(|number| {
-                    number.ok_or_else(|| format!("'{text}' is no number; set `form: map` for text"))
-                });
-                let pushed =
-                    number.and_then(|number| element_text::push(number, self.dtype, &mut elements));
-                pushed.map_err(|why| wrong(name, why))?;
-                if self.dtype.is_complex() {
-                    elements.resize(elements.len() + self.dtype.size() / 2, 0);
-                }
-            }
-            let shape = if columns.len() == 1 {
-                Vec::new()
-            } else {
-                vec![columns.len() as u64]
-            };
-            let mut layout = Layout::new(self.dtype, Order::C, shape);
-            layout.names.extend(self.name.clone());
-            Value::Array(layout, elements)
+            self.array(&row)?
         };
-        Ok(Some(Record {
+        Ok(Some(FileRecord {
             value,
             timestamp,
             next,
             settings: None,
-            place: Place::Line(line(&row)),
+            place: RecordPosition::Line(line(&row)),
         }))
     }
 }
 
 /// The whole file as one message: a map from column to array, or to a list of text.
-struct Table(Option<Rows>);
+struct WholeTableReader(Option<CsvRows>);
 
-impl Reader for Table {
-    fn next(&mut self) -> Result<Option<Record>> {
+impl RecordReader for WholeTableReader {
+    fn next(&mut self) -> Result<Option<FileRecord>> {
         let Some(mut rows) = self.0.take() else {
             return Ok(None);
         };
         let mut cells: Vec<Vec<String>> = vec![Vec::new(); rows.columns.len()];
         while let Some(row) = rows.next()? {
-            cells
-                .iter_mut()
-                .zip(&rows.columns)
-                .for_each(|(cells, (column, _))| cells.push(field(&row, *column).to_owned()));
+            for (cells, (column, _)) in cells.iter_mut().zip(&rows.columns) {
+                cells.push(field(&row, *column).to_owned());
+            }
         }
         let entry = |((_, name), cells): ((usize, String), Vec<String>)| {
-            let values = column(cells);
-            let values =
-                values.map_err(|why| Error::file(&rows.path, format!("column '{name}': {why}")))?;
+            let values = column(cells).map_err(|why| {
+                let why = format!("column '{name}': {why}");
+                Error::file(&rows.path, why)
+            })?;
             Ok((name, values))
         };
-        let value = Value::Map(
-            rows.columns
-                .into_iter()
-                .zip(cells)
-                .map(entry)
-                .collect::<Result<_>>()?,
-        );
-        let place = Place::Line(1);
-        Ok(Some(Record {
-            value,
+        let entries = rows.columns.into_iter().zip(cells).map(entry);
+        Ok(Some(FileRecord {
+            value: Value::Map(entries.collect::<Result<_>>()?),
             timestamp: None,
-            next: Next::Known(None),
+            next: NextTimestamp::Known(None),
             settings: None,
-            place,
+            place: RecordPosition::Line(1),
         }))
     }
 }
 
-/// What a column is called whose array says nothing of it.
-fn numbered(place: usize) -> String {
-    format!("value_{place}")
+/// The name of a column of an array without an index name.
+fn numbered_column(index: usize) -> String {
+    format!("value_{index}")
 }
 
-/// The names of columns as the one index name of an array: a row of a CSV file, if it is not too long.
+/// The names of columns as the index name of an array: a row of a CSV file. `None` if that is too
+/// long for an index name.
 fn joined(columns: &[&str]) -> Option<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(columns).ok()?;
@@ -277,7 +289,8 @@ fn joined(columns: &[&str]) -> Option<String> {
     Some(row.trim_end().to_owned()).filter(|row| row.len() <= usize::from(u16::MAX))
 }
 
-/// The names of so many columns in the index name of an array, unless it has others, or such as cannot stand in one file.
+/// The names of `count` columns in the index name of an array; `None` if the index name has no such
+/// names, or names that one file cannot have.
 fn columns_in(name: &str, count: usize) -> Option<Vec<String>> {
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
@@ -288,8 +301,8 @@ fn columns_in(name: &str, count: usize) -> Option<Vec<String>> {
     fits.then(|| row.iter().map(str::to_owned).collect())
 }
 
-/// The number that a field holds, if it holds one; one that is left empty is missing.
-fn number(text: &str) -> Result<Option<ElementValue>, String> {
+/// The number in a field; `None` if the field has no number. An empty field is a missing number.
+fn number(text: &str) -> Result<Option<ElementValue>, NumberError> {
     if text.is_empty() {
         Ok(Some(ElementValue::Real(f64::NAN)))
     } else {
@@ -297,33 +310,33 @@ fn number(text: &str) -> Result<Option<ElementValue>, String> {
     }
 }
 
-/// A column's values as whole numbers if all are, else as real ones, else as text.
-fn column(cells: Vec<String>) -> Result<Value, String> {
-    let numbers: Vec<Result<Option<ElementValue>, String>> =
+/// The values of a column: whole numbers if all are whole, else real numbers, else text.
+fn column(cells: Vec<String>) -> Result<Value, NumberError> {
+    let numbers: Vec<Result<Option<ElementValue>, NumberError>> =
         cells.iter().map(|cell| number(cell)).collect();
-    // Among text, what looks like a number is text too.
+    // In a column with text, numbers are text too.
     if numbers.contains(&Ok(None)) {
         return Ok(Value::List(cells.into_iter().map(Value::Text).collect()));
     }
-    let values: Vec<ElementValue> = numbers
-        .into_iter()
-        .filter_map(Result::transpose)
-        .collect::<Result<_, _>>()?;
-    let whole = values
-        .iter()
-        .all(|value| matches!(value, ElementValue::Whole(whole) if i64::try_from(*whole).is_ok()));
-    let dtype = if whole { Dtype::Int64 } else { Dtype::Float64 };
+    let numbers = numbers.into_iter().filter_map(Result::transpose);
+    let values: Vec<ElementValue> = numbers.collect::<Result<_, _>>()?;
+    let mut all = values.iter();
+    let dtype = if all
+        .all(|value| matches!(value, ElementValue::Whole(whole) if i64::try_from(*whole).is_ok()))
+    {
+        Dtype::Int64
+    } else {
+        Dtype::Float64
+    };
     let mut elements = Vec::with_capacity(values.len() * 8);
     for value in &values {
         element_text::push(*value, dtype, &mut elements).expect("a type that all of them fit");
     }
-    Ok(Value::Array(
-        Layout::new(dtype, Order::C, [values.len() as u64]),
-        elements,
-    ))
+    let layout = Layout::new(dtype, StorageOrder::C, [values.len() as u64]);
+    Ok(Value::Array(layout, elements))
 }
 
-fn cell(text: &str) -> Result<Value, String> {
+fn cell(text: &str) -> Result<Value, NumberError> {
     Ok(match (text, element_text::parse(text)?) {
         ("", _) => Value::Nil,
         (_, Some(ElementValue::Whole(number))) => {
@@ -336,7 +349,7 @@ fn cell(text: &str) -> Result<Value, String> {
     })
 }
 
-/// A field of a row; rows have as many as the head, or the reader has complained.
+/// A field of a row. The reader has refused rows with another number of fields than the first.
 fn field(row: &StringRecord, column: usize) -> &str {
     row.get(column).unwrap_or_default()
 }
@@ -346,7 +359,7 @@ fn line(row: &StringRecord) -> u64 {
 }
 
 fn broken(path: &Path, error: &csv::Error) -> Error {
-    let at = error.position().map(csv::Position::line);
+    let line = error.position().map(csv::Position::line);
     let why = match error.kind() {
         csv::ErrorKind::Io(error) => format!("cannot read it: {error}"),
         csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
@@ -359,15 +372,15 @@ fn broken(path: &Path, error: &csv::Error) -> Error {
     };
     Error::File {
         path: path.to_owned(),
-        line: at,
+        line,
         why,
     }
 }
 
-/// Writes a row a message, with its times in front.
+/// Writes a row for each message, with the times in the first two columns.
 pub(super) struct CsvWriter {
     file: Output,
-    /// Names of the columns with values, once there was a message.
+    /// The names of the columns with values, from the first message on.
     columns: Option<Vec<String>>,
 }
 
@@ -391,91 +404,97 @@ impl CsvWriter {
     }
 }
 
-impl Writer for CsvWriter {
-    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
-        let cells = cells(value).map_err(|why| Error::file(self.file.path(), why))?;
-        let names: Vec<String> = cells.iter().map(|(name, _)| name.clone()).collect();
-        let mut rows = Vec::new();
+impl CsvWriter {
+    /// Checks that a message has the columns of the file. The first message decides these, and gives
+    /// the bytes of the row with their names.
+    fn check_columns(
+        &mut self,
+        names: Vec<String>,
+        value: &View<'_>,
+        time: f64,
+    ) -> Result<Vec<u8>> {
         match &self.columns {
-            Some(columns) if *columns == names => {}
+            Some(columns) if *columns == names => Ok(Vec::new()),
             Some(columns) => {
                 let why = format!(
-                    "the message at time {:?} is {}, which does not fit its columns {}; a .jsonl file can keep it",
-                    stamp.timestamp,
+                    "the message at time {time:?} is {}, which does not fit its columns {}; a .jsonl file can keep it",
                     describe(value),
                     columns.join(", ")
                 );
-                return Err(Error::file(self.file.path(), why));
+                Err(Error::file(self.file.path(), why))
             }
             None => {
-                let all = || names.iter().map(String::as_str).chain(TIMES).chain([NEXT]);
+                let values = || names.iter().map(String::as_str);
+                let all = || values().chain(TIMES).chain([NEXT]);
                 if all().collect::<BTreeSet<_>>().len() != all().count() {
                     let why = "two columns would be called the same, or as those with the times are; a .jsonl file can keep it";
                     return Err(Error::file(self.file.path(), why));
                 }
-                rows = self.row(
-                    ["timestamp", NEXT]
-                        .into_iter()
-                        .chain(names.iter().map(String::as_str)),
-                )?;
+                let head = self.row(["timestamp", NEXT].into_iter().chain(values()))?;
                 self.columns = Some(names);
+                Ok(head)
             }
         }
+    }
+}
+
+impl MessageWriter for CsvWriter {
+    fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()> {
+        let cells = cells(value).map_err(|why| Error::file(self.file.path(), why))?;
+        let (names, cells): (Vec<String>, Vec<String>) = cells.into_iter().unzip();
+        let mut rows = self.check_columns(names, value, meta.timestamp)?;
         let times = [
-            element_text::text(stamp.timestamp),
-            stamp.next.map(element_text::text).unwrap_or_default(),
+            element_text::real_text(meta.timestamp),
+            meta.next.map(element_text::real_text).unwrap_or_default(),
         ];
-        let fields = times
-            .iter()
-            .chain(cells.iter().map(|(_, cell)| cell))
-            .map(String::as_str);
+        let fields = times.iter().chain(&cells).map(String::as_str);
         rows.extend(self.row(fields)?);
         self.file.append(&rows)
     }
 
-    fn rest(&mut self) {
-        self.file.rest();
+    fn pause(&mut self) {
+        self.file.pause();
     }
 }
 
-/// The columns of a message, with its values.
-fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, String> {
-    let no_place = |value: &View<'_>| {
-        format!(
-            "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}; \
-             a .jsonl or .npy file can keep it",
-            describe(value)
-        )
+/// The columns of a message, each with its name and its value.
+fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, Malformed> {
+    let cell = |entry: &View<'_>| {
+        single(entry).ok_or_else(|| {
+            Malformed::new(format!(
+                "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}; \
+                 a .jsonl or .npy file can keep it",
+                describe(value)
+            ))
+        })
     };
     match value {
         Tree::Array(layout, elements) if layout.shape.len() <= 1 && !layout.dtype.is_complex() => {
             let values: Vec<ElementValue> = element_text::read(layout.dtype, elements).collect();
-            let names = match layout
-                .names
-                .first()
-                .and_then(|name| columns_in(name, values.len()))
-            {
-                Some(columns) => columns,
-                None if layout.shape.is_empty() => vec!["value".to_owned()],
-                None => (0..values.len()).map(numbered).collect(),
-            };
-            Ok(names
-                .into_iter()
-                .zip(values)
-                .map(|(name, number)| (name, element_text::show(number)))
-                .collect())
+            let names = array_columns(layout, values.len());
+            let values = values.into_iter().map(element_text::show);
+            Ok(names.into_iter().zip(values).collect())
         }
         Tree::Map(entries) => entries
             .iter()
-            .map(|(name, entry)| Ok((name.clone(), single(entry).ok_or_else(|| no_place(value))?)))
+            .map(|(name, entry)| Ok((name.clone(), cell(entry)?)))
             .collect(),
-        value => Ok(vec![(
-            "value".to_owned(),
-            single(value).ok_or_else(|| no_place(value))?,
-        )]),
+        value => Ok(vec![("value".to_owned(), cell(value)?)]),
     }
 }
 
+/// The names of the columns of an array.
+fn array_columns(layout: &Layout, count: usize) -> Vec<String> {
+    let index_name = layout.names.first();
+    index_name
+        .and_then(|name| columns_in(name, count))
+        .unwrap_or_else(|| match layout.shape.is_empty() {
+            true => vec!["value".to_owned()],
+            false => (0..count).map(numbered_column).collect(),
+        })
+}
+
+/// A value as one field; `None` if it takes several.
 fn single(value: &View<'_>) -> Option<String> {
     Some(match value {
         Tree::Nil => String::new(),
@@ -493,7 +512,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn read_all(path: &Path, reading: &Reading) -> Result<Vec<Record>> {
+    fn read_all(path: &Path, reading: &ReadOptions) -> Result<Vec<FileRecord>> {
         let mut reader = open(path, reading)?;
         let mut records = Vec::new();
         while let Some(record) = reader.next()? {
@@ -502,7 +521,7 @@ mod tests {
         Ok(records)
     }
 
-    fn read(text: &str, reading: &Reading) -> Result<Vec<Record>> {
+    fn read(text: &str, reading: &ReadOptions) -> Result<Vec<FileRecord>> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         fs::write(&path, text).unwrap();
@@ -514,14 +533,14 @@ mod tests {
             .iter()
             .flat_map(|number| number.to_le_bytes())
             .collect();
-        Value::Array(Layout::new(Dtype::Float64, Order::C, shape), bytes)
+        Value::Array(Layout::new(Dtype::Float64, StorageOrder::C, shape), bytes)
     }
 
     const RAIN: &str = "# gauges\ntime, north, south\n0, 1.5, 2\n60, , 3\n";
 
     #[test]
     fn rows_become_arrays_with_their_times() {
-        let records = read(RAIN, &Reading::default()).unwrap();
+        let records = read(RAIN, &ReadOptions::default()).unwrap();
         let Value::Array(mut layout, elements) = array(&[1.5, 2.0], &[2]) else {
             panic!("no array")
         };
@@ -529,7 +548,7 @@ mod tests {
         assert_eq!(records[0].value, Value::Array(layout, elements));
         assert_eq!(
             (records[0].timestamp, records[0].next),
-            (Some(0.0), Next::Follows)
+            (Some(0.0), NextTimestamp::Follows)
         );
         let Value::Array(_, elements) = &records[1].value else {
             panic!("no array")
@@ -537,7 +556,7 @@ mod tests {
         assert!(f64::from_le_bytes(elements[..8].try_into().unwrap()).is_nan());
         assert_eq!(
             (records[1].timestamp, records[1].place),
-            (Some(60.0), Place::Line(4))
+            (Some(60.0), RecordPosition::Line(4))
         );
     }
 
@@ -548,13 +567,13 @@ mod tests {
             let (from, to) = (folder.path().join("from.csv"), folder.path().join("to.csv"));
             fs::write(&from, format!("{head}\n0,1,2\n60,3,4\n")).unwrap();
             let mut writer = CsvWriter::new(&to);
-            for record in read_all(&from, &Reading::default()).unwrap() {
+            for record in read_all(&from, &ReadOptions::default()).unwrap() {
                 let Value::Array(layout, elements) = &record.value else {
                     panic!("no array")
                 };
-                let stamp = Stamp {
+                let stamp = MessageMeta {
                     timestamp: record.timestamp.unwrap_or(0.0),
-                    ..Stamp::default()
+                    ..MessageMeta::default()
                 };
                 writer
                     .write(&View::Array(layout.clone(), elements), &stamp)
@@ -563,7 +582,7 @@ mod tests {
             let text = fs::read_to_string(&to).unwrap();
             assert_eq!(text.lines().next().unwrap(), written);
             assert_eq!(
-                read_all(&to, &Reading::default()).unwrap()[1].timestamp,
+                read_all(&to, &ReadOptions::default()).unwrap()[1].timestamp,
                 Some(60.0)
             );
         };
@@ -599,20 +618,20 @@ mod tests {
 
     #[test]
     fn columns_are_chosen_and_one_alone_gives_single_values() {
-        let reading = Reading {
+        let reading = ReadOptions {
             columns: vec!["south".into()],
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         assert_eq!(read(RAIN, &reading).unwrap()[1].value, array(&[3.0], &[]));
-        let reading = Reading {
+        let reading = ReadOptions {
             time_column: Some("south".into()),
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         assert_eq!(read(RAIN, &reading).unwrap()[0].timestamp, Some(2.0));
-        let ints = Reading {
+        let ints = ReadOptions {
             columns: vec!["south".into()],
             dtype: Dtype::Int16,
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         let Value::Array(layout, bytes) = &read(RAIN, &ints).unwrap()[0].value else {
             panic!("no array")
@@ -625,16 +644,16 @@ mod tests {
 
     #[test]
     fn numbers_that_do_not_fit_are_refused() {
-        let narrow = Reading {
+        let narrow = ReadOptions {
             dtype: Dtype::Float32,
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         let why = read("t,k\n0,1e300\n", &narrow).unwrap_err().to_string();
         assert!(
             why.contains("column 'k': 1e300 does not fit an element of type float32"),
             "{why}"
         );
-        let why = read("t,k\n0,99999999999999999999\n", &Reading::default())
+        let why = read("t,k\n0,99999999999999999999\n", &ReadOptions::default())
             .unwrap_err()
             .to_string();
         assert!(
@@ -647,9 +666,9 @@ mod tests {
     fn a_file_without_a_head_is_all_rows() {
         let records = read(
             "1;2\n3;4\n",
-            &Reading {
+            &ReadOptions {
                 delimiter: b';',
-                ..Reading::default()
+                ..ReadOptions::default()
             },
         )
         .unwrap();
@@ -662,9 +681,9 @@ mod tests {
         let text = "t,n,name,wet\n0,3,\"a, b\",true\n1,4,c,\n";
         let rows = read(
             text,
-            &Reading {
-                form: Form::Map,
-                ..Reading::default()
+            &ReadOptions {
+                form: CsvForm::Map,
+                ..ReadOptions::default()
             },
         )
         .unwrap();
@@ -676,9 +695,9 @@ mod tests {
         assert_eq!(rows[0].value, Value::Map(row));
         let table = read(
             text,
-            &Reading {
-                form: Form::Table,
-                ..Reading::default()
+            &ReadOptions {
+                form: CsvForm::Table,
+                ..ReadOptions::default()
             },
         )
         .unwrap();
@@ -701,12 +720,12 @@ mod tests {
 
     #[test]
     fn wrong_rows_are_named() {
-        let why = |text: &str| read(text, &Reading::default()).unwrap_err().to_string();
+        let why = |text: &str| read(text, &ReadOptions::default()).unwrap_err().to_string();
         assert!(why("").contains("it is empty"));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         fs::write(&path, b"t,b\n0,\xff\n").unwrap();
-        let error = read_all(&path, &Reading::default())
+        let error = read_all(&path, &ReadOptions::default())
             .unwrap_err()
             .to_string();
         assert!(error.contains("a.csv:2: it is not UTF-8"), "{error}");
@@ -719,12 +738,12 @@ mod tests {
             why(large)
                 .contains("a.csv:2: column 'b': '1e999' is beyond what a real number can hold")
         );
-        for form in [Form::Map, Form::Table] {
+        for form in [CsvForm::Map, CsvForm::Table] {
             let error = read(
                 large,
-                &Reading {
+                &ReadOptions {
                     form,
-                    ..Reading::default()
+                    ..ReadOptions::default()
                 },
             )
             .unwrap_err()
@@ -733,9 +752,9 @@ mod tests {
         }
         assert!(why("t,b\nnoon,1\n").contains("a.csv:2: 'noon' in column 0 is no time"));
         assert!(why("a,a\n1,2\n").contains("column 1 is called 'a'"));
-        let reading = Reading {
+        let reading = ReadOptions {
             time_column: Some("tide".into()),
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         assert!(
             read(RAIN, &reading)
@@ -750,14 +769,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         let mut writer = CsvWriter::new(&path);
-        let layout = Layout::new(Dtype::Float64, Order::C, [2]);
+        let layout = Layout::new(Dtype::Float64, StorageOrder::C, [2]);
         for step in 0..3 {
             let bytes: Vec<u8> = [0.1 + step as f64, f64::INFINITY]
                 .iter()
                 .flat_map(|n| n.to_le_bytes())
                 .collect();
             let next = Some(step as f64 + 1.0).filter(|_| step < 2);
-            let stamp = Stamp {
+            let stamp = MessageMeta {
                 timestamp: step as f64,
                 next,
                 settings: None,
@@ -770,11 +789,11 @@ mod tests {
             fs::read_to_string(&path).unwrap(),
             "timestamp,next_timestamp,value_0,value_1\n0.0,1.0,0.1,inf\n1.0,2.0,1.1,inf\n2.0,,2.1,inf\n"
         );
-        let records = read_all(&path, &Reading::default()).unwrap();
+        let records = read_all(&path, &ReadOptions::default()).unwrap();
         assert_eq!(records[2].value, array(&[2.1, f64::INFINITY], &[2]));
         assert_eq!(
             (records[2].timestamp, records[2].next),
-            (Some(2.0), Next::Known(None))
+            (Some(2.0), NextTimestamp::Known(None))
         );
     }
 
@@ -782,8 +801,8 @@ mod tests {
     fn what_a_row_cannot_hold_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let create = |name: &str| CsvWriter::new(&folder.path().join(name));
-        let stamp = Stamp::default();
-        let matrix = View::Array(Layout::new(Dtype::UInt8, Order::C, [1, 1]), &[1]);
+        let stamp = MessageMeta::default();
+        let matrix = View::Array(Layout::new(Dtype::UInt8, StorageOrder::C, [1, 1]), &[1]);
         assert!(
             create("a.csv")
                 .write(&matrix, &stamp)

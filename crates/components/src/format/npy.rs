@@ -8,14 +8,14 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use titin_runtime::{Dtype, Layout, Order};
+use titin_runtime::{Dtype, Layout, StorageOrder};
 
 use super::output::{Output, replace};
 use super::times::{self, Times, TimesWriter};
-use super::{Next, Place, Reader, Record, Writer};
-use crate::array;
-use crate::data::{Stamp, Value, View, describe};
-use crate::error::At;
+use super::{FileRecord, MessageWriter, NextTimestamp, RecordPosition, RecordReader};
+use crate::array_joining;
+use crate::data::{MessageMeta, Value, View, describe};
+use crate::error::OnFile;
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -25,7 +25,7 @@ const LONGEST: usize = 64 << 10;
 
 /// What a header says.
 #[derive(Debug, Clone, PartialEq)]
-struct Header {
+struct NpyHeader {
     layout: Layout,
     /// Whether numbers are stored with the most significant byte first.
     big_endian: bool,
@@ -34,16 +34,16 @@ struct Header {
 /// Reads one array, or the steps of one.
 pub(super) struct NpyReader {
     path: PathBuf,
-    header: Header,
+    header: NpyHeader,
     /// Layout of a record.
     record: Layout,
     steps: u64,
     step: u64,
     times: Option<Vec<Times>>,
-    body: Body,
+    body: NpyBody,
 }
 
-enum Body {
+enum NpyBody {
     /// Records follow each other.
     Stream(BufReader<File>),
     /// Records of a file in Fortran order lie scattered over all of it.
@@ -52,11 +52,11 @@ enum Body {
 
 impl NpyReader {
     pub(super) fn open(path: &Path, time_axis: Option<bool>) -> Result<Self> {
-        let file = File::open(path).at(path, "open")?;
-        let size = file.metadata().at(path, "look at")?.len();
+        let file = File::open(path).on_file(path, "open")?;
+        let size = file.metadata().on_file(path, "look at")?.len();
         let mut stream = BufReader::with_capacity(1 << 16, file);
         let (header, begin) = read_header(&mut stream).map_err(|why| Error::file(path, why))?;
-        let Header { layout, .. } = &header;
+        let NpyHeader { layout, .. } = &header;
         let wanted = layout.bytes().and_then(|bytes| bytes.checked_add(begin));
         if wanted.is_none_or(|wanted| wanted > size) {
             let why = format!(
@@ -99,14 +99,15 @@ impl NpyReader {
             );
             return Err(Error::file(&beside, why));
         }
-        let scattered =
-            layout.order == Order::Fortran && steps > 1 && record.shape.iter().any(|n| *n > 1);
+        let scattered = layout.order == StorageOrder::Fortran
+            && steps > 1
+            && record.shape.iter().any(|n| *n > 1);
         let body = if scattered {
             let mut bytes = vec![0; layout.bytes().unwrap_or_default() as usize];
-            stream.read_exact(&mut bytes).at(path, "read")?;
-            Body::Scattered(bytes)
+            stream.read_exact(&mut bytes).on_file(path, "read")?;
+            NpyBody::Scattered(bytes)
         } else {
-            Body::Stream(stream)
+            NpyBody::Stream(stream)
         };
         Ok(NpyReader {
             path: path.to_owned(),
@@ -120,16 +121,18 @@ impl NpyReader {
     }
 }
 
-impl Reader for NpyReader {
-    fn next(&mut self) -> Result<Option<Record>> {
+impl RecordReader for NpyReader {
+    fn next(&mut self) -> Result<Option<FileRecord>> {
         if self.step == self.steps {
             return Ok(None);
         }
         let size = self.record.dtype.size();
         let mut elements = vec![0; self.record.bytes().unwrap_or_default() as usize];
         match &mut self.body {
-            Body::Stream(stream) => stream.read_exact(&mut elements).at(&self.path, "read")?,
-            Body::Scattered(bytes) => {
+            NpyBody::Stream(stream) => stream
+                .read_exact(&mut elements)
+                .on_file(&self.path, "read")?,
+            NpyBody::Scattered(bytes) => {
                 let first = self.step as usize * size;
                 let gather = bytes[first..].chunks(self.steps as usize * size);
                 elements
@@ -144,12 +147,14 @@ impl Reader for NpyReader {
         let step = self.step;
         self.step += 1;
         let time = self.times.as_ref().map(|times| times[step as usize]);
-        Ok(Some(Record {
+        Ok(Some(FileRecord {
             value: Value::Array(self.record.clone(), elements),
             timestamp: time.map(|(time, _)| time),
-            next: time.map_or(Next::Follows, |(_, next)| Next::Known(next)),
+            next: time.map_or(NextTimestamp::Follows, |(_, next)| {
+                NextTimestamp::Known(next)
+            }),
             settings: None,
-            place: Place::Step(step),
+            place: RecordPosition::Step(step),
         }))
     }
 }
@@ -187,13 +192,13 @@ impl NpyWriter {
     fn turn(&mut self, record: &Layout, header: &[u8], second: &[u8]) -> Result<()> {
         let mut first = vec![0; self.length as usize];
         self.file.read(&mut first, self.begin)?;
-        let turned = array::reorder(record, &first, Order::C);
+        let turned = array_joining::reorder(record, &first, StorageOrder::C);
         self.file.replace(&[header, &turned, second])
     }
 }
 
-impl Writer for NpyWriter {
-    fn write(&mut self, value: &View<'_>, stamp: &Stamp) -> Result<()> {
+impl MessageWriter for NpyWriter {
+    fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()> {
         let (layout, elements) = array_of(self.file.path(), value)?;
         if let Some(record) = &self.record
             && (record.dtype, &record.shape) != (layout.dtype, &layout.shape)
@@ -202,7 +207,7 @@ impl Writer for NpyWriter {
                 "message {} at time {:?} is {}; those before were {} with shape {:?}. For a file per message put `{{step}}` \
                  into its name",
                 self.steps,
-                stamp.timestamp,
+                meta.timestamp,
                 describe(value),
                 record.dtype.name(),
                 record.shape
@@ -211,7 +216,7 @@ impl Writer for NpyWriter {
         }
         let mut whole = layout.clone();
         if self.steps > 0 {
-            whole.order = Order::C;
+            whole.order = StorageOrder::C;
             whole.shape.insert(0, self.steps + 1);
         }
         let header = write_header(&whole, room_to_grow(layout));
@@ -219,17 +224,17 @@ impl Writer for NpyWriter {
             self.begin = header.len() as u64;
             self.record = Some(layout.clone());
         }
-        let elements = array::reorder(layout, elements, whole.order);
+        let elements = array_joining::reorder(layout, elements, whole.order);
         self.file.put(&elements, self.begin + self.length)?;
-        self.times.write(stamp.timestamp, stamp.next)?;
+        self.times.write(meta.timestamp, meta.next)?;
         match self
             .record
-            .take_if(|record| self.steps == 1 && record.order == Order::Fortran)
+            .take_if(|record| self.steps == 1 && record.order == StorageOrder::Fortran)
         {
             Some(record) => {
                 self.turn(&record, &header, &elements)?;
                 self.record = Some(Layout {
-                    order: Order::C,
+                    order: StorageOrder::C,
                     ..record
                 });
             }
@@ -240,9 +245,9 @@ impl Writer for NpyWriter {
         Ok(())
     }
 
-    fn rest(&mut self) {
-        self.file.rest();
-        self.times.rest();
+    fn pause(&mut self) {
+        self.file.pause();
+        self.times.pause();
     }
 }
 
@@ -268,7 +273,7 @@ pub(crate) fn array_of<'a>(path: &Path, value: &'a View<'_>) -> Result<(&'a Layo
 }
 
 /// Reads the header; where the elements begin.
-fn read_header(stream: &mut impl Read) -> Result<(Header, u64), String> {
+fn read_header(stream: &mut impl Read) -> Result<(NpyHeader, u64), String> {
     let broken = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::UnexpectedEof => {
             "it is no .npy file: it ends within its header".to_owned()
@@ -302,7 +307,7 @@ fn read_header(stream: &mut impl Read) -> Result<(Header, u64), String> {
 }
 
 /// Reads the dict. Its three entries come in any order; values hold no braces, and quotes only around text.
-fn parse_header(text: &str) -> Result<Header, String> {
+fn parse_header(text: &str) -> Result<NpyHeader, String> {
     let wrong = |what: &str| format!("its header cannot be read: {what}, in {}", text.trim());
     let after = |key: &str| {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
@@ -326,8 +331,8 @@ fn parse_header(text: &str) -> Result<Header, String> {
         format!("its elements are of type '{descr}', which no message can carry; convert them with `astype` before saving")
     })?;
     let order = match after("fortran_order")? {
-        value if value.starts_with("True") => Order::Fortran,
-        value if value.starts_with("False") => Order::C,
+        value if value.starts_with("True") => StorageOrder::Fortran,
+        value if value.starts_with("False") => StorageOrder::C,
         _ => return Err(wrong("'fortran_order' is neither True nor False")),
     };
     let shape = after("shape")?
@@ -347,7 +352,7 @@ fn parse_header(text: &str) -> Result<Header, String> {
     layout
         .bytes()
         .ok_or_else(|| wrong("'shape' is beyond 64 bits"))?;
-    Ok(Header { layout, big_endian })
+    Ok(NpyHeader { layout, big_endian })
 }
 
 fn dtype_of(descr: &str) -> Option<(Dtype, bool)> {
@@ -377,7 +382,7 @@ fn dict(layout: &Layout) -> String {
     let mark = if layout.dtype.size() == 1 { '|' } else { '<' };
     let extents: Vec<String> = layout.shape.iter().map(u64::to_string).collect();
     let shape = extents.join(", ") + if extents.len() == 1 { "," } else { "" };
-    let order = if layout.order == Order::Fortran {
+    let order = if layout.order == StorageOrder::Fortran {
         "True"
     } else {
         "False"
@@ -388,7 +393,7 @@ fn dict(layout: &Layout) -> String {
 /// What a dict needs at most once its arrays are counted along a first axis.
 fn room_to_grow(record: &Layout) -> usize {
     let shape = [&[u64::MAX], record.shape.as_slice()].concat();
-    dict(&Layout::new(record.dtype, Order::C, shape)).len()
+    dict(&Layout::new(record.dtype, StorageOrder::C, shape)).len()
 }
 
 /// Turns the bytes of each number round.
@@ -402,7 +407,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn numbers(shape: &[u64], order: Order) -> (Layout, Vec<u8>) {
+    fn numbers(shape: &[u64], order: StorageOrder) -> (Layout, Vec<u8>) {
         let layout = Layout::new(Dtype::Float64, order, shape);
         let count = layout.elements().unwrap();
         (
@@ -411,13 +416,13 @@ mod tests {
         )
     }
 
-    fn all(path: &Path, time_axis: Option<bool>) -> Vec<Record> {
+    fn all(path: &Path, time_axis: Option<bool>) -> Vec<FileRecord> {
         let mut reader = NpyReader::open(path, time_axis).unwrap();
         std::iter::from_fn(|| reader.next().unwrap()).collect()
     }
 
-    fn stamp(timestamp: f64, next: Option<f64>) -> Stamp {
-        Stamp {
+    fn meta(timestamp: f64, next: Option<f64>) -> MessageMeta {
+        MessageMeta {
             timestamp,
             next,
             settings: None,
@@ -454,7 +459,7 @@ mod tests {
 
     #[test]
     fn a_header_has_room_for_its_dict_and_the_end_of_the_line() {
-        let (layout, _) = numbers(&[2], Order::C);
+        let (layout, _) = numbers(&[2], StorageOrder::C);
         for room in 0..200 {
             let header = write_header(&layout, room);
             let needed = MAGIC.len() + 4 + dict(&layout).len().max(room) + 1;
@@ -468,27 +473,27 @@ mod tests {
 
     #[test]
     fn one_message_is_kept_as_it_is() {
-        for order in [Order::C, Order::Fortran] {
+        for order in [StorageOrder::C, StorageOrder::Fortran] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
             let (layout, bytes) = numbers(&[2, 3], order);
             let mut writer = NpyWriter::new(&path);
             writer
-                .write(&View::Array(layout.clone(), &bytes), &stamp(1.5, None))
+                .write(&View::Array(layout.clone(), &bytes), &meta(1.5, None))
                 .unwrap();
             let records = all(&path, None);
             assert_eq!(records.len(), 1);
             assert_eq!(records[0].value, Value::Array(layout, bytes));
             assert_eq!(
                 (records[0].timestamp, records[0].next),
-                (Some(1.5), Next::Known(None))
+                (Some(1.5), NextTimestamp::Known(None))
             );
         }
     }
 
     #[test]
     fn several_messages_get_an_axis_and_keep_their_times() {
-        for order in [Order::C, Order::Fortran] {
+        for order in [StorageOrder::C, StorageOrder::Fortran] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
             let (layout, bytes) = numbers(&[2, 3], order);
@@ -498,7 +503,7 @@ mod tests {
                 writer
                     .write(
                         &View::Array(layout.clone(), &bytes),
-                        &stamp(step as f64 + 0.1, next),
+                        &meta(step as f64 + 0.1, next),
                     )
                     .unwrap();
                 assert_eq!(
@@ -510,37 +515,40 @@ mod tests {
             let (header, begin) = read_header(&mut File::open(&path).unwrap()).unwrap();
             assert_eq!(
                 (header.layout.shape.as_slice(), header.layout.order),
-                (&[3, 2, 3][..], Order::C)
+                (&[3, 2, 3][..], StorageOrder::C)
             );
             assert_eq!(begin % 64, 0);
             let records = all(&path, None);
             let Value::Array(back, elements) = &records[2].value else {
                 panic!("no array")
             };
-            assert_eq!(elements[..], array::reorder(&layout, &bytes, Order::C)[..]);
+            assert_eq!(
+                elements[..],
+                array_joining::reorder(&layout, &bytes, StorageOrder::C)[..]
+            );
             assert_eq!(back.shape[..], [2, 3]);
             assert_eq!(
                 (records[1].timestamp, records[1].next),
-                (Some(1.1), Next::Known(Some(2.1)))
+                (Some(1.1), NextTimestamp::Known(Some(2.1)))
             );
-            assert_eq!(records[2].next, Next::Known(None));
+            assert_eq!(records[2].next, NextTimestamp::Known(None));
         }
     }
 
     /// Between the times and the header: all that is new is there, but the header does not say so.
     #[test]
     fn a_writer_that_is_stopped_leaves_the_messages_before() {
-        for order in [Order::C, Order::Fortran] {
+        for order in [StorageOrder::C, StorageOrder::Fortran] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
-            // As many rows as there will be times, so that the first axis of one message might be taken for time.
+            // As many rows as there will be times, so that the first axis of one message might be received for time.
             let (layout, bytes) = numbers(&[2, 3], order);
             let mut writer = NpyWriter::new(&path);
             let mut write = |step: usize| {
                 writer
                     .write(
                         &View::Array(layout.clone(), &bytes),
-                        &stamp(step as f64, None),
+                        &meta(step as f64, None),
                     )
                     .unwrap();
             };
@@ -575,7 +583,7 @@ mod tests {
     fn steps_of_a_file_in_fortran_order_are_gathered() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
-        let (layout, bytes) = numbers(&[2, 3], Order::Fortran);
+        let (layout, bytes) = numbers(&[2, 3], StorageOrder::Fortran);
         write(&path, &View::Array(layout, &bytes)).unwrap();
         let steps = all(&path, Some(true));
         let values: Vec<f64> = steps
@@ -595,13 +603,16 @@ mod tests {
     fn what_changes_its_shape_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
-        let ((a, a_bytes), (b, b_bytes)) = (numbers(&[2], Order::C), numbers(&[3], Order::C));
+        let ((a, a_bytes), (b, b_bytes)) = (
+            numbers(&[2], StorageOrder::C),
+            numbers(&[3], StorageOrder::C),
+        );
         let mut writer = NpyWriter::new(&path);
         writer
-            .write(&View::Array(a, &a_bytes), &stamp(0.0, None))
+            .write(&View::Array(a, &a_bytes), &meta(0.0, None))
             .unwrap();
         let error = writer
-            .write(&View::Array(b, &b_bytes), &stamp(1.0, None))
+            .write(&View::Array(b, &b_bytes), &meta(1.0, None))
             .unwrap_err()
             .to_string();
         assert!(
@@ -609,7 +620,7 @@ mod tests {
             "{error}"
         );
         let error = writer
-            .write(&View::Map(Vec::new()), &stamp(1.0, None))
+            .write(&View::Map(Vec::new()), &meta(1.0, None))
             .unwrap_err()
             .to_string();
         assert!(
@@ -671,7 +682,7 @@ mod tests {
         for dtype in Dtype::ALL {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
-            let layout = Layout::new(dtype, Order::C, [3]);
+            let layout = Layout::new(dtype, StorageOrder::C, [3]);
             let bytes: Vec<u8> = (0..layout.bytes().unwrap()).map(|n| n as u8 % 2).collect();
             write(&path, &View::Array(layout.clone(), &bytes)).unwrap();
             assert_eq!(

@@ -1,4 +1,5 @@
-//! A file that a run writes to: open only while it is written, since settings may name a new one for every use.
+//! A file that a run writes. The file is open only while it is being written: settings may name a
+//! new file for every use, and so many files could not stay open.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -6,19 +7,19 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::Result;
-use crate::error::At;
+use crate::error::OnFile;
 
-/// A file to write, from its first bytes to the end of the run.
+/// A file that is written until the end of the run.
 pub(super) struct Output {
     path: PathBuf,
     file: Option<File>,
-    /// Whether something was written.
+    /// Whether anything was written.
     begun: bool,
 }
 
 impl Output {
-    /// A file that is created once there is something to write: what cannot be written leaves one that is there as it was.
-    /// Else that is replaced.
+    /// The first write creates the file or replaces an old one. So a message that cannot be written
+    /// leaves an old file as it was.
     pub(super) fn new(path: &Path) -> Self {
         Output {
             path: path.to_owned(),
@@ -27,44 +28,44 @@ impl Output {
         }
     }
 
-    /// Whether something was written.
+    /// Whether anything was written.
     pub(super) fn is_begun(&self) -> bool {
         self.begun
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds to its end.
+    /// Writes at the end.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.open()?.write_all(bytes).at(&self.path, "write")
+        self.open()?.write_all(bytes).on_file(&self.path, "write")
     }
 
-    /// Writes at a place in it. The end, for [`append`](Output::append), does not follow.
-    pub(super) fn put(&mut self, bytes: &[u8], place: u64) -> Result<()> {
+    /// Writes at an offset. [`append`](Output::append) does not move with it.
+    pub(super) fn put(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
         self.open()?
-            .write_all_at(bytes, place)
-            .at(&self.path, "write")
+            .write_all_at(bytes, offset)
+            .on_file(&self.path, "write")
     }
 
-    /// Reads what was written.
-    pub(super) fn read(&mut self, bytes: &mut [u8], place: u64) -> Result<()> {
+    /// Reads at an offset.
+    pub(super) fn read(&mut self, bytes: &mut [u8], offset: u64) -> Result<()> {
         self.open()?
-            .read_exact_at(bytes, place)
-            .at(&self.path, "read")
+            .read_exact_at(bytes, offset)
+            .on_file(&self.path, "read")
     }
 
-    /// Has all of it replaced at once: whoever looks finds what was there before, or all that is new.
+    /// Replaces the whole content at once. Readers see either the old content or all of the new.
     pub(super) fn replace(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.file = Some(replace(&self.path, parts)?);
         self.begun = true;
         Ok(())
     }
 
-    /// Closes it until there is more to write.
-    pub(super) fn rest(&mut self) {
+    /// Closes the file until there is more to write.
+    pub(super) fn pause(&mut self) {
         self.file = None;
     }
 
@@ -78,14 +79,14 @@ impl Output {
                     .create(true)
                     .truncate(true)
                     .open(&self.path);
-                let file = file.at(&self.path, "create")?;
+                let file = file.on_file(&self.path, "create")?;
                 self.begun = true;
                 file
             }
             None => {
                 let file = File::options().read(true).write(true).open(&self.path);
-                let mut file = file.at(&self.path, "open")?;
-                file.seek(SeekFrom::End(0)).at(&self.path, "open")?;
+                let mut file = file.on_file(&self.path, "open")?;
+                file.seek(SeekFrom::End(0)).on_file(&self.path, "open")?;
                 file
             }
         };
@@ -93,7 +94,7 @@ impl Output {
     }
 }
 
-/// Writes a whole file that is there at once or not at all.
+/// Writes a file that appears complete or not at all: under another name first, and then renamed.
 pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> Result<File> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let begun = path.with_file_name(format!(".{name}.part"));
@@ -103,13 +104,13 @@ pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> Result<File> {
         .create(true)
         .truncate(true)
         .open(&begun);
-    let mut file = file.at(path, "create")?;
+    let mut file = file.on_file(path, "create")?;
     let written = parts.iter().try_for_each(|part| file.write_all(part));
     if written.is_err() {
         let _ = std::fs::remove_file(&begun);
     }
-    written.at(path, "write")?;
-    std::fs::rename(&begun, path).at(path, "write")?;
+    written.on_file(path, "write")?;
+    std::fs::rename(&begun, path).on_file(path, "write")?;
     Ok(file)
 }
 
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "what was there");
         for word in ["one ", "two ", "three"] {
             output.append(word.as_bytes()).unwrap();
-            output.rest();
+            output.pause();
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one two three");
         output.replace(&[b"all ", b"new"]).unwrap();

@@ -1,45 +1,32 @@
-//! A series of `.npy` files, one a message: `state_{step}.npy` stands for `state_000000.npy` and so on.
+//! A series of `.npy` files with one message each: `state_{step}.npy` stands for `state_000000.npy`,
+//! `state_000001.npy` and so on.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::npy::NpyReader;
 use super::times::{self, Times};
-use super::{Next, Place, Reader, Record};
+use super::{FileRecord, NextTimestamp, RecordPosition, RecordReader};
+use crate::file_names::{series_name, step_file};
 use crate::{Error, Result};
 
-/// Reads the files of a series one after the other.
+/// Reads the files of a series in order.
 pub(super) struct SeriesReader {
     pattern: String,
     times: Option<Vec<Times>>,
     step: u64,
 }
 
-/// The file of a step.
-pub(crate) fn file_of(pattern: &str, step: u64) -> PathBuf {
-    PathBuf::from(pattern.replace("{step}", &format!("{step:06}")))
-}
-
-/// The name that stands for the whole: the times of `state_{step}.npy` are in `state.times.csv`.
-pub(crate) fn whole(pattern: &str) -> PathBuf {
-    PathBuf::from(
-        pattern
-            .replace("_{step}", "")
-            .replace("-{step}", "")
-            .replace("{step}", ""),
-    )
-}
-
 impl SeriesReader {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let pattern = path.to_string_lossy().into_owned();
-        let first = file_of(&pattern, 0);
+        let first = step_file(&pattern, 0);
         if !first.exists() {
             return Err(Error::file(
                 &first,
                 "it is not there, and a series begins with it",
             ));
         }
-        let times = times::read(&whole(&pattern))?;
+        let times = times::read(&series_name(&pattern))?;
         Ok(SeriesReader {
             pattern,
             times,
@@ -48,33 +35,40 @@ impl SeriesReader {
     }
 }
 
-impl Reader for SeriesReader {
-    fn next(&mut self) -> Result<Option<Record>> {
-        let file = file_of(&self.pattern, self.step);
+impl SeriesReader {
+    /// The times of the current step, if there is a file of times.
+    fn time(&self, file: &Path) -> Result<Option<Times>> {
+        let Some(times) = &self.times else {
+            return Ok(None);
+        };
+        let time = times.get(self.step as usize).ok_or_else(|| {
+            let why = format!(
+                "it has {} times, but there is {}",
+                times.len(),
+                file.display()
+            );
+            Error::file(&times::beside(&series_name(&self.pattern)), why)
+        })?;
+        Ok(Some(*time))
+    }
+}
+
+impl RecordReader for SeriesReader {
+    fn next(&mut self) -> Result<Option<FileRecord>> {
+        let file = step_file(&self.pattern, self.step);
         if !file.exists() {
             return Ok(None);
         }
         let Some(record) = NpyReader::open(&file, Some(false))?.next()? else {
             return Ok(None);
         };
-        let time = match &self.times {
-            None => None,
-            Some(times) => Some(*times.get(self.step as usize).ok_or_else(|| {
-                let path = times::beside(&whole(&self.pattern));
-                Error::file(
-                    &path,
-                    format!(
-                        "it has {} times, but there is {}",
-                        times.len(),
-                        file.display()
-                    ),
-                )
-            })?),
-        };
-        let place = Place::Step(self.step);
+        let time = self.time(&file)?;
+        let place = RecordPosition::Step(self.step);
         self.step += 1;
-        let next = time.map_or(Next::Follows, |(_, next)| Next::Known(next));
-        Ok(Some(Record {
+        let next = time.map_or(NextTimestamp::Follows, |(_, next)| {
+            NextTimestamp::Known(next)
+        });
+        Ok(Some(FileRecord {
             timestamp: time.map(|(time, _)| time),
             next,
             place,
@@ -88,7 +82,7 @@ mod tests {
     use super::*;
     use crate::data::{Value, View};
     use crate::format::{TimesWriter, write_npy};
-    use titin_runtime::{Dtype, Layout, Order};
+    use titin_runtime::{Dtype, Layout, StorageOrder};
 
     #[test]
     fn files_are_read_in_turn_with_their_times() {
@@ -101,28 +95,28 @@ mod tests {
                 .to_string()
                 .contains("state_000000.npy: it is not there")
         );
-        let mut times = TimesWriter::beside(&whole(&pattern.to_string_lossy()));
+        let mut times = TimesWriter::beside(&series_name(&pattern.to_string_lossy()));
         for (step, elements) in [[1u8], [2]].iter().enumerate() {
-            let layout = Layout::new(Dtype::UInt8, Order::C, [1]);
+            let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [1]);
             write_npy(
-                &file_of(&pattern.to_string_lossy(), step as u64),
+                &step_file(&pattern.to_string_lossy(), step as u64),
                 &View::Array(layout, elements),
             )
             .unwrap();
             times.write(0.5 * step as f64, None).unwrap();
         }
         let mut reader = SeriesReader::open(&pattern).unwrap();
-        let records: Vec<Record> = std::iter::from_fn(|| reader.next().unwrap()).collect();
+        let records: Vec<FileRecord> = std::iter::from_fn(|| reader.next().unwrap()).collect();
         assert_eq!(records.len(), 2);
         assert!(matches!(&records[1].value, Value::Array(_, elements) if elements == &[2]));
         assert_eq!(
             (records[1].timestamp, records[1].place),
-            (Some(0.5), Place::Step(1))
+            (Some(0.5), RecordPosition::Step(1))
         );
 
-        let layout = Layout::new(Dtype::UInt8, Order::C, [1]);
+        let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [1]);
         write_npy(
-            &file_of(&pattern.to_string_lossy(), 2),
+            &step_file(&pattern.to_string_lossy(), 2),
             &View::Array(layout, &[3]),
         )
         .unwrap();

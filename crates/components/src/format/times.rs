@@ -1,65 +1,68 @@
-//! The times of the messages in `.npy` files, which have no place for them: a CSV file beside it.
+//! The times of the messages in a `.npy` file. The format has no place for them, so they are in a CSV
+//! file beside it.
 
 use std::path::{Path, PathBuf};
 
 use super::output::Output;
-use crate::error::At;
+use crate::error::OnFile;
 use crate::{Error, Result};
 
-/// One message's time and, where known, the next one's.
+/// The timestamp of a message and, if known, that of the next message.
 pub(super) type Times = (f64, Option<f64>);
 
-/// `state.npy` has its times in `state.times.csv`.
+/// The file of times beside a `.npy` file: `state.times.csv` beside `state.npy`.
 pub(super) fn beside(path: &Path) -> PathBuf {
     path.with_extension("times.csv")
 }
 
-/// Reads the times that stand beside a file; `None` if there are none.
+/// Reads the times beside a file; `None` if there are none. An incomplete last line, which a killed
+/// writer leaves, is ignored.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<Times>>> {
     let path = beside(path);
     if !path.exists() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(&path).at(&path, "read")?;
+    let text = std::fs::read_to_string(&path).on_file(&path, "read")?;
     let mut times = Vec::new();
     for (number, line) in (1..).zip(text.lines()).skip(1) {
-        // A writer that was stopped within its last line.
-        let cut = || !text.ends_with('\n') && text.ends_with(line);
-        let wrong = |what: &str| {
-            Error::line(
-                &path,
-                number,
-                format!("\"{what}\" is no timestamp; a line holds `timestamp,next_timestamp`"),
-            )
-        };
-        let (time, next) = line.split_once(',').unwrap_or((line, ""));
-        let read = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong(text));
-        let both = read(time).and_then(|time| match next.trim() {
-            "" => Ok((time, None)),
-            next => Ok((time, Some(read(next)?))),
-        });
-        match both {
-            Err(_) if cut() => {}
-            both => times.push(both?),
+        match parse_times(line) {
+            Ok(parsed) => times.push(parsed),
+            Err(_) if !text.ends_with('\n') && text.ends_with(line) => {}
+            Err(wrong) => {
+                let why =
+                    format!("\"{wrong}\" is no timestamp; a line holds `timestamp,next_timestamp`");
+                return Err(Error::line(&path, number, why));
+            }
         }
     }
     Ok(Some(times))
 }
 
-/// Writes times, one line a message.
+/// The times in a line. The error is the text that is no number.
+fn parse_times(line: &str) -> Result<Times, &str> {
+    let number = |text: &'_ str| text.trim().parse::<f64>().ok();
+    let (time, next) = line.split_once(',').unwrap_or((line, ""));
+    let timestamp = number(time).ok_or(time)?;
+    match next.trim() {
+        "" => Ok((timestamp, None)),
+        next => Ok((timestamp, Some(number(next).ok_or(next)?))),
+    }
+}
+
+/// Writes times, one line for each message.
 pub(crate) struct TimesWriter {
     file: Output,
 }
 
 impl TimesWriter {
-    /// Begins the times beside a `.npy` file.
+    /// The file of times beside a `.npy` file.
     pub(crate) fn beside(path: &Path) -> Self {
         TimesWriter {
             file: Output::new(&beside(path)),
         }
     }
 
-    /// Adds a message's times.
+    /// Adds the times of a message.
     pub(crate) fn write(&mut self, timestamp: f64, next: Option<f64>) -> Result<()> {
         let next = next.map(|next| format!("{next:?}")).unwrap_or_default();
         let head = if self.file.is_begun() {
@@ -71,8 +74,8 @@ impl TimesWriter {
             .append(format!("{head}{timestamp:?},{next}\n").as_bytes())
     }
 
-    /// Keeps no file open until there is more to write.
-    pub(crate) fn rest(&mut self) {
-        self.file.rest();
+    /// Closes the file until there is more to write.
+    pub(crate) fn pause(&mut self) {
+        self.file.pause();
     }
 }

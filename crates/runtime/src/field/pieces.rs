@@ -2,25 +2,27 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_array::{CopyBytes, SourceArray, TargetArray};
 use titin_transport::{Medium, copy, copy_past_caches};
-use titin_wire::meta::{Dtype, Layout, Order, Shape};
+use titin_wire::meta::{Dtype, Layout, Shape, StorageOrder};
 
+use super::link::FieldLink;
 use super::places;
-use super::{Field, Line, State, refused};
-use crate::instance::{Inner, Part, Patience, Sending};
+use super::{Field, FieldState, InstanceFields, refused};
 use crate::message::Lent;
 use crate::port::{Outlet, PortState};
+use crate::send_state::{PieceChunk, SendState, Timestamps};
+use crate::serial::Patience;
 use crate::{Error, Kind, Message, Payload, Result};
 
-/// So many bytes of a piece go at once: far less than a cache holds, and enough that what a message costs is nothing beside it.
+/// The bytes of a chunk: far less than a cache holds, and so many that the cost of a message does
+/// not matter.
 pub(super) const AT_ONCE: u64 = 512 << 10;
 
-/// A sender runs so many bytes ahead of a partner that takes what comes, in the memory that both share.
+/// How many bytes a sender runs ahead of a partner that keeps up, in shared memory.
 const AHEAD: u64 = 2 * AT_ONCE;
 
 /// A core copies about so many bytes in a microsecond.
@@ -28,40 +30,50 @@ const SPEED: u64 = 10_000;
 
 /// How many bytes of each partner's piece have come; empty before the first.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Come(Vec<u64>);
+pub(super) struct PiecesReceived(Vec<u64>);
 
 /// How far a call has come.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Done {
+pub(super) struct PiecesSent {
     pub(super) pieces: usize,
     /// Of the next piece.
     pub(super) bytes: u64,
 }
 
-impl Inner {
-    /// Sends what a partner is to get, from byte `done` on: a large piece in parts, so that the partner unpacks one, which is still
-    /// in the cache that both share, while the next one is packed.
+impl PiecesSent {
+    /// One piece more was sent.
+    pub(super) fn next_piece(&mut self) {
+        *self = PiecesSent {
+            pieces: self.pieces + 1,
+            bytes: 0,
+        };
+    }
+}
+
+impl InstanceFields {
+    /// Sends the piece of a partner, from byte `done` on. A large piece goes in chunks: the partner
+    /// unpacks a chunk that is still in the shared cache, while this rank packs the next.
     pub(super) fn send_piece(
         &self,
         field: &Field,
-        line: &Line,
+        link: &FieldLink,
         to: usize,
         arrays: &[SourceArray<'_>],
-        stamps: (f64, Option<f64>),
+        stamps: Timestamps,
         done: &mut u64,
     ) -> Result<()> {
         let sizes = || arrays.iter().map(|array| array.size);
-        let whole = line.schedule.bytes(to, sizes());
+        let whole = link.schedule.bytes(to, sizes());
         let in_place = match arrays {
-            [one] => line
+            [one] => link
                 .schedule
                 .in_place(to, one.local, one.size)
                 .and_then(|range| one.memory.get(range)),
             _ => None,
         };
-        let mut port = line.port.enter()?;
-        let exchange = line.exchanges.load(Ordering::Relaxed);
-        let outlets = &line.port.outlets[to];
+        let mut port = link.port.enter()?;
+        let exchange = link.exchanges.load(Ordering::Relaxed);
+        let outlets = &link.port.outlets[to];
         let shared = |outlet: &Outlet| {
             outlet
                 .end
@@ -70,36 +82,37 @@ impl Inner {
                 .is_some_and(|carrier| carrier.medium() == Medium::Shm)
         };
         let shared = outlets.iter().all(shared);
-        // A partner that has not yet taken what it was sent before is not about to take this.
+        // A partner that has not yet taken earlier chunks does not keep up.
         let mut paced = shared
             && outlets
                 .iter()
                 .all(|outlet| outlet.window.ahead().1 <= AT_ONCE);
         while *done < whole {
             let end = match *done + AT_ONCE {
-                // No part is much smaller than the others.
-                end if end + AT_ONCE / 2 < whole => line.schedule.end_of_element(to, sizes(), end),
+                // No chunk is much smaller than the others.
+                end if end + AT_ONCE / 2 < whole => link.schedule.end_of_element(to, sizes(), end),
                 _ => whole,
             };
             let (layout, packed);
-            // What the partner does not take at once does not stay in a cache until then.
-            let past_caches = shared && !paced && line.past_caches;
+            // A chunk that the partner does not take at once does not stay in a cache.
+            let past_caches = shared && !paced && link.past_caches;
             let payload = match in_place.filter(|_| !past_caches) {
                 Some(bytes) => {
                     layout = flat(end - *done);
                     Payload::array(&layout, &bytes[*done as usize..end as usize])
                 }
                 None => {
-                    packed = self.pack(field, line, to, arrays, *done..end, past_caches)?;
+                    packed = self.pack(field, link, to, arrays, *done..end, past_caches)?;
                     Payload::lent(&packed)
                 }
             };
-            let part = Part {
+            let chunk = PieceChunk {
                 exchange,
                 room: (*done == 0).then_some(whole),
             };
-            let mut sending = Sending::of(&payload, stamps).part(part);
-            self.send_along_all(&line.port, outlets, &mut port, &payload, &mut sending)?;
+            let mut sending = SendState::of(&payload, stamps).chunk(chunk);
+            self.serial
+                .send_along_all(&link.port, outlets, &mut port, &payload, &mut sending)?;
             *done = end;
             paced = paced
                 && outlets
@@ -109,11 +122,11 @@ impl Inner {
         Ok(())
     }
 
-    /// These bytes of what a partner is to get, one element after the other, where peers can read them.
+    /// Packs these bytes of a partner's piece in memory that peers can read.
     pub(super) fn pack(
         &self,
         field: &Field,
-        line: &Line,
+        link: &FieldLink,
         to: usize,
         arrays: &[SourceArray<'_>],
         bytes: Range<u64>,
@@ -121,30 +134,32 @@ impl Inner {
     ) -> Result<Lent> {
         let length = bytes.end - bytes.start;
         let mut memory = self
+            .serial
+            .core
             .process
             .exchange
             .loan(length)
             .map_err(crate::filter::no_memory)?;
         let packing =
-            line.schedule
+            link.schedule
                 .pack_by(copy_by(past_caches), to, arrays, bytes.start, memory.rest());
-        packing.map_err(|error| refused(self, &field.name, &error))?;
+        packing.map_err(|error| refused(&self.serial, &field.name, &error))?;
         Ok(Lent::new(flat(length), memory.finish()))
     }
 
-    /// Waits for a partner that is behind with what it was sent, so that what it unpacks next is still in a cache that both share.
-    /// False once the wait has taken as long as copying the rest of the piece takes: the partner does not receive now, and the
-    /// sender goes on without it.
+    /// Waits for a partner that is behind, so that the next chunk is still in a shared cache when
+    /// the partner unpacks it. False once the wait has taken as long as a copy of the rest of the
+    /// piece takes: the partner does not receive now, and the sender goes on.
     fn keep_pace(&self, outlet: &Outlet, unsent: u64) -> bool {
         let Some(carrier) = outlet.end.carrier.get() else {
             return false;
         };
-        // The first part has claimed room for all of the piece.
+        // The first chunk has claimed room for the whole piece.
         let keeps_up =
             || outlet.window.ahead().1 <= AHEAD.saturating_add(unsent) || outlet.window.closed();
         let mut deadline = None;
         loop {
-            let rings = self.bell.rings();
+            let rings = self.serial.core.bell.rings();
             if keeps_up() {
                 return true;
             }
@@ -153,38 +168,43 @@ impl Inner {
             if now >= deadline {
                 return false;
             }
-            self.bell.wait(rings, Some(deadline - now), &[&**carrier]);
+            self.serial
+                .core
+                .bell
+                .wait(rings, Some(deadline - now), &[&**carrier]);
         }
     }
 
-    /// Receives the pieces with this number that have not come yet, into these arrays if there are any; parts are taken as they
-    /// come, from whichever partner. If it is interrupted, or has not all when its time is over, it notes how many have come.
+    /// Receives the pieces of this exchange that have not come yet, into these arrays if there are
+    /// any. Chunks are taken as they come, from any partner. An interruption, or the end of the
+    /// time, is noted with the bytes that have come.
     pub(super) fn receive_pieces(
-        self: &Arc<Self>,
+        &self,
         field: &Field,
-        state: &mut State,
+        state: &mut FieldState,
         (header, number): (&Message, u64),
-        mut come: Come,
+        mut come: PiecesReceived,
         mut arrays: Option<&mut [TargetArray<'_>]>,
         deadline: Option<Instant>,
     ) -> Result<()> {
-        // Ranks would not agree on whose time is over: together they have one for what rank 0 receives.
-        let deadline = deadline.filter(|_| self.ranks.is_none());
-        let mut receive = |state: &mut State, come: &mut Come| -> Result<()> {
-            let lines = self.lines(field, state, deadline)?;
-            let Some(Some(line)) = lines.first() else {
+        // Ranks would not agree on whose time is over: the patience of a group is for the header at
+        // rank 0 alone.
+        let deadline = deadline.filter(|_| self.group.is_none());
+        let mut receive = |state: &mut FieldState, come: &mut PiecesReceived| -> Result<()> {
+            let links = self.links(field, state, deadline)?;
+            let Some(Some(link)) = links.first() else {
                 return Ok(());
             };
             let sizes = || field.dtypes.iter().map(|dtype| dtype.size());
-            come.0.resize(line.schedule.count(), 0);
-            let partners = (0..line.schedule.count()).map(|turn| line.partner(turn));
+            come.0.resize(link.schedule.count(), 0);
+            let partners = (0..link.schedule.count()).map(|turn| link.partner(turn));
             let mut left: VecDeque<usize> = partners
-                .filter(|from| come.0[*from] < line.schedule.bytes(*from, sizes()))
+                .filter(|from| come.0[*from] < link.schedule.bytes(*from, sizes()))
                 .collect();
-            let copy = copy_by(line.past_caches);
-            let mut port = line.port.enter()?;
+            let copy = copy_by(link.past_caches);
+            let mut port = link.port.enter()?;
             while let Some((from, message)) =
-                self.await_part(line, &mut port, &mut left, deadline)?
+                self.await_part(link, &mut port, &mut left, deadline)?
             {
                 if message.tag != number as u32 {
                     let text = format!(
@@ -199,7 +219,7 @@ impl Inner {
                         "field on port '{}': {} has sent its part of time {}, where rank 0 has sent that of time {}: all \
                          ranks send the same times, and a call that fails on one of them may not be passed over",
                         field.name,
-                        line.partner_name(from),
+                        link.partner_name(from),
                         message.timestamp,
                         header.timestamp
                     );
@@ -207,12 +227,12 @@ impl Inner {
                 }
                 if let Some(arrays) = arrays.as_deref_mut() {
                     let unpacked =
-                        line.schedule
+                        link.schedule
                             .unpack_by(copy, from, come.0[from], message.bytes(), arrays);
-                    unpacked.map_err(|error| refused(self, &field.name, &error))?;
+                    unpacked.map_err(|error| refused(&self.serial, &field.name, &error))?;
                 }
                 come.0[from] += message.bytes().len() as u64;
-                if come.0[from] >= line.schedule.bytes(from, sizes()) {
+                if come.0[from] >= link.schedule.bytes(from, sizes()) {
                     left.pop_front();
                 }
             }
@@ -222,7 +242,7 @@ impl Inner {
             Kind::Timeout => {
                 let text = format!(
                     "{}: field on port '{}': not all of it has come in the time given: make the call again, with the same arrays",
-                    self.name, field.name
+                    self.serial.core.name, field.name
                 );
                 Error::new(Kind::Timeout, text)
             }
@@ -240,10 +260,11 @@ impl Inner {
         received
     }
 
-    /// The next part that comes from one of the partners that are `left`, which is put at its front; none if none is left.
+    /// The next chunk of any of the partners that are `left`. The partner comes to the front of the
+    /// list; none if the list is empty.
     fn await_part(
         &self,
-        line: &Line,
+        link: &FieldLink,
         port: &mut PortState,
         left: &mut VecDeque<usize>,
         deadline: Option<Instant>,
@@ -255,10 +276,13 @@ impl Inner {
             let patience = Patience::until(deadline);
             return Ok(Some((
                 first,
-                self.await_at(&line.port, first, &mut port.inlets[first], patience)?,
+                self.serial
+                    .await_at(&link.port, first, &mut port.inlets[first], patience)?,
             )));
         }
-        let (turn, message) = self.await_any_at(&line.port, left, &mut port.inlets, deadline)?;
+        let (turn, message) =
+            self.serial
+                .await_any_at(&link.port, left, &mut port.inlets, deadline)?;
         left.rotate_left(turn);
         Ok(Some((left[0], message)))
     }
@@ -272,7 +296,7 @@ fn copy_by(past_caches: bool) -> CopyBytes {
 fn flat(length: u64) -> Layout {
     Layout {
         dtype: Dtype::UInt8,
-        order: Order::C,
+        order: StorageOrder::C,
         shape: Shape::from_slice(&[length]),
         names: Vec::new(),
     }

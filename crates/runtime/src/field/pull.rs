@@ -1,5 +1,6 @@
-//! Fields that the receiver pulls: the sender keeps versions, packed for whom they are for, and its background thread sends what is
-//! asked for, so that neither waits for the other. What is decided about them is in `versions`.
+//! Fields that the receiver pulls. The sender keeps versions, packed for each partner, and the
+//! background thread sends the version that is asked for: neither end waits for the other. The
+//! decisions are made in `versions`.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -14,24 +15,30 @@ use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
 
-use super::header::{TEXT, announces_field};
-use super::pieces::Come;
-use super::versions::{Chooser, Decision, Keeper, Order, Question, Refusal, Word};
-use super::{Coupled, Field, FieldId, Line, Stamps, State};
-use crate::instance::{Inner, Patience, head};
+use super::header::TEXT;
+use super::link::FieldLink;
+use super::pieces::PiecesReceived;
+use super::rendezvous::{Coupling, VersionSender};
+use super::versions::{
+    Chooser, Decision, Keeper, Question, VersionMessage, VersionOrder, VersionRefusal,
+};
+use super::{Field, FieldConduit, FieldId, FieldState, InstanceFields, Stamps};
+use crate::field_mark::announces_field;
 use crate::message::Lent;
+use crate::peer_names::instance_of;
 use crate::port::Outlet;
-use crate::process::Meeting;
-use crate::ranks::instance_of;
-use crate::{Error, Instance, Kind, Message, Result};
+use crate::send_state::Timestamps;
+use crate::serial::{Patience, Wait, message_header};
+use crate::{Error, Kind, Message, Result};
 
 /// How far a receiver has come with its questions.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// The number of the last question, and of the last one that rank 0 has told the sender.
+    /// The number of the last question, and the number of the last question that rank 0 has told
+    /// the sender.
     asked: u64,
     told: u64,
-    /// What it asks for, while there is no answer.
+    /// The time asked for, while there is no answer.
     open: Option<Option<f64>>,
     /// How many answers brought no version.
     refused: u64,
@@ -41,20 +48,20 @@ pub(super) struct Asking {
 pub(crate) struct Pull {
     /// Of rank 0.
     chooser: Option<Chooser>,
-    keeper: Keeper<Arc<Version>>,
+    keeper: Keeper<Arc<PackedVersion>>,
     versions: usize,
-    actions: Vec<Action>,
+    actions: Vec<VersionAction>,
 }
 
-/// The part of a version that one rank owns.
-pub(crate) struct Version {
-    /// How it goes, and what goes to each partner.
-    pub(super) line: Arc<Line>,
+/// The part of a version that one rank owns, packed.
+pub(crate) struct PackedVersion {
+    /// The link, and the piece of each partner.
+    pub(super) link: Arc<FieldLink>,
     pub(super) pieces: Vec<Lent>,
-    pub(super) stamps: (f64, Option<f64>),
+    pub(super) stamps: Timestamps,
 }
 
-impl Version {
+impl PackedVersion {
     fn bytes(&self) -> u64 {
         self.pieces
             .iter()
@@ -64,15 +71,15 @@ impl Version {
 }
 
 /// What follows from a decision, in order.
-pub(crate) enum Action {
+pub(crate) enum VersionAction {
     /// Rank 0 tells the receiver that a version follows, in answer to this question.
-    Announce(u64, Arc<Version>),
-    /// It tells it that none does.
-    Refuse(u64, Refusal),
+    Announce(u64, Arc<PackedVersion>),
+    /// Rank 0 tells the receiver that no version follows.
+    Refuse(u64, VersionRefusal),
     /// The rank sends its pieces.
-    Serve(Arc<Version>),
-    /// It tells the ranks below.
-    PassOn(Order),
+    Serve(Arc<PackedVersion>),
+    /// The rank tells the ranks below.
+    PassOn(VersionOrder),
 }
 
 impl Pull {
@@ -86,15 +93,15 @@ impl Pull {
         }
     }
 
-    /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep some more than that, since it gives up
-    /// none before it is told.
+    /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep some
+    /// more versions, since a rank gives up none before rank 0 says so.
     pub(crate) fn has_room(&self) -> bool {
         let chooses = self.chooser.as_ref().map(Chooser::has_room);
         self.keeper.is_over() || chooses.unwrap_or(self.keeper.kept() <= self.versions + 1)
     }
 
     /// The part of the next version is there.
-    pub(crate) fn produce(&mut self, version: Version) {
+    pub(crate) fn produce(&mut self, version: PackedVersion) {
         let (timestamp, next) = version.stamps;
         self.keeper.add(Arc::new(version));
         self.decide(|chooser| chooser.produce(timestamp, next));
@@ -111,17 +118,18 @@ impl Pull {
         self.decide(Chooser::complete);
     }
 
-    /// No more are produced, and the conduit ends once the last one is taken.
+    /// No more versions are produced, and the conduit ends once the last version is taken.
     pub(crate) fn close(&mut self) {
         self.decide(Chooser::close);
     }
 
-    /// Whether rank 0 may end it.
+    /// Whether rank 0 may end the conduit.
     pub(crate) fn is_settled(&self) -> bool {
         self.chooser.as_ref().is_some_and(Chooser::is_settled)
     }
 
-    /// Lets all ranks keep twice as many, while rank 0 waits for room and its receiver for it.
+    /// Lets all ranks keep twice as many versions: rank 0 waits for room, and the receiver for rank
+    /// 0.
     pub(crate) fn raise(&mut self) {
         self.decide(|chooser| {
             let versions = u32::try_from(chooser.untaken().saturating_mul(2)).unwrap_or(u32::MAX);
@@ -134,7 +142,7 @@ impl Pull {
         self.chooser.as_ref().map_or(0, Chooser::heard)
     }
 
-    /// How many versions of rank 0 wait to be taken, and the bytes of its part of them.
+    /// How many versions wait to be taken at rank 0, and the bytes of rank 0's part of them.
     fn untaken(&self) -> (u64, u64) {
         let count = self.chooser.as_ref().map_or(0, Chooser::untaken);
         (
@@ -148,7 +156,8 @@ impl Pull {
         self.decide(Chooser::end);
     }
 
-    /// How many versions this rank has kept and how many rank 0, if they differ; asked once it keeps no more.
+    /// How many versions this rank has kept and how many rank 0, if they differ. Asked once this
+    /// rank keeps no more.
     pub(crate) fn differs(&self) -> Option<(u64, String)> {
         self.keeper.differs()
     }
@@ -158,20 +167,20 @@ impl Pull {
         self.keeper.is_over()
     }
 
-    pub(crate) fn hear(&mut self, word: Word) {
-        match word {
-            Word::Ask(question) => self.decide(|chooser| chooser.ask(question)),
-            Word::Took(question) => self.decide(|chooser| {
+    pub(crate) fn receive(&mut self, message: VersionMessage) {
+        match message {
+            VersionMessage::Ask(question) => self.decide(|chooser| chooser.ask(question)),
+            VersionMessage::Took(question) => self.decide(|chooser| {
                 chooser.took(question);
                 Vec::new()
             }),
-            Word::Leave => self.end(),
-            Word::Order(order) => self.obey(order),
+            VersionMessage::Leave => self.end(),
+            VersionMessage::Order(order) => self.obey(order),
         }
     }
 
-    /// What to do now.
-    pub(crate) fn take(&mut self) -> Vec<Action> {
+    /// Takes the actions that are due.
+    pub(crate) fn take(&mut self) -> Vec<VersionAction> {
         std::mem::take(&mut self.actions)
     }
 
@@ -185,10 +194,11 @@ impl Pull {
                         .part(version)
                         .expect("rank 0 decides by what it has")
                         .clone();
-                    self.actions.push(Action::Announce(question, version));
+                    self.actions
+                        .push(VersionAction::Announce(question, version));
                 }
                 Decision::Refuse { question, why } => {
-                    self.actions.push(Action::Refuse(question, why))
+                    self.actions.push(VersionAction::Refuse(question, why))
                 }
                 Decision::Order(order) => self.obey(order),
             }
@@ -196,33 +206,33 @@ impl Pull {
         self.follow();
     }
 
-    fn obey(&mut self, order: Order) {
-        if let Order::Raise(versions) = order {
-            // At once: a rank that is ahead waits for it.
+    fn obey(&mut self, order: VersionOrder) {
+        if let VersionOrder::Raise(versions) = order {
+            // At once: a rank that is ahead waits for room.
             self.versions = self.versions.max(versions as usize);
         }
-        self.actions.push(Action::PassOn(order));
+        self.actions.push(VersionAction::PassOn(order));
         self.keeper.obey(order);
         self.follow();
     }
 
     fn follow(&mut self) {
         while let Some(version) = self.keeper.serve() {
-            self.actions.push(Action::Serve(version.clone()));
+            self.actions.push(VersionAction::Serve(version.clone()));
         }
     }
 }
 
-/// What a message says that comes along the conduit before a version does, or in its place.
+/// The message that comes along the conduit before a version, or in the place of a version.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct VersionAnswer {
     /// The question that it answers.
     pub(super) question: u64,
     /// Why there is no version, as an error's kind and text.
     pub(super) refusal: Option<(Kind, String)>,
 }
 
-impl Answer {
+impl VersionAnswer {
     fn encode(&self) -> Vec<u8> {
         let mut said: Vec<Value<&[u8]>> =
             vec![Value::Text(TEXT.into()), Value::Int(self.question as i64)];
@@ -250,7 +260,7 @@ impl Answer {
                     }
                     _ => return None,
                 };
-                Some(Answer {
+                Some(VersionAnswer {
                     question: *question as u64,
                     refusal,
                 })
@@ -260,21 +270,21 @@ impl Answer {
     }
 }
 
-/// What the user is told of a version that is not there.
-fn refusal(why: Refusal) -> (Kind, String) {
+/// The error of a call that asks for a version that is not there.
+fn refusal(why: VersionRefusal) -> (Kind, String) {
     let text = match why {
-        Refusal::TooLate { at, last } => {
+        VersionRefusal::TooLate { at, last } => {
             let text = format!(
                 "no version follows the one of time {last}, after which the description couples it no more (titin: fields, \
                  `until`), so there is none for time {at}: ask for an earlier time, or raise `until`"
             );
             return (Kind::PortClosed, text);
         }
-        Refusal::Evicted { at, oldest } => format!(
+        VersionRefusal::Evicted { at, oldest } => format!(
             "its version at time {at} is not kept any more, the oldest one is of {oldest}: have the sender keep more (titin: fields, \
              `versions`), or wait when they are full (`full: wait`), or ask for a later time"
         ),
-        Refusal::TooEarly { at, first } => {
+        VersionRefusal::TooEarly { at, first } => {
             format!(
                 "it has no version at time {at}, the first one is of {first}: ask for that time, or a later one"
             )
@@ -283,36 +293,39 @@ fn refusal(why: Refusal) -> (Kind, String) {
     (Kind::Evicted, text)
 }
 
-impl Inner {
-    /// Does what follows from a decision about a field that goes by this conduit.
-    pub(crate) fn carry_out(&self, conduit: ConduitId, action: Action) {
+impl VersionSender for InstanceFields {
+    fn ring(&self) {
+        self.serial.core.bell.ring();
+    }
+
+    fn carry_out(&self, conduit: ConduitId, action: VersionAction) {
         match action {
-            Action::Announce(question, version) => {
+            VersionAction::Announce(question, version) => {
                 self.answer(
                     conduit,
-                    Answer {
+                    VersionAnswer {
                         question,
                         refusal: None,
                     },
                     version.stamps,
                 );
             }
-            Action::Refuse(question, why) => {
-                let (Refusal::Evicted { at, .. }
-                | Refusal::TooEarly { at, .. }
-                | Refusal::TooLate { at, .. }) = why;
+            VersionAction::Refuse(question, why) => {
+                let (VersionRefusal::Evicted { at, .. }
+                | VersionRefusal::TooEarly { at, .. }
+                | VersionRefusal::TooLate { at, .. }) = why;
                 self.answer(
                     conduit,
-                    Answer {
+                    VersionAnswer {
                         question,
                         refusal: Some(refusal(why)),
                     },
                     (at, None),
                 );
             }
-            Action::Serve(version) => {
-                let exchange = version.line.exchanges.fetch_add(1, Ordering::Relaxed);
-                for (outlet, piece) in version.line.port.every_outlet().zip(&version.pieces) {
+            VersionAction::Serve(version) => {
+                let exchange = version.link.exchanges.fetch_add(1, Ordering::Relaxed);
+                for (outlet, piece) in version.link.port.every_outlet().zip(&version.pieces) {
                     let content = Content::Array(piece.layout().clone());
                     let meta = Meta {
                         content,
@@ -327,12 +340,14 @@ impl Inner {
                     );
                 }
             }
-            Action::PassOn(_) => {}
+            VersionAction::PassOn(_) => {}
         }
     }
+}
 
-    fn answer(&self, conduit: ConduitId, answer: Answer, stamps: (f64, Option<f64>)) {
-        let Some(outlet) = self.outlet_of(conduit) else {
+impl InstanceFields {
+    fn answer(&self, conduit: ConduitId, answer: VersionAnswer, stamps: Timestamps) {
+        let Some(outlet) = self.serial.outlet_of(conduit) else {
             return;
         };
         match Buffer::gather(&[IoSlice::new(&answer.encode())]) {
@@ -344,19 +359,13 @@ impl Inner {
                 };
                 self.post(outlet, 0, meta, Arc::new(body), stamps);
             }
-            Err(why) => self.fail(&crate::filter::no_memory(why)),
+            Err(why) => self.serial.fail(&crate::filter::no_memory(why)),
         }
     }
 
-    /// Sends along a conduit without waiting. Who asked holds it; if that one is gone nobody misses it.
-    fn post(
-        &self,
-        outlet: &Outlet,
-        tag: u32,
-        meta: Meta,
-        body: Arc<Buffer>,
-        stamps: (f64, Option<f64>),
-    ) {
+    /// Sends along a conduit without waiting: the receiver that has asked takes the message. If the
+    /// receiver is gone, the message is dropped.
+    fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: Arc<Buffer>, stamps: Timestamps) {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
         };
@@ -368,7 +377,7 @@ impl Inner {
         let outgoing = Outgoing::new(
             Head {
                 tag,
-                ..head(outlet, sequence, stamps)
+                ..message_header(outlet, sequence, stamps)
             },
             &meta,
             &parts,
@@ -377,94 +386,107 @@ impl Inner {
         match carrier.post(&outgoing) {
             Ok(sent) => outlet.end.meter.count(outgoing.length(), sent.copied),
             Err(why) if why.is_of_message() => {
-                let text = format!("{}: port '{}': {why}", self.name, outlet.end.label);
-                self.fail(&Error::new(Kind::NoMemory, text));
+                let text = format!(
+                    "{}: port '{}': {why}",
+                    self.serial.core.name, outlet.end.label
+                );
+                self.serial.fail(&Error::new(Kind::NoMemory, text));
             }
             Err(_) => {}
         }
     }
 }
 
-impl Inner {
-    /// Keeps what this rank owns of the next version, for a receiver that pulls; waits while there is no room, if it is to.
+impl InstanceFields {
+    /// Keeps this rank's part of the next version. Waits for room, if the description says so.
     pub(super) fn keep_version(
         &self,
         field: &Field,
-        way: &Coupled,
-        line: &Arc<Line>,
+        way: &FieldConduit,
+        link: &Arc<FieldLink>,
         arrays: &[SourceArray<'_>],
-        stamps: (f64, Option<f64>),
+        stamps: Timestamps,
     ) -> Result<()> {
-        // The background thread sends them, and cannot wait for who is not there yet.
-        let own = self.outlet_of(way.conduit).into_iter();
-        let outlets: Vec<&Outlet> = own.chain(line.port.every_outlet()).collect();
+        // The background thread sends the pieces, and cannot wait for a receiver that has not come
+        // yet.
+        let own = self.serial.outlet_of(way.conduit).into_iter();
+        let outlets: Vec<&Outlet> = own.chain(link.port.every_outlet()).collect();
         let is_over = || {
-            let given_up = self.process.pull(&self.name, way.conduit, Pull::is_over) == Some(true);
-            given_up || self.process.finished(&way.peer)
+            let given_up = self.pull_of(way.conduit, Pull::is_over) == Some(true);
+            given_up || self.serial.core.process.finished(&way.peer)
         };
         let there = || {
             for outlet in outlets
                 .iter()
                 .filter(|outlet| outlet.end.carrier.get().is_none())
             {
-                match self.reachable(&outlet.end) {
+                match self.serial.reachable(&outlet.end) {
                     _ if is_over() => {}
-                    // It may have left; then that will be told.
+                    // The receiver may have left; then the manager will say so.
                     Err(error) if error.kind != Kind::PeerLost => return Err(error),
                     _ => return Ok(None),
                 }
             }
             Ok(Some(()))
         };
-        self.wait(Some(way.conduit), None, None, Vec::new, there)?;
+        self.serial
+            .wait(Wait::about(way.conduit), Vec::new, there)?;
         let room = || {
-            let has_room = self.process.pull(&self.name, way.conduit, Pull::has_room) == Some(true);
+            let has_room = self.pull_of(way.conduit, Pull::has_room) == Some(true);
             Ok((has_room || is_over()).then_some(()))
         };
         let on = || {
-            let untaken = self.process.pull(&self.name, way.conduit, Pull::untaken);
+            let untaken = self.pull_of(way.conduit, Pull::untaken);
             let (ahead, ahead_bytes) = untaken.unwrap_or_default();
-            let on = |outlet: &Outlet| WaitOn {
-                ahead,
-                // Other ranks have about as much.
-                ahead_bytes: ahead_bytes.saturating_mul(u64::from(self.place_in_ranks().1)),
-                ..self.wait_on(&outlet.end, Some(&outlet.window), None)
+            let on = |outlet: &Outlet| {
+                Some(WaitOn {
+                    ahead,
+                    // Other ranks have about as much.
+                    ahead_bytes: ahead_bytes.saturating_mul(u64::from(self.place().count)),
+                    ..self
+                        .serial
+                        .wait_on(&outlet.end, Some(&outlet.window), None)?
+                })
             };
-            self.outlet_of(way.conduit).map(on).into_iter().collect()
+            self.serial
+                .outlet_of(way.conduit)
+                .and_then(on)
+                .into_iter()
+                .collect()
         };
-        self.wait(Some(way.conduit), None, None, on, room)?;
+        self.serial.wait(Wait::about(way.conduit), on, room)?;
         if is_over() {
             self.pass_over(way);
             return Ok(());
         }
-        let partners = 0..line.schedule.count();
+        let partners = 0..link.schedule.count();
         let sizes = || arrays.iter().map(|array| array.size);
         let whole = |to| {
             self.pack(
                 field,
-                line,
+                link,
                 to,
                 arrays,
-                0..line.schedule.bytes(to, sizes()),
+                0..link.schedule.bytes(to, sizes()),
                 false,
             )
         };
         let pieces = partners.map(whole).collect::<Result<_>>()?;
-        let version = Version {
-            line: line.clone(),
+        let version = PackedVersion {
+            link: link.clone(),
             pieces,
             stamps,
         };
-        self.process.change(&self.name, way.conduit, |meeting| {
-            meeting.pull(|pull| pull.produce(version))
+        self.change_field(way.conduit, |coupling| {
+            coupling.pull(|pull| pull.produce(version))
         });
         Ok(())
     }
 
-    /// The receiver takes no more; it may not have said so, if it left before it could.
-    pub(super) fn pass_over(&self, way: &Coupled) {
-        self.process.change(&self.name, way.conduit, |meeting| {
-            meeting.pull(|pull| {
+    /// The receiver takes no more versions, and may have left without saying so.
+    pub(super) fn pass_over(&self, way: &FieldConduit) {
+        self.change_field(way.conduit, |coupling| {
+            coupling.pull(|pull| {
                 pull.end();
                 pull.pass_over();
             });
@@ -472,18 +494,18 @@ impl Inner {
     }
 }
 
-impl Instance {
+impl InstanceFields {
     /// Asks for a version, and receives it.
     pub(super) fn receive_version(
         &self,
         field: &Field,
-        way: &Coupled,
-        state: &mut State,
+        way: &FieldConduit,
+        state: &mut FieldState,
         arrays: &mut [TargetArray<'_>],
         at: Option<f64>,
         patience: Patience,
     ) -> Result<Stamps> {
-        let (inner, deadline) = (&self.inner, patience.deadline());
+        let deadline = patience.deadline();
         if at.is_some_and(f64::is_nan) {
             return Err(Error::new(
                 Kind::Usage,
@@ -493,7 +515,7 @@ impl Instance {
                 ),
             ));
         }
-        // A question that an earlier call has asked in vain is not asked again.
+        // A question that an earlier call has asked without success is not asked again.
         if state.asking.open != Some(at) {
             state.asking.open = Some(at);
             state.asking.asked += 1;
@@ -506,23 +528,23 @@ impl Instance {
                     let told = &mut state.asking.told;
                     let ask = || {
                         if *told < number {
-                            inner.meet(field, way, deadline)?;
-                            let question = Word::Ask(Question { number, at });
-                            inner
-                                .process
-                                .change(&inner.name, way.conduit, |meeting| meeting.say(question));
+                            self.meet(field, way, deadline)?;
+                            let question = VersionMessage::Ask(Question { number, at });
+                            self.change_field(way.conduit, |coupling| {
+                                coupling.tell_sender(question)
+                            });
                             *told = number;
                         }
                         Ok(Patience::until(deadline))
                     };
                     let fits = |message: &Message| field.is_answer(message);
                     (
-                        self.receive_begun((field.port, None), at, ask, fits)?,
-                        Come::default(),
+                        self.receive_header(field, at, ask, fits)?,
+                        PiecesReceived::default(),
                     )
                 }
             };
-            let answer = Answer::of(&header).expect("`is_answer` has seen it");
+            let answer = VersionAnswer::of(&header).expect("`is_answer` has seen it");
             let late = answer.question < number;
             if let Some((kind, why)) = answer.refusal {
                 state.asking.refused += 1;
@@ -532,18 +554,21 @@ impl Instance {
                 state.asking.open = None;
                 return Err(Error::new(
                     kind,
-                    format!("{}: field on port '{}': {why}", inner.name, field.name),
+                    format!(
+                        "{}: field on port '{}': {why}",
+                        self.serial.core.name, field.name
+                    ),
                 ));
             }
-            // What was asked for by a call that has given up is in the way, and goes nowhere.
+            // A version for a call that has given up is received into no array.
             let arrays = (!late).then_some(&mut *arrays);
             let piece = header.number - state.asking.refused;
-            inner.receive_pieces(field, state, (&header, piece), done, arrays, deadline)?;
+            self.receive_pieces(field, state, (&header, piece), done, arrays, deadline)?;
             if !late {
                 state.asking.open = None;
-                if inner.leads() {
-                    inner.process.change(&inner.name, way.conduit, |meeting| {
-                        meeting.say(Word::Took(number))
+                if self.serial.leads() {
+                    self.change_field(way.conduit, |coupling| {
+                        coupling.tell_sender(VersionMessage::Took(number))
                     });
                 }
                 return Ok(Stamps::of(&header));
@@ -553,40 +578,53 @@ impl Instance {
 }
 
 /// How pulled fields end.
-impl Inner {
-    /// The conduits of its fields that are pulled, in this role.
+impl InstanceFields {
+    /// Makes a call on rank 0 that tells the other ranks nothing but that the call was made.
+    fn act_on_all(
+        &self,
+        call: &str,
+        act: impl FnOnce() -> Result<()>,
+        may_wait: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        match &self.group {
+            None => act(),
+            Some(group) => group.act(call, act, may_wait),
+        }
+    }
+
+    /// The conduits of pulled fields, of those that this instance sends or of those that it
+    /// receives.
     pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
         let fields = self.fields.read().expect("never poisoned");
         let ways = fields
             .iter()
             .filter(|field| field.role == role)
-            .flat_map(|field| &field.ways);
-        ways.filter(|way| way.pattern.cache().is_some())
+            .flat_map(|field| &field.conduits);
+        ways.filter(|way| way.is_pulled())
             .map(|way| way.conduit)
             .collect()
     }
 
-    /// Tells senders that no version is asked for any more, and takes none that is on its way.
+    /// Tells senders that no more versions are asked for, and drops versions on their way.
     pub(crate) fn leave_versions(&self) {
         for conduit in self.pulled(Role::Receiver) {
-            if self.leads() {
-                self.process.change(&self.name, conduit, Meeting::leave);
+            if self.serial.leads() {
+                self.change_field(conduit, Coupling::leave);
             }
         }
-        let lines = self.all_lines();
-        let pulled = lines.iter().filter(|line| line.pulled);
+        let links = self.all_links();
+        let pulled = links.iter().filter(|link| link.pulled);
         pulled
-            .flat_map(|line| line.port.every_inlet())
+            .flat_map(|link| link.port.every_inlet())
             .for_each(|inlet| inlet.inbox.discard());
     }
 
     /// Waits until receivers have taken the last version, or take no more, and ends their conduits.
     pub(crate) fn settle_versions(&self) -> Result<()> {
         let mut open = self.pulled(Role::Sender);
-        if self.leads() {
+        if self.serial.leads() {
             for conduit in &open {
-                self.process
-                    .change(&self.name, *conduit, |meeting| meeting.pull(Pull::close));
+                self.change_field(*conduit, |coupling| coupling.pull(Pull::close));
             }
         }
         while !open.is_empty() {
@@ -598,50 +636,53 @@ impl Inner {
                     .transpose()
             };
             let on = || {
-                let outlets = open.iter().filter_map(|conduit| self.outlet_of(*conduit));
-                let on = |outlet: &Outlet| WaitOn {
-                    closes: true,
-                    ..self.wait_on(&outlet.end, Some(&outlet.window), None)
+                let outlets = open
+                    .iter()
+                    .filter_map(|conduit| self.serial.outlet_of(*conduit));
+                let on = |outlet: &Outlet| {
+                    Some(WaitOn {
+                        closes: true,
+                        ..self
+                            .serial
+                            .wait_on(&outlet.end, Some(&outlet.window), None)?
+                    })
                 };
-                outlets.map(on).collect()
+                outlets.filter_map(on).collect()
             };
-            let place = self.wait(None, None, None, on, next)?;
+            let place = self.serial.wait(Wait::default(), on, next)?;
             self.end_versions(open.swap_remove(place))?;
         }
         Ok(())
     }
 
-    /// Whether the receiver of a field has, or wants, no more of the versions that this rank keeps; it keeps no others.
+    /// Whether the receiver has taken, or does not want, the versions that this rank keeps.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
-        if let Some((ours, theirs)) = self
-            .process
-            .pull(&self.name, conduit, Pull::differs)
-            .flatten()
-        {
-            let error =
-                |field: Arc<Field>| field.unequal((self.place_in_ranks().0, ours), (0, theirs));
+        if let Some((ours, theirs)) = self.pull_of(conduit, Pull::differs).flatten() {
+            let rank = self.place().rank;
+            let error = |field: Arc<Field>| field.count.unequal((rank, ours), (0, theirs));
             return self.field_by(conduit).map(error).map_or(Ok(None), Err);
         }
         let over = |pull: &Pull| {
-            if self.leads() {
+            if self.serial.leads() {
                 pull.is_settled()
             } else {
                 pull.is_over()
             }
         };
-        let mut taken = self.process.pull(&self.name, conduit, over).unwrap_or(true);
-        if let Some(outlet) = self.outlet_of(conduit).filter(|_| !taken) {
+        let mut taken = self.pull_of(conduit, over).unwrap_or(true);
+        if let Some(outlet) = self.serial.outlet_of(conduit).filter(|_| !taken) {
             taken = outlet.window.closed();
             if !taken {
-                self.reachable(&outlet.end)?;
+                self.serial.reachable(&outlet.end)?;
             }
         }
         Ok(taken.then_some(()))
     }
 
-    /// The manager hears of it before a receiver does: it is why one fails that wants more.
+    /// Tells the manager that a field was withdrawn, before a receiver learns so: a receiver that
+    /// wants more fails because of the withdrawal.
     fn tell_withdrawn(&self, field: &Field) {
-        let steps = field.steps.load(Ordering::Relaxed);
+        let steps = field.count.steps();
         let text = format!(
             "field on port '{}': the program has withdrawn it after {} {}, so its receivers get no more of it",
             field.name,
@@ -649,44 +690,41 @@ impl Inner {
             if steps == 1 { "send" } else { "sends" }
         );
         let peers = field
-            .ways
+            .conduits
             .iter()
             .map(|way| instance_of(&way.peer).to_owned())
             .collect();
         let (instance, port) = (
-            self.name.clone(),
-            Some(format!("{}.{}", self.name, field.name)),
+            self.serial.core.name.clone(),
+            Some(format!("{}.{}", self.serial.core.name, field.name)),
         );
-        self.tell(&ToManager::Missed {
+        self.serial.tell(&ToManager::Missed {
             instance,
             peers,
             port,
-            text: self.as_rank(&text),
+            text: self.serial.as_rank(&text),
         });
     }
 
     /// Gives up all versions for a receiver, and tells it that no more follows.
     fn end_versions(&self, conduit: ConduitId) -> Result<()> {
-        let Some(outlet) = self.outlet_of(conduit) else {
+        let Some(outlet) = self.serial.outlet_of(conduit) else {
             return Ok(());
         };
-        self.process
-            .change(&self.name, conduit, |meeting| meeting.pull(Pull::end));
-        self.end_stream(outlet)
+        self.change_field(conduit, |coupling| coupling.pull(Pull::end));
+        self.serial.end_stream(outlet)
     }
 }
 
-impl Instance {
-    /// Says that the field is sent no more, and gives up the versions that are kept: for its receivers the port is closed behind what
-    /// was pushed. It may be said again.
+impl InstanceFields {
+    /// Withdraws a field. See [`crate::Instance::withdraw_field`].
     ///
     /// # Errors
     /// [`Kind::Usage`] for one that receives; as [`Instance::send`].
-    pub fn withdraw_field(&self, field: FieldId) -> Result<()> {
-        let inner = &self.inner;
-        inner.enter()?;
-        let field = inner.field(field);
-        let state = field.enter()?;
+    pub(crate) fn withdraw(&self, field: FieldId) -> Result<()> {
+        self.serial.enter()?;
+        let field = &*self.get(field);
+        let mut state = field.enter()?;
         if field.role == Role::Receiver {
             let text = format!(
                 "field on port '{}': it is received here; its sender withdraws it",
@@ -694,48 +732,63 @@ impl Instance {
             );
             return Err(Error::new(Kind::Usage, text));
         }
-        if !field.withdrawn.swap(true, Ordering::Relaxed) && inner.leads() {
-            inner.tell_withdrawn(&field);
+        for conduit in &field.conduits {
+            let outlet = self.serial.outlet_of(conduit.conduit);
+            outlet.inspect(|outlet| outlet.end.withdrawn.store(true, Ordering::Relaxed));
         }
-        let end_lines = |pulled: bool| {
-            let lines = state.lines.iter().flat_map(|lines| lines.iter().flatten());
-            lines
-                .filter(|line| line.pulled == pulled)
-                .try_for_each(|line| inner.end_line(line))
+        if !field.withdrawn.swap(true, Ordering::Relaxed) && self.serial.leads() {
+            self.tell_withdrawn(field);
+        }
+        let links = state.links.clone();
+        let end_links = |pulled: bool| {
+            let links = links.iter().flat_map(|links| links.iter().flatten());
+            links
+                .filter(|link| link.pulled == pulled)
+                .try_for_each(|link| self.end_link(link))
         };
-        // At once: a receiver that waits for a piece of this rank learns from it that none comes.
-        end_lines(false)?;
+        // At once: a receiver that waits for a piece of this rank learns that none comes.
+        end_links(false)?;
         let pulled: Vec<ConduitId> = field
-            .ways
+            .conduits
             .iter()
-            .filter(|way| way.pattern.cache().is_some())
+            .filter(|way| way.is_pulled())
             .map(|way| way.conduit)
             .collect();
         let end = || {
             field
-                .ways
+                .conduits
                 .iter()
                 .try_for_each(|way| match way.pattern.cache() {
-                    Some(_) => inner.end_versions(way.conduit),
-                    None => inner
+                    Some(_) => self.end_versions(way.conduit),
+                    None => self
+                        .serial
                         .outlet_of(way.conduit)
-                        .map_or(Ok(()), |outlet| inner.end_stream(outlet)),
+                        .map_or(Ok(()), |outlet| self.serial.end_stream(outlet)),
                 })
         };
-        // What is to be sent of versions that rank 0 has decided on goes first, if this rank has them.
+        // Versions that rank 0 has decided to send go first. Fails if this rank has not produced
+        // them.
         let unequal = || {
             pulled
                 .iter()
-                .try_for_each(|conduit| inner.is_taken(*conduit).map(drop))
+                .try_for_each(|conduit| self.is_taken(*conduit).map(drop))
         };
-        inner.act_together(
-            &format!("withdraw of the field on port '{}'", field.name),
-            end,
-            unequal,
-        )?;
-        for conduit in pulled.iter().filter(|_| !inner.leads()) {
-            inner.wait(None, None, None, Vec::new, || inner.is_taken(*conduit))?;
+        // A call that was interrupted after this step and is made again skips the step: rank 0
+        // tells its verdict once.
+        if !state.withdrawal_agreed {
+            self.act_on_all(
+                &format!("withdraw of the field on port '{}'", field.name),
+                end,
+                unequal,
+            )?;
+            state.withdrawal_agreed = true;
         }
-        end_lines(true)
+        for conduit in pulled.iter().filter(|_| !self.serial.leads()) {
+            self.serial
+                .wait(Wait::default(), Vec::new, || self.is_taken(*conduit))?;
+        }
+        end_links(true)?;
+        state.withdrawal_agreed = false;
+        Ok(())
     }
 }

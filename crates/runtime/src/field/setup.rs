@@ -1,85 +1,65 @@
-//! How the ranks of two instances find out who sends what to whom, where one side is irregular.
+//! How the ranks of two instances find out the schedule of a field, where one side is irregular.
 //!
-//! One of these per rank and conduit takes in letters and says which to send: it has no I/O, and waits for nothing. The ranks of
-//! the sender are the directory, too (after XpressSpace: each knows a part of the array's space, along a Hilbert curve).
+//! A [`ScheduleSetup`] per rank and conduit takes in messages and says which messages to send. No I/O, no waiting. The ranks
+//! of the sender are the directory, too: each rank knows the owners of a part of the array, along a Hilbert curve (after
+//! XpressSpace).
 //!
-//! 1. If the sender is irregular, each of its ranks **enters** what it owns at the ranks of the directory that this concerns, which
-//!    **acknowledge**. That all have is found out along the tree of ranks: **done** goes up, **go** comes down.
-//! 2. Each rank of the receiver **asks** the directory who owns what it wants, and gets **answers**.
-//! 3. It tells the owners what it **wants**, which acknowledge. That all have goes up the receiver's tree, to rank 0 of the
-//!    sender (**complete**), and down there as **go**: from then on each rank of the sender knows all that is wanted of it.
+//! 1. If the sender is irregular, each rank of the sender **enters** what it owns at the ranks of the directory for these
+//!    elements, and these ranks **acknowledge**. Along the tree of ranks **done** goes up once a rank and all below have
+//!    their acknowledgements, and **go** comes down from rank 0.
+//! 2. Each rank of the receiver **asks** the directory for the owners of the elements that it wants, and gets **answers**.
+//! 3. Each rank of the receiver tells the owners what it **wants**, and the owners acknowledge. **Done** goes up the tree of the
+//!    receiver. Rank 0 tells rank 0 of the sender that all have wanted (**complete**), and **go** comes down the tree of the
+//!    sender: from then on each rank of the sender knows all wants.
 //!
-//! Ranks are not in step: what comes for a later stage waits.
+//! Ranks are not in step: a message for a later stage waits.
 
 use std::collections::VecDeque;
 
 use titin_array::{
-    Directory, DirectoryAnswer, DirectoryEntries, ElementRequest, Error, Exchange, Ownership,
-    Register, Role, Schedule,
+    Directory, DirectoryAnswer, ElementRequest, Error, Exchange, Ownership, Register, Role,
+    Schedule,
 };
 use titin_wire::ranks::{children, parent};
 
-use super::Word;
+use super::rank_messages::{FieldMessage, RoutedMessage};
 
-/// What ranks tell each other.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Letter {
-    Enter(DirectoryEntries),
-    Ask(DirectoryEntries),
-    Answer(DirectoryAnswer),
-    Want(ElementRequest),
-    Acknowledge,
-    Done,
-    Go,
-    Complete,
-    /// About the versions of a field that is pulled, once its schedules are known.
-    Word(Word),
-}
-
-/// A letter, and for whom or from whom.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Envelope {
-    /// Whether the other rank is one of the sender's.
-    pub(crate) of_sender: bool,
-    pub(crate) rank: u32,
-    pub(crate) letter: Letter,
-}
-
-/// The way of one rank to its schedule.
-pub(crate) struct Setup {
+/// One rank on its way to the schedule of a field.
+pub(crate) struct ScheduleSetup {
     exchange: Exchange,
     parts: Ownership,
     role: Role,
     rank: u32,
-    /// Ranks of the own instance, and of the sender.
+    /// The numbers of ranks of this instance, and of the sender.
     ranks: u32,
     senders: u32,
-    stage: Stage,
-    /// Letters for later stages.
-    early: VecDeque<Envelope>,
-    /// How many acknowledgements are waited for, and how many ranks below.
+    stage: SetupStage,
+    /// Messages for later stages.
+    early: VecDeque<RoutedMessage>,
+    /// How many acknowledgements are still to come, and how many ranks below are not done.
     unanswered: usize,
     below: usize,
     wants: Vec<(u32, ElementRequest)>,
     answers: Vec<DirectoryAnswer>,
     schedule: Option<Schedule>,
-    out: Vec<Envelope>,
+    out: Vec<RoutedMessage>,
 }
 
-enum Stage {
-    /// A rank of the sender: those of the directory are told what it owns.
+enum SetupStage {
+    /// A rank of the sender enters what it owns in the directory.
     Entering(Register),
-    /// Ranks of the receiver are answered, and tell what they want. There is no directory of a regular sender.
+    /// A rank of the sender answers ranks of the receiver, and takes in their wants. A regular
+    /// sender has no directory.
     Serving(Option<Directory>),
-    /// A rank of the receiver: so many answers are to come yet.
+    /// A rank of the receiver waits for so many answers.
     Asking(usize),
-    /// The owners are told what it wants.
+    /// A rank of the receiver tells the owners what it wants.
     Wanting,
     Over,
 }
 
-impl Setup {
-    /// Begins; the first letters are to be taken.
+impl ScheduleSetup {
+    /// Begins. The first messages are to be taken.
     pub(crate) fn begin(
         exchange: Exchange,
         parts: Ownership,
@@ -91,14 +71,14 @@ impl Setup {
             Role::Sender => senders,
             Role::Receiver => exchange.to().decomposition.ranks(),
         };
-        let mut setup = Setup {
+        let mut setup = ScheduleSetup {
             exchange,
             parts,
             role,
             rank,
             ranks,
             senders,
-            stage: Stage::Over,
+            stage: SetupStage::Over,
             early: VecDeque::new(),
             unanswered: 0,
             below: children(rank, ranks).len(),
@@ -113,93 +93,102 @@ impl Setup {
         }
         match role {
             Role::Sender if setup.exchange.needs_directory() => setup.enter()?,
-            Role::Sender => setup.stage = Stage::Serving(None),
+            Role::Sender => setup.stage = SetupStage::Serving(None),
             Role::Receiver => setup.ask()?,
         }
         Ok(setup)
     }
 
-    /// What to send now.
-    pub(crate) fn take(&mut self) -> Vec<Envelope> {
+    /// Takes the messages that are to be sent now.
+    pub(crate) fn take(&mut self) -> Vec<RoutedMessage> {
         std::mem::take(&mut self.out)
     }
 
-    /// The schedule, once it is known.
+    /// The schedule, once known.
     pub(crate) fn schedule(&self) -> Option<&Schedule> {
         self.schedule.as_ref()
     }
 
-    /// Takes in a letter, and those that have waited for what it brings.
-    pub(crate) fn receive(&mut self, envelope: Envelope) -> Result<(), Error> {
-        if matches!(self.stage, Stage::Over) {
+    /// Takes in a message, and waiting messages for a stage that the message brings.
+    pub(crate) fn receive(&mut self, routed: RoutedMessage) -> Result<(), Error> {
+        if matches!(self.stage, SetupStage::Over) {
             return Ok(());
         }
-        self.early.push_back(envelope);
+        self.early.push_back(routed);
         loop {
-            // One by one, as each may bring the next stage.
+            // One by one, as each message may bring the next stage.
             let place = self
                 .early
                 .iter()
-                .position(|envelope| self.is_time_for(&envelope.letter));
-            let Some(envelope) = place.and_then(|place| self.early.remove(place)) else {
+                .position(|routed| self.is_time_for(&routed.message));
+            let Some(routed) = place.and_then(|place| self.early.remove(place)) else {
                 return Ok(());
             };
-            self.read(envelope)?;
+            self.read(routed)?;
         }
     }
 
-    fn is_time_for(&self, letter: &Letter) -> bool {
-        match (&self.stage, letter) {
-            (Stage::Over, _) => false,
+    fn is_time_for(&self, message: &FieldMessage) -> bool {
+        match (&self.stage, message) {
+            (SetupStage::Over, _) => false,
             (
-                Stage::Entering(_),
-                Letter::Enter(_) | Letter::Acknowledge | Letter::Done | Letter::Go,
+                SetupStage::Entering(_),
+                FieldMessage::Enter(_)
+                | FieldMessage::Acknowledge
+                | FieldMessage::Done
+                | FieldMessage::Go,
             ) => true,
             (
-                Stage::Serving(_),
-                Letter::Ask(_) | Letter::Want(_) | Letter::Complete | Letter::Go,
+                SetupStage::Serving(_),
+                FieldMessage::Ask(_)
+                | FieldMessage::Want(_)
+                | FieldMessage::Complete
+                | FieldMessage::Go,
             ) => true,
-            (Stage::Asking(_), Letter::Answer(_)) => true,
-            (Stage::Asking(_) | Stage::Wanting, Letter::Acknowledge | Letter::Done) => true,
+            (SetupStage::Asking(_), FieldMessage::Answer(_)) => true,
+            (
+                SetupStage::Asking(_) | SetupStage::Wanting,
+                FieldMessage::Acknowledge | FieldMessage::Done,
+            ) => true,
             _ => false,
         }
     }
 
-    fn read(&mut self, Envelope { rank, letter, .. }: Envelope) -> Result<(), Error> {
-        match letter {
-            Letter::Enter(entries) => {
-                if let Stage::Entering(register) = &mut self.stage {
+    fn read(&mut self, RoutedMessage { rank, message, .. }: RoutedMessage) -> Result<(), Error> {
+        match message {
+            FieldMessage::Enter(entries) => {
+                if let SetupStage::Entering(register) = &mut self.stage {
                     register.enter(rank, &entries)?;
                 }
-                self.send(true, rank, Letter::Acknowledge);
+                self.send(true, rank, FieldMessage::Acknowledge);
             }
-            Letter::Ask(asked) => {
-                if let Stage::Serving(Some(directory)) = &self.stage {
+            FieldMessage::Ask(asked) => {
+                if let SetupStage::Serving(Some(directory)) = &self.stage {
                     let answer = directory.answer(rank, &asked)?;
-                    self.send(false, rank, Letter::Answer(answer));
+                    self.send(false, rank, FieldMessage::Answer(answer));
                 }
             }
-            Letter::Answer(answer) => {
+            FieldMessage::Answer(answer) => {
                 self.answers.push(answer);
-                if let Stage::Asking(missing) = &mut self.stage {
+                if let SetupStage::Asking(missing) = &mut self.stage {
                     *missing = missing.saturating_sub(1);
                 }
                 self.want_if_answered()?;
             }
-            Letter::Want(wants) => {
+            FieldMessage::Want(wants) => {
                 self.wants.push((rank, wants));
-                self.send(false, rank, Letter::Acknowledge);
+                self.send(false, rank, FieldMessage::Acknowledge);
             }
-            Letter::Acknowledge => {
+            FieldMessage::Acknowledge => {
                 self.unanswered = self.unanswered.saturating_sub(1);
                 self.go_on_if_done()?;
             }
-            Letter::Done => {
+            FieldMessage::Done => {
                 self.below = self.below.saturating_sub(1);
                 self.go_on_if_done()?;
             }
-            Letter::Go | Letter::Complete => self.go()?,
-            Letter::Word(_) => {}
+            FieldMessage::Go | FieldMessage::Complete => self.go()?,
+            FieldMessage::Version(_) => {}
         }
         Ok(())
     }
@@ -207,11 +196,11 @@ impl Setup {
     fn enter(&mut self) -> Result<(), Error> {
         let map = self.exchange.map(self.senders);
         let entries = self.exchange.entries(self.rank, &self.parts, &map)?;
-        self.stage = Stage::Entering(Register::new(self.exchange.clone()));
+        self.stage = SetupStage::Entering(Register::new(self.exchange.clone()));
         self.unanswered = entries.len();
         entries
             .into_iter()
-            .for_each(|(rank, entries)| self.send(true, rank, Letter::Enter(entries)));
+            .for_each(|(rank, entries)| self.send(true, rank, FieldMessage::Enter(entries)));
         self.go_on_if_done()
     }
 
@@ -223,66 +212,66 @@ impl Setup {
             }
             false => Vec::new(),
         };
-        self.stage = Stage::Asking(queries.len());
+        self.stage = SetupStage::Asking(queries.len());
         queries
             .into_iter()
-            .for_each(|(rank, asked)| self.send(true, rank, Letter::Ask(asked)));
+            .for_each(|(rank, asked)| self.send(true, rank, FieldMessage::Ask(asked)));
         self.want_if_answered()
     }
 
     fn want_if_answered(&mut self) -> Result<(), Error> {
-        if !matches!(self.stage, Stage::Asking(0)) {
+        if !matches!(self.stage, SetupStage::Asking(0)) {
             return Ok(());
         }
         let answers = std::mem::take(&mut self.answers);
         let (schedule, wants) = self.exchange.receiving(self.rank, &self.parts, answers)?;
-        self.stage = Stage::Wanting;
+        self.stage = SetupStage::Wanting;
         self.schedule = Some(schedule);
         self.unanswered = wants.len();
         wants
             .into_iter()
-            .for_each(|(rank, wants)| self.send(true, rank, Letter::Want(wants)));
+            .for_each(|(rank, wants)| self.send(true, rank, FieldMessage::Want(wants)));
         self.go_on_if_done()
     }
 
-    /// Once this rank and all below have told what they had to: so it is said upwards, or it is so for all.
+    /// Once this rank and all below are done: tells the rank above, or goes on at rank 0.
     fn go_on_if_done(&mut self) -> Result<(), Error> {
-        let is_telling = matches!(self.stage, Stage::Entering(_) | Stage::Wanting);
+        let is_telling = matches!(self.stage, SetupStage::Entering(_) | SetupStage::Wanting);
         if !is_telling || self.unanswered > 0 || self.below > 0 {
             return Ok(());
         }
-        // Not again.
+        // Once.
         self.below = usize::MAX;
         match (parent(self.rank), self.role) {
-            (Some(above), role) => self.send(role == Role::Sender, above, Letter::Done),
+            (Some(above), role) => self.send(role == Role::Sender, above, FieldMessage::Done),
             (None, Role::Sender) => return self.go(),
-            (None, Role::Receiver) => self.send(true, 0, Letter::Complete),
+            (None, Role::Receiver) => self.send(true, 0, FieldMessage::Complete),
         }
         if self.role == Role::Receiver {
-            self.stage = Stage::Over;
+            self.stage = SetupStage::Over;
         }
         Ok(())
     }
 
-    /// All ranks are so far.
+    /// All ranks are done with the stage.
     fn go(&mut self) -> Result<(), Error> {
-        children(self.rank, self.ranks).for_each(|child| self.send(true, child, Letter::Go));
-        self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Entering(register) => Stage::Serving(Some(register.directory()?)),
+        children(self.rank, self.ranks).for_each(|child| self.send(true, child, FieldMessage::Go));
+        self.stage = match std::mem::replace(&mut self.stage, SetupStage::Over) {
+            SetupStage::Entering(register) => SetupStage::Serving(Some(register.directory()?)),
             _ => {
                 let wants = std::mem::take(&mut self.wants);
                 self.schedule = Some(self.exchange.sending(self.rank, &self.parts, &wants)?);
-                Stage::Over
+                SetupStage::Over
             }
         };
         Ok(())
     }
 
-    fn send(&mut self, of_sender: bool, rank: u32, letter: Letter) {
-        self.out.push(Envelope {
+    fn send(&mut self, of_sender: bool, rank: u32, message: FieldMessage) {
+        self.out.push(RoutedMessage {
             of_sender,
             rank,
-            letter,
+            message,
         });
     }
 }
@@ -302,53 +291,53 @@ mod tests {
         )
     }
 
-    /// Has all ranks of both sides find their schedules; letters are delivered in an order that a number chooses.
+    /// Has all ranks of both sides find their schedules; messages are delivered in an order that a number chooses.
     fn play(
         exchange: &Exchange,
         parts: impl Fn(Role, u32) -> Ownership,
         mut order: u64,
-    ) -> [Vec<Setup>; 2] {
+    ) -> [Vec<ScheduleSetup>; 2] {
         let roles = [Role::Sender, Role::Receiver];
         let ranks = [exchange.from(), exchange.to()].map(|side| side.decomposition.ranks());
         let begin = |role: Role, rank| {
-            Setup::begin(exchange.clone(), parts(role, rank), role, rank).unwrap()
+            ScheduleSetup::begin(exchange.clone(), parts(role, rank), role, rank).unwrap()
         };
         let mut setups = [0, 1].map(|side| {
             (0..ranks[side])
                 .map(|rank| begin(roles[side], rank))
                 .collect::<Vec<_>>()
         });
-        let mut mail: Vec<(usize, u32, Envelope)> = Vec::new();
+        let mut waiting: Vec<(usize, u32, RoutedMessage)> = Vec::new();
         loop {
             for side in [0, 1] {
                 for rank in 0..ranks[side] {
-                    for envelope in setups[side][rank as usize].take() {
-                        let to = usize::from(!envelope.of_sender);
-                        mail.push((
+                    for routed in setups[side][rank as usize].take() {
+                        let to = usize::from(!routed.of_sender);
+                        waiting.push((
                             to,
-                            envelope.rank,
-                            Envelope {
+                            routed.rank,
+                            RoutedMessage {
                                 of_sender: side == 0,
                                 rank,
-                                ..envelope
+                                ..routed
                             },
                         ));
                     }
                 }
             }
-            if mail.is_empty() {
+            if waiting.is_empty() {
                 return setups;
             }
             order = order
                 .wrapping_mul(6364136223846793005)
                 .wrapping_add(1442695040888963407);
-            let (side, rank, envelope) = mail.swap_remove((order >> 33) as usize % mail.len());
-            setups[side][rank as usize].receive(envelope).unwrap();
+            let (side, rank, routed) = waiting.swap_remove((order >> 33) as usize % waiting.len());
+            setups[side][rank as usize].receive(routed).unwrap();
         }
     }
 
     #[test]
-    fn every_rank_finds_its_schedule_in_whatever_order_letters_come() {
+    fn every_rank_finds_its_schedule_in_whatever_order_messages_come() {
         let shape = [40, 8];
         let boxes = |ranks| Side::new(Decomposition::boxes(&shape, ranks).unwrap());
         let block = |ranks| Side::new(Decomposition::block(&shape, &[1, ranks]).unwrap());
@@ -371,7 +360,7 @@ mod tests {
             };
             for order in 0..20 {
                 let [sending, receiving] = play(&exchange, parts, order);
-                let elements = |setups: &[Setup]| -> u64 {
+                let elements = |setups: &[ScheduleSetup]| -> u64 {
                     setups
                         .iter()
                         .map(|setup| setup.schedule().expect("all have one").elements())
@@ -396,30 +385,31 @@ mod tests {
         let exchange = Exchange::new(boxes(1), boxes(1)).unwrap();
         let whole = || Ownership::Boxes(vec![Region::new(&[0, 0], &[4, 8]).unwrap()]);
         let half = || Ownership::Boxes(vec![Region::new(&[0, 0], &[2, 8]).unwrap()]);
-        let mut sender = Setup::begin(exchange.clone(), half(), Role::Sender, 0).unwrap();
-        let mut receiver = Setup::begin(exchange.clone(), whole(), Role::Receiver, 0).unwrap();
+        let mut sender = ScheduleSetup::begin(exchange.clone(), half(), Role::Sender, 0).unwrap();
+        let mut receiver =
+            ScheduleSetup::begin(exchange.clone(), whole(), Role::Receiver, 0).unwrap();
         let mut problem = None;
         while problem.is_none() {
             let (to_all, asked) = (sender.take(), receiver.take());
             assert!(!to_all.is_empty() || !asked.is_empty(), "a gap is found");
-            for envelope in to_all {
-                let to = if envelope.of_sender {
+            for routed in to_all {
+                let to = if routed.of_sender {
                     &mut sender
                 } else {
                     &mut receiver
                 };
                 problem = problem.or(to
-                    .receive(Envelope {
+                    .receive(RoutedMessage {
                         of_sender: true,
-                        ..envelope
+                        ..routed
                     })
                     .err());
             }
-            for envelope in asked {
+            for routed in asked {
                 problem = problem.or(sender
-                    .receive(Envelope {
+                    .receive(RoutedMessage {
                         of_sender: false,
-                        ..envelope
+                        ..routed
                     })
                     .err());
             }
@@ -427,8 +417,9 @@ mod tests {
         assert!(matches!(problem, Some(Error::Gap(_))), "{problem:?}");
 
         let exchange = Exchange::new(boxes(2), boxes(1)).unwrap();
-        let [mut one, mut other] =
-            [0, 1].map(|rank| Setup::begin(exchange.clone(), whole(), Role::Sender, rank).unwrap());
+        let [mut one, mut other] = [0, 1].map(|rank| {
+            ScheduleSetup::begin(exchange.clone(), whole(), Role::Sender, rank).unwrap()
+        });
         let mut problem = None;
         while problem.is_none() {
             let (first, second) = (one.take(), other.take());
@@ -436,19 +427,19 @@ mod tests {
                 !first.is_empty() || !second.is_empty(),
                 "an overlap is found"
             );
-            for (from, envelopes) in [(0, first), (1, second)] {
-                for envelope in envelopes {
-                    let to = if envelope.rank == 0 {
+            for (from, messages) in [(0, first), (1, second)] {
+                for routed in messages {
+                    let to = if routed.rank == 0 {
                         &mut one
                     } else {
                         &mut other
                     };
-                    let envelope = Envelope {
+                    let routed = RoutedMessage {
                         of_sender: true,
                         rank: from,
-                        ..envelope
+                        ..routed
                     };
-                    problem = problem.or(to.receive(envelope).err());
+                    problem = problem.or(to.receive(routed).err());
                 }
             }
         }

@@ -1,32 +1,33 @@
-//! The versions of a field that its sender keeps for a receiver that pulls: which are kept, which is taken, in what order the
-//! ranks follow. No I/O, and it waits for nothing.
+//! The versions of a field that the sender keeps for a receiver that pulls: which versions are
+//! kept, which version is taken, in what order the ranks follow. No I/O, no waiting.
 //!
-//! Rank 0 of the sender [chooses](Chooser): by the versions that it has itself it says what the receiver gets, and what is
-//! given up. All ranks of the sender, rank 0 too, [follow](Keeper): each does what rank 0 has decided in that order, as soon as it
-//! has got so far itself. So all ranks of the receiver get the same version, and every owner has it.
+//! Rank 0 of the sender [chooses](Chooser): by its own versions rank 0 decides what the receiver
+//! gets, and what is given up. All ranks of the sender, rank 0 too, [follow](Keeper): each carries
+//! the decisions out in order, as soon as the rank has got so far. So all ranks of the receiver get
+//! the same version, and every owner has the version.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use titin_model::{VersionCache, WhenFull};
 
-/// What is told between ranks about the versions of a field.
+/// What ranks tell each other about the versions of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Word {
+pub(crate) enum VersionMessage {
     /// Rank 0 of the receiver asks for a version.
     Ask(Question),
-    /// It has what the question of this number was answered with.
+    /// Rank 0 of the receiver has the answer to the question of this number.
     Took(u64),
-    /// It asks for no more.
+    /// Rank 0 of the receiver asks for no more.
     Leave,
-    /// Rank 0 of the sender has the other ranks do this, behind what it told them before.
-    Order(Order),
+    /// Rank 0 of the sender has the other ranks do this, after all earlier orders.
+    Order(VersionOrder),
 }
 
 /// What a receiver asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Question {
-    /// Rising; only the last one is answered.
+    /// Numbers rise; the last question alone is answered.
     pub(crate) number: u64,
     /// The version at or before this simulated time; `None` for the latest one.
     pub(crate) at: Option<f64>,
@@ -34,16 +35,16 @@ pub(crate) struct Question {
 
 /// What every rank of the sender does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum VersionOrder {
     /// Sends the pieces of this version.
     Serve(u64),
-    /// Gives up the versions before this one.
+    /// Gives up the versions before this version.
     GiveUp(u64),
-    /// May keep so many from now on.
+    /// May keep so many versions from now on.
     Raise(u32),
-    /// Produces so many in all, as rank 0 does.
+    /// Produces so many versions in all, as rank 0 does.
     Complete(u64),
-    /// Keeps and sends no more.
+    /// Keeps and sends no more versions.
     End,
 }
 
@@ -52,20 +53,21 @@ pub(crate) enum Order {
 pub(crate) enum Decision {
     /// Tells the receiver that a version follows, in answer to this question.
     Announce { question: u64, version: u64 },
-    /// Tells it why none does.
-    Refuse { question: u64, why: Refusal },
+    /// Tells the receiver why no version follows.
+    Refuse { question: u64, why: VersionRefusal },
     /// All ranks do this.
-    Order(Order),
+    Order(VersionOrder),
 }
 
-/// Why a receiver does not get what it asks for: the time, and that of the oldest version that there is, or of the last one.
+/// Why a receiver does not get the version of a time. With the time of the oldest version that is
+/// kept, of the first version, or of the last.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Refusal {
+pub(crate) enum VersionRefusal {
     /// The version at that time was given up.
     Evicted { at: f64, oldest: f64 },
-    /// There never was one so early.
+    /// There never was a version so early.
     TooEarly { at: f64, first: f64 },
-    /// None will follow the last one, which it has, though the sender goes on.
+    /// The receiver has the last version, and no other follows, though the sender goes on.
     TooLate { at: f64, last: f64 },
 }
 
@@ -82,25 +84,26 @@ pub(crate) struct Chooser {
     cache: VersionCache,
     /// From the oldest to the latest.
     versions: VecDeque<Stamped>,
-    /// The time of the first one that there was.
+    /// The time of the first version of all.
     first: f64,
-    /// How many there have been, and the last one that was taken; versions are counted from 1.
+    /// How many versions there have been, and the last version that was taken, counted from 1.
     produced: u64,
     taken: u64,
-    /// For which question that one was announced, and the last one whose answer the receiver has: it may have asked another one
-    /// before the answer came.
+    /// The question for which the taken version was announced, and the last question whose answer
+    /// the receiver has. The receiver may have asked another question before the answer came.
     announced: u64,
     had: u64,
-    /// Whether that one asked for a time; one that does may ask for a later one that the same version serves.
+    /// Whether the last answered question asked for a time: the same version may serve a later
+    /// time, too.
     by_time: bool,
-    /// Whether it was asked for something after the last version.
+    /// Whether the receiver has asked for a time after the last version.
     exhausted: bool,
     question: Option<Question>,
     /// The number of the last question.
     heard: u64,
-    /// Whether no more are produced, ...
+    /// Whether no more versions are produced.
     complete: bool,
-    /// ... and the conduit ends once the last one is taken.
+    /// Whether the conduit ends once the last version is taken.
     closing: bool,
     /// Whether nothing is decided any more.
     over: bool,
@@ -126,8 +129,9 @@ impl Chooser {
         }
     }
 
-    /// Whether one more version may be produced now, or has to wait until the receiver has taken one. True, too, once the receiver
-    /// has asked for a later time: it wants none of those that are kept.
+    /// Whether one more version may be produced now, or has to wait until the receiver has taken a
+    /// version. True, too, once the receiver has asked for a later time, and so wants none of the
+    /// kept versions.
     pub(crate) fn has_room(&self) -> bool {
         let waits = self.cache.full == WhenFull::Wait && self.question.is_none();
         self.over || !waits || self.untaken() < u64::from(self.cache.versions)
@@ -147,7 +151,7 @@ impl Chooser {
             timestamp,
             next,
         });
-        // What it tells of a question that waited comes before it takes the place of another version.
+        // The answer to a question that waited comes before the version takes the place of another.
         let mut decisions = self.answer();
         let mut given_up = None;
         while self.is_too_many() {
@@ -155,14 +159,14 @@ impl Chooser {
             given_up = self
                 .versions
                 .front()
-                .map(|oldest| Decision::Order(Order::GiveUp(oldest.number)));
+                .map(|oldest| Decision::Order(VersionOrder::GiveUp(oldest.number)));
         }
         decisions.extend(given_up);
         decisions
     }
 
-    /// Whether the oldest version is to go. With `full: wait` the last one that was taken stays, and so do those that were not, but
-    /// for a question whose answer is a later one.
+    /// Whether the oldest version is to go. With `full: wait` the last version that was taken
+    /// stays, and so do versions that were not taken, unless the receiver asks for a later version.
     fn is_too_many(&self) -> bool {
         let (oldest, latest) = (self.versions[0].number, self.produced);
         let is_passed = oldest < self.taken || (self.question.is_some() && oldest < latest);
@@ -183,24 +187,24 @@ impl Chooser {
             return Vec::new();
         }
         self.complete = true;
-        let mut decisions = vec![Decision::Order(Order::Complete(self.produced))];
+        let mut decisions = vec![Decision::Order(VersionOrder::Complete(self.produced))];
         decisions.extend(self.answer());
         decisions
     }
 
-    /// The same, and the conduit ends once the receiver has the last one.
+    /// As [`Chooser::complete`], and the conduit ends once the receiver has the last version.
     pub(crate) fn close(&mut self) -> Vec<Decision> {
         self.closing = true;
         self.complete()
     }
 
-    /// Whether the receiver has what it is to have: the last version, as often as that serves the times it asks for.
+    /// Whether the receiver has the last version, for all times that the version serves.
     pub(crate) fn is_settled(&self) -> bool {
         let may_ask_again = self.by_time && !self.exhausted;
         self.over || (self.complete && (self.produced == 0 || (self.has_last() && !may_ask_again)))
     }
 
-    /// The receiver has what this question was answered with.
+    /// The receiver has the answer to this question.
     pub(crate) fn took(&mut self, question: u64) {
         self.had = self.had.max(question);
     }
@@ -210,13 +214,13 @@ impl Chooser {
         self.taken == self.produced && self.had >= self.announced
     }
 
-    /// Lets it keep more versions, where it waits for room while its receiver waits for it.
+    /// Lets the sender keep more versions, where sender and receiver would wait for each other.
     pub(crate) fn raise(&mut self, versions: u32) -> Vec<Decision> {
         if self.over || versions <= self.cache.versions {
             return Vec::new();
         }
         self.cache.versions = versions;
-        vec![Decision::Order(Order::Raise(versions))]
+        vec![Decision::Order(VersionOrder::Raise(versions))]
     }
 
     /// The number of the last question that was asked.
@@ -224,7 +228,7 @@ impl Chooser {
         self.heard
     }
 
-    /// How many versions are kept that were not taken.
+    /// How many kept versions were not taken.
     pub(crate) fn untaken(&self) -> u64 {
         self.versions
             .iter()
@@ -238,10 +242,10 @@ impl Chooser {
             return Vec::new();
         }
         self.versions.clear();
-        vec![Decision::Order(Order::End)]
+        vec![Decision::Order(VersionOrder::End)]
     }
 
-    /// Answers the question, if it is one and can be answered yet.
+    /// Answers the question, if there is one that can be answered yet.
     fn answer(&mut self) -> Vec<Decision> {
         let Some(question) = self.question.filter(|_| !self.over) else {
             return Vec::new();
@@ -251,7 +255,7 @@ impl Chooser {
         };
         let chosen = match question.at {
             None => Ok(latest),
-            // Until that time is passed there may be a later one at or before it.
+            // Until the sender has passed the time, a later version at or before the time may come.
             Some(at) if !self.has_passed(&latest, at) => return Vec::new(),
             Some(at) => {
                 let found = self
@@ -260,30 +264,31 @@ impl Chooser {
                     .rfind(|version| version.timestamp <= at)
                     .copied();
                 found.ok_or_else(|| match at < self.first {
-                    true => Refusal::TooEarly {
+                    true => VersionRefusal::TooEarly {
                         at,
                         first: self.first,
                     },
-                    false => Refusal::Evicted {
+                    false => VersionRefusal::Evicted {
                         at,
                         oldest: self.versions[0].timestamp,
                     },
                 })
             }
         };
-        // The last version serves all times before the one that was to follow.
+        // The last version serves all times before the version that was to follow.
         let end = latest.next.unwrap_or(latest.timestamp);
         let beyond = question
             .at
             .is_none_or(|at| at > latest.timestamp && at >= end);
         if self.complete && beyond && self.has_last() && (self.closing || question.at.is_some()) {
             self.exhausted = true;
-            // It hears that no more follows as the conduit ends, or, where the sender goes on, now.
+            // Where the sender closes, the end of the conduit says that no version follows; else
+            // this answer does.
             let Some(at) = question.at.filter(|_| !self.closing) else {
                 return Vec::new();
             };
             self.question = None;
-            let why = Refusal::TooLate {
+            let why = VersionRefusal::TooLate {
                 at,
                 last: latest.timestamp,
             };
@@ -305,7 +310,7 @@ impl Chooser {
                     question: question.number,
                     version,
                 };
-                vec![announced, Decision::Order(Order::Serve(version))]
+                vec![announced, Decision::Order(VersionOrder::Serve(version))]
             }
             Err(why) => vec![Decision::Refuse {
                 question: question.number,
@@ -314,20 +319,22 @@ impl Chooser {
         }
     }
 
-    /// Whether no version after the latest one can be at or before this time.
+    /// Whether no version after the latest can be at or before this time.
     fn has_passed(&self, latest: &Stamped, at: f64) -> bool {
         self.complete || latest.timestamp >= at || latest.next.is_some_and(|next| next > at)
     }
 }
 
-/// A rank of the sender, as it follows: its own part of each version, and what it still has to do.
+/// A rank of the sender, as it follows rank 0: the rank's part of each version, and the orders that
+/// are still to be carried out.
 pub(crate) struct Keeper<P> {
     parts: VecDeque<(u64, P)>,
     produced: u64,
-    /// The first version that it is to keep: rank 0 may have given up some that this one has not even got to.
+    /// The first version to keep: rank 0 may have given up versions that this rank has not produced
+    /// yet.
     first: u64,
-    orders: VecDeque<Order>,
-    /// How many rank 0 has produced, once it produces no more.
+    orders: VecDeque<VersionOrder>,
+    /// How many versions rank 0 has produced, once rank 0 produces no more.
     total: Option<u64>,
     over: bool,
 }
@@ -346,7 +353,7 @@ impl<P> Default for Keeper<P> {
 }
 
 impl<P> Keeper<P> {
-    /// Its part of the next version is there.
+    /// The rank's part of the next version is there.
     pub(crate) fn add(&mut self, part: P) {
         self.produced += 1;
         if !self.over && self.produced >= self.first {
@@ -359,17 +366,17 @@ impl<P> Keeper<P> {
         self.produced += 1;
     }
 
-    /// Rank 0 has decided so.
-    pub(crate) fn obey(&mut self, order: Order) {
+    /// Rank 0 has given this order.
+    pub(crate) fn obey(&mut self, order: VersionOrder) {
         self.orders.push_back(order);
     }
 
-    /// Its part of the next version that it can send now.
+    /// The rank's part of the next version that is to be sent now.
     pub(crate) fn serve(&mut self) -> Option<&P> {
         while let Some(order) = self.orders.front().copied() {
             match order {
-                Order::Serve(version) if version > self.produced => return None,
-                Order::GiveUp(before) => {
+                VersionOrder::Serve(version) if version > self.produced => return None,
+                VersionOrder::GiveUp(before) => {
                     self.first = self.first.max(before);
                     while self
                         .parts
@@ -379,15 +386,15 @@ impl<P> Keeper<P> {
                         self.parts.pop_front();
                     }
                 }
-                Order::End => {
+                VersionOrder::End => {
                     self.over = true;
                     self.parts.clear();
                 }
-                Order::Complete(total) => self.total = Some(total),
-                Order::Serve(_) | Order::Raise(_) => {}
+                VersionOrder::Complete(total) => self.total = Some(total),
+                VersionOrder::Serve(_) | VersionOrder::Raise(_) => {}
             }
             self.orders.pop_front();
-            if let Order::Serve(version) = order
+            if let VersionOrder::Serve(version) = order
                 && self.part(version).is_some()
             {
                 return self.part(version);
@@ -396,10 +403,11 @@ impl<P> Keeper<P> {
         None
     }
 
-    /// How many versions this rank has produced and how many rank 0, for people: if they differ, and this rank produces no more.
+    /// How many versions this rank has produced, and how many rank 0, as text: if they differ, and
+    /// this rank produces no more.
     pub(crate) fn differs(&self) -> Option<(u64, String)> {
         let theirs = match self.orders.front() {
-            Some(Order::Serve(version)) => Some(format!("at least {version}")),
+            Some(VersionOrder::Serve(version)) => Some(format!("at least {version}")),
             _ => self
                 .total
                 .filter(|total| *total != self.produced)
@@ -408,24 +416,24 @@ impl<P> Keeper<P> {
         theirs.map(|theirs| (self.produced, theirs))
     }
 
-    /// Its part of a version that it keeps.
+    /// The rank's part of a kept version.
     pub(crate) fn part(&self, version: u64) -> Option<&P> {
         let first = self.parts.front()?.0;
         let place = usize::try_from(version.checked_sub(first)?).ok()?;
         self.parts.get(place).map(|(_, part)| part)
     }
 
-    /// Its parts of all that it keeps.
+    /// The rank's parts of all kept versions.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &P> {
         self.parts.iter().map(|(_, part)| part)
     }
 
-    /// How many versions it keeps.
+    /// How many versions the rank keeps.
     pub(crate) fn kept(&self) -> usize {
         self.parts.len()
     }
 
-    /// Whether it keeps and sends no more.
+    /// Whether the rank keeps and sends no more versions.
     pub(crate) fn is_over(&self) -> bool {
         self.over
     }
@@ -453,11 +461,11 @@ mod tests {
     fn serves(question: u64, version: u64) -> Vec<Decision> {
         vec![
             Decision::Announce { question, version },
-            Decision::Order(Order::Serve(version)),
+            Decision::Order(VersionOrder::Serve(version)),
         ]
     }
 
-    fn refused(question: u64, why: Refusal) -> Vec<Decision> {
+    fn refused(question: u64, why: VersionRefusal) -> Vec<Decision> {
         vec![Decision::Refuse { question, why }]
     }
 
@@ -484,13 +492,13 @@ mod tests {
             let decisions = chooser.produce(f64::from(step), None);
             let oldest = u64::from(step as u32);
             assert_eq!(decisions.len(), usize::from(step > 1), "{decisions:?}");
-            assert!(step < 2 || decisions == [Decision::Order(Order::GiveUp(oldest))]);
+            assert!(step < 2 || decisions == [Decision::Order(VersionOrder::GiveUp(oldest))]);
         }
         assert_eq!(
             chooser.ask(at(1, 1.5)),
             refused(
                 1,
-                Refusal::Evicted {
+                VersionRefusal::Evicted {
                     at: 1.5,
                     oldest: 3.0
                 }
@@ -515,7 +523,7 @@ mod tests {
         assert_eq!(chooser.ask(at(3, 9.0)), []);
         assert_eq!(
             chooser.close(),
-            [Decision::Order(Order::Complete(3))],
+            [Decision::Order(VersionOrder::Complete(3))],
             "it has the last one"
         );
         assert_eq!(chooser.ask(at(4, 0.2)), serves(4, 1));
@@ -523,7 +531,7 @@ mod tests {
             chooser.ask(at(5, -1.0)),
             refused(
                 5,
-                Refusal::TooEarly {
+                VersionRefusal::TooEarly {
                     at: -1.0,
                     first: 0.0
                 }
@@ -539,7 +547,7 @@ mod tests {
         assert_eq!(chooser.produce(0.0, None), serves(2, 1));
         assert_eq!(
             chooser.produce(9.0, None),
-            [Decision::Order(Order::GiveUp(2))]
+            [Decision::Order(VersionOrder::GiveUp(2))]
         );
     }
 
@@ -548,7 +556,7 @@ mod tests {
         let mut chooser = chooser(1, WhenFull::Evict);
         chooser.produce(1.0, None);
         assert_eq!(chooser.ask(at(1, 1.5)), []);
-        let expected = [serves(1, 1), vec![Decision::Order(Order::GiveUp(2))]].concat();
+        let expected = [serves(1, 1), vec![Decision::Order(VersionOrder::GiveUp(2))]].concat();
         assert_eq!(chooser.produce(2.0, None), expected);
     }
 
@@ -563,13 +571,13 @@ mod tests {
             assert!(chooser.has_room());
             assert_eq!(
                 chooser.produce(time, None),
-                [Decision::Order(Order::GiveUp(oldest))],
+                [Decision::Order(VersionOrder::GiveUp(oldest))],
                 "it wants none before"
             );
         }
         assert_eq!(
             chooser.produce(4.0, None),
-            [serves(1, 4), vec![Decision::Order(Order::GiveUp(4))]].concat()
+            [serves(1, 4), vec![Decision::Order(VersionOrder::GiveUp(4))]].concat()
         );
         assert!(chooser.has_room());
         chooser.produce(5.0, None);
@@ -625,12 +633,12 @@ mod tests {
         assert_eq!(chooser.ask(at(3, 1.0)), serves(3, 2));
         assert_eq!(
             chooser.produce(3.0, None),
-            [Decision::Order(Order::GiveUp(2))]
+            [Decision::Order(VersionOrder::GiveUp(2))]
         );
         assert_eq!(chooser.raise(1), [], "never less");
-        assert_eq!(chooser.raise(3), [Decision::Order(Order::Raise(3))]);
+        assert_eq!(chooser.raise(3), [Decision::Order(VersionOrder::Raise(3))]);
         assert!(chooser.has_room() && chooser.untaken() == 2);
-        assert_eq!(chooser.end(), [Decision::Order(Order::End)]);
+        assert_eq!(chooser.end(), [Decision::Order(VersionOrder::End)]);
         assert!(
             chooser.has_room() && chooser.produce(3.0, None).is_empty(),
             "nobody takes them any more"
@@ -640,7 +648,10 @@ mod tests {
     #[test]
     fn the_last_version_is_taken_before_the_sender_goes() {
         let mut chooser = chooser(1, WhenFull::Evict);
-        assert_eq!(chooser.close(), [Decision::Order(Order::Complete(0))]);
+        assert_eq!(
+            chooser.close(),
+            [Decision::Order(VersionOrder::Complete(0))]
+        );
         assert!(chooser.is_settled(), "there was none");
         let mut chooser = self::chooser(1, WhenFull::Evict);
         chooser.produce(0.0, None);
@@ -681,7 +692,7 @@ mod tests {
         let mut chooser = chooser(2, WhenFull::Evict);
         chooser.produce(40.0, Some(50.0));
         assert_eq!(chooser.ask(at(1, 60.0)), []);
-        let complete = Decision::Order(Order::Complete(1));
+        let complete = Decision::Order(VersionOrder::Complete(1));
         assert_eq!(
             chooser.complete(),
             [vec![complete.clone()], serves(1, 1)].concat()
@@ -693,7 +704,7 @@ mod tests {
             chooser.ask(at(3, 50.0)),
             refused(
                 3,
-                Refusal::TooLate {
+                VersionRefusal::TooLate {
                     at: 50.0,
                     last: 40.0
                 }
@@ -716,8 +727,8 @@ mod tests {
     fn ranks_that_produce_another_number_are_noticed() {
         let mut keeper = Keeper::default();
         keeper.add("one");
-        keeper.obey(Order::Serve(2));
-        keeper.obey(Order::Complete(2));
+        keeper.obey(VersionOrder::Serve(2));
+        keeper.obey(VersionOrder::Complete(2));
         assert_eq!(keeper.serve(), None);
         assert_eq!(keeper.differs(), Some((1, "at least 2".into())), "fewer");
         keeper.add("two");
@@ -731,9 +742,13 @@ mod tests {
     #[test]
     fn a_rank_that_has_passed_over_a_version_goes_on_behind_it() {
         let mut keeper = Keeper::<()>::default();
-        [Order::Serve(1), Order::Complete(1), Order::End]
-            .into_iter()
-            .for_each(|order| keeper.obey(order));
+        [
+            VersionOrder::Serve(1),
+            VersionOrder::Complete(1),
+            VersionOrder::End,
+        ]
+        .into_iter()
+        .for_each(|order| keeper.obey(order));
         assert_eq!(keeper.serve(), None);
         assert_eq!(
             (keeper.is_over(), keeper.differs()),
@@ -748,8 +763,8 @@ mod tests {
     fn a_rank_that_is_behind_keeps_nothing_that_was_given_up() {
         let mut keeper = Keeper::default();
         keeper.add("one");
-        keeper.obey(Order::GiveUp(4));
-        keeper.obey(Order::Serve(4));
+        keeper.obey(VersionOrder::GiveUp(4));
+        keeper.obey(VersionOrder::Serve(4));
         assert_eq!(keeper.serve(), None);
         for part in ["two", "three"] {
             keeper.add(part);
@@ -767,9 +782,9 @@ mod tests {
     #[test]
     fn a_rank_follows_when_it_has_got_so_far() {
         let mut keeper = Keeper::default();
-        keeper.obey(Order::Serve(2));
-        keeper.obey(Order::GiveUp(2));
-        keeper.obey(Order::Serve(2));
+        keeper.obey(VersionOrder::Serve(2));
+        keeper.obey(VersionOrder::GiveUp(2));
+        keeper.obey(VersionOrder::Serve(2));
         keeper.add("one");
         assert_eq!(keeper.serve(), None);
         assert_eq!(keeper.kept(), 1, "what comes behind an order waits for it");
@@ -778,7 +793,7 @@ mod tests {
         assert_eq!(keeper.serve().copied(), Some("two"));
         assert_eq!(keeper.serve(), None);
         assert_eq!(keeper.kept(), 1);
-        keeper.obey(Order::End);
+        keeper.obey(VersionOrder::End);
         assert_eq!(keeper.serve(), None);
         keeper.add("three");
         assert!(keeper.is_over() && keeper.kept() == 0);

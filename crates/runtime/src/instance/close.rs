@@ -1,4 +1,6 @@
-//! How an instance ends: in good order, with a failure of its own, or with the run's.
+//! How an instance closes: all streams end in good order, those of the ranks and of the fields, too.
+//!
+//! A call that was interrupted, or belongs to a non-blocking instance, goes on from where it was when it is made again.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
@@ -6,32 +8,18 @@ use std::time::Instant;
 
 use titin_array::Role;
 use titin_model::Operator;
-use titin_wire::control::ToManager;
+use titin_wire::control::{ToManager, WaitOn};
 
-use super::Inner;
-use super::report::shortened;
-use crate::port::{Inlet, InletState, Outlet, Port};
+use super::Instance;
+use super::layers::Layers;
+use crate::port::{Inlet, Outlet, Port};
 use crate::process::forked;
-use crate::ranks::{instance_of, is_between_ranks};
+use crate::serial::{WARNING, Wait};
 use crate::{Error, Kind, Result};
 
-/// Level of a record in the run's log.
-pub(super) const WARNING: u8 = 30;
-
-/// What a program has left of what a conduit brings.
-struct Untaken<'a> {
-    /// The number of the port.
-    number: usize,
-    port: &'a Port,
-    inlet: &'a Inlet,
-    /// How many messages the program has taken.
-    taken: u64,
-}
-
-/// How far the closing of an instance has come: a call that was interrupted, or of an instance that does not wait, goes
-/// on from there.
+/// How far the closing of an instance has come.
 #[derive(Default)]
-pub(super) struct Ending {
+pub(super) struct Closing {
     /// When it began, for the profile.
     began: Option<i64>,
     /// How many receivers were told that no more follows.
@@ -42,324 +30,333 @@ pub(super) struct Ending {
     open: Vec<usize>,
     /// Whether the rank above was told how often fields were sent and received.
     told_steps: bool,
-    /// Whether that was compared with what those below have told.
+    /// Whether the counts of the ranks below were compared with those of this rank.
     compared_steps: bool,
-    /// How many receivers hold all, and its end.
+    /// How many receivers hold all that was sent to them.
     settled: usize,
     /// Whether the manager was told.
     said: bool,
 }
 
-impl Inner {
-    /// Ends all streams: waits until the receivers hold what was sent, and until the senders have ended theirs.
-    pub(super) fn finish(&self) -> Result<()> {
-        let mut ending = self.ending.lock().expect("never poisoned");
-        let began = *ending.began.get_or_insert_with(|| self.trace.now());
-        // Once all have said that they are done the manager goes.
-        if !ending.said {
-            self.check()?;
+/// The sender at the other end of a conduit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StreamSender {
+    Instance,
+    RankAbove,
+    RankBelow,
+}
+
+/// A receiving end whose sender is to end before the instance closes.
+struct LastReceipt<'a> {
+    port: &'a Port,
+    inlet: &'a Inlet,
+    sender: StreamSender,
+    /// How many messages were taken from the inbox and are not with the program.
+    stashed: u64,
+    /// What there is to say of messages that a filter has left out.
+    missed: Option<String>,
+}
+
+impl Instance {
+    /// Whether another thread was in a call as [`Instance::close`] was called last: what that uses has to stay.
+    pub fn was_in_use(&self) -> bool {
+        self.serial.core.closed_in_use.load(Ordering::Relaxed)
+    }
+
+    /// Ends the instance's part in the run. Waits until the receivers hold all that was sent, or have finished.
+    ///
+    /// # Errors
+    /// The first error that was noted; [`Kind::CallOrder`] if messages were never taken; [`Kind::PeerLost`] if the run
+    /// has failed; [`Kind::Usage`] while another thread is in a call. With an error the run fails.
+    pub fn close(&self) -> Result<()> {
+        let serial = &self.serial;
+        // In a forked child the other threads are gone, and may have left what they held locked.
+        let in_use = !forked() && self.layers.is_in_use();
+        serial.core.closed_in_use.store(in_use, Ordering::Relaxed);
+        if forked() || self.layers.is_over() {
+            return serial.first_error().clone().map_or(Ok(()), Err);
         }
-        self.nothing_halfway()?;
-        if let Some(text) = self.cycle().untaken() {
+        serial.outside()?;
+        if in_use {
+            return Err(self.fail_in_use());
+        }
+        serial.core.closing.store(true, Ordering::Relaxed);
+        let noted = serial.first_error().clone();
+        let outcome = noted.map_or_else(|| self.layers.finish(), Err);
+        match &outcome {
+            Ok(()) => {
+                serial.core.over.store(true, Ordering::Release);
+                self.layers.leave();
+            }
+            // A call that was interrupted, or does not wait, goes on when it is made again.
+            Err(error) if error.is_unfinished() => {}
+            Err(error) => serial.fail(error),
+        }
+        outcome
+    }
+
+    /// Fails the run, since another thread is in a call: with the error of before, if there is one.
+    fn fail_in_use(&self) -> Error {
+        let serial = &self.serial;
+        let text = format!(
+            "{}: close() while another thread is in a call on the instance; join the thread first",
+            serial.core.name
+        );
+        let before = serial.first_error().clone();
+        let error = before
+            .or_else(|| serial.check().err())
+            .unwrap_or_else(|| Error::new(Kind::Usage, text));
+        serial.fail(&error);
+        error
+    }
+}
+
+impl Layers {
+    /// Ends all streams: waits until the receivers hold what was sent, and until the senders have ended theirs.
+    fn finish(&self) -> Result<()> {
+        let mut closing = self.closing.lock().expect("never poisoned");
+        let (serial, fields) = (&self.serial, &self.fields);
+        let began = *closing
+            .began
+            .get_or_insert_with(|| serial.profile.trace.now());
+        // Once all instances have said that they are done the manager goes.
+        if !closing.said {
+            serial.check()?;
+        }
+        fields.nothing_halfway()?;
+        if let Some(text) = serial.cycle().untaken() {
             return Err(Error::new(Kind::CallOrder, text));
         }
-        self.tell_missed();
-        // The rank above hears it once all below have closed.
-        let up = usize::from(self.ranks.is_some_and(|ranks| ranks.above.is_some()));
-        let outlets = self.outlets().count();
-        self.leave_versions();
-        if !ending.told_steps {
-            self.tell_steps()?;
-            ending.told_steps = true;
+        serial.tell_missed();
+        fields.leave_versions();
+        self.tell_counts(&mut closing)?;
+        let (before_up, outlets) = (self.outlets_but_up().count(), self.outlets().count());
+        self.end_streams(&mut closing, before_up)?;
+        fields.settle_versions()?;
+        fields.end_links()?;
+        self.wait_for_senders(&mut closing)?;
+        self.compare_counts(&mut closing)?;
+        fields.settle_links()?;
+        // The rank above hears by the end of this stream that all below have closed.
+        self.end_streams(&mut closing, outlets)?;
+        for outlet in self.outlets().skip(closing.settled) {
+            self.wait_until_settled(outlet)?;
+            closing.settled += 1;
         }
-        self.end_streams(&mut ending, outlets - up)?;
-        self.settle_versions()?;
-        self.end_lines()?;
-        self.take_leave(&mut ending)?;
-        if !ending.compared_steps {
-            self.compare_steps()?;
-            ending.compared_steps = true;
+        // Rank 0 says that the instance is done.
+        match serial.leads() {
+            true => self.say_done(&mut closing, began),
+            false => Ok(()),
         }
-        self.settle_lines()?;
-        self.end_streams(&mut ending, outlets)?;
-        for outlet in self.outlets().skip(ending.settled) {
-            let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-            let poll = || Ok(self.is_settled(outlet)?.then_some(()));
-            self.counted(&outlet.end, || self.wait(None, None, None, on, poll))?;
-            ending.settled += 1;
+    }
+
+    /// The sending ends of ports, and those to the ranks below.
+    fn outlets_but_up(&self) -> impl Iterator<Item = &Outlet> {
+        let group = self.group.iter();
+        let down = group.flat_map(|group| group.tree.outlets_down());
+        self.serial.outlets().chain(down)
+    }
+
+    /// All sending ends; the end to the rank above comes last.
+    fn outlets(&self) -> impl Iterator<Item = &Outlet> {
+        let group = self.group.iter();
+        let up = group.filter_map(|group| group.tree.outlet_up());
+        self.outlets_but_up().chain(up)
+    }
+
+    fn tell_counts(&self, closing: &mut Closing) -> Result<()> {
+        if let Some(group) = self.group.as_ref().filter(|_| !closing.told_steps) {
+            group.tell_steps()?;
         }
-        if !self.leads() {
-            // Rank 0 says that the instance is done.
-            return Ok(());
+        closing.told_steps = true;
+        Ok(())
+    }
+
+    fn compare_counts(&self, closing: &mut Closing) -> Result<()> {
+        if let Some(group) = self.group.as_ref().filter(|_| !closing.compared_steps) {
+            group.compare_steps()?;
         }
-        let missed = self
-            .of_inlets(|number, inlet, state| inlet.missed(state, &self.ports[number]))?
-            .into_iter()
-            .flatten();
-        if !std::mem::replace(&mut ending.said, true) {
-            let settled = self.trace.live("DISCONNECT_WAIT", began);
-            let dropped = ending.dropped.take().into_iter().flatten();
+        closing.compared_steps = true;
+        Ok(())
+    }
+
+    /// Tells the first so many receivers that no more follows. Receivers that pull hear that once they have what they want.
+    fn end_streams(&self, closing: &mut Closing, count: usize) -> Result<()> {
+        let pulled = self.fields.pulled(Role::Sender);
+        for outlet in self.outlets().take(count).skip(closing.told) {
+            if !pulled.contains(&outlet.end.conduit) {
+                self.serial.end_stream(outlet)?;
+            }
+            closing.told += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits until a receiver holds all that was sent to it.
+    fn wait_until_settled(&self, outlet: &Outlet) -> Result<()> {
+        let serial = &self.serial;
+        let on = || serial.wait_to_send(outlet, 0);
+        let poll = || Ok(serial.is_settled(outlet)?.then_some(()));
+        serial.counted(&outlet.end, || serial.wait(Wait::default(), on, poll))
+    }
+
+    /// Tells the manager that the instance is done, and waits until the manager knows.
+    fn say_done(&self, closing: &mut Closing, began: i64) -> Result<()> {
+        let serial = &self.serial;
+        let missed = self.last_receipts()?;
+        if !std::mem::replace(&mut closing.said, true) {
+            let settled = serial.profile.trace.live("DISCONNECT_WAIT", began);
+            let dropped = closing.dropped.take().into_iter().flatten();
             dropped
-                .chain(missed)
-                .chain(self.idle_patterns())
-                .for_each(|text| self.log(WARNING, &text));
-            self.report_progress();
-            self.trace.live("SHUTDOWN", settled);
+                .chain(missed.into_iter().filter_map(|receipt| receipt.missed))
+                .chain(self.fields.idle_patterns())
+                .for_each(|text| serial.log(WARNING, &text));
+            serial.report_progress(self.fields.bytes_sent());
+            serial.profile.trace.live("SHUTDOWN", settled);
             self.tell_profile();
-            self.tell(&ToManager::Done {
-                instance: self.name.clone(),
+            serial.tell(&ToManager::Done {
+                instance: serial.core.name.clone(),
             });
         }
-        self.wait(None, None, None, Vec::new, || {
-            Ok(self.process.finished(&self.name).then_some(()))
+        serial.wait(Wait::default(), Vec::new, || {
+            Ok(serial
+                .core
+                .process
+                .finished(&serial.core.name)
+                .then_some(()))
         })
     }
 
-    /// Tells of O_F ports on which the use that ends has sent nothing. The manager hears of it whatever the log takes.
-    pub(super) fn tell_missed(&self) {
-        let finals = self.ports.iter().enumerate();
-        let finals = finals
-            .filter(|(_, port)| port.operator == Operator::OF && port.connected() && self.leads());
-        let missed = self
-            .cycle()
-            .missed(finals.map(|(number, port)| (number, port.slots())));
-        for port in missed {
-            let text = format!(
-                "a use has ended in which nothing was sent on O_F port '{}': its receivers get one message less than there are \
-                 uses; send in each, nil if there is nothing to say",
-                self.ports[port].name
-            );
-            self.log(WARNING, &text);
-            let peers = self.ports[port]
-                .every_outlet()
-                .map(|outlet| instance_of(&outlet.end.peer).to_owned());
-            let (instance, peers, text) = (self.name.clone(), peers.collect(), self.as_rank(&text));
-            self.tell(&ToManager::Missed {
-                instance,
-                peers,
-                port: None,
-                text,
-            });
+    /// Waits until all senders have ended, and refuses to close if one sends what the program never takes.
+    fn wait_for_senders(&self, closing: &mut Closing) -> Result<()> {
+        let receipts = self.last_receipts()?;
+        if closing.dropped.is_none() {
+            self.drop_untaken(closing, &receipts);
         }
-    }
-
-    /// Tells receivers that no more follows, the first so many of them; those that pull hear it once they have what they want.
-    fn end_streams(&self, ending: &mut Ending, count: usize) -> Result<()> {
-        let pulled = self.pulled(Role::Sender);
-        for outlet in self.outlets().take(count).skip(ending.told) {
-            if !pulled.contains(&outlet.end.conduit) {
-                self.end_stream(outlet)?;
-            }
-            ending.told += 1;
-        }
-        Ok(())
-    }
-
-    /// Tells a receiver that no more follows, if it was not told so before.
-    pub(crate) fn end_stream(&self, outlet: &Outlet) -> Result<()> {
-        if let Some(carrier) = self.carrier(outlet)?
-            && let Some(sent) = outlet.window.finish()
-        {
-            carrier.end(outlet.end.conduit, sent);
-        }
-        Ok(())
-    }
-
-    /// Whether a receiver holds all that was sent to it, or takes no more; fails if it cannot be reached before that.
-    pub(crate) fn is_settled(&self, outlet: &Outlet) -> Result<bool> {
-        let settled = outlet.window.settled() || outlet.window.closed();
-        if !settled {
-            self.reachable(&outlet.end)?;
-        }
-        Ok(settled)
-    }
-
-    /// Waits until all senders have ended, and refuses to close if one sends what the program never takes. What came
-    /// through a filter that chooses among messages is dropped; so is what is sent to a program that is not checked, and
-    /// which conduits have such messages is noted.
-    fn take_leave(&self, ending: &mut Ending) -> Result<()> {
-        let inlets = self.of_inlets(|number, inlet, state| (number, inlet, state.stashes()))?;
-        let untaken = |index: usize| {
-            let (number, inlet, stashed) = inlets[index];
-            Untaken {
-                number,
-                port: &self.ports[number],
-                inlet,
-                taken: inlet.inbox.consumed() - stashed as u64,
-            }
-        };
-        // What ranks below tell as they close is taken after that.
-        let below = self.ranks.and_then(|ranks| ranks.below);
-        if ending.dropped.is_none() {
-            let checked = self.cycle().checked();
-            let pulled = self.pulled(Role::Receiver);
-            let chooses = |index: &usize| {
-                let end = &inlets[*index].1.end;
-                end.chain.chooses() || pulled.contains(&end.conduit)
-            };
-            // Rank 0 speaks for all, so it waits for them whatever the program does.
-            let between = |index: &usize| is_between_ranks(&self.ports[inlets[*index].0].name);
-            let awaited = |index: &usize| between(index) || checked && !chooses(index);
-            let dropped: Vec<_>;
-            (ending.open, dropped) = (0..inlets.len()).partition(awaited);
-            let missed = dropped.iter().filter(|index| !chooses(index));
-            ending.dropped = Some(
-                missed
-                    .filter_map(|&index| untaken(index).warning())
-                    .collect(),
-            );
-            dropped
-                .iter()
-                .for_each(|&index| inlets[index].1.inbox.discard());
-        }
-        let Some(first) = ending.open.first().map(|&index| inlets[index].1) else {
+        let Some(first) = closing.open.first().map(|&index| receipts[index].inlet) else {
             return Ok(());
         };
+        let serial = &self.serial;
         let start = Instant::now();
-        let open = RefCell::new(&mut ending.open);
-        let on = || {
-            let on = |inlet: &Inlet| self.wait_on(&inlet.end, None, Some(inlet));
-            open.borrow()
-                .iter()
-                .map(|&index| on(inlets[index].1))
-                .collect()
-        };
-        self.wait(None, None, None, on, || {
+        let open = RefCell::new(&mut closing.open);
+        let on = || self.waits_for(open.borrow().iter().map(|&index| &receipts[index]));
+        serial.wait(Wait::default(), on, || {
             let mut problem = Ok(());
             open.borrow_mut().retain(|&index| {
-                let inlet = inlets[index].1;
-                // Asked first: what comes before the end is there once the end is.
-                let over = inlet.inbox.ended() || self.process.finished(&inlet.end.peer);
-                if problem.is_ok() {
-                    problem = Some(untaken(index))
-                        .filter(|left| Some(left.number) != below)
-                        .map_or(Ok(()), |left| left.refuse());
+                if problem.is_err() {
+                    return true;
                 }
-                if problem.is_ok() && !over {
-                    problem = self.reachable(&inlet.end);
+                match receipts[index].has_ended(self) {
+                    Ok(ended) => !ended,
+                    Err(error) => {
+                        problem = Err(error);
+                        true
+                    }
                 }
-                !over
             });
             problem?;
             let all = open.borrow().is_empty();
             // A receiver that waits for what a rank has left out may never end, so that is told as soon as it is known.
-            if !all && self.cycle().checked() {
-                self.compare_steps()?;
+            if let Some(group) = self.group.as_ref().filter(|_| !all)
+                && serial.cycle().checked()
+            {
+                group.compare_steps()?;
             }
             Ok(all.then_some(()))
         })?;
-        first.end.meter.waited(self.waited_since(start));
+        first.end.meter.waited(serial.waited_since(start));
         Ok(())
     }
 
-    /// Something of each receiving end, none of which may be in use.
-    fn of_inlets<'a, T>(
-        &'a self,
-        mut visit: impl FnMut(usize, &'a Inlet, &InletState) -> T,
-    ) -> Result<Vec<T>> {
-        let mut all = Vec::new();
-        let receive = |(_, port): &(usize, &Port)| !port.operator.sends() && port.connected();
-        for (number, port) in self.ports.iter().enumerate().filter(receive) {
-            let state = port.enter()?;
-            let inlets = port.inlets.iter().zip(&state.inlets);
-            all.extend(
-                inlets.filter_map(|(inlet, state)| Some(visit(number, inlet.as_ref()?, state))),
-            );
+    /// Drops messages that came through a filter that chooses among messages, and messages to a program that is not
+    /// checked; notes the conduits of the latter. The senders of all others are waited for.
+    fn drop_untaken(&self, closing: &mut Closing, receipts: &[LastReceipt<'_>]) {
+        let checked = self.serial.cycle().checked();
+        let pulled = self.fields.pulled(Role::Receiver);
+        let chooses = |receipt: &LastReceipt<'_>| {
+            let end = &receipt.inlet.end;
+            end.chain.chooses() || pulled.contains(&end.conduit)
+        };
+        // Rank 0 speaks for all, so it waits for the other ranks whatever the program does.
+        let awaited = |index: &usize| {
+            let receipt = &receipts[*index];
+            receipt.sender != StreamSender::Instance || checked && !chooses(receipt)
+        };
+        let dropped: Vec<usize>;
+        (closing.open, dropped) = (0..receipts.len()).partition(awaited);
+        let dropped = || dropped.iter().map(|&index| &receipts[index]);
+        let unchecked = dropped().filter(|receipt| !chooses(receipt));
+        closing.dropped = Some(unchecked.filter_map(LastReceipt::warning).collect());
+        dropped().for_each(|receipt| receipt.inlet.inbox.discard());
+    }
+
+    /// What the manager hears of a wait for these senders: nothing while ranks are waited for.
+    fn waits_for<'a>(&self, receipts: impl Iterator<Item = &'a LastReceipt<'a>>) -> Vec<WaitOn> {
+        let on = |receipt: &LastReceipt<'_>| {
+            let inlet = receipt.inlet;
+            self.serial.wait_on(&inlet.end, None, Some(inlet))
+        };
+        receipts.map(on).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// All receiving ends, none of which may be in use.
+    fn last_receipts(&self) -> Result<Vec<LastReceipt<'_>>> {
+        let mut receipts = Vec::new();
+        let receives = |port: &&Port| !port.operator.sends() && port.connected();
+        for port in self.serial.table.ports.iter().filter(receives) {
+            add_receipts(&mut receipts, port, StreamSender::Instance)?;
         }
-        Ok(all)
-    }
-
-    pub(crate) fn fail(&self, error: &Error) {
-        if self.over.load(Ordering::Acquire) {
-            return;
+        if let Some(group) = &self.group {
+            let (above, below) = group.tree.receiving_ports();
+            for (port, sender) in [
+                (above, StreamSender::RankAbove),
+                (below, StreamSender::RankBelow),
+            ] {
+                port.map_or(Ok(()), |port| add_receipts(&mut receipts, port, sender))?;
+            }
         }
-        self.first_error().get_or_insert_with(|| error.clone());
-        if self.over.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        self.tell_profile();
-        let (text, after) = (
-            shortened(&self.as_rank(&error.text)),
-            self.ended_before(&error.text),
-        );
-        self.tell(&ToManager::Failed {
-            instance: self.name.clone(),
-            text,
-            echo: error.is_echo(),
-            after,
-        });
-        self.process.await_below();
-        self.part();
-        // Many on few cores learn of the failure at once: none should tear down its program before all know.
-        std::thread::yield_now();
-    }
-
-    /// An error that comes of what these peers have ended. If the program fails by it, in whatever words, the manager is told so:
-    /// one of them may have failed, and then that is the reason.
-    pub(crate) fn by_end_of<'a>(
-        &self,
-        error: Error,
-        peers: impl IntoIterator<Item = &'a str>,
-    ) -> Error {
-        let mut after: Vec<String> = peers
-            .into_iter()
-            .map(|peer| instance_of(peer).to_owned())
-            .filter(|peer| *peer != self.name)
-            .collect();
-        after.dedup();
-        *self.ended.lock().expect("never poisoned") = Some((error.text.clone(), after));
-        self.ended_last.store(true, Ordering::Relaxed);
-        error
-    }
-
-    /// A call on a port has gone well: a program that lets go of the instance later does not do so because of such an error.
-    #[inline(always)]
-    pub(super) fn goes_on(&self) {
-        if self.ended_last.load(Ordering::Relaxed) {
-            self.ended_last.store(false, Ordering::Relaxed);
-        }
-    }
-
-    /// The peers whose end the last such error came of, if a failure of this text is about it.
-    fn ended_before(&self, text: &str) -> Vec<String> {
-        let ended = self.ended.lock().expect("never poisoned");
-        let known = ended.as_ref().filter(|(error, _)| text.contains(error));
-        known.map(|(_, after)| after.clone()).unwrap_or_default()
-    }
-
-    /// The error of a program that lets go of the instance without closing it: where peers have ended something, most likely by that.
-    pub(super) fn let_go(&self) -> Error {
-        let ended = self.ended.lock().expect("never poisoned");
-        let last = ended
-            .as_ref()
-            .filter(|_| self.ended_last.load(Ordering::Relaxed));
-        let after = last
-            .map(|(error, _)| format!(", after this: {error}"))
-            .unwrap_or_default();
-        Error::new(
-            Kind::Closed,
-            format!("the program let go of the instance without closing it{after}"),
-        )
-    }
-
-    pub(super) fn leave(&self) {
-        self.over.store(true, Ordering::Release);
-        self.part();
-    }
-
-    /// Lets the process forget the instance, and wakes its other threads.
-    fn part(&self) {
-        if !forked() {
-            self.process.dismiss(self);
-        }
-        self.bell.ring();
+        Ok(receipts)
     }
 }
 
-impl Untaken<'_> {
+fn add_receipts<'a>(
+    receipts: &mut Vec<LastReceipt<'a>>,
+    port: &'a Port,
+    sender: StreamSender,
+) -> Result<()> {
+    let state = port.enter()?;
+    for (inlet, state) in port.inlets.iter().zip(&state.inlets) {
+        receipts.extend(inlet.as_ref().map(|inlet| LastReceipt {
+            port,
+            inlet,
+            sender,
+            stashed: state.stashes() as u64,
+            missed: inlet.missed(state, port),
+        }));
+    }
+    Ok(())
+}
+
+impl LastReceipt<'_> {
+    /// Whether the sender has ended. Fails if the program has left messages, or the sender cannot be reached.
+    fn has_ended(&self, layers: &Layers) -> Result<bool> {
+        let end = &self.inlet.end;
+        // Asked first: what comes before the end is there once the end is.
+        let ended = self.inlet.inbox.ended() || layers.serial.core.process.finished(&end.peer);
+        // What ranks below tell as they close is taken after that.
+        if self.sender != StreamSender::RankBelow {
+            self.refuse()?;
+        }
+        if !ended {
+            layers.serial.reachable(end)?;
+        }
+        Ok(ended)
+    }
+
     /// What there is to say if messages have come that were not taken.
     fn text(&self) -> Option<String> {
-        let count = self.inlet.inbox.received() - self.taken;
+        let inbox = &self.inlet.inbox;
+        let count = inbox.received() - (inbox.consumed() - self.stashed);
         if count == 0 {
             return None;
         }
@@ -385,11 +382,12 @@ impl Untaken<'_> {
         ))
     }
 
+    /// Fails if messages have come that were not taken.
     fn refuse(&self) -> Result<()> {
         let Some(text) = self.text() else {
             return Ok(());
         };
-        if is_between_ranks(&self.port.name) {
+        if self.sender != StreamSender::Instance {
             let text = "rank 0 has made calls that this rank has not made before it closed: all ranks make the same calls \
                         on ports, and of reuse() and close(), in the same order";
             return Err(Error::new(Kind::CallOrder, text));

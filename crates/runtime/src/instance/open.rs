@@ -1,25 +1,20 @@
 //! How an instance joins the run: it asks the manager, and is built of the answer.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
-use titin_model::{InstanceName, MuscleSettings, Operator, Pattern, Settings};
-use titin_transport::{Doorbell, Latch, Wake, Window};
+use titin_model::Pattern;
+use titin_transport::{Doorbell, Wake};
+use titin_wire::ConduitId;
 use titin_wire::control::{Registration, ToManager, Welcome};
 
-use super::{Inner, Instance};
-use crate::filter::Chain;
-use crate::light::Light;
-use crate::neighbours::{Neighbours, Place};
-use crate::port::{End, Inlet, Port};
-use crate::process::{Process, forked, host};
-use crate::profile::Trace;
-use crate::ranks::{Met, Ranks, is_between_ranks, meet};
-use crate::sel::Loop;
-use crate::setting::Named;
-use crate::wait::SLICE;
+use super::Instance;
+use super::layers::Layers;
+use crate::field::{InstanceFields, Rendezvous};
+use crate::process::{Process, ProcessMember, forked, host};
+use crate::ranks::{Bootstrapped, RankGroup, RankPlace, RankTree, bootstrap};
+use crate::serial::{Opened, SLICE};
 use crate::{Error, Kind, Options, Result};
 
 /// An instance that has asked to join the run.
@@ -30,8 +25,9 @@ pub struct Opening {
     options: Options,
     process: Arc<Process>,
     bell: Arc<Doorbell>,
-    /// Of a parallel program, its rank and how many there are.
-    place: Option<(u32, u32)>,
+    fields: Arc<Rendezvous>,
+    /// Of a parallel program, the rank of this process.
+    place: Option<RankPlace>,
     began: Instant,
     over: bool,
 }
@@ -54,29 +50,30 @@ impl Opening {
     /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Usage`] if this process has the instance already.
     pub fn begin(mut options: Options) -> Result<Self> {
         let (began, bell) = (Instant::now(), Arc::new(Doorbell::default()));
-        let met = match options.communicator.take() {
+        let fields = Arc::new(Rendezvous::default());
+        let bootstrapped = match options.communicator.take() {
             Some(_) if options.ready.is_some() => {
                 let text = "a light instance cannot be parallel: its calls do not wait, and those of ranks wait for each other";
                 return Err(Error::new(Kind::Usage, text));
             }
             // One rank alone is a serial program.
             Some(communicator) if communicator.ranks() > 1 => {
-                Some(meet(&options, &*communicator, &bell)?)
+                Some(bootstrap(&options, &*communicator, &bell, fields.clone())?)
             }
             _ => None,
         };
-        let Met {
+        let Bootstrapped {
             instance: name,
             process,
             rank,
             roll,
-        } = match met {
-            Some(met) => met,
+        } = match bootstrapped {
+            Some(bootstrapped) => bootstrapped,
             None => {
                 let (instance, run) = (options.find_instance()?, options.find_run()?);
                 let process = Process::join(&run)?;
-                process.expect_answer(&instance, bell.clone())?;
-                Met {
+                process.expect_answer(&instance, bell.clone(), fields.clone())?;
+                Bootstrapped {
                     instance,
                     process,
                     rank: 0,
@@ -84,7 +81,8 @@ impl Opening {
                 }
             }
         };
-        let place = (!roll.is_empty()).then_some((rank, roll.len() as u32));
+        let count = roll.len() as u32;
+        let place = (count > 0).then_some(RankPlace { rank, count });
         if let Some(listing) = options.ready.clone() {
             bell.listen(move || listing.push());
         }
@@ -108,6 +106,7 @@ impl Opening {
             options,
             process,
             bell,
+            fields,
             place,
             began,
             over: false,
@@ -159,36 +158,71 @@ impl Opening {
         }
     }
 
-    fn enter(&mut self, mut welcome: Welcome) -> Result<Instance> {
+    fn enter(&mut self, welcome: Welcome) -> Result<Instance> {
         self.over = true;
-        let ranks = self
-            .place
-            .map(|(rank, ranks)| Ranks::of(&mut welcome, rank, ranks))
-            .transpose();
-        let built = ranks.and_then(|ranks| {
-            Inner::build(
-                &self.name,
-                &self.options,
-                &self.process,
-                &self.bell,
-                &welcome,
-                ranks,
-                self.began,
-            )
-        });
-        let inner = Arc::new(built.inspect_err(|error| {
+        let instance = self.build(&welcome).inspect_err(|error| {
             self.tell(&error.text);
             self.process.enters_no_more(&self.name);
-        })?);
+        })?;
         welcome
             .between_ranks
             .iter()
             .for_each(|first| self.process.number_tree(*first));
-        self.process.admit(&inner, &welcome);
+        let member: Arc<dyn ProcessMember> = instance.layers.clone();
+        self.process.admit(&member, &welcome);
         if let Some(interrupted) = self.options.interrupt.take() {
-            let _ = inner.interrupt.set(interrupted);
+            let _ = instance.serial.core.interrupt.set(interrupted);
         }
-        Ok(Instance { inner })
+        Ok(instance)
+    }
+
+    /// Puts the layers of the instance together.
+    fn build(&self, welcome: &Welcome) -> Result<Instance> {
+        let (process, bell) = (&self.process, &self.bell);
+        let tree = self
+            .place
+            .map(|place| RankTree::open(welcome, place, process, bell))
+            .transpose()?;
+        let opened = Opened {
+            name: &self.name,
+            options: &self.options,
+            process,
+            bell,
+            welcome,
+            rank: self.place.map(|place| place.rank),
+            has_ranks_below: self.place.is_some_and(RankPlace::has_children),
+            began: self.began,
+        };
+        let (serial, remote) = opened.build()?;
+        let serial = Arc::new(serial);
+        let group = self
+            .place
+            .zip(tree)
+            .map(|(place, tree)| Arc::new(RankGroup::new(serial.clone(), place, tree, remote)));
+        let fields = Arc::new(InstanceFields::new(
+            serial.clone(),
+            group.clone(),
+            patterns(welcome),
+            self.fields.clone(),
+        ));
+        let layers = Arc::new(Layers {
+            serial: serial.clone(),
+            group: group.clone(),
+            fields: fields.clone(),
+            closing: Mutex::default(),
+        });
+        let below: Weak<Layers> = Arc::downgrade(&layers);
+        serial.set_upper_layers(below.clone());
+        fields.opened(below);
+        let sender: Weak<InstanceFields> = Arc::downgrade(&fields);
+        self.fields.opened(sender);
+        Ok(Instance {
+            serial,
+            group,
+            fields,
+            layers,
+            last_choice: Mutex::default(),
+        })
     }
 
     fn give_up(&mut self) {
@@ -223,166 +257,13 @@ impl Drop for Opening {
     }
 }
 
-impl Inner {
-    fn build(
-        name: &str,
-        options: &Options,
-        process: &Arc<Process>,
-        bell: &Arc<Doorbell>,
-        welcome: &Welcome,
-        ranks: Option<Ranks>,
-        began: Instant,
-    ) -> Result<Self> {
-        let internal =
-            |what: String| Error::new(Kind::Internal, format!("the manager's welcome: {what}"));
-        let path: InstanceName = name
-            .parse()
-            .map_err(|error| internal(format!("instance name: {error}")))?;
-        let mut ports = Vec::with_capacity(welcome.ports.len());
-        let mut ends = Vec::new();
-        let mut places = HashMap::new();
-        let mut timelines: Vec<String> = Vec::new();
-        let mut far = Vec::new();
-        for declared in &welcome.ports {
-            let operator = Operator::from_key(&declared.operator)
-                .ok_or_else(|| internal(format!("unknown operator {}", declared.operator)))?;
-            places.insert(declared.name.as_str(), ports.len());
-            ports.push(Port::new(
-                process.name(&declared.name),
-                operator,
-                declared.vector,
-            ));
-        }
-        let mut settings = Settings::default();
-        welcome
-            .settings
-            .iter()
-            .for_each(|(path, value)| settings.set(path.as_str(), value.clone()));
-        let habits = MuscleSettings::of(&settings, &path);
-        let trace = Trace::new(welcome.trace, habits.trace);
-        let registered = trace.live("REGISTER", trace.at(began));
-        let mut patterns = HashMap::new();
-        for wire in &welcome.wires {
-            wire.pattern.iter().for_each(|pattern| {
-                patterns.insert(wire.conduit, Arc::new(Pattern::clone(pattern)));
-            });
-            let index = *places
-                .get(wire.port.as_str())
-                .ok_or_else(|| internal(format!("no port {}", wire.port)))?;
-            let port: &mut Port = &mut ports[index];
-            let place = port.place(wire);
-            port.timeline = match &wire.timeline {
-                None => 0,
-                Some(timeline) => {
-                    1 + timelines
-                        .iter()
-                        .position(|known| known == timeline)
-                        .unwrap_or_else(|| {
-                            timelines.push(timeline.clone());
-                            timelines.len() - 1
-                        })
-                }
-            };
-            // Rank 0 of a parallel program has its conduits.
-            if ranks.is_some_and(|ranks| ranks.rank > 0) && !is_between_ranks(&wire.port) {
-                far.push((index, wire.conduit, process.name(&wire.peer)));
-                continue;
-            }
-            let chain = Chain::new(
-                &wire.filters,
-                wire.sends,
-                &welcome.filters,
-                &options.functions,
-            )?;
-            if port.resizable && chain.chooses() {
-                let text = format!(
-                    "port '{}' of {name}: its sender counts the slots at run time, so the filters `last`, `repeat` and \
-                     `pad` cannot choose among its messages",
-                    wire.port
-                );
-                return Err(Error::new(Kind::Usage, text));
-            }
-            let uses = chain.lasts > 0;
-            let mut end = End::new(wire, |name| process.name(name), chain);
-            let name = end.peer.clone();
-            end.meter.off = trace.off;
-            let limits = (wire.buffer_messages, wire.buffer_bytes);
-            if wire.sends {
-                // What gives way to newer messages may never arrive, so bytes say nothing.
-                let (messages, bytes) = if uses { (limits.0, u64::MAX) } else { limits };
-                let window = Arc::new(Window::new(bell.clone(), messages, bytes));
-                process.exchange.open_window(wire.conduit, window.clone());
-                ends.push((
-                    name,
-                    Place::sending(index, place, port.outlets[place].len()),
-                ));
-                port.push_outlet(place, end, window);
-            } else {
-                let inbox = process.exchange.inbox(wire.conduit);
-                ends.push((name, Place::receiving(index, place)));
-                port.put_inlet(place, Inlet { end, inbox, limits });
-            }
-        }
-        // What leads nowhere does not count the steps of what does.
-        let apart = timelines.len() + 1;
-        ports
-            .iter_mut()
-            .filter(|port| !port.connected())
-            .for_each(|port| port.timeline = apart);
-        trace.live("CONNECT", registered);
-        Ok(Inner {
-            name: name.to_owned(),
-            path,
-            ranks,
-            far,
-            patterns,
-            fields: RwLock::default(),
-            lines: RwLock::default(),
-            habits,
-            process: process.clone(),
-            bell: bell.clone(),
-            ports,
-            neighbours: Neighbours::of(ends),
-            cycle: Latch::new(Loop::new(true)),
-            counts_steps: welcome.counts_steps,
-            beginning: Latch::default(),
-            settings,
-            overlay: Mutex::default(),
-            named: Named::new(welcome.components.clone()),
-            overlaid: AtomicBool::new(false),
-            numbered: Mutex::default(),
-            scale: welcome.scale.clone(),
-            end: welcome.end,
-            time_unit: welcome.time_unit.clone().unwrap_or_else(|| "s".to_owned()),
-            trace,
-            simulated: AtomicU64::new(f64::NAN.to_bits()),
-            progress: Mutex::default(),
-            interrupt: OnceLock::new(),
-            waits: AtomicU64::new(0),
-            waiting: Mutex::default(),
-            polled: Latch::default(),
-            caller: AtomicUsize::new(0),
-            threaded: AtomicBool::new(false),
-            unwatched: AtomicBool::new(false),
-            sends: AtomicU64::new(0),
-            timed: AtomicI64::new(0),
-            carriers: Mutex::default(),
-            turn: AtomicUsize::new(0),
-            choice: Mutex::default(),
-            lists: AtomicBool::new(false),
-            steps_below: Mutex::default(),
-            leading: Mutex::default(),
-            closing: AtomicBool::new(false),
-            put_back: AtomicBool::new(false),
-            chosen_by: Mutex::default(),
-            sending: AtomicU64::new(0),
-            over: AtomicBool::new(false),
-            first_error: Mutex::default(),
-            ended: Mutex::default(),
-            ended_last: AtomicBool::new(false),
-            closed_in_use: AtomicBool::new(false),
-            light: options.ready.is_some().then(Light::default),
-            ending: Mutex::default(),
+/// The patterns of fields, by their conduits.
+fn patterns(welcome: &Welcome) -> HashMap<ConduitId, Arc<Pattern>> {
+    let wires = welcome.wires.iter();
+    wires
+        .filter_map(|wire| {
+            let pattern = wire.pattern.as_ref()?;
+            Some((wire.conduit, Arc::new(Pattern::clone(pattern))))
         })
-    }
+        .collect()
 }

@@ -13,8 +13,9 @@ use titin_wire::connection::{MEETING_PLACES, meeting_place, meeting_place_of};
 use super::Process;
 
 impl Process {
-    /// Listens where processes of this host meet, if there is such a place. Whoever manages the run makes it on that host; on others
-    /// the first one does that comes. Only the user who made it can write there: another one makes a folder beside it.
+    /// Listens at the meeting place of this host, if there is one. The manager makes the meeting
+    /// place on its host; on other hosts the first process does. The user who made the folder alone
+    /// can write there: another user makes a folder beside it.
     pub(super) fn meet(&self, spans_hosts: bool) -> Option<Address> {
         let place = meeting_place(&self.secret);
         if spans_hosts {
@@ -32,12 +33,12 @@ impl Process {
     fn listen_in(&self, place: impl AsRef<Path>) -> Option<Address> {
         let path = place.as_ref().join(format!("{:032x}", self.id.0));
         let address = self.reactor().listen(Medium::Shm, path.to_str()?).ok()?;
-        // Whoever knows the secret may come, as whatever user.
+        // A process that knows the secret may come, as any user.
         let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777));
         Some(address)
     }
 
-    /// Makes a folder that goes with the processes that use it, or joins those.
+    /// Makes or joins a folder that the last of its processes removes.
     fn claim(&self, place: PathBuf) -> Option<PathBuf> {
         let file = folder_lock::enter(&place, MEETING_PLACES).ok()?;
         self.claims
@@ -47,7 +48,7 @@ impl Process {
         Some(place)
     }
 
-    /// Lets go of the places where processes of this host meet: nobody comes any more.
+    /// Lets go of the meeting places: no process comes any more.
     pub(super) fn leave(&self) {
         let claims = std::mem::take(&mut *self.claims.lock().expect("never poisoned"));
         claims
@@ -56,14 +57,15 @@ impl Process {
     }
 }
 
-/// Whether one of these is where processes of one host meet.
+/// Whether one of these addresses is at a meeting place.
 pub(super) fn meets(addresses: &[Address]) -> bool {
     addresses
         .iter()
         .any(|address| matches!(address, Address::Shm(_)))
 }
 
-/// Addresses under which other hosts may reach this one. First come those that the ways to the run's manager begin at.
+/// Addresses under which other hosts may reach this host. First come the addresses from which the
+/// manager is reached.
 pub(super) fn interfaces(manager: &[Address]) -> Vec<String> {
     let mut found: Vec<Ipv4Addr> = Vec::new();
     for address in manager
@@ -79,8 +81,8 @@ pub(super) fn interfaces(manager: &[Address]) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 
-/// The address of this host from which that one is reached. Nothing is sent: the system looks for the way when a socket
-/// for datagrams is connected.
+/// The address of this host from which another address is reached. Nothing is sent: the system
+/// looks up the route when a datagram socket is connected.
 fn near_end(address: &Address) -> Option<Ipv4Addr> {
     let Address::Tcp(host, port) = address else {
         return None;

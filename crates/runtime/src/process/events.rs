@@ -1,4 +1,4 @@
-//! What happens to a process: the background thread and the manager tell it.
+//! What happens to a process, as the background thread and the manager tell.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -8,17 +8,15 @@ use titin_wire::ConduitId;
 use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
 
-use super::mail::MailLinks;
 use super::members::Asked;
-use super::{Away, MANAGER, Process, Way};
-use crate::field::Pull;
-use crate::instance::Inner;
+use super::rank_messages::RankMessageLinks;
+use super::{FieldHandler, MANAGER, Probed, Process, ProcessMember, RemoteField, Way};
 use crate::{Error, Kind};
 
 /// How often progress is reported while instances are open.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What the reactor calls. It does not keep the process alive.
+/// The handler that the reactor calls. The handler does not keep the process alive.
 pub(super) struct Events(pub(super) Weak<Process>);
 
 impl Events {
@@ -38,7 +36,7 @@ impl Handler for Events {
     fn opened(&self, link: &Arc<Link>, _: Agreement) {
         self.with(|process| match link.tag() {
             Some(MANAGER) => process.hear(link),
-            Some(tag) if MailLinks::is(tag) => process.delivers(tag, link),
+            Some(tag) if RankMessageLinks::is(tag) => process.rank_message_link_opened(tag, link),
             Some(tag) => {
                 let Some((to, way)) = process.lock().routes.dialled(tag) else {
                     return;
@@ -58,7 +56,7 @@ impl Handler for Events {
                 link.tell(&control::encode(&greeting));
                 process.up(to, way, link);
             }
-            // A peer that has come to us says who it is.
+            // A peer that has dialled this process sends a greeting.
             None => {}
         });
     }
@@ -79,12 +77,12 @@ impl Handler for Events {
                 }
                 return;
             }
-            if process.told_by_rank(link.id(), body) || process.mailed(link, body) {
+            if process.told_by_rank(link.id(), body) || process.rank_message_arrived(link, body) {
                 return;
             }
             match control::decode::<Greeting>(body) {
                 Ok(greeting) if greeting.to == process.id && greeting.mail => {
-                    process.expect_mail(link)
+                    process.expect_rank_messages(link)
                 }
                 Ok(greeting) if greeting.to == process.id => {
                     let way = if greeting.pinned { Way::Tcp } else { Way::Best };
@@ -101,13 +99,13 @@ impl Handler for Events {
     fn lost(&self, link: &Arc<Link>, why: Lost) {
         self.with(|process| {
             process.lost_rank(link.id(), &why);
-            process.lost_mail(link, &why);
+            process.rank_message_link_lost(link, &why);
             if Self::is_manager(process, link.id()) && !process.is_below() {
                 let text = format!("the connection to the run's manager is lost: {why}; the run is over");
                 return process.fail(Error::new(Kind::Connection, text));
             }
             if let Lost::Malformed(garbage) = &why {
-                // No exit of a process explains that, so nobody is waited for.
+                // No exit of a process explains garbage, so there is no wait for an explanation.
                 let who = process_at(process.lock().routes.at(|up| up.id() == link.id()));
                 let text = format!(
                     "the connection to {who} brings what cannot be understood: {garbage}: look for what overwrites memory in that \
@@ -150,7 +148,7 @@ impl Handler for Events {
                 let text = format!("the run's manager cannot be reached: {why}{todo}");
                 process.fail(Error::new(Kind::Connection, text));
             }
-            tag if MailLinks::is(tag) => process.undelivered(tag, &why),
+            tag if RankMessageLinks::is(tag) => process.rank_messages_undelivered(tag, &why),
             tag => {
                 let to = process.lock().routes.dialled(tag);
                 if let Some((endpoint, _)) = to {
@@ -175,11 +173,11 @@ impl Handler for Events {
 }
 
 impl Process {
-    /// A link is there to whom this process tells how it is: the manager, or the rank above.
+    /// The link to the manager, or to the rank above, is there.
     pub(super) fn hear(&self, link: &Arc<Link>) {
         let mut state = self.lock();
         state.heard = Some(Instant::now());
-        // Nothing that is told meanwhile may come before it: one cannot fail before it has registered.
+        // The lock keeps the order: an instance cannot fail before it has registered.
         state.manager.open(link);
     }
 
@@ -198,10 +196,12 @@ impl Process {
                 probe,
                 conduits,
             } => {
-                if let Some(inner) = self.instance(&instance) {
-                    inner.carriers().iter().for_each(|carrier| carrier.look());
-                    let (wait, counts) = inner.counts(&conduits);
-                    let polls = inner.polls();
+                if let Some(member) = self.instance(&instance) {
+                    let Probed {
+                        wait,
+                        counts,
+                        polls,
+                    } = member.probe(&conduits);
                     self.tell(&ToManager::Counts {
                         instance,
                         probe,
@@ -222,8 +222,8 @@ impl Process {
                     .and_then(|_| self.exchange.window(conduit))
                 {
                     window.raise(messages, bytes);
-                    if self.pull(&instance, conduit, |_| ()).is_some() {
-                        self.change(&instance, conduit, |meeting| meeting.pull(Pull::raise));
+                    if let Some(fields) = self.fields_of(&instance) {
+                        fields.raise_versions(self, &instance, conduit);
                     }
                 }
             }
@@ -234,35 +234,16 @@ impl Process {
                 first,
                 field,
             } => {
-                self.change(&instance, conduit, |meeting| {
-                    meeting.hear(Away {
+                if let Some(fields) = self.fields_of(&instance) {
+                    let field = RemoteField {
                         ranks,
                         first,
                         field,
-                    })
-                });
-            }
-            ToProgram::Finished { instance } => {
-                let instances: Vec<Arc<Inner>> = {
-                    let mut state = self.lock();
-                    let own = state.instances.get(&instance).cloned();
-                    let others = state
-                        .neighbours
-                        .get(instance.as_str())
-                        .into_iter()
-                        .flatten()
-                        .cloned();
-                    let told = others.chain(own).collect();
-                    state.finished.insert(instance.clone());
-                    told
-                };
-                for inner in instances {
-                    inner.peer_finished(&instance);
-                    if inner.name == instance {
-                        inner.bell.ring();
-                    }
+                    };
+                    fields.peer_declared(self, &instance, conduit, field);
                 }
             }
+            ToProgram::Finished { instance } => self.instance_finished(instance),
             ToProgram::RunFailed {
                 culprit,
                 text,
@@ -284,22 +265,38 @@ impl Process {
         }
     }
 
-    /// Gives the run up if a peer sends by a conduit that no instance here has. An instance that is about to join may still have it, and so may a
-    /// field, of which another rank may have told the manager first.
+    fn instance_finished(&self, instance: String) {
+        let mut state = self.lock();
+        let neighbours = state.neighbours.get(instance.as_str());
+        let told: Vec<Arc<dyn ProcessMember>> = neighbours.into_iter().flatten().cloned().collect();
+        let own = state.instances.get(&instance).cloned();
+        state.finished.insert(instance.clone());
+        drop(state);
+        told.iter()
+            .chain(&own)
+            .for_each(|member| member.peer_finished(&instance));
+        own.iter().for_each(|member| member.bell().ring());
+    }
+
+    /// The fields of an instance that has asked to join, or is open.
+    fn fields_of(&self, instance: &str) -> Option<Arc<dyn FieldHandler>> {
+        self.lock().fields.get(instance).cloned()
+    }
+
+    /// Gives the run up if a peer sends by a conduit that no instance here has. An instance that is
+    /// about to join may have the conduit, and so may a field that another rank has declared first.
     fn judge_strays(&self) {
         let state = self.lock();
         let joins = !state.asked.is_empty() || !state.entering.is_empty();
         if joins || state.has_fields || state.branch.is_some() {
             return;
         }
-        // Threads that receive add to the list: nothing is done while it is held.
+        // Threads that receive add to the list, so the lock is held for a moment alone.
         let strays = std::mem::take(&mut *self.strays.lock().expect("never poisoned"));
-        let knows = |inner: &Arc<Inner>, conduit| {
-            inner
-                .inlets()
-                .any(|(_, inlet)| inlet.end.conduit == conduit)
+        let unknown = |conduit| {
+            let mut members = state.instances.values();
+            !members.any(|member| member.receives_by(conduit))
         };
-        let unknown = |conduit| !state.instances.values().any(|inner| knows(inner, conduit));
         let found = strays.into_iter().find(|(conduit, _)| unknown(*conduit));
         let who = found.and_then(|(_, link)| state.routes.at(|up| Some(up.id()) == link));
         drop(state);
@@ -313,20 +310,22 @@ impl Process {
         }
     }
 
-    /// Signs of life, progress, and what has been broken for too long; when to come back.
+    /// Sends heartbeats and progress, and gives up what has been broken for too long. When to come
+    /// back.
     fn beat(&self) -> Option<Duration> {
         self.give_up();
         self.judge_strays();
         let (instances, manager, heartbeat, told) = {
             let mut state = self.lock();
-            let instances: Vec<Arc<Inner>> = state.instances.values().cloned().collect();
+            let instances: Vec<Arc<dyn ProcessMember>> =
+                state.instances.values().cloned().collect();
             let heartbeat = Duration::try_from_secs_f64(state.heartbeat).unwrap_or_default();
             let before = state.beaten.replace(Instant::now());
-            // Whoever was stopped himself, by Ctrl-Z for instance, could not hear.
+            // A process that was stopped, by Ctrl-Z for instance, could not hear.
             if before.is_some_and(|before| before.elapsed() > TICK.min(heartbeat) + heartbeat) {
                 state.heard = state.heard.map(|_| Instant::now());
             }
-            // Whoever must not wait is told when the manager has taken too long.
+            // A non-blocking opening is rung when the manager has taken too long.
             let late = |asked: &&Asked| asked.is_late(self.patience);
             state
                 .asked
@@ -341,9 +340,12 @@ impl Process {
         if instances.is_empty() {
             return None;
         }
-        instances.iter().for_each(|inner| inner.report_progress());
+        instances.iter().for_each(|member| member.report_progress());
         let now = Instant::now();
-        let due = instances.iter().filter_map(|inner| inner.nudge(now)).min();
+        let due = instances
+            .iter()
+            .filter_map(|member| member.nudge(now))
+            .min();
         let tick = TICK.min(self.explanation);
         let tick = due.map_or(tick, |due| tick.min(due.saturating_duration_since(now)));
         if heartbeat.is_zero() {

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use titin_transport::{Doorbell, Medium};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
-use super::{Process, State, Way};
-use crate::instance::Inner;
-use crate::ranks::instance_of;
+use super::{FieldHandler, Process, ProcessMember, ProcessState, Way};
+use crate::peer_names::instance_of;
 use crate::{Error, Kind, Result};
 
-/// How long the manager may take to answer an instance, behind the time that it may take to be reached. It answers at once,
-/// whoever else has come.
+/// How long the manager may take to answer an instance, besides the time to reach the manager. The
+/// manager answers at once, whichever instances have come.
 const TO_ANSWER: Duration = Duration::from_secs(60);
 
 /// An instance that has asked to join.
@@ -24,20 +23,26 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Whether the manager takes too long to answer. Whoever dials it tells before that if it cannot be reached.
+    /// Whether the manager takes too long to answer. A manager that cannot be reached shows
+    /// earlier, as dialling fails.
     pub(super) fn is_late(&self, patience: Duration) -> bool {
         self.since.elapsed() >= to_answer(patience)
     }
 }
 
-/// How long the manager may take to answer that may take so long to be reached.
+/// How long the manager may take to answer, with so much time to reach the manager.
 fn to_answer(patience: Duration) -> Duration {
     patience.saturating_add(TO_ANSWER)
 }
 
 impl Process {
     /// From here on the manager's answer to an instance is heard, which rings the bell.
-    pub(crate) fn expect_answer(&self, name: &str, bell: Arc<Doorbell>) -> Result<()> {
+    pub(crate) fn expect_answer(
+        &self,
+        name: &str,
+        bell: Arc<Doorbell>,
+        fields: Arc<dyn FieldHandler>,
+    ) -> Result<()> {
         let mut state = self.lock();
         if state.instances.contains_key(name) || state.asked.contains_key(name) {
             let text = format!(
@@ -53,6 +58,7 @@ impl Process {
                 answer: None,
             },
         );
+        state.fields.insert(name.to_owned(), fields);
         Ok(())
     }
 
@@ -94,7 +100,7 @@ impl Process {
 
     pub(super) fn answered(&self, name: &str, answer: Result<Welcome>) {
         let mut state = self.lock();
-        // Whoever asked may have given up.
+        // The instance may have given up.
         let Some(asked) = state.asked.get_mut(name) else {
             return;
         };
@@ -108,12 +114,15 @@ impl Process {
     pub(crate) fn ask_no_more(&self, name: &str) {
         let mut state = self.lock();
         state.asked.remove(name);
+        state.fields.remove(name);
         state.branch.take_if(|branch| branch.is_of(name));
     }
 
     /// An instance was let in, and could not be made.
     pub(crate) fn enters_no_more(&self, name: &str) {
-        self.lock().entering.remove(name);
+        let mut state = self.lock();
+        state.entering.remove(name);
+        state.fields.remove(name);
     }
 
     /// A field is about to be declared: conduits between ranks may be used before this process knows their numbers.
@@ -122,44 +131,34 @@ impl Process {
     }
 
     /// Takes an instance in: its conduit ends get their carriers, now or when the peers come.
-    pub(crate) fn admit(&self, inner: &Arc<Inner>, welcome: &Welcome) {
+    pub(crate) fn admit(&self, member: &Arc<dyn ProcessMember>, welcome: &Welcome) {
+        let (near, far) = (member.peers(), member.peers_of_rank_0());
         let mut state = self.lock();
         state.heartbeat = welcome.heartbeat;
-        state.instances.insert(inner.name.clone(), inner.clone());
-        state.entering.remove(&inner.name);
-        for wire in &welcome.wires {
+        let name = member.name();
+        state.instances.insert(name.to_owned(), member.clone());
+        state.entering.remove(name);
+        // Of a parallel program only rank 0 has conduits with others.
+        let has_conduit = |peer: &str| near.iter().any(|near| **near == *peer);
+        for wire in welcome.wires.iter().filter(|wire| has_conduit(&wire.peer)) {
             let pinned = wire.medium.as_deref() == Some(Medium::Tcp.name());
             let way = if pinned { Way::Tcp } else { Way::Best };
-            // Of a parallel program only rank 0 has conduits with others.
-            if inner.neighbours.ends(&wire.peer).is_empty() {
-                continue;
-            }
             state.routes.want(&wire.peer, way, wire.link);
         }
         let mut dials = Vec::new();
-        for peer in inner.neighbours.names() {
-            state
-                .neighbours
-                .entry(peer.clone())
-                .or_default()
-                .push(inner.clone());
-            state
-                .unrouted
-                .entry(peer.clone())
-                .or_default()
-                .push(inner.clone());
+        for peer in &near {
+            let unrouted = state.unrouted.entry(peer.clone()).or_default();
+            unrouted.push(member.clone());
             dials.extend(self.reach(&mut state, peer));
         }
-        for peer in inner.far_peers() {
-            state
-                .neighbours
-                .entry(peer.clone())
-                .or_default()
-                .push(inner.clone());
+        for peer in near.iter().chain(&far) {
+            let neighbours = state.neighbours.entry(peer.clone()).or_default();
+            neighbours.push(member.clone());
         }
-        // The manager's word on them may have come before this instance was there to hear it.
-        let peers = inner.neighbours.names().chain(inner.far_peers());
-        let finished: Vec<&Arc<str>> = peers
+        // The manager may have said before that peers have finished.
+        let finished: Vec<&Arc<str>> = near
+            .iter()
+            .chain(&far)
             .filter(|peer| state.finished.contains(&***peer))
             .collect();
         let count = state.instances.len();
@@ -168,46 +167,44 @@ impl Process {
         self.dial(dials);
         finished
             .into_iter()
-            .for_each(|peer| inner.peer_finished(peer));
-        // From then on it looks by itself.
+            .for_each(|peer| member.peer_finished(peer));
+        // From then on the background thread looks by itself.
         if count == 1 {
             self.reactor().tick();
         }
     }
 
     /// Lets an instance go.
-    pub(crate) fn dismiss(&self, inner: &Inner) {
+    pub(crate) fn dismiss(&self, member: &dyn ProcessMember) {
         let mut state = self.lock();
-        state.instances.remove(&inner.name);
+        state.instances.remove(member.name());
         self.crowd.store(state.instances.len(), Ordering::Relaxed);
-        let State {
+        let fields = state.fields.remove(member.name());
+        let ProcessState {
             unrouted,
             neighbours,
             ..
         } = &mut *state;
-        for peer in inner.neighbours.names().chain(inner.far_peers()) {
-            for known in [unrouted.get_mut(peer), neighbours.get_mut(peer)]
-                .into_iter()
-                .flatten()
-            {
-                known.retain(|other| !std::ptr::eq(&raw const **other, inner));
+        let forget = |known: Option<&mut Vec<Arc<dyn ProcessMember>>>| {
+            if let Some(known) = known {
+                known.retain(|other| !std::ptr::addr_eq(Arc::as_ptr(other), member));
             }
+        };
+        for peer in member.peers().iter().chain(&member.peers_of_rank_0()) {
+            forget(unrouted.get_mut(peer));
+            forget(neighbours.get_mut(peer));
         }
-        state
-            .meetings
-            .retain(|(instance, _), _| *instance != inner.name);
-        let State { unrouted, .. } = &mut *state;
-        for line in inner.all_lines() {
-            for (end, _) in line.port.every_end() {
-                if let Some(known) = unrouted.get_mut(&end.peer) {
-                    known.retain(|other| !std::ptr::eq(&raw const **other, inner));
-                }
-            }
+        for peer in member.peers_of_fields() {
+            forget(unrouted.get_mut(&peer));
         }
-        inner.ends(|end, receives| self.exchange.forget(end.conduit, receives));
+        for (conduit, receives) in member.conduit_ends() {
+            self.exchange.forget(conduit, receives);
+        }
+        drop(state);
+        fields.iter().for_each(|fields| fields.forget());
     }
 
-    /// Whether an instance has finished in good order, or that of a rank.
+    /// Whether an instance, or the instance of a rank, has finished in good order.
     pub(crate) fn finished(&self, peer: &str) -> bool {
         self.lock().finished.contains(instance_of(peer))
     }
@@ -217,7 +214,7 @@ impl Process {
         self.crowd.load(Ordering::Relaxed)
     }
 
-    pub(super) fn instance(&self, name: &str) -> Option<Arc<Inner>> {
+    pub(super) fn instance(&self, name: &str) -> Option<Arc<dyn ProcessMember>> {
         self.lock().instances.get(name).cloned()
     }
 }

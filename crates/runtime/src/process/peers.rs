@@ -11,13 +11,12 @@ use titin_wire::{ConduitId, EndpointId, LinkSettings};
 
 use super::addresses::meets;
 use super::routes::{Dial, Way};
-use super::{Process, State};
-use crate::instance::Inner;
-use crate::ranks::rank_name;
+use super::{Process, ProcessMember, ProcessState};
+use crate::peer_names::rank_name;
 
 /// The other end of a conduit that carries a field.
 #[derive(Debug, Clone)]
-pub(crate) struct Away {
+pub(crate) struct RemoteField {
     /// How many ranks there are.
     pub(crate) ranks: u32,
     /// The first of the numbers of the conduits between ranks.
@@ -27,7 +26,7 @@ pub(crate) struct Away {
 
 impl Process {
     /// Reaches out for these ranks of a peer.
-    pub(super) fn reach_ranks(&self, peer: &str, ranks: impl Iterator<Item = u32>) {
+    pub(crate) fn reach_ranks(&self, peer: &str, ranks: impl Iterator<Item = u32>) {
         let mut state = self.lock();
         let mut dials = Vec::new();
         for rank in ranks {
@@ -51,14 +50,14 @@ impl Process {
     }
 
     /// Gives the ends of conduits with these ranks of peers their carriers, now or when there are links.
-    pub(crate) fn join_ranks(&self, inner: &Arc<Inner>, ranks: &[Arc<str>]) {
+    pub(crate) fn join_ranks(&self, member: &Arc<dyn ProcessMember>, ranks: &[Arc<str>]) {
         let mut state = self.lock();
         for rank in ranks {
             state
                 .unrouted
                 .entry(rank.clone())
                 .or_default()
-                .push(inner.clone());
+                .push(member.clone());
             self.settle(&mut state, rank);
         }
     }
@@ -76,13 +75,13 @@ impl Process {
         self.dial(dials);
     }
 
-    /// As [`Process::settle`]; gives what is to be dialled so that all of them get theirs.
-    pub(super) fn reach(&self, state: &mut State, peer: &str) -> Vec<Dial> {
+    /// As [`Process::settle`]. The links to dial so that all ends get carriers.
+    pub(super) fn reach(&self, state: &mut ProcessState, peer: &str) -> Vec<Dial> {
         self.settle(state, peer);
         state.routes.dials(peer, self.id, self.shares())
     }
 
-    /// Dials what the tables ask for. They are not locked meanwhile: to look a host's name up may take long.
+    /// Dials links. The tables are not locked meanwhile: a look-up of a host's name may take long.
     pub(super) fn dial(&self, dials: Vec<Dial>) {
         for Dial {
             tag,
@@ -118,7 +117,7 @@ impl Process {
     }
 
     /// Gives the ends that wait for this peer the carriers that there are.
-    fn settle(&self, state: &mut State, peer: &str) {
+    fn settle(&self, state: &mut ProcessState, peer: &str) {
         let carriers: Vec<(Way, Arc<dyn Carrier>)> = if state.routes.location(peer) == Some(self.id)
         {
             vec![(Way::Best, self.inproc.clone())]
@@ -137,10 +136,10 @@ impl Process {
         };
         let detour = state.routes.links(peer).find(|(way, _)| *way == Way::Best);
         let detour = detour.and_then(|(_, link)| link.detour());
-        // Who is pinned to tcp may have to wait for a link of its own.
-        waiting.retain(|inner| {
+        // A conduit that is pinned to tcp may have to wait for a link of its own.
+        waiting.retain(|member| {
             carriers.iter().fold(true, |_, (way, carrier)| {
-                inner.route(peer, *way, carrier, detour)
+                member.route(peer, *way, carrier, detour)
             })
         });
         if waiting.is_empty() {
@@ -148,7 +147,7 @@ impl Process {
         }
     }
 
-    /// Gives up on links that nobody has explained.
+    /// Gives up broken links whose loss the manager has not explained.
     pub(super) fn give_up(&self) {
         if self.lock().routes.give_up(Instant::now(), self.explanation) {
             self.given_up.fetch_add(1, Ordering::Release);
@@ -156,21 +155,22 @@ impl Process {
         }
     }
 
-    /// How often it was found that some instance cannot be reached.
+    /// How often an instance was found out of reach.
     pub(crate) fn given_up(&self) -> u64 {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// Why an instance cannot be reached this way, once it is sure that nobody explains it better.
+    /// Why an instance cannot be reached by this kind of link, once the manager has had time to
+    /// explain.
     pub(crate) fn unreachable(&self, instance: &str, way: Way) -> Option<Lost> {
-        // Every look for a message that is not there comes by here.
+        // Every look for a message that is not there asks this.
         if self.given_up() == 0 {
             return None;
         }
         self.lock().routes.unreachable(instance, way).cloned()
     }
 
-    /// Why memory could not even be tried to be shared with a peer, if it could not.
+    /// Why this process and a peer could not try to share memory.
     pub(super) fn apart(&self, peer: EndpointId, way: Way, link: &Arc<Link>) -> Option<String> {
         if way != Way::Best || link.carrier().medium() != Medium::Tcp || link.detour().is_some() {
             return None;
@@ -187,7 +187,7 @@ impl Process {
         })
     }
 
-    /// Why this process does not share memory with that of an instance, if the two tried to.
+    /// Why this process does not share memory with the process of an instance.
     pub(crate) fn detour(&self, instance: &str) -> Option<String> {
         let state = self.lock();
         let (_, link) = state
@@ -197,7 +197,7 @@ impl Process {
         link.detour().map(str::to_owned)
     }
 
-    /// Whether this process has found the place where those of its host meet.
+    /// Whether this process has found the meeting place of its host.
     fn shares(&self) -> bool {
         self.addresses.get().is_some_and(|here| meets(here))
     }

@@ -1,6 +1,7 @@
 //! Which processes the peers are in, and by which links these are reached.
 //!
-//! Tables only: they say what is to be dialled and are told what became of it; the time comes in with the calls.
+//! Tables alone, without I/O: they say which processes to dial, and take in the outcome. The time
+//! comes in as an argument.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use super::addresses::meets;
 /// How long the manager is given to explain why a link to a peer broke.
 pub(super) const EXPLANATION: Duration = Duration::from_secs(2);
 
-/// Set, in milliseconds, to try what is done once that time is over.
+/// An environment variable for tests: a shorter time, in milliseconds.
 pub(super) const SHORTER: &str = "TITIN_EXPLANATION";
 
 /// How a peer is to be reached.
@@ -23,41 +24,41 @@ pub(super) const SHORTER: &str = "TITIN_EXPLANATION";
 pub(crate) enum Way {
     /// By the best medium that there is.
     Best,
-    /// By tcp, since the description says so for some conduit, although there is a better one.
+    /// By tcp, for conduits that the description pins to tcp.
     Tcp,
 }
 
 /// The routes to other processes. `L` is a link.
 pub(super) struct Routes<L> {
     /// How our conduits with instances want these to be reached.
-    wanted: HashMap<String, Wanted>,
-    /// Where instances are that we have a conduit with.
+    wanted: HashMap<String, WantedLinks>,
+    /// The processes of instances that this process has conduits with.
     locations: HashMap<String, EndpointId>,
     homes: HashMap<EndpointId, Home>,
     /// Of parallel programs, the processes of the ranks from 1 on.
     ranks: HashMap<String, Vec<RankProcess>>,
-    routes: HashMap<(EndpointId, Way), Route<L>>,
-    /// What was dialled, by the tags of the links.
+    routes: HashMap<(EndpointId, Way), LinkRoute<L>>,
+    /// The dialled processes, by the tags of the links.
     dialled: HashMap<u128, (EndpointId, Way)>,
 }
 
-struct Wanted {
+struct WantedLinks {
     ways: HashSet<Way>,
     settings: LinkSettings,
 }
 
-/// A process with instances that we have conduits with.
+/// A process with instances that this process has conduits with.
 struct Home {
     addresses: Vec<Address>,
     instances: HashSet<String>,
 }
 
-enum Route<L> {
+enum LinkRoute<L> {
     Dialling,
     Up(L),
     /// The manager watches the process at the other end, and knows best why the link broke.
     Broken(Instant, Lost),
-    /// Nobody has explained it.
+    /// Given up: the manager has not explained the loss.
     Given(Lost),
 }
 
@@ -85,14 +86,15 @@ impl<L> Default for Routes<L> {
 }
 
 impl<L> Routes<L> {
-    /// A conduit with an instance wants it to be reached so. The first one says how links are to be made.
+    /// A conduit with an instance wants a link of this kind. The first conduit gives the settings
+    /// of the links.
     pub(super) fn want(&mut self, instance: &str, way: Way, settings: LinkSettings) {
         match self.wanted.get_mut(instance) {
             Some(wanted) => {
                 wanted.ways.insert(way);
             }
             None => {
-                let wanted = Wanted {
+                let wanted = WantedLinks {
                     ways: HashSet::from([way]),
                     settings,
                 };
@@ -124,12 +126,12 @@ impl<L> Routes<L> {
         .insert(instance);
     }
 
-    /// The process that an instance is in, once it was found.
+    /// The process of an instance, once known.
     pub(super) fn location(&self, instance: &str) -> Option<EndpointId> {
         self.locations.get(instance).copied()
     }
 
-    /// The process of a rank of an instance, and where that can be reached.
+    /// The process of a rank of an instance, and its addresses.
     pub(super) fn rank(&self, instance: &str, rank: u32) -> Option<(EndpointId, &[Address])> {
         if rank == 0 {
             let endpoint = self.location(instance)?;
@@ -139,8 +141,9 @@ impl<L> Routes<L> {
         Some((process.endpoint, &process.addresses))
     }
 
-    /// What `own` is to dial now for its conduits with an instance: of two processes the one with the smaller id
-    /// dials, each way once. `shares` says whether it has found the place where processes of its host meet.
+    /// The links that `own` is to dial now for conduits with an instance: of two processes the one
+    /// with the smaller id dials, each kind of link once. `shares` says whether `own` has found the
+    /// meeting place of its host.
     pub(super) fn dials(&mut self, instance: &str, own: EndpointId, shares: bool) -> Vec<Dial> {
         let endpoint = self.location(instance).filter(|endpoint| own < *endpoint);
         let (Some(endpoint), Some(wanted)) = (endpoint, self.wanted.get(instance)) else {
@@ -152,7 +155,7 @@ impl<L> Routes<L> {
             if self.routes.contains_key(&to) {
                 continue;
             }
-            // Who has no meeting place sees nobody else's.
+            // A process without a meeting place sees no socket of others there.
             let shm = *way == Way::Best && shares;
             let fits = |address: &&Address| shm || !matches!(address, Address::Shm(_));
             let addresses = self.homes[&endpoint]
@@ -164,7 +167,7 @@ impl<L> Routes<L> {
             // The manager's link has tag 0.
             let tag = self.dialled.len() as u128 + 1;
             self.dialled.insert(tag, to);
-            self.routes.insert(to, Route::Dialling);
+            self.routes.insert(to, LinkRoute::Dialling);
             dials.push(Dial {
                 tag,
                 to: endpoint,
@@ -175,14 +178,14 @@ impl<L> Routes<L> {
         dials
     }
 
-    /// Where the link with this tag was to lead.
+    /// The process that was dialled with this tag.
     pub(super) fn dialled(&self, tag: u128) -> Option<(EndpointId, Way)> {
         self.dialled.get(&tag).copied()
     }
 
-    /// A link is there, whoever has dialled it; the instances at its other end, as far as they were found.
+    /// A link is there, whichever process has dialled. The known instances at the other end.
     pub(super) fn up(&mut self, to: EndpointId, way: Way, link: L) -> Vec<String> {
-        self.routes.insert((to, way), Route::Up(link));
+        self.routes.insert((to, way), LinkRoute::Up(link));
         self.homes
             .get(&to)
             .into_iter()
@@ -191,20 +194,20 @@ impl<L> Routes<L> {
             .collect()
     }
 
-    /// The link that it is has broken. Whether it was still in use.
+    /// The link for which `it` is true has broken. Whether the link was still in use.
     pub(super) fn lost(&mut self, it: impl Fn(&L) -> bool, why: Lost, now: Instant) -> bool {
         let route = self
             .routes
             .values_mut()
-            .find(|route| matches!(route, Route::Up(link) if it(link)));
+            .find(|route| matches!(route, LinkRoute::Up(link) if it(link)));
         route
-            .map(|route| *route = Route::Broken(now, why))
+            .map(|route| *route = LinkRoute::Broken(now, why))
             .is_some()
     }
 
-    /// Whom the link that it is leads to: the instances at its other end, for people.
+    /// The instances at the other end of the link for which `it` is true, as text.
     pub(super) fn at(&self, it: impl Fn(&L) -> bool) -> Option<String> {
-        let up = |route: &Route<L>| matches!(route, Route::Up(link) if it(link));
+        let up = |route: &LinkRoute<L>| matches!(route, LinkRoute::Up(link) if it(link));
         let ((endpoint, _), _) = self.routes.iter().find(|(_, route)| up(route))?;
         let mut names: Vec<&str> = self
             .homes
@@ -217,26 +220,27 @@ impl<L> Routes<L> {
         Some(titin_model::listing(names))
     }
 
-    /// Nobody has answered what was dialled with this tag.
+    /// The process that was dialled with this tag has not answered.
     pub(super) fn unanswered(&mut self, tag: u128, why: Lost, now: Instant) {
         let Some(to) = self.dialled(tag) else { return };
-        self.routes.insert(to, Route::Broken(now, why));
+        self.routes.insert(to, LinkRoute::Broken(now, why));
     }
 
-    /// What was to be dialled with this tag cannot be: there is nothing to wait for.
+    /// The process with this tag cannot be dialled, and there is nothing to wait for.
     pub(super) fn refuse(&mut self, tag: u128, why: Lost) {
         let Some(to) = self.dialled(tag) else { return };
-        self.routes.insert(to, Route::Given(why));
+        self.routes.insert(to, LinkRoute::Given(why));
     }
 
-    /// Gives up on links that nobody has explained in this time; whether there were some.
+    /// Gives up broken links whose loss the manager has not explained in this time. Whether there
+    /// were some.
     pub(super) fn give_up(&mut self, now: Instant, time: Duration) -> bool {
         let mut given = false;
         for route in self.routes.values_mut() {
-            if let Route::Broken(since, why) = route
+            if let LinkRoute::Broken(since, why) = route
                 && now.saturating_duration_since(*since) >= time
             {
-                *route = Route::Given(why.clone());
+                *route = LinkRoute::Given(why.clone());
                 given = true;
             }
         }
@@ -246,20 +250,20 @@ impl<L> Routes<L> {
     /// The links by which an instance is reached.
     pub(super) fn links(&self, instance: &str) -> impl Iterator<Item = (Way, &L)> {
         self.to(instance).filter_map(|(way, route)| match route {
-            Route::Up(link) => Some((way, link)),
+            LinkRoute::Up(link) => Some((way, link)),
             _ => None,
         })
     }
 
-    /// Why an instance cannot be reached this way, once that is sure.
+    /// Why an instance cannot be reached by this kind of link, once given up.
     pub(super) fn unreachable(&self, instance: &str, way: Way) -> Option<&Lost> {
         match self.routes.get(&(self.location(instance)?, way))? {
-            Route::Given(why) => Some(why),
+            LinkRoute::Given(why) => Some(why),
             _ => None,
         }
     }
 
-    /// An instance of a process that did not find the meeting place of its host, if that is so.
+    /// An instance of the process, if the process did not find the meeting place of its host.
     pub(super) fn outsider(&self, endpoint: EndpointId) -> Option<&str> {
         let home = self
             .homes
@@ -268,7 +272,7 @@ impl<L> Routes<L> {
         home.instances.iter().next().map(String::as_str)
     }
 
-    fn to(&self, instance: &str) -> impl Iterator<Item = (Way, &Route<L>)> {
+    fn to(&self, instance: &str) -> impl Iterator<Item = (Way, &LinkRoute<L>)> {
         let endpoint = self.location(instance);
         [Way::Best, Way::Tcp]
             .into_iter()

@@ -1,8 +1,9 @@
-//! The place of this process among the ranks of a parallel program: what it tells the rank above, and passes on to
-//! those below.
+//! The place of this process in the tree of ranks of a parallel program, and the control messages
+//! up and down the tree.
 //!
-//! For a rank but 0 the one above stands for the manager: the process tells it the same, and hears the same. What
-//! ranks below tell is passed up, as far as the manager is to know it.
+//! For a rank but 0 the rank above stands for the manager: the process sends the rank above the
+//! same messages, and gets the same messages. Messages of ranks below are passed up, as far as the
+//! manager is to know them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 use super::addresses::host;
 use super::outbox::Outbox;
 use super::{Process, Way};
-use crate::ranks::{process_of, rank_name};
+use crate::peer_names::{rank_name, written_process};
 use crate::{Error, Kind, Result};
 
 /// Where the process is in the tree of ranks.
@@ -26,9 +27,9 @@ pub(super) struct Branch {
     below: Vec<Neighbour>,
     /// All ranks.
     roll: Vec<RankProcess>,
-    /// The first of the numbers of the conduits between ranks, once it is known.
+    /// The first number of the conduits between ranks, once known.
     first: Option<ConduitId>,
-    /// When those below were last told something.
+    /// When the ranks below were last told something.
     told: Instant,
 }
 
@@ -60,7 +61,7 @@ impl Branch {
         self.instance == instance
     }
 
-    /// The process of a rank of the same instance, and where that can be reached.
+    /// The process of a rank of the same instance, and its addresses.
     pub(super) fn place_of(&self, rank: u32) -> Option<(EndpointId, &[Address])> {
         let process = self.roll.get(rank as usize)?;
         Some((process.endpoint, &process.addresses))
@@ -79,7 +80,7 @@ impl Branch {
 }
 
 impl Process {
-    /// Where this process is, for the other ranks.
+    /// The id and addresses of this process, for the other ranks.
     pub(crate) fn place(&self) -> RankProcess {
         RankProcess {
             endpoint: self.id,
@@ -89,7 +90,7 @@ impl Process {
         }
     }
 
-    /// Takes its place among the ranks of an instance, and reaches out for its neighbours.
+    /// Takes the place of a rank in the tree of an instance, and dials the neighbours.
     ///
     /// # Errors
     /// [`Kind::Usage`] if it is a rank of another instance already.
@@ -125,7 +126,7 @@ impl Process {
             });
             dials.extend(self.reach(&mut state, &peer));
         }
-        // Those that were faster have reached it already.
+        // Faster neighbours have reached this process already.
         let there = |neighbour: &mut Neighbour| {
             let link = state
                 .routes
@@ -145,14 +146,14 @@ impl Process {
         Ok(())
     }
 
-    /// The conduits between its ranks have numbers from this one on.
+    /// The conduits between ranks have numbers from this number on.
     pub(crate) fn number_tree(&self, first: ConduitId) {
         if let Some(branch) = &mut self.lock().branch {
             branch.first = Some(first);
         }
     }
 
-    /// A link to a process is there; whose it is shows in the tree.
+    /// A link to a process is there. The tree says whether the process is a neighbour.
     pub(super) fn met(&self, endpoint: EndpointId, link: &Arc<Link>) {
         let mut state = self.lock();
         let Some(branch) = &mut state.branch else {
@@ -176,7 +177,7 @@ impl Process {
         }
     }
 
-    /// What a rank below says, if the link is one of those. True if it is.
+    /// Takes in a message of a rank below. False if the link leads to no rank below.
     pub(super) fn told_by_rank(&self, link: LinkId, body: &[u8]) -> bool {
         let mut state = self.lock();
         let Some(branch) = &mut state.branch else {
@@ -189,7 +190,7 @@ impl Process {
         let who = below.rank;
         drop(state);
         match control::decode::<ToManager>(body) {
-            // The rest is about what only rank 0 does.
+            // Other messages are about what rank 0 alone does.
             Ok(message @ (ToManager::Failed { .. } | ToManager::Log { .. })) => self.tell(&message),
             Ok(_) => {}
             Err(error) => {
@@ -201,7 +202,7 @@ impl Process {
         true
     }
 
-    /// Passes on to the ranks below what the manager has said, if it is for all of them.
+    /// Passes a message of the manager on to the ranks below, if the message is for all ranks.
     pub(super) fn pass_down(&self, message: &ToProgram, body: &[u8]) {
         use ToProgram::{Field, Finished, Peers, Refused, Registered, RunFailed};
         if let Registered(_)
@@ -231,7 +232,7 @@ impl Process {
         }));
     }
 
-    /// A link is lost, which may have led to a rank that has not closed.
+    /// A link is lost. Fails the run if the link led to a rank that has not closed.
     pub(super) fn lost_rank(&self, link: LinkId, why: &Lost) {
         self.miss(
             |neighbour| neighbour.is_at(link),
@@ -239,7 +240,7 @@ impl Process {
         );
     }
 
-    /// A process cannot be reached, which may be that of a rank.
+    /// A process cannot be reached. Fails the run if the process is a neighbour's.
     pub(super) fn missed_rank(&self, endpoint: EndpointId, why: &Lost) {
         self.miss(
             |neighbour| neighbour.process.endpoint == endpoint,
@@ -260,7 +261,7 @@ impl Process {
         let is_open =
             state.instances.contains_key(&instance) || state.asked.contains_key(&instance);
         drop(state);
-        // Who has closed may go.
+        // A rank that has closed may go.
         let has_closed = first.is_some_and(|first| {
             let (down, up) = conduits(first, rank.max(own));
             self.exchange
@@ -272,7 +273,7 @@ impl Process {
         }
         let text = format!(
             "{} has gone without closing the instance: {why}",
-            process_of(rank, &process)
+            written_process(rank, &process)
         );
         if rank < own {
             self.fail(Error::new(
@@ -289,7 +290,7 @@ impl Process {
         }
     }
 
-    /// Gives signs of life to the ranks below, and looks for those that give none.
+    /// Sends heartbeats to the ranks below, and looks for ranks below without heartbeats.
     pub(super) fn beat_below(&self, heartbeat: Duration) {
         let mut state = self.lock();
         let Some(branch) = &mut state.branch else {
@@ -298,7 +299,7 @@ impl Process {
         if branch.told.elapsed() >= heartbeat {
             branch.tell_below(&control::encode(&ToProgram::Heartbeat {}));
         }
-        // On this host the link breaks when the process ends; one that is stopped may go on.
+        // On this host the link breaks when the process ends, and a stopped process may go on.
         let here = host();
         let is_silent = |below: &&Neighbour| {
             below.process.host != here && below.heard.elapsed() > 3 * heartbeat
@@ -318,8 +319,9 @@ impl Process {
         }
     }
 
-    /// For who fails: waits until the links to the ranks below are there, that these hear of it, if only by losing them. Who is still
-    /// to be dialled from here would wait for that.
+    /// For a rank that fails: waits until the links to the ranks below are there, so that they hear
+    /// of the failure, if only by the loss of the link. A rank that is still to be dialled would
+    /// wait.
     pub(crate) fn await_below(&self) {
         const PATIENCE: Duration = Duration::from_secs(2);
         let start = Instant::now();
@@ -335,7 +337,7 @@ impl Process {
         }
     }
 
-    /// Whether it is the process of another rank than 0, which has no link to the manager.
+    /// Whether this process is of a rank but 0, and so has no link to the manager.
     pub(super) fn is_below(&self) -> bool {
         self.lock()
             .branch
@@ -343,7 +345,8 @@ impl Process {
             .is_some_and(|branch| branch.above.is_some())
     }
 
-    /// Whether signs of life are missed: not those of a rank above on this host, whose end breaks the link.
+    /// Whether heartbeats are not needed: the rank above is on this host, so the link breaks when
+    /// its process ends.
     pub(super) fn is_watched_by_link(&self) -> bool {
         let state = self.lock();
         let above = state

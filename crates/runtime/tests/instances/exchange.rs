@@ -80,12 +80,19 @@ fn what_is_lent_is_not_copied() {
                 let out = instance.port("out")?;
                 assert!(instance.reuse()?);
                 let refused = instance
-                    .loan(out, Some(3), Layout::new(Dtype::UInt8, Order::C, [1]))
+                    .loan(
+                        out,
+                        Some(3),
+                        Layout::new(Dtype::UInt8, StorageOrder::C, [1]),
+                    )
                     .unwrap_err();
                 assert_eq!(refused.kind, Kind::Usage);
                 for length in [0, 8, 1 << 20] {
-                    let mut loan =
-                        instance.loan(out, None, Layout::new(Dtype::UInt8, Order::C, [length]))?;
+                    let mut loan = instance.loan(
+                        out,
+                        None,
+                        Layout::new(Dtype::UInt8, StorageOrder::C, [length]),
+                    )?;
                     loan.bytes_mut().fill(7);
                     let lent = loan.finish();
                     addresses.send(lent.bytes().as_ptr() as usize).unwrap();

@@ -151,7 +151,7 @@ fn an_ordinary_message_is_refused_where_its_sender_has_a_field() {
     let port = a.port("out").unwrap();
     let layout = Layout {
         dtype: Dtype::UInt8,
-        order: Order::C,
+        order: StorageOrder::C,
         shape: vec![4].into(),
         names: Vec::new(),
     };

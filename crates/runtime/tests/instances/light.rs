@@ -23,7 +23,7 @@ impl Once {
 
 /// Runs all on this thread: each is called when it can go on.
 fn play(stage: &Stage, steps: Vec<(String, Step)>) -> Vec<Result<()>> {
-    let ready = Ready::new();
+    let ready = ReadyList::new();
     let mut openings: HashMap<u64, Opening> = HashMap::new();
     let (mut steps, names): (Vec<Option<Step>>, Vec<String>) = steps
         .into_iter()

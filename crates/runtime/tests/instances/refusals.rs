@@ -33,7 +33,7 @@ fn a_port_of_the_other_direction_is_a_mistake_of_the_call_itself() {
         Box::new(|instance| {
             let (out, into) = (instance.port("out")?, instance.port("in")?);
             assert!(instance.reuse()?);
-            let array = Layout::new(Dtype::UInt8, Order::C, [1]);
+            let array = Layout::new(Dtype::UInt8, StorageOrder::C, [1]);
             let refused = [
                 instance.send(into, None, &Payload::nil(), 0.0, None, None),
                 instance.loan(into, None, array).map(drop),

@@ -251,7 +251,7 @@ pub fn doubles(values: &[f64]) -> (Layout, Vec<u8>) {
         .flat_map(|value| value.to_le_bytes())
         .collect();
     (
-        Layout::new(Dtype::Float64, Order::C, [values.len() as u64]),
+        Layout::new(Dtype::Float64, StorageOrder::C, [values.len() as u64]),
         bytes,
     )
 }

@@ -6,9 +6,9 @@ use titin_wire::control::{
 };
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
-use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, Order};
+use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, StorageOrder};
 use titin_wire::ranks::{
-    CollectiveResult, FieldSteps, Invitation, Mail, Outcome, RankProcess, Verdict,
+    CollectiveReport, CollectiveResult, FieldSteps, Invitation, Mail, Outcome, RankProcess,
 };
 use titin_wire::settings::Setting;
 use titin_wire::structure::{self, Value};
@@ -139,7 +139,7 @@ fn streams_seeds() -> Vec<(&'static str, Vec<u8>)> {
 
 fn meta_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let with = |total: u64, meta: &[u8]| [&total.to_le_bytes()[..], meta].concat();
-    let mut layout = Layout::new(Dtype::Complex128, Order::Fortran, [2, 3, 4]);
+    let mut layout = Layout::new(Dtype::Complex128, StorageOrder::Fortran, [2, 3, 4]);
     layout.names = vec!["x".into(), "größe".into(), String::new()];
     let full = Meta {
         content: Content::Array(layout),
@@ -160,7 +160,7 @@ fn meta_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ..Meta::default()
     };
     let scalar = Meta {
-        content: Content::Array(Layout::new(Dtype::Bool, Order::C, [])),
+        content: Content::Array(Layout::new(Dtype::Bool, StorageOrder::C, [])),
         ..Meta::default()
     };
     let unknown = [&[0xe7, 3, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4][..], &full.encode()].concat();
@@ -178,7 +178,10 @@ fn meta_seeds() -> Vec<(&'static str, Vec<u8>)> {
 
 fn structure_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let bytes = |value: &Value<Vec<u8>>| structure::encode(value).expect("a good one").to_bytes();
-    let array = Value::Array(Layout::new(Dtype::Int16, Order::C, [2, 3]), pattern(1, 12));
+    let array = Value::Array(
+        Layout::new(Dtype::Int16, StorageOrder::C, [2, 3]),
+        pattern(1, 12),
+    );
     let leaves = vec![
         Value::Nil,
         Value::Bool(true),
@@ -274,7 +277,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         steps: vec![4, 1],
         f_init: vec![(0, 2, "in[2]".into())],
     };
-    let verdict = Verdict {
+    let verdict = CollectiveReport {
         call: "reuse".into(),
         outcome: Outcome::Done(use_begins),
         steps: FieldSteps::default(),

@@ -24,7 +24,7 @@ impl Instance {
         if timestamp.is_nan() {
             return wrong(Kind::Usage, "the time given is not a number");
         }
-        let begin = match self.inner.cycle().begin() {
+        let begin = match self.serial.cycle().begin() {
             Ok(begin) => begin,
             Err(why) => return wrong(Kind::CallOrder, &why),
         };

@@ -1,8 +1,9 @@
-//! Instances that do not wait: where another one's call would sleep, theirs comes back as pending.
+//! Instances that do not wait: where a call of another instance would sleep, a call of theirs comes
+//! back as pending.
 //!
-//! The same call is made again once the instance can go on, which its [`Ready`] list tells. So thousands of instances
-//! need few threads, and what a call does is written once: [`crate::wait`] is the one place that differs. A call that is
-//! made again finds what it has done already, and goes on from there.
+//! The program makes the same call again once the [`ReadyList`] says that the instance can go on.
+//! So thousands of instances need few threads, and each call is written once: `serial::wait` is the
+//! one place that differs. A call that is made again goes on from where it was.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, RawFd};
@@ -15,33 +16,37 @@ use titin_os::Descriptor;
 use titin_transport::Doorbell;
 use titin_wire::ConduitId;
 
-use crate::wait::later;
 use crate::{Error, Kind, Result};
 
-/// Instances that can go on, by the numbers that they were given. One thread takes them.
+/// A time so much later; `None` if that is beyond the range of the clock, and so never.
+pub(crate) fn later(time: Instant, by: Duration) -> Option<Instant> {
+    time.checked_add(by)
+}
+
+/// Instances that can go on, by their numbers on the list. One thread takes them.
 #[derive(Default)]
-pub struct Ready {
+pub struct ReadyList {
     queue: Mutex<VecDeque<u64>>,
     bell: Doorbell,
-    /// Readable while somebody is on the list, for those who wait for descriptors.
+    /// Readable while an instance is on the list, for programs that wait for descriptors.
     event: OnceLock<Descriptor>,
 }
 
-/// An instance's way onto a list.
+/// Puts one instance on a list.
 pub struct Listing {
-    list: Arc<Ready>,
+    list: Arc<ReadyList>,
     number: u64,
-    /// Whether it has left. Changes, and is asked for, under the list's lock.
+    /// Whether the instance has left the list. Changes, and is read, under the lock of the list.
     over: AtomicBool,
 }
 
-impl Ready {
+impl ReadyList {
     /// An empty list.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// The next instance that can go on; waits for one, at most so long.
+    /// The next instance that can go on. Waits at most so long.
     pub fn next(&self, limit: Option<Duration>) -> Option<u64> {
         let end = limit.and_then(|limit| later(Instant::now(), limit));
         loop {
@@ -57,7 +62,8 @@ impl Ready {
         }
     }
 
-    /// A descriptor that can be read, and must not be, while somebody is on the list.
+    /// A descriptor that is readable while an instance is on the list. The program must not read
+    /// from the descriptor.
     ///
     /// # Errors
     /// If the system gives none.
@@ -93,7 +99,7 @@ impl Ready {
         self.bell.ring();
     }
 
-    /// What puts one instance on the list, under this number.
+    /// Puts one instance on the list, under this number.
     pub fn listing(self: &Arc<Self>, number: u64) -> Arc<Listing> {
         Arc::new(Listing {
             list: self.clone(),
@@ -111,7 +117,7 @@ impl Ready {
         Some(number)
     }
 
-    /// Makes the descriptor readable; called under the lock, so that it says what the list does.
+    /// Makes the descriptor readable. Called under the lock, so that descriptor and list agree.
     fn signal(&self) {
         if let Some(event) = self.event.get() {
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
@@ -132,7 +138,7 @@ impl Ready {
 }
 
 impl Listing {
-    /// Puts the instance on the list, unless it has left.
+    /// Puts the instance on the list, unless the instance has left.
     pub(crate) fn push(&self) {
         let queue = self.list.lock();
         if !self.over.load(Ordering::Relaxed) {
@@ -140,8 +146,8 @@ impl Listing {
         }
     }
 
-    /// Takes the instance off the list, to which it does not come again: whoever is about to put it there, because
-    /// something has come for it meanwhile, finds it gone. So its number may stand for memory that is freed now.
+    /// Takes the instance off the list for good: a thread that is about to put the instance there
+    /// finds it gone. So the number may be an address of memory that is freed now.
     pub fn leave(&self) {
         let mut queue = self.list.lock();
         self.over.store(true, Ordering::Relaxed);
@@ -153,32 +159,32 @@ impl Listing {
     }
 }
 
-/// The calls of a light instance that are pending.
+/// The pending calls of a non-blocking instance.
 #[derive(Default)]
-pub(crate) struct Light {
-    state: Mutex<State>,
+pub(crate) struct PendingCalls {
+    state: Mutex<PendingState>,
 }
 
 #[derive(Default)]
-struct State {
-    calls: Vec<Call>,
-    /// How long the last call that went on had been pending.
+struct PendingState {
+    calls: Vec<PendingCall>,
+    /// How long the last call was pending that went on.
     lasted: Duration,
 }
 
-/// A call that is pending, by the conduit that it is about; that of closing has none.
-pub(crate) struct Call {
-    who: Option<ConduitId>,
+/// A pending call. The call that closes the instance is about no conduit.
+pub(crate) struct PendingCall {
+    about: Option<ConduitId>,
     pub(crate) since: Instant,
     deadline: Option<Instant>,
-    /// Whether senders were told what was taken.
+    /// Whether senders were told which messages were taken.
     pub(crate) told: bool,
-    /// Whether the manager need not, or not any more, hear of it.
+    /// Whether the manager need not, or not any more, hear of the call.
     pub(crate) silent: bool,
     pub(crate) reported: Option<u64>,
 }
 
-impl Call {
+impl PendingCall {
     fn due(&self, tell_after: Duration, patience: Option<Duration>) -> Option<Instant> {
         let tell = later(self.since, tell_after).filter(|_| !self.told);
         let report = patience
@@ -187,31 +193,32 @@ impl Call {
         [self.deadline, tell, report].into_iter().flatten().min()
     }
 
-    /// Whether the time that it was given is over.
+    /// Whether the time of the call is over.
     pub(crate) fn is_late(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| deadline <= Instant::now())
     }
 }
 
-impl Light {
-    /// The call that is about this, from its first time on; and how many others are pending.
+impl PendingCalls {
+    /// Looks at the call about a conduit, which may be new, and at the number of other pending
+    /// calls.
     pub(crate) fn call<T>(
         &self,
-        who: Option<ConduitId>,
+        about: Option<ConduitId>,
         deadline: Option<Instant>,
-        look: impl FnOnce(&mut Call, usize) -> T,
+        look: impl FnOnce(&mut PendingCall, usize) -> T,
     ) -> T {
         let mut state = self.lock();
         let index = state
             .calls
             .iter()
-            .position(|call| call.who == who)
+            .position(|call| call.about == about)
             .unwrap_or_else(|| {
                 let silent = deadline.is_some();
                 let since = Instant::now();
-                state.calls.push(Call {
-                    who,
+                state.calls.push(PendingCall {
+                    about,
                     since,
                     deadline,
                     told: silent,
@@ -224,39 +231,40 @@ impl Light {
         look(&mut state.calls[index], others)
     }
 
-    /// Under which number the manager knows that the call is pending, if it does.
-    pub(crate) fn reported(&self, who: Option<ConduitId>) -> Option<u64> {
+    /// The number under which the manager knows of the pending call.
+    pub(crate) fn reported(&self, about: Option<ConduitId>) -> Option<u64> {
         self.lock()
             .calls
             .iter()
-            .find(|call| call.who == who)?
+            .find(|call| call.about == about)?
             .reported
     }
 
-    /// Since when the call is pending, if it is.
-    pub(crate) fn since(&self, who: Option<ConduitId>) -> Option<Instant> {
+    /// Since when a call about a conduit is pending.
+    pub(crate) fn since(&self, about: Option<ConduitId>) -> Option<Instant> {
         self.lock()
             .calls
             .iter()
-            .find(|call| call.who == who)
+            .find(|call| call.about == about)
             .map(|call| call.since)
     }
 
-    /// The call goes on; under which number the manager knows that it was pending.
-    pub(crate) fn proceeds(&self, who: Option<ConduitId>) -> Option<u64> {
+    /// The call goes on. The number under which the manager knows of the call.
+    pub(crate) fn proceeds(&self, about: Option<ConduitId>) -> Option<u64> {
         let mut state = self.lock();
-        let index = state.calls.iter().position(|call| call.who == who)?;
+        let index = state.calls.iter().position(|call| call.about == about)?;
         let call = state.calls.swap_remove(index);
         state.lasted = call.since.elapsed();
         call.reported
     }
 
-    /// Forgets calls that will not be made again; what the manager was told of them.
+    /// Forgets calls that will not be made again. The numbers under which the manager knows of
+    /// them.
     pub(crate) fn forget(&self, given_up: impl Fn(Option<ConduitId>) -> bool) -> Vec<u64> {
         let mut state = self.lock();
         state
             .calls
-            .extract_if(.., |call| given_up(call.who))
+            .extract_if(.., |call| given_up(call.about))
             .filter_map(|call| call.reported)
             .collect()
     }
@@ -265,7 +273,7 @@ impl Light {
         !self.lock().calls.is_empty()
     }
 
-    /// What the manager was told of calls that are pending still.
+    /// The numbers under which the manager knows of calls that are still pending.
     pub(crate) fn take_reports(&self) -> Vec<u64> {
         let mut state = self.lock();
         state
@@ -275,13 +283,13 @@ impl Light {
             .collect()
     }
 
-    /// How long the call had been pending that has just gone on.
+    /// How long the call was pending that has just gone on.
     pub(crate) fn lasted(&self) -> Duration {
         std::mem::take(&mut self.lock().lasted)
     }
 
-    /// When a pending call should be made again although nothing has come for it, as its time is over, or somebody is to
-    /// hear of it.
+    /// When a pending call is due although nothing has come: its time is over, or senders or the
+    /// manager are to hear of it.
     pub(crate) fn due(&self, tell_after: Duration, patience: Option<Duration>) -> Option<Instant> {
         self.lock()
             .calls
@@ -290,7 +298,7 @@ impl Light {
             .min()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PendingState> {
         self.state
             .lock()
             .expect("nothing panics while the calls are locked")
@@ -302,7 +310,7 @@ mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-    fn readable(ready: &Ready) -> bool {
+    fn readable(ready: &ReadyList) -> bool {
         let event = ready.event.get().unwrap();
         let mut fds = [PollFd::new(event, PollFlags::IN)];
         poll(
@@ -318,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_descriptor_says_whether_somebody_is_on_the_list() {
-        let ready = Ready::new();
+        let ready = ReadyList::new();
         ready.push(7);
         ready.descriptor().unwrap();
         assert!(readable(&ready));
@@ -333,7 +341,7 @@ mod tests {
 
     #[test]
     fn who_has_left_does_not_come_again() {
-        let ready = Ready::new();
+        let ready = ReadyList::new();
         let (first, second) = (ready.listing(1), ready.listing(1));
         first.push();
         first.leave();
@@ -350,7 +358,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_is_woken() {
-        let ready = Ready::new();
+        let ready = ReadyList::new();
         let taker = std::thread::spawn({
             let ready = ready.clone();
             move || ready.next(None)
@@ -361,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_call_made_again_keeps_its_time() {
-        let light = Light::default();
+        let light = PendingCalls::default();
         let (who, later) = (
             Some(ConduitId(1)),
             Instant::now() + Duration::from_secs(3600),
@@ -379,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_call_that_was_given_up_is_forgotten_and_no_other() {
-        let light = Light::default();
+        let light = PendingCalls::default();
         let (one, other) = (Some(ConduitId(1)), Some(ConduitId(2)));
         light.call(one, Some(Instant::now()), |call, _| call.reported = Some(7));
         light.call(other, None, |_, _| ());

@@ -1,6 +1,5 @@
-//! Receiving, and the beginning of a use.
+//! Receiving by the ports of a serial instance, and the beginning of a use.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,22 +7,27 @@ use std::time::{Duration, Instant};
 
 use titin_model::Operator;
 use titin_transport::{Carrier, Inbox, Latched, Message as Arrived};
+use titin_wire::control::WaitOn;
 use titin_wire::meta::{Content, Meta};
-use titin_wire::ranks::CollectiveResult;
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
-use super::choose::{Here, iteration_of};
-use super::send::traced;
-use super::together::unexpected;
-use super::{Inner, Instance, PortId, SETTINGS_IN};
-use crate::field::ordinary;
+use super::close::WARNING;
+use super::report::RowOfMessage;
+use super::step_filters::{UsePlace, iteration_of};
+use super::wait::Wait;
+use super::{SETTINGS_IN, Serial};
+use crate::execution_loop::PortCall;
+use crate::field_mark::ordinary;
 use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
-use crate::port::{End, Inlet, InletState, Port, PortState, two_at_once};
-use crate::ranks::{instance_of, is_between_ranks, port_of_field, written};
+use crate::non_blocking::later;
+use crate::peer_names::{instance_of, written};
+use crate::port::{ConduitUse, Inlet, InletState, Port, PortEnd, PortId, PortState, two_at_once};
 use crate::setting::overlay_of;
-use crate::wait::later;
 use crate::{Error, Kind, Message, Result};
+
+/// A message, and the port and slot by which the message came.
+pub(crate) type Received = (PortId, u32, Message);
 
 /// How long a call may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,168 +39,44 @@ pub enum Patience {
     For(Duration),
 }
 
-/// A receiving end, as a call looks at it.
+/// A receiving end that a call looks at.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct ReceivingEnd<'a> {
     pub(super) number: usize,
     pub(super) port: &'a Port,
     pub(super) inlet: &'a Inlet,
     /// Where in the port the inlet is.
     pub(super) place: usize,
-    /// Where among the ports of a call on several its port is.
+    /// The place of the port among the ports of a call on several ports.
     pub(super) held: usize,
-    /// `None` for whatever slot comes, of a port whose slots the sender counts.
+    /// `None` for any slot, of a port whose slots the sender counts.
     pub(super) slot: Option<u32>,
 }
 
 /// The ports that a call has taken.
-pub(super) type Held<'a> = Vec<Latched<'a, PortState>>;
-
-/// What a waiting receiver got.
-enum Found {
-    /// A message as the program gets it, and its slot.
-    Taken(u32, Message),
-    /// A message as it arrived, past the inbox.
-    Arrived(Arrived),
-}
-
-impl Instance {
-    /// Begins the next use of the submodel: true if there is one.
-    ///
-    /// Without connected F_INIT ports there is one use. Else it waits until every F_INIT port has a message, or is
-    /// closed: true if all have one, false if all are closed. Ports with the filter `repeat` or `pad` follow the others.
-    /// The settings overlay is fixed here.
-    ///
-    /// # Errors
-    /// [`Kind::CallOrder`] if a message of the last use was not taken, or if some F_INIT ports are closed and others are
-    /// not; [`Kind::Setting`] if overlays contradict each other; [`Kind::Usage`] if another thread is in this call; as
-    /// [`Instance::receive`].
-    pub fn reuse(&self) -> Result<bool> {
-        let inner = &self.inner;
-        inner.enter()?;
-        let next = match inner.ranks {
-            None => inner.next_use(),
-            Some(_) => inner.reuse_together(|| inner.next_use()),
-        };
-        Ok(next?.map(|next| inner.begin(next)).is_some())
-    }
-
-    /// Receives a message; waits until one is there.
-    ///
-    /// # Errors
-    /// [`Kind::PortClosed`] if the sender has finished; [`Kind::Timeout`] if the patience ends; [`Kind::Usage`] for a
-    /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop (a message
-    /// that is there stays, for a call in its place); [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
-    pub fn receive(&self, port: PortId, slot: Option<u32>, patience: Patience) -> Result<Message> {
-        self.receive_that(port, slot, patience, |message| {
-            ordinary(|| self.inner.ports[port.0].label(slot), message)
-        })
-    }
-
-    /// As [`Instance::receive`], if `fits` finds no fault with the message; else that stays for the next call.
-    ///
-    /// # Errors
-    /// As [`Instance::receive`], and what `fits` says.
-    #[inline(always)]
-    pub fn receive_that(
-        &self,
-        port: PortId,
-        slot: Option<u32>,
-        patience: Patience,
-        fits: impl FnOnce(&Message) -> Result<()>,
-    ) -> Result<Message> {
-        self.inner.receives_no_field(&[port])?;
-        self.receive_begun((port, slot), None, || Ok(patience), fits)
-    }
-
-    /// As [`Instance::receive_that`], for fields too: one that is pulled may be asked for at a time, which is the same on all
-    /// ranks. `begin` is what rank 0 does first, and gives the patience.
-    #[inline(always)]
-    pub(crate) fn receive_begun(
-        &self,
-        (port, slot): (PortId, Option<u32>),
-        at: Option<f64>,
-        begin: impl FnOnce() -> Result<Patience>,
-        fits: impl FnOnce(&Message) -> Result<()>,
-    ) -> Result<Message> {
-        let inner = &self.inner;
-        inner.enter()?;
-        if inner.ranks.is_none() {
-            return inner
-                .receive(port, slot, begin()?, fits)
-                .map(|(_, message)| message);
-        }
-        let mut call = inner.call_on("receive", port, slot);
-        // Zero is the same time whatever its sign.
-        at.iter()
-            .for_each(|at| call += &format!(" at {}", at + 0.0));
-        // What rank 0 finds no fault with may not fit another one, where it is gone then.
-        let fits = Cell::new(Some(fits));
-        let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
-        let received = inner.receive_together(&call, || {
-            inner
-                .receive(port, slot, begin()?, check)
-                .map(|(slot, message)| Some((port, slot, message)))
-        });
-        let (.., message) = received?.ok_or_else(|| unexpected(&call))?;
-        check(&message).map(|()| message)
-    }
-
-    /// Receives a message if one is there.
-    ///
-    /// # Errors
-    /// As [`Instance::receive`].
-    pub fn try_receive(&self, port: PortId, slot: Option<u32>) -> Result<Option<Message>> {
-        let inner = &self.inner;
-        inner.enter()?;
-        inner.receives_no_field(&[port])?;
-        if inner.ranks.is_none() {
-            return Ok(inner.try_receive(port, slot)?.map(|(_, message)| message));
-        }
-        let call = inner.call_on("try_receive", port, slot);
-        let received = inner.receive_together(&call, || {
-            Ok(inner
-                .try_receive(port, slot)?
-                .map(|(slot, message)| (port, slot, message)))
-        });
-        Ok(received?.map(|(.., message)| message))
-    }
-}
+pub(super) type HeldPorts<'a> = Vec<Latched<'a, PortState>>;
 
 /// A use that begins.
-pub(super) struct NextUse {
+pub(crate) struct NextUse {
     /// The settings overlay in force, and its number.
-    pub(super) overlay: (u32, Arc<Overlay>),
-    /// The ends of F_INIT ports that have a message, and how users write them.
-    pub(super) f_init: Vec<((usize, u32), String)>,
-    /// Within which step of others it lies.
-    pub(super) iteration: Iteration,
+    pub(crate) overlay: (u32, Arc<Overlay>),
+    /// The ends of F_INIT ports that have a message, with their labels.
+    pub(crate) f_init: Vec<((usize, u32), String)>,
+    /// The step of other instances in which the use lies.
+    pub(crate) iteration: Iteration,
 }
 
-impl NextUse {
-    /// What the other ranks are told of it.
-    pub(super) fn for_ranks(&self) -> CollectiveResult {
-        let end =
-            |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
-        CollectiveResult::Use {
-            overlay: (*self.overlay.1).clone(),
-            steps: self.iteration.steps().to_vec(),
-            f_init: self.f_init.iter().map(end).collect(),
-        }
-    }
-}
-
-impl Inner {
+impl Serial {
     /// Waits for the next use; `None` if there is none.
-    fn next_use(&self) -> Result<Option<NextUse>> {
-        let mut began = self.beginning.try_lock().ok_or_else(|| {
+    pub(crate) fn next_use(&self) -> Result<Option<NextUse>> {
+        let mut began = self.execution.beginning.try_lock().ok_or_else(|| {
             let text = format!(
                 "{}: two calls of reuse() at once: one thread begins a use, and tells the others",
-                self.name
+                self.core.name
             );
             Error::new(Kind::Usage, text)
         })?;
-        let start = *began.get_or_insert_with(|| self.trace.now());
+        let start = *began.get_or_insert_with(|| self.profile.trace.now());
         let next = self.find_use(start);
         if !matches!(&next, Err(error) if error.is_pending()) {
             *began = None;
@@ -204,27 +84,27 @@ impl Inner {
         next
     }
 
-    /// As [`Inner::next_use`], whose call began then.
+    /// As [`Serial::next_use`], for a call that began at this time.
     fn find_use(&self, began: i64) -> Result<Option<NextUse>> {
         if let Some(text) = self.cycle().untaken() {
             return Err(Error::new(
                 Kind::CallOrder,
-                format!("{}: {text}", self.name),
+                format!("{}: {text}", self.core.name),
             ));
         }
         let (mut held, sources) = self.f_init()?;
         let (following, mut leading): (Vec<_>, Vec<_>) =
-            sources.into_iter().partition(Source::follows);
+            sources.into_iter().partition(ReceivingEnd::follows);
         let first = !self.cycle().used();
         if leading.is_empty() && !first {
             return Ok(None);
         }
         self.end_steps()?;
         let Some(begins) = self.all_or_none(&mut leading, &mut held)? else {
-            self.trace.live("SHUTDOWN_WAIT", began);
+            self.profile.trace.live("SHUTDOWN_WAIT", began);
             return Ok(None);
         };
-        if self.counts_steps {
+        if self.execution.counts_steps {
             self.leave_groups(&begins.iteration)?;
         }
         for source in &following {
@@ -254,7 +134,7 @@ impl Inner {
     }
 
     /// The use begins: the overlay is fixed.
-    fn begin(
+    pub(crate) fn begin(
         &self,
         NextUse {
             overlay,
@@ -263,13 +143,15 @@ impl Inner {
         }: NextUse,
     ) {
         self.tell_missed();
-        self.overlaid.store(overlay.0 != 0, Ordering::Release);
-        *self.overlay.lock().expect("never poisoned") = overlay;
+        self.overlays
+            .overlaid
+            .store(overlay.0 != 0, Ordering::Release);
+        *self.overlays.overlay.lock().expect("never poisoned") = overlay;
         self.cycle().reuse(f_init, iteration);
     }
 
     #[inline(always)]
-    fn receive(
+    pub(crate) fn receive(
         &self,
         port: PortId,
         slot: Option<u32>,
@@ -293,7 +175,11 @@ impl Inner {
         }
     }
 
-    fn try_receive(&self, port: PortId, slot: Option<u32>) -> Result<Option<(u32, Message)>> {
+    pub(crate) fn try_receive(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+    ) -> Result<Option<(u32, Message)>> {
         let source = self.source(port, slot)?;
         let mut port = self.enter_for(&source)?;
         let here = self.here(&source);
@@ -310,11 +196,6 @@ impl Inner {
             Ok(()) => Ok(Some((slot, message))),
             Err(error) => Err(self.misplaced(error, &source, &mut port, slot, message)),
         }
-    }
-
-    /// A call on a port, as users write it.
-    fn call_on(&self, call: &str, port: PortId, slot: Option<u32>) -> String {
-        format!("{call} on port '{}'", self.ports[port.0].label(slot))
     }
 }
 
@@ -335,27 +216,38 @@ impl Patience {
     }
 }
 
-impl Source<'_> {
-    /// Whether it follows the other F_INIT ports rather than lead them.
+impl ReceivingEnd<'_> {
+    /// The inbox, where its next message may be handed to a thread that waits: of an end that needs no choice, no filter and
+    /// no slot of its own.
+    fn direct_inbox(&self) -> Option<&Inbox> {
+        let chain = &self.inlet.end.chain;
+        let is_plain = !self.port.resizable && chain.is_empty() && !chain.chooses();
+        is_plain.then_some(&*self.inlet.inbox)
+    }
+
+    /// Whether the end has `repeat` or `pad`: such an end follows the other F_INIT ports.
     pub(super) fn follows(&self) -> bool {
         self.inlet.end.chain.follows()
     }
 
-    /// What the receiving end keeps, of the ports that the call has taken.
-    pub(super) fn state<'h>(&self, held: &'h mut Held<'_>) -> &'h mut InletState {
+    /// The state of the end, among the ports that the call has taken.
+    pub(super) fn state<'h>(&self, held: &'h mut HeldPorts<'_>) -> &'h mut InletState {
         &mut held[self.held].inlets[self.place]
     }
 
-    pub(super) fn wait_on(&self, inner: &Inner) -> titin_wire::control::WaitOn {
-        inner.wait_on(&self.inlet.end, None, Some(self.inlet))
+    /// What a wait for this end looks like to the manager.
+    pub(super) fn wait_on(&self, serial: &Serial) -> Option<WaitOn> {
+        serial.wait_on(&self.inlet.end, None, Some(self.inlet))
     }
 }
 
-impl Inner {
-    /// The F_INIT ports, and their connected ends; of a port whose slots the sender counts only the first slot.
-    fn f_init(&self) -> Result<(Held<'_>, Vec<Source<'_>>)> {
-        let (mut held, mut sources) = (Held::new(), Vec::new());
+impl Serial {
+    /// The F_INIT ports, and their connected ends. Of a port whose slots the sender counts, the
+    /// first slot alone.
+    fn f_init(&self) -> Result<(HeldPorts<'_>, Vec<ReceivingEnd<'_>>)> {
+        let (mut held, mut sources) = (HeldPorts::new(), Vec::new());
         let ports = self
+            .table
             .ports
             .iter()
             .enumerate()
@@ -367,15 +259,19 @@ impl Inner {
         Ok((held, sources))
     }
 
-    /// The connected receiving ends of a port, which is held at this place; of one whose slots the sender counts only the
-    /// first slot.
-    pub(super) fn ends_of(&self, number: usize, held: usize) -> impl Iterator<Item = Source<'_>> {
-        let ends = (0..self.ports[number].inlets.len())
+    /// The connected receiving ends of a port, which has this place among the held ports. Of a port
+    /// whose slots the sender counts, the first slot alone.
+    pub(super) fn ends_of(
+        &self,
+        number: usize,
+        held: usize,
+    ) -> impl Iterator<Item = ReceivingEnd<'_>> {
+        let ends = (0..self.table.ports[number].inlets.len())
             .filter_map(move |place| self.end_of(number, place));
-        ends.map(move |source| Source { held, ..source })
+        ends.map(move |source| ReceivingEnd { held, ..source })
     }
 
-    /// Waits for the next message at this place of a port that is none of the program's.
+    /// Waits for the next message at a place of a port between ranks.
     pub(crate) fn await_at(
         &self,
         port: &Port,
@@ -386,7 +282,7 @@ impl Inner {
         self.await_at_unless(port, place, state, patience, || Ok(()))
     }
 
-    /// The same. While there is none, `may_wait` says why there is no use in waiting.
+    /// As [`Serial::await_at`]. While no message is there, an error of `may_wait` ends the wait.
     pub(crate) fn await_at_unless(
         &self,
         port: &Port,
@@ -397,11 +293,12 @@ impl Inner {
     ) -> Result<Message> {
         let source = self.inner_source(port, place);
         let (_, message) =
-            self.await_message(&source, state, patience, &Here::default(), may_wait)?;
+            self.await_message(&source, state, patience, &UsePlace::default(), may_wait)?;
         Ok(message)
     }
 
-    /// Waits for the next message at one of these places of a port that is none of the program's: which of them, and the message.
+    /// Waits for the next message at any of these places of a port between ranks: the number of the
+    /// place in the list, and the message.
     pub(crate) fn await_any_at(
         &self,
         port: &Port,
@@ -417,7 +314,7 @@ impl Inner {
                 let found = self.poll(
                     &source(*place),
                     &mut states[*place],
-                    &Here::default(),
+                    &UsePlace::default(),
                     since,
                 )?;
                 if let Some((_, message)) = found {
@@ -429,14 +326,14 @@ impl Inner {
         if let Some(found) = poll()? {
             return Ok(found);
         }
-        let start = self.trace.clock();
+        let start = self.profile.trace.clock();
         let on = || {
             places
                 .iter()
-                .map(|place| source(*place).wait_on(self))
+                .filter_map(|place| source(*place).wait_on(self))
                 .collect()
         };
-        let (turn, message) = self.wait(who, deadline, None, on, poll)?;
+        let (turn, message) = self.wait(Wait::about(who).until(deadline), on, poll)?;
         source(places[turn])
             .inlet
             .end
@@ -445,12 +342,12 @@ impl Inner {
         Ok((turn, message))
     }
 
-    /// The end at this place of a port that is none of the program's.
-    fn inner_source<'a>(&self, port: &'a Port, place: usize) -> Source<'a> {
+    /// The end at a place of a port between ranks.
+    fn inner_source<'a>(&self, port: &'a Port, place: usize) -> ReceivingEnd<'a> {
         let inlet = port.inlets[place]
             .as_ref()
             .expect("such a port has an end at each place");
-        Source {
+        ReceivingEnd {
             number: usize::MAX,
             port,
             inlet,
@@ -460,11 +357,11 @@ impl Inner {
         }
     }
 
-    /// The receiving end at this place of a port, if it is connected.
-    pub(super) fn end_of(&self, number: usize, place: usize) -> Option<Source<'_>> {
-        let port = &self.ports[number];
+    /// The receiving end at a place of a port, if the end is connected.
+    pub(super) fn end_of(&self, number: usize, place: usize) -> Option<ReceivingEnd<'_>> {
+        let port = &self.table.ports[number];
         let inlet = port.inlets.get(place)?.as_ref()?;
-        Some(Source {
+        Some(ReceivingEnd {
             number,
             port,
             inlet,
@@ -475,9 +372,9 @@ impl Inner {
     }
 
     #[inline(always)]
-    pub(super) fn source(&self, port: PortId, slot: Option<u32>) -> Result<Source<'_>> {
+    pub(super) fn source(&self, port: PortId, slot: Option<u32>) -> Result<ReceivingEnd<'_>> {
         let number = port.0;
-        let port = &self.ports[number];
+        let port = &self.table.ports[number];
         if port.operator.sends() {
             let text = format!(
                 "receive on {} port '{}': {} sends; receive on F_INIT and S ports",
@@ -489,28 +386,29 @@ impl Inner {
         let source = self.end_of(number, place).ok_or_else(|| {
             let text = format!(
                 "nothing is connected to {} port '{}' of {}: connect it in the description, or give a default",
-                port.operator, port.name, self.name
+                port.operator, port.name, self.core.name
             );
             Error::new(Kind::Usage, text)
         })?;
-        Ok(Source {
+        Ok(ReceivingEnd {
             slot: Some(slot),
             ..source
         })
     }
 
-    /// Takes the port for a call on this end, which no call on several ports may wait for.
-    fn enter_for<'a>(&self, source: &Source<'a>) -> Result<Latched<'a, PortState>> {
+    /// Takes the port for a call on this end. Fails if a call on several ports waits for the end.
+    fn enter_for<'a>(&self, source: &ReceivingEnd<'a>) -> Result<Latched<'a, PortState>> {
         let port = source.port.enter()?;
-        if self.lists.load(Ordering::Relaxed) && source.inlet.inbox.is_waited_for() {
+        if self.any.lists.load(Ordering::Relaxed) && source.inlet.inbox.is_waited_for() {
             return Err(two_at_once(&source.port.name));
         }
         Ok(port)
     }
 
-    /// Fails if a call that finds no message on any of these ends is out of order: what it waits for may never come. Not
-    /// where several threads or tasks call: another one may bring it into its place.
-    pub(super) fn place(&self, sources: &[Source<'_>]) -> Result<()> {
+    /// Fails if a call that finds no message on any of these ends is out of order: a message may
+    /// never come. Does not fail where several threads or tasks call, since another thread may
+    /// bring the call into order.
+    pub(super) fn place(&self, sources: &[ReceivingEnd<'_>]) -> Result<()> {
         if self.is_shared() {
             return Ok(());
         }
@@ -521,20 +419,21 @@ impl Inner {
         match places.next() {
             Some(Err(text)) if places.all(|place| place.is_err()) => Err(Error::new(
                 Kind::CallOrder,
-                format!("{}: {text}", self.name),
+                format!("{}: {text}", self.core.name),
             )),
             _ => Ok(()),
         }
     }
 
-    /// Before a wait that only a message on S ends: what was not sent in this step will not be.
-    pub(super) fn before(&self, sources: &[Source<'_>], patience: Patience) -> Result<()> {
+    /// Before a wait on S ports alone: a message that was not sent in this step will not be sent in
+    /// this step.
+    pub(super) fn before(&self, sources: &[ReceivingEnd<'_>], patience: Patience) -> Result<()> {
         let all_steps = || {
             sources
                 .iter()
                 .all(|source| source.port.operator == Operator::S)
         };
-        if self.counts_steps
+        if self.execution.counts_steps
             && patience == Patience::Forever
             && all_steps()
             && self.place(sources).is_ok()
@@ -547,27 +446,32 @@ impl Inner {
         Ok(())
     }
 
-    /// Waits until each of the ends has a message or is closed. Where the use lies to which they belong if all have one,
-    /// `None` if all are closed. The messages are put back. Where the sender counts the slots,
-    /// the message for the first one says how many there are, and the others join the ends.
+    /// Waits until each of the ends has a message or is closed. The place of the use to which the
+    /// messages belong; `None` if all ends are closed. The messages are put back. Where the sender
+    /// counts the slots, the message for the first slot has their number, and the other slots join
+    /// the ends.
     fn all_or_none<'a>(
         &'a self,
-        sources: &mut Vec<Source<'a>>,
-        held: &mut Held<'_>,
-    ) -> Result<Option<Here>> {
-        let (mut here, mut closed) = (Here::default(), Vec::new());
+        sources: &mut Vec<ReceivingEnd<'a>>,
+        held: &mut HeldPorts<'_>,
+    ) -> Result<Option<UsePlace>> {
+        let (mut here, mut closed) = (UsePlace::default(), Vec::new());
         let mut next = 0;
         while let Some(&source) = sources.get(next) {
             next += 1;
             let state = source.state(held);
-            match self.await_message(&source, state, Patience::Forever, &Here::default(), || {
-                Ok(())
-            }) {
+            match self.await_message(
+                &source,
+                state,
+                Patience::Forever,
+                &UsePlace::default(),
+                || Ok(()),
+            ) {
                 Ok((slot, message)) => {
                     here.include(&message);
                     if slot == 0 {
                         let others = 1..message.slots.unwrap_or(1);
-                        sources.extend(others.map(|slot| Source {
+                        sources.extend(others.map(|slot| ReceivingEnd {
                             slot: Some(slot),
                             ..source
                         }));
@@ -594,7 +498,7 @@ impl Inner {
         let text = format!(
             "{}: F_INIT port{} {} closed, but {} had a message: the senders do not make the same number of steps; where one \
              message serves several uses, put the filter `repeat` on its conduit",
-            self.name,
+            self.core.name,
             if closed.len() == 1 { "" } else { "s" },
             closed.join(", ") + if closed.len() == 1 { " is" } else { " are" },
             open.join(", ")
@@ -602,8 +506,13 @@ impl Inner {
         Err(Error::new(Kind::CallOrder, text))
     }
 
-    /// The overlay of the use that begins: what `muscle_settings_in` brings, and what came with the F_INIT messages.
-    fn merge_overlays(&self, sources: &[Source<'_>], held: &mut Held<'_>) -> Result<Overlay> {
+    /// The overlay of the use that begins: settings from `muscle_settings_in`, and overlays of the
+    /// F_INIT messages.
+    fn merge_overlays(
+        &self,
+        sources: &[ReceivingEnd<'_>],
+        held: &mut HeldPorts<'_>,
+    ) -> Result<Overlay> {
         let mut merged: BTreeMap<String, (Setting, String)> = BTreeMap::new();
         for source in sources {
             let (state, slot) = (source.state(held), source.slot.unwrap_or(0));
@@ -621,7 +530,7 @@ impl Inner {
                     Some((other, other_from)) if *other != value => {
                         let text = format!(
                             "{}: the settings overlays of {other_from} and {from} differ: '{name}' is {other} and {value}",
-                            self.name
+                            self.core.name
                         );
                         return Err(Error::new(Kind::Setting, text));
                     }
@@ -631,13 +540,15 @@ impl Inner {
             }
         }
         for (name, (_, from)) in &merged {
-            let is_port = |word: &str| self.ports.iter().any(|port| *port.name == *word);
-            if self.named.is_newly_lost(name) && !name.split('.').next().is_some_and(is_port) {
+            let is_port = |word: &str| self.table.ports.iter().any(|port| *port.name == *word);
+            if self.overlays.named.is_newly_lost(name)
+                && !name.split('.').next().is_some_and(is_port)
+            {
                 let text = format!(
                     "the setting '{name}' of the overlay of {from} leads to no instance of this run, so nothing reads it: write \
                      component.name, or the name alone for all"
                 );
-                self.log(super::close::WARNING, &text);
+                self.log(WARNING, &text);
             }
         }
         Ok(merged
@@ -646,94 +557,123 @@ impl Inner {
             .collect())
     }
 
-    /// Waits for a message. While there is none, `may_wait` says why there is no use in that.
+    /// Waits for a message. While no message is there, an error of `may_wait` ends the wait.
+    ///
+    /// Most messages come within a moment, so the thread first spins on the inbox. Then the thread
+    /// looks everywhere a message may be: put aside, chosen by a filter, in the inbox. At last the
+    /// thread sleeps, and looks again whenever the doorbell rings.
     pub(super) fn await_message(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         state: &mut InletState,
         patience: Patience,
-        here: &Here,
+        here: &UsePlace,
         may_wait: impl Fn() -> Result<()>,
     ) -> Result<(u32, Message)> {
-        let Source {
-            port, inlet, slot, ..
-        } = *source;
-        let carrier = inlet.end.carrier.get().map(AsRef::as_ref);
-        // What needs no choice, no filter and no slot of its own need not wait in the inbox.
-        let plain = !port.resizable && inlet.end.chain.is_empty() && !inlet.end.chain.chooses();
-        let direct = plain.then_some(&*inlet.inbox);
-        if self.light.is_none() {
-            if let (Some(carrier), Some(inbox)) = (carrier, direct)
+        let end = &source.inlet.end;
+        let carrier = end.carrier.get().map(AsRef::as_ref);
+        let inbox = source.direct_inbox();
+        if self.reporter.pending.is_none() {
+            if let (Some(carrier), Some(inbox)) = (carrier, inbox)
                 && inbox.is_still()
                 && !state.has_stash()
-                && let Some(arrived) = self.glance(&inlet.end, carrier, inbox)
+                && let Some(arrived) = self.spin(end, carrier, inbox)
             {
-                let slot = slot.unwrap_or(0);
-                return Ok((slot, self.unpack(source, slot, state, arrived, 0)?));
+                return self.take_arrived(source, state, arrived, 0);
             }
             if let Some(found) = self.poll(source, state, here, 0)? {
                 return Ok(found);
             }
         }
-        let start = self.trace.clock();
-        let since = self.start_of_wait(Some(inlet.end.conduit));
-        let outcome = self.wait_directly(
-            Some(inlet.end.conduit),
-            patience.deadline(),
-            carrier,
-            direct,
-            || vec![source.wait_on(self)],
-            || match self.poll(source, state, here, since)? {
-                Some((slot, message)) => Ok(Some(Found::Taken(slot, message))),
-                None => may_wait().map(|()| None),
-            },
-            |arrived| Ok(Found::Arrived(arrived)),
-        );
-        match outcome {
-            Ok(found) => {
-                let (slot, message) = match found {
-                    Found::Taken(slot, message) => (slot, message),
-                    Found::Arrived(arrived) => {
-                        let slot = slot.unwrap_or(0);
-                        (slot, self.unpack(source, slot, state, arrived, since)?)
-                    }
-                };
-                inlet.end.meter.waited(self.waited_since(start));
-                Ok((slot, message))
-            }
-            Err(error) if error.is_pending() => Err(error),
-            Err(mut error) => {
-                let end = &source.inlet.end;
-                end.meter.waited(self.waited_since(start));
-                if error.kind == Kind::Timeout {
-                    let (from, port) = (end.other(), &end.label);
-                    error.text = format!(
-                        "{}: no message from {from} on port '{port}' in the time given",
-                        self.name
-                    );
-                }
-                Err(error)
-            }
+        let start = self.profile.trace.clock();
+        let since = self.start_of_wait(Some(end.conduit));
+        let wait = Wait::about(end.conduit).until(patience.deadline());
+        let on = || source.wait_on(self).into_iter().collect();
+        let received =
+            self.wait_for_message(wait.by(carrier).from(inbox), on, |handed| match handed {
+                Some(arrived) => self.take_arrived(source, state, arrived, since).map(Some),
+                None => match self.poll(source, state, here, since)? {
+                    None => may_wait().map(|()| None),
+                    found => Ok(found),
+                },
+            });
+        if !matches!(&received, Err(error) if error.is_pending()) {
+            end.meter.waited(self.waited_since(start));
         }
+        received.map_err(|error| self.name_what_was_late(error, end))
     }
 
-    /// Looks for the next message of an inbox that is still for a moment: most waits are shorter than what goes with
-    /// a longer one. Of these one in so many is timed, and stands for the others.
-    fn glance(&self, end: &End, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
-        if self.trace.on {
+    /// Names in an error about time the message that did not come.
+    fn name_what_was_late(&self, mut error: Error, end: &PortEnd) -> Error {
+        if error.kind == Kind::Timeout {
+            error.text = format!(
+                "{}: no message from {} on port '{}' in the time given",
+                self.core.name,
+                end.other(),
+                end.label
+            );
+        }
+        error
+    }
+
+    /// A message that has come past the inbox, as the program gets the message. The slot and the
+    /// message.
+    #[inline(always)]
+    fn take_arrived(
+        &self,
+        source: &ReceivingEnd<'_>,
+        state: &mut InletState,
+        arrived: Arrived,
+        since: i64,
+    ) -> Result<(u32, Message)> {
+        let slot = source.slot.unwrap_or(0);
+        Ok((slot, self.unpack(source, slot, state, arrived, since)?))
+    }
+
+    /// Spins for a moment for the next message of an inbox that is still: most waits are shorter
+    /// than a sleep and a wake-up. Some of these waits are timed, as a sample.
+    fn spin(&self, end: &PortEnd, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
+        if self.profile.trace.on {
             return None;
         }
         let start = end.meter.sample().map(|times| (Instant::now(), times));
-        let arrived = self.bell.glance(carrier, inbox)?;
+        let arrived = self.core.bell.glance(carrier, inbox)?;
         start.inspect(|(start, times)| end.meter.waited(start.elapsed() * *times));
         Some(arrived)
     }
 
+    /// Notes that the program has a message of this time now.
+    #[inline(always)]
+    pub(crate) fn note_received(&self, number: usize, slot: u32, timestamp: f64) -> Result<()> {
+        let port = &self.table.ports[number];
+        let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
+        let call = PortCall {
+            port: &port.name,
+            end,
+            operator,
+            timeline,
+            timestamp,
+            next: None,
+        };
+        let called = self.cycle().call(&call);
+        called
+            .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name)))?;
+        self.goes_on();
+        self.at(timestamp);
+        Ok(())
+    }
+
     /// Notes that the program has a message now.
     #[inline(always)]
-    pub(super) fn took(&self, source: &Source<'_>, slot: u32, message: &Message) -> Result<()> {
-        // What `repeat` gives again and `pad` makes up has no time of its own, and who pulls may go back in time.
-        let timestamp = if source.follows() || self.is_pulled(source.inlet.end.conduit) {
+    pub(super) fn took(
+        &self,
+        source: &ReceivingEnd<'_>,
+        slot: u32,
+        message: &Message,
+    ) -> Result<()> {
+        // Messages that `repeat` gives again and `pad` makes up have no time of their own, and a
+        // receiver that pulls may go back in time.
+        let timestamp = if source.follows() || source.inlet.end.pulled {
             self.cycle().now().unwrap_or(message.timestamp)
         } else {
             message.timestamp
@@ -741,13 +681,13 @@ impl Inner {
         self.note_received(source.number, slot, timestamp)
     }
 
-    /// Puts a message back that a call out of order has found, so that a call in its place gets it. One of a time that cannot
-    /// be goes, since no call could take it. Gives the error.
+    /// Puts a message back that a call out of order has found, for a later call in order. A message
+    /// with an impossible time is dropped, since no call could take the message. Gives the error.
     #[cold]
     pub(super) fn misplaced(
         &self,
         error: Error,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         port: &mut PortState,
         slot: u32,
         message: Message,
@@ -762,18 +702,19 @@ impl Inner {
         error
     }
 
-    /// Puts a message back that a call was not given, for the next one.
+    /// Puts a message back that a call did not get, for the next call.
     #[cold]
     pub(super) fn leave_there(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         port: &mut PortState,
         slot: u32,
         message: Message,
     ) {
         let state = &mut port.inlets[source.place];
         if source.follows() {
-            // `repeat` and `pad` choose anew where the next call is. What `pad` gives once nobody was given.
+            // `repeat` and `pad` choose anew for the next call. `pad` gives a message once, and did
+            // not give this message.
             if let Some(chosen) = &mut state.chosen
                 && chosen
                     .latest
@@ -785,16 +726,17 @@ impl Inner {
             return;
         }
         state.put_back(slot, message);
-        self.put_back.store(true, Ordering::Relaxed);
+        self.any.put_back.store(true, Ordering::Relaxed);
     }
 
-    /// Looks for a message for this end and takes it; its slot. `here` is where it is wanted, by which `repeat` and `pad`
-    /// choose; `since` is when the call began to wait, for the trace.
+    /// Takes a message of this end, if there is one: the slot and the message. `repeat` and `pad`
+    /// choose by the place `here` of the call; `since` is when the call began to wait, for the
+    /// trace.
     fn poll(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         state: &mut InletState,
-        here: &Here,
+        here: &UsePlace,
         since: i64,
     ) -> Result<Option<(u32, Message)>> {
         if let Some(carrier) = source.inlet.end.carrier.get() {
@@ -803,15 +745,15 @@ impl Inner {
         self.poll_inbox(source, state, here, since)
     }
 
-    /// As [`Inner::poll`], of what has been taken in already.
+    /// As [`Serial::poll`], without a look at the carrier.
     pub(super) fn poll_inbox(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         state: &mut InletState,
-        here: &Here,
+        here: &UsePlace,
         mut since: i64,
     ) -> Result<Option<(u32, Message)>> {
-        let Source {
+        let ReceivingEnd {
             port, inlet, slot, ..
         } = *source;
         let found = |slot: u32, message: Message| {
@@ -839,40 +781,7 @@ impl Inner {
             state.stash(for_slot, message);
         }
         if inlet.inbox.exhausted() {
-            let between = is_between_ranks(&inlet.end.label);
-            let text = match between {
-                false if self.carries_field(&inlet.end) => format!(
-                    "{}: port '{}' is closed: {} has finished, or has withdrawn its field, and sends no more",
-                    self.name,
-                    inlet.end.label,
-                    inlet.end.other()
-                ),
-                true if instance_of(&inlet.end.peer) != self.name => format!(
-                    "{}: field on port '{}': {} has closed the instance, or withdrawn the field, where its rank 0 goes on: all \
-                     ranks send, and withdraw, as often as rank 0",
-                    self.name,
-                    port_of_field(&inlet.end.label),
-                    written(&inlet.end.peer)
-                ),
-                true => format!(
-                    "{}: {} has closed the instance, and sends no more, where other ranks go on: all of them make the same \
-                     calls, and close together",
-                    self.name,
-                    written(&inlet.end.peer)
-                ),
-                false => format!(
-                    "{}: port '{}' is closed: {} has finished and sends no more",
-                    self.name,
-                    inlet.end.label,
-                    inlet.end.other()
-                ),
-            };
-            let kind = if between {
-                Kind::CallOrder
-            } else {
-                Kind::PortClosed
-            };
-            return Err(self.by_end_of(Error::new(kind, text), [&*inlet.end.peer]));
+            return Err(self.no_more_from(&inlet.end));
         }
         if !inlet.inbox.ready() {
             self.reachable(&inlet.end)?;
@@ -880,38 +789,69 @@ impl Inner {
         Ok(None)
     }
 
-    /// Makes an arrived message what the program gets: uncompressed, filtered, with its overlay. A call that had to wait for
-    /// it says since when, for the trace.
+    /// The error of a call that receives from an end whose sender has finished.
+    #[cold]
+    fn no_more_from(&self, end: &PortEnd) -> Error {
+        let (name, peer, label) = (&self.core.name, written(&end.peer), &end.label);
+        let (kind, text) = match end.conduit_use {
+            ConduitUse::Ports => (
+                Kind::PortClosed,
+                format!(
+                    "{name}: port '{label}' is closed: {} has finished and sends no more",
+                    end.other()
+                ),
+            ),
+            ConduitUse::FieldLink if instance_of(&end.peer) != *name => (
+                Kind::CallOrder,
+                format!(
+                    "{name}: field on port '{}': {peer} has closed the instance, or withdrawn the field, where its rank 0 goes \
+                     on: all ranks send, and withdraw, as often as rank 0",
+                    end.port_name()
+                ),
+            ),
+            ConduitUse::RankTree | ConduitUse::FieldLink => (
+                Kind::CallOrder,
+                format!(
+                    "{name}: {peer} has closed the instance, and sends no more, where other ranks go on: all of them make the \
+                     same calls, and close together"
+                ),
+            ),
+        };
+        self.by_end_of(Error::new(kind, text), [&*end.peer])
+    }
+
+    /// Turns an arrived message into what the program gets: uncompressed, filtered, with the
+    /// overlay. `since` is when the call began to wait, for the trace.
     #[inline(always)]
     pub(super) fn unpack(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         slot: u32,
         state: &mut InletState,
         arrived: Arrived,
         since: i64,
     ) -> Result<Message> {
-        if self.trace.on {
+        if self.profile.trace.on {
             return self.unpack_traced(source, slot, state, arrived, since);
         }
         self.decoded(source.inlet, state, arrived)
     }
 
-    /// As MUSCLE3 keeps the rows of a message that is received. What has come lies in memory already when a call finds it,
-    /// so its transfer takes no time here.
+    /// Keeps the rows of a message that is received, as MUSCLE3 does. A message lies in memory
+    /// already when a call finds it, so the row of the transfer takes no time.
     #[cold]
     fn unpack_traced(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         slot: u32,
         state: &mut InletState,
         arrived: Arrived,
         since: i64,
     ) -> Result<Message> {
-        let found = self.trace.now();
+        let found = self.profile.trace.now();
         let began = if since == 0 { found } else { since };
         let message = self.decoded(source.inlet, state, arrived)?;
-        let stop = self.trace.now();
+        let stop = self.profile.trace.now();
         let (port, end) = (source.port, &source.inlet.end);
         for (kind, start, stop) in [
             ("RECEIVE_WAIT", began, found),
@@ -919,17 +859,16 @@ impl Inner {
             ("RECEIVE_DECODE", found, stop),
             ("RECEIVE", began, stop),
         ] {
-            let size = (message.number, message.body.len() as u64);
-            self.row(traced(
+            self.row_of(&RowOfMessage {
                 kind,
                 port,
-                slot,
                 end,
-                start,
-                stop,
-                size,
-                message.timestamp,
-            ));
+                slot,
+                time: (start, stop),
+                number: message.number,
+                size: message.body.len() as u64,
+                timestamp: message.timestamp,
+            });
         }
         Ok(message)
     }
@@ -942,7 +881,7 @@ impl Inner {
             mut meta,
             mut body,
         } = arrived;
-        let End { meter, chain, .. } = &inlet.end;
+        let PortEnd { meter, chain, .. } = &inlet.end;
         meter.count(body.len() as u64, 0);
         let mut settings = None;
         if meta.overlay != 0 {
@@ -960,7 +899,7 @@ impl Inner {
                 let text = format!(
                     "{}: port '{}': message {} of {} is to go with settings overlay {}, which was never sent: look for what \
                      overwrites memory in that program",
-                    self.name,
+                    self.core.name,
                     inlet.end.label,
                     head.sequence + 1,
                     inlet.end.other(),
@@ -1005,8 +944,9 @@ impl Inner {
             body,
             tree,
         };
-        // What ranks tell each other has an encoding of its own, and data among it were read by rank 0.
-        if *message.content() != Content::Structure || is_between_ranks(&inlet.end.label) {
+        // Messages between ranks have an encoding of their own, and rank 0 has read the data among
+        // them.
+        if *message.content() != Content::Structure || inlet.end.conduit_use != ConduitUse::Ports {
             return Ok(message);
         }
         message
@@ -1014,13 +954,13 @@ impl Inner {
             .map_err(|error| self.malformed(&inlet.end, head.timestamp, &error.to_string()))
     }
 
-    /// The error for a message that is not what any call of titin sends.
+    /// The error for a message that no call of titin sends.
     #[cold]
-    fn malformed(&self, end: &End, timestamp: f64, why: &str) -> Error {
+    fn malformed(&self, end: &PortEnd, timestamp: f64, why: &str) -> Error {
         let text = format!(
             "{}: port '{}': the message of {} at time {timestamp:?} cannot be read: {why}; no call of titin sends such data, so \
              look for what overwrites memory in that program",
-            self.name,
+            self.core.name,
             end.label,
             end.other()
         );

@@ -6,7 +6,7 @@ use titin_os::{Descriptor, descriptors};
 
 use crate::{Error, Kind, Result};
 
-/// Keeps the mark by which another copy of the runtime would see that this one is there.
+/// Keeps the mark by which another copy of the runtime would see this copy.
 static MARK: OnceLock<Descriptor> = OnceLock::new();
 
 /// To be called in the child after a fork; gives the descriptors that the child is to close.
@@ -41,7 +41,7 @@ fn forked_error() -> Error {
     )
 }
 
-/// Refuses a second copy of the runtime in one process: each would think that it is the instance.
+/// Refuses a second copy of the runtime in one process: both copies would act as the instance.
 ///
 /// The mark is a named memory file, which any copy finds among the process's descriptors.
 pub(super) fn mark() -> Result<()> {

@@ -1,8 +1,9 @@
 //! Receiving from any of several ports.
 //!
-//! Of most ports the inboxes put themselves on a list when something comes, and a call takes what the list says: it costs
-//! the same however many they are. Messages of F_INIT, behind filters that choose, and for slots that the sender counts,
-//! may wait elsewhere; where such ports are among them, a call looks at one after the other.
+//! The inboxes of most ports put themselves on a list when something comes, and a call takes the
+//! next inbox of the list: the cost does not depend on the number of ports. Messages of F_INIT
+//! ports, behind step filters, and for slots that the sender counts, may wait elsewhere. With such
+//! ports a call looks at one port after the other.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -12,17 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use titin_model::Operator;
 use titin_transport::{Arrivals, Carrier, Latch, Listed};
 
-use super::choose::Here;
-use super::receive::{Held, Patience, Source};
-use super::together::unexpected;
-use super::{Inner, Instance, PortId};
-use crate::field::ordinary;
-use crate::port::{End, PortState, two_at_once};
+use super::Serial;
+use super::receive::{HeldPorts, Patience, Received, ReceivingEnd};
+use super::step_filters::UsePlace;
+use super::wait::Wait;
+use crate::field_mark::ordinary;
+use crate::port::{PortEnd, PortId, PortState, two_at_once};
 use crate::{Error, Kind, Message, Result};
 
 /// Ports of an instance to receive from, as [`Instance::receive_from`] takes them.
-pub struct Choice {
-    /// Tells it apart from all others, those of other instances included.
+pub struct PortChoice {
+    /// A number that no other choice of the process has.
     number: u64,
     ports: Vec<PortId>,
     /// Where the ports' inboxes put themselves on a list.
@@ -36,14 +37,14 @@ struct Selection {
     arrivals: Arc<Arrivals>,
     /// How many of them may bring something yet.
     open: usize,
-    /// How often an instance was found out of reach when it was last asked whether that is one of their senders.
+    /// How often any instance had been found out of reach when the senders were last checked.
     asked: u64,
     carriers: Carriers,
 }
 
-/// By what the messages come.
+/// The carriers of the messages.
 enum Carriers {
-    /// Not all have one yet.
+    /// Not all ends have a carrier yet.
     Unknown,
     One(Arc<dyn Carrier>),
     Several,
@@ -51,37 +52,20 @@ enum Carriers {
 
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-impl Instance {
-    /// Receives the next message of any of these ports, all slots of vector ports. Ports take turns; closed ones are
-    /// passed over. Gives the port and the slot (0 for ports without slots). Calls with the same ports, one after the
-    /// other, cost the same however many they are, but for a look at the list of ports.
-    ///
-    /// # Errors
-    /// [`Kind::PortClosed`] once all are closed; as [`Instance::receive`].
-    pub fn receive_any(
-        &self,
-        ports: &[PortId],
-        patience: Patience,
-    ) -> Result<(PortId, u32, Message)> {
-        self.inner.enter()?;
-        let mut last = self.inner.choice.lock().expect("never poisoned");
-        let choice = match last.clone().filter(|choice| choice.ports == ports) {
-            Some(choice) => choice,
-            None => last.insert(self.choice(ports)?).clone(),
-        };
-        drop(last);
-        self.receive_from(&choice, patience)
+impl PortChoice {
+    /// The ports, as they were named.
+    pub(crate) fn ports(&self) -> &[PortId] {
+        &self.ports
     }
+}
 
-    /// Ports for [`Instance::receive_from`].
-    ///
-    /// # Errors
-    /// [`Kind::Usage`] for a port that sends, that nothing is connected to, or that is named twice, and for no port.
-    pub fn choice(&self, ports: &[PortId]) -> Result<Arc<Choice>> {
-        let inner = &self.inner;
-        let (mut ends, mut known, mut plain) = (Vec::new(), HashSet::new(), !inner.counts_steps);
+impl Serial {
+    /// Ports to receive from by [`Serial::receive_chosen`].
+    pub(crate) fn choose_ports(&self, ports: &[PortId]) -> Result<Arc<PortChoice>> {
+        let (mut ends, mut known, mut plain) =
+            (Vec::new(), HashSet::new(), !self.execution.counts_steps);
         for &id in ports {
-            let port = &inner.ports[id.0];
+            let port = &self.table.ports[id.0];
             if !known.insert(id) {
                 let text = format!(
                     "receive_any was given port '{}' twice; name each port once",
@@ -90,19 +74,20 @@ impl Instance {
                 return Err(Error::new(Kind::Usage, text));
             }
             // Rank 0 of a parallel program has the ends.
-            if !inner.leads() {
+            if !self.leads() {
                 plain = false;
                 continue;
             }
             plain &= port.operator == Operator::S && !port.resizable;
-            // Of one whose slots the sender counts, the first end brings what is for all of them.
+            // Of a port whose slots the sender counts, the first end brings the messages for all
+            // slots.
             let slots = if port.resizable && !port.operator.sends() {
                 0
             } else {
                 port.slots()
             };
             for slot in 0..slots {
-                let source = inner.source(id, port.vector.then_some(slot))?;
+                let source = self.source(id, port.vector.then_some(slot))?;
                 plain &= !source.inlet.end.chain.chooses();
                 ends.push((id.0, source.place));
             }
@@ -122,37 +107,11 @@ impl Instance {
         };
         let selection = plain.then(|| Latch::new(selection));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Choice {
+        Ok(Arc::new(PortChoice {
             number,
             ports: ports.to_vec(),
             selection,
         }))
-    }
-
-    /// As [`Instance::receive_any`], of ports that were chosen before.
-    ///
-    /// # Errors
-    /// As [`Instance::receive_any`]; [`Kind::Usage`] if another thread is in a call on these ports.
-    pub fn receive_from(
-        &self,
-        choice: &Choice,
-        patience: Patience,
-    ) -> Result<(PortId, u32, Message)> {
-        let inner = &self.inner;
-        inner.enter()?;
-        inner.receives_no_field(&choice.ports)?;
-        if inner.ranks.is_none() {
-            return inner.receive_chosen(choice, patience);
-        }
-        let ports: Vec<&str> = choice
-            .ports
-            .iter()
-            .map(|port| &*inner.ports[port.0].name)
-            .collect();
-        let call = format!("receive_any on ports {}", ports.join(", "));
-        let received =
-            inner.receive_together(&call, || inner.receive_chosen(choice, patience).map(Some));
-        received?.ok_or_else(|| unexpected(&call))
     }
 }
 
@@ -173,24 +132,24 @@ impl Drop for Using {
 }
 
 impl Selection {
-    /// Has the inboxes put themselves on a list, from the beginning on; no other call may wait for any of them. That is
-    /// looked at here only: beside a later call with the same ports it shows once something comes by that port.
-    /// The ports are held until the list is said to be in use.
-    fn begin<'a>(&mut self, inner: &'a Inner, ports: &[PortId]) -> Result<Held<'a>> {
-        // What comes first, the word that there are lists or the port, is seen by a call on that port.
-        inner.lists.store(true, Ordering::Relaxed);
+    /// Has the inboxes put themselves on a new list. Fails if another call waits for one of them;
+    /// beside a later call with the same ports that shows once something comes by the port. The
+    /// ports are held until the list is said to be in use.
+    fn begin<'a>(&mut self, serial: &'a Serial, ports: &[PortId]) -> Result<HeldPorts<'a>> {
+        // A call on a port sees the flag, or finds the port taken.
+        serial.any.lists.store(true, Ordering::Relaxed);
         let held = ports
             .iter()
-            .map(|port| inner.ports[port.0].enter())
+            .map(|port| serial.table.ports[port.0].enter())
             .collect::<Result<_>>()?;
-        let ends = || self.ends.iter().map(|end| inner.end_at(*end));
+        let ends = || self.ends.iter().map(|end| serial.end_at(*end));
         if let Some(source) = ends().find(|source| source.inlet.inbox.is_waited_for()) {
             return Err(two_at_once(&source.port.name));
         }
         self.arrivals = Arc::default();
         self.open = self.ends.len();
         for (number, end) in self.ends.iter().enumerate() {
-            inner
+            serial
                 .end_at(*end)
                 .inlet
                 .inbox
@@ -199,10 +158,10 @@ impl Selection {
         Ok(held)
     }
 
-    /// The carrier by which all of them receive, if that is one.
-    fn carrier(&mut self, inner: &Inner) -> Option<Arc<dyn Carrier>> {
+    /// The carrier of all ends, if they have the same.
+    fn carrier(&mut self, serial: &Serial) -> Option<Arc<dyn Carrier>> {
         if matches!(self.carriers, Carriers::Unknown) {
-            let carrier = |end: &(usize, usize)| inner.end_at(*end).inlet.end.carrier.get();
+            let carrier = |end: &(usize, usize)| serial.end_at(*end).inlet.end.carrier.get();
             let mut carriers = self.ends.iter().map(carrier);
             let first = carriers.next()??;
             let mut one = true;
@@ -223,13 +182,13 @@ impl Selection {
     }
 }
 
-impl Inner {
-    fn receive_chosen(
+impl Serial {
+    pub(crate) fn receive_chosen(
         &self,
-        choice: &Choice,
+        choice: &PortChoice,
         patience: Patience,
-    ) -> Result<(PortId, u32, Message)> {
-        let Choice {
+    ) -> Result<Received> {
+        let PortChoice {
             number,
             ports,
             selection,
@@ -239,31 +198,27 @@ impl Inner {
         };
         let mut selection = selection
             .try_lock()
-            .ok_or_else(|| two_at_once(&self.ports[ports[0].0].name))?;
-        let mut begun = self.chosen_by.lock().expect("never poisoned");
+            .ok_or_else(|| two_at_once(&self.table.ports[ports[0].0].name))?;
+        let mut begun = self.any.chosen_by.lock().expect("never poisoned");
         let held = if *begun == *number {
-            Held::new()
+            HeldPorts::new()
         } else {
             selection.begin(self, ports)?
         };
         *begun = *number;
         let _using = Using::of(&selection.arrivals);
-        // From here on a call on one of the ports finds that it is waited for.
+        // From here on a call on one of the ports finds that this call waits for the port.
         drop((begun, held));
         self.receive_listed(&mut selection, patience)
     }
 
     /// An end that was chosen.
-    fn end_at(&self, (number, place): (usize, usize)) -> Source<'_> {
+    fn end_at(&self, (number, place): (usize, usize)) -> ReceivingEnd<'_> {
         self.end_of(number, place)
             .expect("chosen, so it is connected")
     }
 
-    fn receive_listed(
-        &self,
-        selection: &mut Selection,
-        patience: Patience,
-    ) -> Result<(PortId, u32, Message)> {
+    fn receive_listed(&self, selection: &mut Selection, patience: Patience) -> Result<Received> {
         let carrier = selection.carrier(self);
         let Selection {
             ends,
@@ -274,7 +229,7 @@ impl Inner {
         } = selection;
         let since = Cell::new(0);
         let mut poll = || {
-            if self.put_back.load(Ordering::Relaxed)
+            if self.any.put_back.load(Ordering::Relaxed)
                 && let Some(found) = self.unstash(ends)?
             {
                 return Ok(Some(found));
@@ -285,7 +240,7 @@ impl Inner {
             }
             while let Some(number) = arrivals.next() {
                 let source = self.end_at(ends[number as usize]);
-                // What is not taken stays on the list.
+                // An end whose message is not taken stays on the list.
                 let mut port = source.port.enter().inspect_err(|_| arrivals.push(number))?;
                 match source.inlet.inbox.take_listed() {
                     Listed::Message(arrived) => {
@@ -301,7 +256,7 @@ impl Inner {
             if *open == 0 {
                 return Err(self.all_closed(ends.iter().map(|end| &self.end_at(*end).inlet.end)));
             }
-            let given_up = self.process.given_up();
+            let given_up = self.core.process.given_up();
             if *asked != given_up {
                 let inlets = ends.iter().map(|end| self.end_at(*end).inlet);
                 let mut open = inlets.filter(|inlet| !inlet.inbox.ready() && !inlet.inbox.ended());
@@ -311,20 +266,26 @@ impl Inner {
             // All are of the same operator.
             self.place(&[self.end_at(ends[0])]).map(|()| None)
         };
-        if self.light.is_none()
+        if self.reporter.pending.is_none()
             && let Some((source, message)) = poll()?
         {
             return self.chosen(&source, None, source.slot.unwrap_or(0), message);
         }
-        let start = self.trace.clock();
+        let start = self.profile.trace.clock();
         let on = || {
             ends.iter()
-                .map(|end| self.end_at(*end).wait_on(self))
+                .filter_map(|end| self.end_at(*end).wait_on(self))
                 .collect()
         };
         let who = ends.first().map(|end| self.end_at(*end).inlet.end.conduit);
         since.set(self.start_of_wait(who));
-        let found = self.wait(who, patience.deadline(), carrier.as_deref(), on, poll);
+        let found = self.wait(
+            Wait::about(who)
+                .until(patience.deadline())
+                .by(carrier.as_deref()),
+            on,
+            poll,
+        );
         let ends = || ends.iter().map(|end| &self.end_at(*end).inlet.end);
         let (source, message) = found.map_err(|error| self.too_late(error, ends()))?;
         let slot = source.slot.unwrap_or(0);
@@ -332,9 +293,9 @@ impl Inner {
         self.chosen(&source, None, slot, message)
     }
 
-    /// A message that a call out of order has put back, of one of these ends.
+    /// A message of one of these ends that a call out of order has put back.
     #[cold]
-    fn unstash(&self, ends: &[(usize, usize)]) -> Result<Option<(Source<'_>, Message)>> {
+    fn unstash(&self, ends: &[(usize, usize)]) -> Result<Option<(ReceivingEnd<'_>, Message)>> {
         for source in ends.iter().map(|end| self.end_at(*end)) {
             if let Some((_, message)) =
                 source.port.enter()?.inlets[source.place].unstash(source.slot)
@@ -345,19 +306,15 @@ impl Inner {
         Ok(None)
     }
 
-    /// Receives from any of these ports by looking at one after the other.
-    fn receive_by_turns(
-        &self,
-        ports: &[PortId],
-        patience: Patience,
-    ) -> Result<(PortId, u32, Message)> {
-        let (mut sources, mut held) = (Vec::new(), Held::new());
+    /// Receives from any of these ports by a look at one after the other.
+    fn receive_by_turns(&self, ports: &[PortId], patience: Patience) -> Result<Received> {
+        let (mut sources, mut held) = (Vec::new(), HeldPorts::new());
         for &PortId(number) in ports {
-            let port = &self.ports[number];
+            let port = &self.table.ports[number];
             held.push(port.enter()?);
             let place = held.len() - 1;
             if port.resizable {
-                sources.extend(self.ends_of(number, place).map(|source| Source {
+                sources.extend(self.ends_of(number, place).map(|source| ReceivingEnd {
                     slot: None,
                     ..source
                 }));
@@ -368,10 +325,15 @@ impl Inner {
         self.before(&sources, patience)?;
         let who = sources.first().map(|source| source.inlet.end.conduit);
         let since = self.start_of_wait(who);
-        let places: Vec<Here> = sources.iter().map(|source| self.here(source)).collect();
-        let turn = self.turn.load(Ordering::Relaxed);
+        let places: Vec<UsePlace> = sources.iter().map(|source| self.here(source)).collect();
+        let turn = self.any.turn.load(Ordering::Relaxed);
         let ends = || sources.iter().map(|source| &source.inlet.end);
-        let on = || sources.iter().map(|source| source.wait_on(self)).collect();
+        let on = || {
+            sources
+                .iter()
+                .filter_map(|source| source.wait_on(self))
+                .collect()
+        };
         let poll = || {
             let mut open = false;
             self.carriers().iter().for_each(|carrier| carrier.look());
@@ -390,24 +352,25 @@ impl Inner {
             }
             Err(self.all_closed(ends()))
         };
-        let start = self.trace.clock();
-        let found = self.wait(who, patience.deadline(), None, on, poll);
+        let start = self.profile.trace.clock();
+        let found = self.wait(Wait::about(who).until(patience.deadline()), on, poll);
         let (index, slot, message) = found.map_err(|error| self.too_late(error, ends()))?;
-        // The one behind is asked first next time.
-        self.turn.store(index + 1, Ordering::Relaxed);
+        // The next call begins with the end behind.
+        self.any.turn.store(index + 1, Ordering::Relaxed);
         let source = &sources[index];
         source.inlet.end.meter.waited(self.waited_since(start));
         self.chosen(source, Some(&mut held[source.held]), slot, message)
     }
 
-    /// What the call gives. `port` is the source's, if the call has taken it.
+    /// Notes the message that the call gives. `port` is the state of the port, if the call has
+    /// taken the port.
     fn chosen(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         port: Option<&mut PortState>,
         slot: u32,
         message: Message,
-    ) -> Result<(PortId, u32, Message)> {
+    ) -> Result<Received> {
         let fits = ordinary(|| source.port.label(None), &message);
         let is_field = fits.is_err();
         let Err(error) = fits.and_then(|()| self.took(source, slot, &message)) else {
@@ -428,7 +391,7 @@ impl Inner {
         Err(self.misplaced(error, source, port, slot, message))
     }
 
-    fn all_closed<'a>(&self, ends: impl Iterator<Item = &'a End> + Clone) -> Error {
+    fn all_closed<'a>(&self, ends: impl Iterator<Item = &'a PortEnd> + Clone) -> Error {
         let text = format!("all of the ports {} are closed", names(ends.clone()));
         self.by_end_of(
             Error::new(Kind::PortClosed, text),
@@ -436,12 +399,12 @@ impl Inner {
         )
     }
 
-    /// An error of a call on several ports; one about time says which.
-    fn too_late<'a>(&self, mut error: Error, ends: impl Iterator<Item = &'a End>) -> Error {
+    /// The error of a call on several ports. An error about time names the ports.
+    fn too_late<'a>(&self, mut error: Error, ends: impl Iterator<Item = &'a PortEnd>) -> Error {
         if error.kind == Kind::Timeout {
             error.text = format!(
                 "{}: no message on any of the ports {} in the time given",
-                self.name,
+                self.core.name,
                 names(ends)
             );
         }
@@ -450,7 +413,7 @@ impl Inner {
 }
 
 /// The names of the ends' ports, for people: a port may have hundreds of slots.
-fn names<'a>(ends: impl Iterator<Item = &'a End>) -> String {
+fn names<'a>(ends: impl Iterator<Item = &'a PortEnd>) -> String {
     let mut ports: Vec<(&str, &str, usize)> = Vec::new();
     for end in ends {
         let port = end

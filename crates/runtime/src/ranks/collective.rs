@@ -1,41 +1,37 @@
-//! Calls that all ranks of a parallel program make together.
+//! Collective calls: calls that all ranks of a parallel program make together.
 //!
-//! Rank 0 makes the call, and tells the others what it has come to: by the conduits down the tree of ranks, on which
-//! those wait as for any message, at titin's doorbell and not inside MPI. A message's data follow in a message of
-//! their own, so that on one host they lie in shared memory once for all ranks below.
+//! Rank 0 makes the call, and tells the other ranks the verdict: by the conduits down the tree of
+//! ranks. The other ranks wait for the verdict as for any message, at titin's doorbell and not
+//! inside MPI. The data of a received message follow in a message of their own, so that on one host
+//! they lie in shared memory once for all ranks below.
 
+use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
 
 use titin_transport::Latched;
 use titin_wire::control::{self, FieldEnd};
-use titin_wire::ranks::{CollectiveResult, FieldSteps, Verdict, children};
+use titin_wire::ranks::{CollectiveReport, CollectiveResult, FieldSteps, children};
 
-use super::close::WARNING;
-use super::receive::{NextUse, Patience};
-use super::send::Sending;
-use super::{Inner, PortId};
+use super::RankGroup;
+use super::outcome::{outcome, result};
 use crate::iteration::Iteration;
-use crate::port::PortState;
-use crate::ranks::{Ranks, outcome, result};
-use crate::sel::Call;
+use crate::port::{Port, PortId, PortState};
+use crate::send_state::{SendState, Timestamps};
+use crate::serial::{NextUse, Patience, Received, WARNING};
 use crate::{Error, Kind, Message, Payload, Result};
 
-/// A message, and by which port and slot it came.
-pub(super) type Received = (PortId, u32, Message);
-
-impl Inner {
+impl RankGroup {
     /// Begins the next use on all ranks.
-    pub(super) fn reuse_together(
+    pub(crate) fn reuse(
         &self,
         act: impl FnOnce() -> Result<Option<NextUse>>,
     ) -> Result<Option<NextUse>> {
         let call = "reuse";
-        if self.leads() {
+        if self.serial.leads() {
             let next = self.lead(call, act);
-            let common = next.as_ref().map(|next| {
-                next.as_ref()
-                    .map_or(CollectiveResult::Nothing, NextUse::for_ranks)
-            });
+            let common = next
+                .as_ref()
+                .map(|next| next.as_ref().map_or(CollectiveResult::Nothing, common_use));
             let told = self.tell_ranks(call, common.map_err(Clone::clone), None);
             return next.and_then(|next| told.map(|()| next));
         }
@@ -52,7 +48,7 @@ impl Inner {
                 let end = |(port, slot, label)| ((port as usize, slot), label);
                 let f_init = f_init.into_iter().map(end).collect();
                 Ok(Some(NextUse {
-                    overlay: self.number(overlay)?,
+                    overlay: self.serial.number(overlay)?,
                     f_init,
                     iteration: Iteration::new(steps),
                 }))
@@ -62,12 +58,12 @@ impl Inner {
     }
 
     /// Receives on all ranks what `act` receives on rank 0.
-    pub(super) fn receive_together(
+    pub(crate) fn receive(
         &self,
         call: &str,
         act: impl FnOnce() -> Result<Option<Received>>,
     ) -> Result<Option<Received>> {
-        if self.leads() {
+        if self.serial.leads() {
             let received = self.lead(call, act);
             let (common, data) = match &received {
                 Err(error) => (Err(error.clone()), None),
@@ -90,12 +86,12 @@ impl Inner {
                     time,
                 },
                 Some(data),
-            ) if (port as usize) < self.ports.len() => {
+            ) if (port as usize) < self.serial.table.ports.len() => {
                 let (settings, iteration) = (settings.map(Arc::new), Iteration::new(steps));
                 let data = data.read().map_err(|error| {
                     let text = format!(
                         "{}: data that rank 0 passes on cannot be read: {error}",
-                        self.name
+                        self.serial.core.name
                     );
                     Error::new(Kind::Internal, text)
                 })?;
@@ -106,39 +102,60 @@ impl Inner {
                     iteration,
                     ..data
                 };
-                self.note_received(port as usize, slot, time)?;
+                self.serial.note_received(port as usize, slot, time)?;
                 Ok(Some((PortId(port as usize), slot, message)))
             }
             _ => Err(unexpected(call)),
         }
     }
 
-    /// Notes that the program has a message of this time now.
-    #[inline(always)]
-    pub(super) fn note_received(&self, number: usize, slot: u32, timestamp: f64) -> Result<()> {
-        let port = &self.ports[number];
-        let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = Call {
-            port: &port.name,
-            end,
-            operator,
-            timeline,
-            timestamp,
-            next: None,
-        };
-        let called = self.cycle().call(&call);
-        called.map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.name)))?;
-        self.goes_on();
-        self.at(timestamp);
-        Ok(())
+    /// Receives on all ranks from a port. `begin` is what rank 0 does first, and gives the patience; `fits` finds fault with a
+    /// message. `at` is the time that a field is asked for, which is the same on all ranks.
+    pub(crate) fn receive_on(
+        &self,
+        (port, slot): (PortId, Option<u32>),
+        at: Option<f64>,
+        receive: impl FnOnce(&dyn Fn(&Message) -> Result<()>) -> Result<Received>,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Result<Message> {
+        let mut call = self.call_on("receive", port, slot);
+        // Zero is the same time whatever its sign.
+        at.iter()
+            .for_each(|at| call += &format!(" at {}", at + 0.0));
+        // A message that fits rank 0 may not fit another rank; there the message is lost.
+        let fits = Cell::new(Some(fits));
+        let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
+        let received = self.receive(&call, || receive(&check).map(Some));
+        let (.., message) = received?.ok_or_else(|| unexpected(&call))?;
+        check(&message).map(|()| message)
     }
 
-    /// Fails on the ranks that declare a field otherwise than rank 0.
+    /// Receives from a port on all ranks, if rank 0 has a message.
+    pub(crate) fn try_receive_on(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+    ) -> Result<Option<Message>> {
+        let call = self.call_on("try_receive", port, slot);
+        let received = self.receive(&call, || {
+            let received = self.serial.try_receive(port, slot)?;
+            Ok(received.map(|(slot, message)| (port, slot, message)))
+        });
+        Ok(received?.map(|(.., message)| message))
+    }
+
+    /// A call on a port, as users write it.
+    fn call_on(&self, call: &str, port: PortId, slot: Option<u32>) -> String {
+        format!(
+            "{call} on port '{}'",
+            self.serial.table.ports[port.0].label(slot)
+        )
+    }
+
+    /// Compares the declarations of a field. Fails on ranks that declare the field otherwise than
+    /// rank 0.
     pub(crate) fn agree(&self, call: &str, field: &FieldEnd) -> Result<()> {
-        if self.ranks.is_none() {
-            return Ok(());
-        }
-        if self.leads() {
+        if self.serial.leads() {
             return self.tell_ranks(call, Ok(CollectiveResult::Field(field.clone())), None);
         }
         match self.hear_rank(call, || Ok(()))? {
@@ -147,8 +164,7 @@ impl Inner {
                 let text = format!(
                     "{}: {call}: rank {} declares another one than rank 0: all ranks give the same shape, decomposition, \
                      region, order and element types, and only what they own is each one's own",
-                    self.name,
-                    self.place_in_ranks().0
+                    self.serial.core.name, self.place.rank
                 );
                 Err(Error::new(Kind::Usage, text))
             }
@@ -156,15 +172,15 @@ impl Inner {
         }
     }
 
-    /// Makes a call on rank 0 that tells the others nothing but that it was made. While they wait to hear of it, `may_wait` says why
-    /// there is no use in that.
-    pub(crate) fn act_together(
+    /// Makes a call on rank 0 that tells the other ranks nothing but that the call was made. While
+    /// they wait for the verdict, an error of `may_wait` ends the wait.
+    pub(crate) fn act(
         &self,
         call: &str,
         act: impl FnOnce() -> Result<()>,
         may_wait: impl Fn() -> Result<()>,
     ) -> Result<()> {
-        if self.leads() {
+        if self.serial.leads() {
             let acted = self.lead(call, act);
             let told = self.tell_ranks(
                 call,
@@ -179,45 +195,39 @@ impl Inner {
         }
     }
 
-    /// Tells the rank above how often this one has sent or received each field, as it closes.
-    pub(super) fn tell_steps(&self) -> Result<()> {
-        let Some(up) = self.ranks.and_then(|ranks| ranks.up) else {
+    /// Tells the rank above, as this rank closes, how often this rank has sent or received each
+    /// field.
+    pub(crate) fn tell_steps(&self) -> Result<()> {
+        let Some(up) = &self.tree.up else {
             return Ok(());
         };
         let mut port = self.take_turn(up)?;
         self.send_between(
             up,
             &mut port,
-            &Payload::encoded(&control::encode(&self.field_steps())),
+            &Payload::encoded(&control::encode(&self.counts.to_tell())),
             (0.0, None),
         )
     }
 
-    /// Takes in what ranks right below have told as they closed.
-    fn hear_steps(
-        &self,
-        ranks: Ranks,
-        below: usize,
-    ) -> Result<MutexGuard<'_, Vec<(u32, FieldSteps)>>> {
+    /// Takes in the counts of ranks right below that have closed.
+    fn hear_steps(&self, below: &Port) -> Result<MutexGuard<'_, Vec<(u32, FieldSteps)>>> {
         let mut port = self.take_turn(below)?;
-        let mut heard = self.steps_below.lock().expect("never poisoned");
-        for (place, rank) in children(ranks.rank, ranks.count).enumerate() {
-            let inlet = self.ports[below].inlets[place]
+        let mut heard = self.counts_below.lock().expect("never poisoned");
+        for (place, rank) in children(self.place.rank, self.place.count).enumerate() {
+            let inlet = below.inlets[place]
                 .as_ref()
                 .expect("each rank below has one");
             if inlet.inbox.received() == inlet.inbox.consumed() {
                 continue;
             }
-            let message = self.await_at(
-                &self.ports[below],
-                place,
-                &mut port.inlets[place],
-                Patience::Forever,
-            )?;
+            let message =
+                self.serial
+                    .await_at(below, place, &mut port.inlets[place], Patience::Forever)?;
             let steps = control::decode(message.bytes()).map_err(|error| {
                 let text = format!(
                     "{}: what rank {rank} tells cannot be read: {error}",
-                    self.name
+                    self.serial.core.name
                 );
                 Error::new(Kind::Internal, text)
             })?;
@@ -226,44 +236,50 @@ impl Inner {
         Ok(heard)
     }
 
-    /// Fails if a rank right below has closed and has sent or received a field less often than this one has by now:
-    /// others may wait for what never comes.
+    /// Fails if a rank right below has closed and has sent or received a field less often than this
+    /// rank by now: other ranks may wait for ever.
     pub(crate) fn look_below(&self) -> Result<()> {
-        let Some((ranks, below)) = self.ranks.and_then(|ranks| Some((ranks, ranks.below?))) else {
+        let Some(below) = &self.tree.below else {
             return Ok(());
         };
-        if self.ports[below]
-            .every_inlet()
-            .all(|inlet| inlet.inbox.received() == 0)
-            || !self.cycle().checked()
+        if below.every_inlet().all(|inlet| inlet.inbox.received() == 0)
+            || !self.serial.cycle().checked()
         {
             return Ok(());
         }
-        // Where this is called by who takes them in, that compares them.
-        let Ok(heard) = self.hear_steps(ranks, below) else {
+        // If a call on this thread takes the counts in, that call compares them.
+        let Ok(heard) = self.hear_steps(below) else {
             return Ok(());
         };
         let behind = heard.iter().find_map(|(rank, steps)| {
-            self.unequal_steps((*rank, steps), |theirs, ours| theirs < ours)
+            self.counts
+                .unequal(self.place.rank, (*rank, steps), |theirs, ours| {
+                    theirs < ours
+                })
         });
         behind.map_or(Ok(()), Err)
     }
 
-    /// Of a rank that closes: fails if one right below that has closed, too, has sent or received a field more often than this one, or
-    /// less; in the log of a program that is not checked.
-    pub(super) fn compare_steps(&self) -> Result<()> {
-        let Some((ranks, below)) = self.ranks.and_then(|ranks| Some((ranks, ranks.below?))) else {
+    /// As this rank closes: fails if a rank right below that has closed has sent or received a
+    /// field more or less often than this rank. In a program without checks the difference is
+    /// logged.
+    pub(crate) fn compare_steps(&self) -> Result<()> {
+        let Some(below) = &self.tree.below else {
             return Ok(());
         };
-        let heard = self.hear_steps(ranks, below)?;
+        let heard = self.hear_steps(below)?;
         let unequal = |(rank, steps): &(u32, FieldSteps)| {
-            let unequal = self.unequal_steps((*rank, steps), |theirs, ours| theirs != ours);
-            unequal.or_else(|| self.unequal_fields((*rank, steps)))
+            let unequal = self
+                .counts
+                .unequal(self.place.rank, (*rank, steps), |theirs, ours| {
+                    theirs != ours
+                });
+            unequal.or_else(|| self.counts.unequal_number(self.place.rank, (*rank, steps)))
         };
         match heard.iter().find_map(unequal) {
-            Some(error) if self.cycle().checked() => Err(error),
+            Some(error) if self.serial.cycle().checked() => Err(error),
             Some(error) => {
-                self.log(
+                self.serial.log(
                     WARNING,
                     &format!("{}; the order of calls is not checked", error.text),
                 );
@@ -271,11 +287,6 @@ impl Inner {
             }
             None => Ok(()),
         }
-    }
-
-    /// Whether it acts for all ranks.
-    pub(crate) fn leads(&self) -> bool {
-        self.ranks.is_none_or(|ranks| ranks.rank == 0)
     }
 
     fn for_ranks(&self, (port, slot, message): &Received) -> CollectiveResult {
@@ -286,11 +297,11 @@ impl Inner {
             number: message.number,
             settings: message.settings.as_deref().cloned(),
             steps: message.iteration.steps().to_vec(),
-            time: self.cycle().now().unwrap_or(message.timestamp),
+            time: self.serial.cycle().now().unwrap_or(message.timestamp),
         }
     }
 
-    /// Makes a call on rank 0 for all ranks, which are told if it waits for long.
+    /// Makes a call on rank 0 for all ranks, which are told if the call waits for long.
     fn lead<T>(&self, call: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
         *self.leading.lock().expect("never poisoned") = Some(call.to_owned());
         let outcome = act();
@@ -298,29 +309,30 @@ impl Inner {
         outcome
     }
 
-    /// Tells the ranks below that rank 0 waits in a call: one of them may have left out what would end that.
+    /// Tells the ranks below that rank 0 waits in a call: a rank may have left out the call that
+    /// would end the wait.
     pub(crate) fn tell_ranks_of_wait(&self) {
         let call = self.leading.lock().expect("never poisoned").clone();
         if let Some(call) = call {
-            // If they cannot be reached, the call itself will say so.
+            // If the ranks cannot be reached, the call itself will say so.
             let _ = self.tell_ranks(&call, Ok(CollectiveResult::Waits), None);
         }
     }
 
-    /// Tells the ranks below what a call has come to.
+    /// Tells the ranks below the verdict of a call.
     fn tell_ranks(
         &self,
         call: &str,
         common: Result<CollectiveResult>,
         data: Option<&Message>,
     ) -> Result<()> {
-        let Some(down) = self.ranks.and_then(|ranks| ranks.down) else {
+        let Some(down) = &self.tree.down else {
             return Ok(());
         };
-        let verdict = Verdict {
+        let verdict = CollectiveReport {
             call: call.to_owned(),
             outcome: outcome(common),
-            steps: self.field_steps(),
+            steps: self.counts.to_tell(),
         };
         let mut port = self.take_turn(down)?;
         self.send_between(
@@ -332,39 +344,42 @@ impl Inner {
         data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
     }
 
-    /// What this call has come to at rank 0, and the data that come with that. Until that is told, `may_wait` says why there is no use
-    /// in waiting for it.
+    /// The verdict of this call at rank 0, and the data of a received message. Until the verdict
+    /// comes, an error of `may_wait` ends the wait.
     fn hear_rank(
         &self,
         call: &str,
         may_wait: impl Fn() -> Result<()>,
     ) -> Result<(CollectiveResult, Option<Message>)> {
-        let ranks = self.ranks.expect("asked by ranks only");
-        let above = ranks.above.expect("rank 0 is not told");
+        let above = self.tree.above.as_ref().expect("rank 0 is not told");
         let mut port = self.take_turn(above)?;
-        let mut below = ranks
-            .down
+        let down = self.tree.down.as_ref();
+        let mut below = down
             .map(|down| self.take_turn(down).map(|port| (down, port)))
             .transpose()?;
         let mut next = || -> Result<Message> {
             let inlet = &mut port.inlets[0];
             let message =
-                self.await_at_unless(&self.ports[above], 0, inlet, Patience::Forever, &may_wait);
+                self.serial
+                    .await_at_unless(above, 0, inlet, Patience::Forever, &may_wait);
             let message = message.map_err(|error| match error.kind {
                 Kind::CallOrder => Error::new(error.kind, format!("{} (in {call})", error.text)),
                 _ => error,
             })?;
             if let Some((down, port)) = &mut below {
-                self.pass_down(*down, port, &message)?;
+                self.pass_down(down, port, &message)?;
             }
             Ok(message)
         };
         loop {
             let told = next()?;
-            let verdict: Verdict = control::decode(told.bytes()).map_err(|error| {
+            let verdict: CollectiveReport = control::decode(told.bytes()).map_err(|error| {
                 Error::new(
                     Kind::Internal,
-                    format!("{}: what rank 0 tells cannot be read: {error}", self.name),
+                    format!(
+                        "{}: what rank 0 tells cannot be read: {error}",
+                        self.serial.core.name
+                    ),
                 )
             })?;
             let common = result(verdict.outcome);
@@ -373,16 +388,21 @@ impl Inner {
                 _ => None,
             };
             self.compare_calls(call, &verdict.call)?;
-            if common.is_ok() && self.cycle().checked() {
+            if common.is_ok() && self.serial.cycle().checked() {
                 let unequal =
-                    self.unequal_steps((0, &verdict.steps), |theirs, ours| theirs != ours);
+                    self.counts
+                        .unequal(self.place.rank, (0, &verdict.steps), |theirs, ours| {
+                            theirs != ours
+                        });
                 unequal.map_or(Ok(()), Err)?;
             }
             match common {
                 Ok(CollectiveResult::Waits) => continue,
                 Ok(common) => return Ok((common, data)),
                 Err(error) if error.kind == Kind::PortClosed => {
-                    return Err(self.by_end_of(error, self.far_peers().map(|peer| &**peer)));
+                    return Err(self
+                        .serial
+                        .by_end_of(error, self.remote_peers().map(|peer| &**peer)));
                 }
                 Err(error) => return Err(error),
             }
@@ -397,48 +417,56 @@ impl Inner {
         let text = format!(
             "{}: rank {} calls {call}, but rank 0 calls {of_first}: calls on ports and reuse() are made by all ranks together, \
              in the same order",
-            self.name,
-            self.place_in_ranks().0
+            self.serial.core.name, self.place.rank
         );
         Err(Error::new(Kind::CallOrder, text))
     }
 
-    fn pass_down(&self, down: usize, port: &mut PortState, message: &Message) -> Result<()> {
+    fn pass_down(&self, down: &Port, port: &mut PortState, message: &Message) -> Result<()> {
         let stamps = (message.timestamp, message.next_timestamp);
         self.send_between(down, port, &Payload::of(message), stamps)
     }
 
     fn send_between(
         &self,
-        number: usize,
+        port: &Port,
         state: &mut PortState,
         payload: &Payload<'_>,
-        stamps: (f64, Option<f64>),
+        stamps: Timestamps,
     ) -> Result<()> {
-        let port = &self.ports[number];
-        self.send_along_all(
+        self.serial.send_along_all(
             port,
             &port.outlets[0],
             state,
             payload,
-            &mut Sending::of(payload, stamps),
+            &mut SendState::of(payload, stamps),
         )
     }
 
     /// Takes a port between ranks.
-    fn take_turn(&self, number: usize) -> Result<Latched<'_, PortState>> {
-        self.ports[number].enter().map_err(|_| {
+    fn take_turn<'p>(&self, port: &'p Port) -> Result<Latched<'p, PortState>> {
+        port.enter().map_err(|_| {
             let text = format!(
                 "{}: two calls at once of a parallel program: ranks make their calls together, so one at a time",
-                self.name
+                self.serial.core.name
             );
             Error::new(Kind::Usage, text)
         })
     }
 }
 
-/// The error of a rank that is told something that does not belong to its call.
-pub(super) fn unexpected(call: &str) -> Error {
+/// What the other ranks are told of a use that begins.
+fn common_use(next: &NextUse) -> CollectiveResult {
+    let end = |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
+    CollectiveResult::Use {
+        overlay: (*next.overlay.1).clone(),
+        steps: next.iteration.steps().to_vec(),
+        f_init: next.f_init.iter().map(end).collect(),
+    }
+}
+
+/// The error of a rank whose verdict does not belong to its call.
+pub(crate) fn unexpected(call: &str) -> Error {
     Error::new(
         Kind::Internal,
         format!("rank 0 has told something else than what {call} comes to"),

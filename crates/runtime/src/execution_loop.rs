@@ -1,8 +1,9 @@
 //! The submodel execution loop, and whether calls keep to it.
 //!
-//! One use of a submodel is F_INIT, then O_I and S in turn any number of times, then O_F (Borgdorff et al., 2013,
-//! "Foundations of distributed multiscale computing"). [`Loop`] follows the calls of one instance and refuses, in
-//! these terms, what contradicts it. It knows no messages and no sockets.
+//! One use of a submodel is F_INIT, then O_I and S in turn any number of times, then O_F (Borgdorff
+//! et al., 2013, "Foundations of distributed multiscale computing"). [`ExecutionLoop`] follows the
+//! calls of one instance, and refuses calls out of this order. The loop knows no messages and no
+//! sockets.
 
 use smallvec::SmallVec;
 use titin_model::Operator;
@@ -10,19 +11,19 @@ use titin_model::Operator;
 use crate::iteration::Iteration;
 
 /// A port's connected end, as the loop counts it: port number and slot.
-type End = (usize, u32);
+type PortSlot = (usize, u32);
 
 /// When the slots of a port were last used.
-type Slots = SmallVec<[Option<Stamp>; 1]>;
+type Slots = SmallVec<[Option<LastUse>; 1]>;
 
-/// The state of one instance in its loop.
+/// Where one instance is in the execution loop.
 #[derive(Debug, Default)]
-pub(crate) struct Loop {
+pub(crate) struct ExecutionLoop {
     checked: bool,
     phase: Option<Operator>,
     used: bool,
-    /// Connected F_INIT ends not received in this use, with their port's name.
-    waiting: Vec<(End, String)>,
+    /// Connected F_INIT ends not received in this use, with the names of their ports.
+    waiting: Vec<(PortSlot, String)>,
     /// Latest call on each end in this use, by port and slot.
     stamps: Vec<Slots>,
     /// Latest timestamp of all ends in this use.
@@ -31,52 +32,53 @@ pub(crate) struct Loop {
     begin: Option<f64>,
     /// Where this use lies in the steps of others.
     iteration: Iteration,
-    /// The step of this use that each timeline of the instance's own is in.
-    steps: Vec<Option<Step>>,
+    /// The step of this use on each timeline of the instance.
+    steps: Vec<Option<LoopStep>>,
     /// Whether this use makes no more steps.
     stepped: bool,
-    /// What there is to say of a message that was announced for another time, until somebody takes it.
+    /// The warning about a message that was announced for another time, until a caller takes the
+    /// warning.
     misannounced: Option<String>,
-    /// Ports of which that was said, and O_F ports of which was said that a use has sent nothing there.
+    /// Ports with such a warning, and O_F ports with the warning that a use has sent nothing there.
     misannounced_ports: Vec<usize>,
     missed: Vec<usize>,
 }
 
 /// A step of O_I and S, or of S and O_I.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct LoopStep {
     number: u32,
-    /// What the use began with.
+    /// The operator that the use began with.
     first: Operator,
 }
 
 /// When a port's end was last used.
 #[derive(Debug, Clone, Copy)]
-struct Stamp {
+struct LastUse {
     time: f64,
-    /// In which step, for O_I and S.
+    /// The step, for O_I and S.
     step: Option<u32>,
-    /// For which time the next message was announced.
+    /// The time that was announced for the next message.
     next: Option<f64>,
 }
 
 /// A call on a port.
-pub(crate) struct Call<'a> {
+pub(crate) struct PortCall<'a> {
     pub(crate) port: &'a str,
-    pub(crate) end: End,
+    pub(crate) end: PortSlot,
     pub(crate) operator: Operator,
-    /// Which of the instance's own timelines the port is on.
+    /// The number of the port's timeline among the timelines of the instance.
     pub(crate) timeline: usize,
     pub(crate) timestamp: f64,
-    /// For which time the message that is sent announces the next one.
+    /// The next timestamp of a message that is sent.
     pub(crate) next: Option<f64>,
 }
 
-impl Loop {
+impl ExecutionLoop {
     pub(crate) fn new(checked: bool) -> Self {
-        Loop {
+        ExecutionLoop {
             checked,
-            ..Loop::default()
+            ..ExecutionLoop::default()
         }
     }
 
@@ -104,14 +106,19 @@ impl Loop {
         }
     }
 
-    /// Whether [`Loop::reuse`] was ever called.
+    /// Whether [`ExecutionLoop::reuse`] was ever called.
     pub(crate) fn used(&self) -> bool {
         self.used
     }
 
-    /// Where a message belongs that this end sends or receives next. An end that has been used in the current step begins
-    /// the next one.
-    pub(crate) fn iteration(&self, operator: Operator, timeline: usize, end: End) -> Iteration {
+    /// The step of the message that this end sends or receives next. An end that was used in the
+    /// current step begins the next step.
+    pub(crate) fn iteration(
+        &self,
+        operator: Operator,
+        timeline: usize,
+        end: PortSlot,
+    ) -> Iteration {
         match operator {
             Operator::FInit | Operator::OF => self.iteration.clone(),
             Operator::OI | Operator::S => self
@@ -120,13 +127,13 @@ impl Loop {
         }
     }
 
-    /// The last step in which the instance sends nothing more once this end is used: where S follows O_I, the one that S
-    /// belongs to.
+    /// The last step in which the instance sends nothing more once this end is used. Where S
+    /// follows O_I, this is the step of S.
     pub(crate) fn passed(
         &self,
         operator: Operator,
         timeline: usize,
-        end: End,
+        end: PortSlot,
     ) -> Option<(u32, Iteration)> {
         let next = self.next_step(operator, timeline, end);
         let behind = operator == Operator::S && next.first == Operator::OI;
@@ -138,11 +145,11 @@ impl Loop {
         number.map(|number| (number, self.iteration.step(number)))
     }
 
-    /// Notes that this end sends nothing in this step any more: it counts as used in that.
-    pub(crate) fn pass(&mut self, end: End, number: u32) {
+    /// Notes that this end sends nothing more in this step: the end counts as used in the step.
+    pub(crate) fn pass(&mut self, end: PortSlot, number: u32) {
         let step = Some(number);
         self.stamp(end)
-            .get_or_insert(Stamp {
+            .get_or_insert(LastUse {
                 time: f64::NEG_INFINITY,
                 step,
                 next: None,
@@ -150,12 +157,12 @@ impl Loop {
             .step = step;
     }
 
-    fn stamp(&mut self, (port, slot): End) -> &mut Option<Stamp> {
+    fn stamp(&mut self, (port, slot): PortSlot) -> &mut Option<LastUse> {
         stamp(&mut self.stamps, (port, slot))
     }
 
-    fn next_step(&self, operator: Operator, timeline: usize, end: End) -> Step {
-        Step::next(
+    fn next_step(&self, operator: Operator, timeline: usize, end: PortSlot) -> LoopStep {
+        LoopStep::next(
             self.steps.get(timeline).copied().flatten(),
             operator,
             self.last(end),
@@ -163,12 +170,12 @@ impl Loop {
     }
 
     /// When this end was last used.
-    fn last(&self, (port, slot): End) -> Option<Stamp> {
+    fn last(&self, (port, slot): PortSlot) -> Option<LastUse> {
         self.stamps.get(port)?.get(slot as usize).copied().flatten()
     }
 
     /// A new use begins, within this step of others: `f_init` are the connected F_INIT ends.
-    pub(crate) fn reuse(&mut self, f_init: Vec<(End, String)>, iteration: Iteration) {
+    pub(crate) fn reuse(&mut self, f_init: Vec<(PortSlot, String)>, iteration: Iteration) {
         self.used = true;
         self.phase = None;
         self.waiting = f_init;
@@ -185,7 +192,7 @@ impl Loop {
         self.used && !std::mem::replace(&mut self.stepped, true)
     }
 
-    /// Takes that back.
+    /// Notes that this use makes more steps, after all.
     pub(crate) fn go_on(&mut self) {
         self.stepped = false;
     }
@@ -198,7 +205,7 @@ impl Loop {
         ))
     }
 
-    /// Whether a call on this port is in its place, whatever its time.
+    /// Whether a call on this port is in order, whatever the time of the call.
     #[inline(always)]
     pub(crate) fn place(&self, port: &str, operator: Operator) -> Result<(), String> {
         if !self.checked || self.is_in_order(operator) {
@@ -208,14 +215,14 @@ impl Loop {
         }
     }
 
-    /// Whether [`Loop::call`] would refuse a call. It is not noted.
-    pub(crate) fn check(&self, call: &Call<'_>) -> Result<(), String> {
+    /// Fails if [`ExecutionLoop::call`] would refuse a call. The call is not noted.
+    pub(crate) fn check(&self, call: &PortCall<'_>) -> Result<(), String> {
         self.place(call.port, call.operator)?;
         in_time(call, self.last(call.end), self.checked)
     }
 
     /// A message is about to be sent or was just taken.
-    pub(crate) fn call(&mut self, call: &Call<'_>) -> Result<(), String> {
+    pub(crate) fn call(&mut self, call: &PortCall<'_>) -> Result<(), String> {
         self.place(call.port, call.operator)?;
         let stamp = stamp(&mut self.stamps, call.end);
         let last = *stamp;
@@ -236,9 +243,10 @@ impl Loop {
                 self.steps.resize(call.timeline + 1, None);
             }
             let step = &mut self.steps[call.timeline];
-            step.insert(Step::next(*step, call.operator, last)).number
+            step.insert(LoopStep::next(*step, call.operator, last))
+                .number
         });
-        *stamp = Some(Stamp {
+        *stamp = Some(LastUse {
             time: call.timestamp,
             step,
             next: call.next,
@@ -255,14 +263,15 @@ impl Loop {
         Ok(())
     }
 
-    /// What there is to say of a message that was announced for another time than it came at; of each port once.
+    /// Takes the warning about a message that was announced for another time; there is one warning
+    /// per port.
     pub(crate) fn take_misannounced(&mut self) -> Option<String> {
         self.misannounced.take()
     }
 
     #[cold]
-    fn misannounced(&mut self, call: &Call<'_>, next: f64) {
-        let Call {
+    fn misannounced(&mut self, call: &PortCall<'_>, next: f64) {
+        let PortCall {
             port,
             operator,
             timestamp,
@@ -278,7 +287,8 @@ impl Loop {
         }
     }
 
-    /// Which of these O_F ports, with so many slots each, this use has sent nothing on; each is given once.
+    /// The O_F ports on which this use has sent nothing. `finals` are ports and their numbers of
+    /// slots. Each port is given once.
     pub(crate) fn missed(&mut self, finals: impl Iterator<Item = (usize, u32)>) -> Vec<usize> {
         if !(self.checked && self.used) {
             return Vec::new();
@@ -295,7 +305,7 @@ impl Loop {
         missed
     }
 
-    /// Whether a call is in its place: behind what comes before it, and before nothing that comes behind it.
+    /// Whether a call is in order in this use.
     fn is_in_order(&self, operator: Operator) -> bool {
         let begun = match operator {
             Operator::FInit => self.phase.is_none_or(|phase| phase == Operator::FInit),
@@ -307,7 +317,7 @@ impl Loop {
         self.used && begun
     }
 
-    /// Why it is not.
+    /// Why a call is not in order.
     #[cold]
     fn out_of_order(&self, port: &str, operator: Operator) -> String {
         let what = if operator.sends() {
@@ -340,25 +350,26 @@ impl Loop {
     }
 }
 
-impl Step {
-    /// The step that an end is used in next which was used so before, where its timeline is in this one.
-    fn next(now: Option<Step>, operator: Operator, last: Option<Stamp>) -> Step {
+impl LoopStep {
+    /// The step in which an end is used next. `now` is the step of the end's timeline, `last` the
+    /// last use of the end.
+    fn next(now: Option<LoopStep>, operator: Operator, last: Option<LastUse>) -> LoopStep {
         let Some(step) = now else {
-            return Step {
+            return LoopStep {
                 number: 0,
                 first: operator,
             };
         };
         let used = last.is_some_and(|last| last.step == Some(step.number));
-        Step {
+        LoopStep {
             number: step.number.saturating_add(used.into()),
             ..step
         }
     }
 }
 
-/// When an end was last used, of all in this list.
-fn stamp(stamps: &mut Vec<Slots>, (port, slot): End) -> &mut Option<Stamp> {
+/// The last use of an end, in this list.
+fn stamp(stamps: &mut Vec<Slots>, (port, slot): PortSlot) -> &mut Option<LastUse> {
     let slot = slot as usize;
     if stamps.get(port).is_none_or(|slots| slots.len() <= slot) {
         make_room(stamps, port, slot);
@@ -374,10 +385,10 @@ fn make_room(stamps: &mut Vec<Slots>, port: usize, slot: usize) {
     stamps[port].resize(slot + 1, None);
 }
 
-/// Whether a call's time may follow that of the last call on its end.
+/// Fails if the time of a call may not follow the time of the last call on the end.
 #[inline(always)]
-fn in_time(call: &Call<'_>, last: Option<Stamp>, checked: bool) -> Result<(), String> {
-    // Checked or not: nothing that looks at time can go on from it.
+fn in_time(call: &PortCall<'_>, last: Option<LastUse>, checked: bool) -> Result<(), String> {
+    // Also without checks: no code that compares times can go on from such a time.
     if !call.timestamp.is_finite() {
         return Err(no_time(call));
     }
@@ -387,12 +398,15 @@ fn in_time(call: &Call<'_>, last: Option<Stamp>, checked: bool) -> Result<(), St
     Ok(())
 }
 
-/// Whether two times are not the same, however they were computed, where a step takes so long; 0 if that is not known.
+/// Whether two times differ by more than rounding. `step` is the length of a step, 0 if the length
+/// is not known.
 ///
-/// A sum of steps is off by up to half a unit in its last place for each of them, which after millions is a small part of a step and
-/// far more than the rounding of one operation. So times that lie within a thousandth of a step of each other are the same. What is known
-/// of the step is not all: at large times, as seconds since 1970, sums lose more, and without a step there is nothing else to go by. So
-/// are times that differ by some hundred units in the last place: 0.3 ms at 1.7e9 s, which is less than a step of a millisecond.
+/// A sum of steps is off by up to half a unit in the last place for each step. After millions of
+/// steps the error is a small part of a step, and far more than the rounding of one operation. So
+/// times within a thousandth of a step count as the same. At large times, such as seconds since
+/// 1970, sums lose more, and sometimes the length of a step is not known. So times within some
+/// hundred units in the last place count as the same, too: 0.3 ms at 1.7e9 s, less than a step of a
+/// millisecond.
 #[inline(always)]
 pub(crate) fn differs(one: f64, other: f64, step: f64) -> bool {
     const OF_STEP: f64 = 1e-3;
@@ -403,7 +417,7 @@ pub(crate) fn differs(one: f64, other: f64, step: f64) -> bool {
 }
 
 #[cold]
-fn no_time(call: &Call<'_>) -> String {
+fn no_time(call: &PortCall<'_>) -> String {
     let what = if call.timestamp.is_nan() {
         "not a number"
     } else {
@@ -416,8 +430,8 @@ fn no_time(call: &Call<'_>) -> String {
 }
 
 #[cold]
-fn backwards(call: &Call<'_>, last: Option<Stamp>) -> String {
-    let Call {
+fn backwards(call: &PortCall<'_>, last: Option<LastUse>) -> String {
+    let PortCall {
         port,
         operator,
         timestamp,
@@ -436,14 +450,14 @@ mod tests {
 
     const IN: (usize, u32) = (0, 0);
 
-    fn call(operator: Operator, timestamp: f64) -> Call<'static> {
+    fn call(operator: Operator, timestamp: f64) -> PortCall<'static> {
         let port = match operator {
             Operator::FInit => "init",
             Operator::OI => "out",
             Operator::S => "in",
             Operator::OF => "final",
         };
-        Call {
+        PortCall {
             port,
             end: (operator as usize, 0),
             operator,
@@ -453,8 +467,8 @@ mod tests {
         }
     }
 
-    fn begun() -> Loop {
-        let mut cycle = Loop::new(true);
+    fn begun() -> ExecutionLoop {
+        let mut cycle = ExecutionLoop::new(true);
         cycle.reuse(vec![(IN, "init".into())], Iteration::default());
         cycle
     }
@@ -494,7 +508,9 @@ mod tests {
 
     #[test]
     fn calls_out_of_order_are_explained() {
-        let before = Loop::new(true).call(&call(Operator::OI, 0.0)).unwrap_err();
+        let before = ExecutionLoop::new(true)
+            .call(&call(Operator::OI, 0.0))
+            .unwrap_err();
         assert!(before.contains("before the first reuse()"), "{before}");
 
         let mut cycle = begun();
@@ -533,7 +549,7 @@ mod tests {
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         let mut send = |time: f64, next| {
             cycle
-                .call(&Call {
+                .call(&PortCall {
                     next,
                     ..call(Operator::OI, time)
                 })
@@ -558,7 +574,7 @@ mod tests {
         let mut cycle = begun();
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         cycle
-            .call(&Call {
+            .call(&PortCall {
                 next: Some(6.0),
                 ..call(Operator::OI, 5.0)
             })
@@ -570,17 +586,17 @@ mod tests {
 
     #[test]
     fn whoever_is_not_checked_is_told_nothing_of_times_and_finals() {
-        let mut cycle = Loop::new(true);
+        let mut cycle = ExecutionLoop::new(true);
         cycle.reuse(Vec::new(), Iteration::default());
         cycle
-            .call(&Call {
+            .call(&PortCall {
                 next: Some(6.0),
                 ..call(Operator::OI, 5.0)
             })
             .unwrap();
         cycle.uncheck();
         cycle
-            .call(&Call {
+            .call(&PortCall {
                 next: Some(9.0),
                 ..call(Operator::OI, 7.0)
             })
@@ -603,16 +619,20 @@ mod tests {
         cycle.reuse(Vec::new(), Iteration::default());
         assert_eq!(cycle.missed(finals()), [port]);
         assert_eq!(cycle.missed(finals()), [0; 0]);
-        assert_eq!(Loop::new(true).missed(finals()), [0; 0], "there was no use");
+        assert_eq!(
+            ExecutionLoop::new(true).missed(finals()),
+            [0; 0],
+            "there was no use"
+        );
     }
 
     #[test]
     fn steps_are_counted_in_each_timeline() {
-        let mut cycle = Loop::new(true);
+        let mut cycle = ExecutionLoop::new(true);
         cycle.reuse(Vec::new(), Iteration::new(vec![4]));
-        let place = |cycle: &mut Loop, operator, end, timeline| {
+        let place = |cycle: &mut ExecutionLoop, operator, end, timeline| {
             let here = cycle.iteration(operator, timeline, (end, 0));
-            let call = Call {
+            let call = PortCall {
                 port: "p",
                 end: (end, 0),
                 operator,
@@ -647,7 +667,7 @@ mod tests {
 
     #[test]
     fn only_what_is_no_time_is_refused_when_the_check_is_off() {
-        let mut cycle = Loop::new(false);
+        let mut cycle = ExecutionLoop::new(false);
         cycle.call(&call(Operator::OF, 1.0)).unwrap();
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         assert_eq!(cycle.untaken(), None);

@@ -1,4 +1,4 @@
-//! Sending.
+//! SendState.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -8,88 +8,42 @@ use std::time::{Duration, Instant};
 use titin_model::Operator;
 use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, Shortage};
 use titin_wire::ConduitId;
-use titin_wire::control::Event;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
 use titin_wire::settings::{Overlay, encode_overlay};
 
-use super::{Inner, Instance, PortId, event};
+use super::Serial;
+use super::close::WARNING;
+use super::report::RowOfMessage;
+use super::wait::Wait;
+use crate::execution_loop::PortCall;
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
-use crate::port::{End, Outlet, OutletState, Port, PortState};
+use crate::peer_names::{instance_of, written};
+use crate::port::{ConduitUse, Outlet, OutletState, Port, PortEnd, PortId, PortState};
 use crate::profile::stands_for;
-use crate::ranks::{instance_of, is_between_ranks, port_of_field, written};
-use crate::sel::Call;
+use crate::send_state::{PieceChunk, SendState, Timestamps};
 use crate::{Error, Kind, Loan, Payload, Result};
 
 /// The most that an overlay may take of a message's metadata.
 const MAX_OVERLAY: usize = titin_wire::frame::MAX_META as usize / 2;
 
-impl Instance {
-    /// Sends a message. Returns when the caller may change the payload's memory; waits only while the conduit's buffer
-    /// is full, or until the receiver has come. On a port that nothing is connected to it does nothing.
-    ///
-    /// `settings` is the overlay to go with the message; `None` is the one in force.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`] for a port that receives, a slot that is not there or data that do not hold together;
-    /// [`Kind::CallOrder`] out of the submodel execution loop; [`Kind::PortClosed`] if the receiver has finished;
-    /// [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
-    pub fn send(
-        &self,
-        port: PortId,
-        slot: Option<u32>,
-        payload: &Payload<'_>,
-        timestamp: f64,
-        next_timestamp: Option<f64>,
-        settings: Option<&Overlay>,
-    ) -> Result<()> {
-        if self.inner.ports[port.0].has_field.load(Ordering::Relaxed) {
-            self.inner.enter()?;
-            self.inner.refuse_send("send", port)?;
-        }
-        self.send_along_most(
-            None,
-            port,
-            slot,
-            payload,
-            (timestamp, next_timestamp),
-            settings,
-        )
-    }
-
-    /// As [`Instance::send`], but not along these conduits of the port; the call counts as made for all of them.
-    pub(crate) fn send_but(
-        &self,
-        apart: Vec<ConduitId>,
-        port: PortId,
-        payload: &Payload<'_>,
-        stamps: Stamps,
-    ) -> Result<()> {
-        self.send_along_most(
-            Some(apart).filter(|apart| !apart.is_empty()),
-            port,
-            None,
-            payload,
-            stamps,
-            None,
-        )
-    }
-
+impl Serial {
+    /// Sends a message along the conduits of a slot, except for the conduits `left_out`. The call
+    /// counts as made for all.
     #[inline(always)]
-    fn send_along_most(
+    pub(crate) fn send(
         &self,
-        apart: Option<Vec<ConduitId>>,
         port: PortId,
         slot: Option<u32>,
         payload: &Payload<'_>,
-        (timestamp, next_timestamp): Stamps,
+        (timestamp, next_timestamp): Timestamps,
         settings: Option<&Overlay>,
+        left_out: Option<Vec<ConduitId>>,
     ) -> Result<()> {
-        let inner = &self.inner;
-        inner.enter()?;
+        self.enter()?;
         let number = port.0;
-        let port = &inner.ports[number];
+        let port = &self.table.ports[number];
         if !port.operator.sends() {
             let text = format!(
                 "send on {} port '{}': {} receives; send on O_I and O_F ports",
@@ -120,23 +74,29 @@ impl Instance {
             .position(|sending| sending.slot == slot)
         {
             let mut halfway = state.sending.swap_remove(index);
-            // After an interruption a program need not go on with what it was at.
+            // After an interruption a program may send another message instead.
             let same = (halfway.timestamp, halfway.next_timestamp) == (timestamp, next_timestamp);
-            if same || inner.light.is_some() {
+            if same || self.reporter.pending.is_some() {
                 let outlets = &port.outlets[place];
-                let sent = inner.send_along_all(port, outlets, &mut state, payload, &mut halfway);
+                let sent = self.send_along_all(port, outlets, &mut state, payload, &mut halfway);
                 state.keep(halfway, &sent);
                 return sent;
             }
         }
         let overlay = match settings {
-            None if !inner.overlaid.load(Ordering::Acquire) => None,
-            None => Some(inner.overlay.lock().expect("never poisoned").clone()),
-            Some(overlay) => Some(inner.number(overlay.clone())?),
+            None if !self.overlays.overlaid.load(Ordering::Acquire) => None,
+            None => Some(
+                self.overlays
+                    .overlay
+                    .lock()
+                    .expect("never poisoned")
+                    .clone(),
+            ),
+            Some(overlay) => Some(self.number(overlay.clone())?),
         };
         let overlay = overlay.filter(|(number, _)| *number != 0);
         let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = Call {
+        let call = PortCall {
             port: &port.name,
             end,
             operator,
@@ -144,17 +104,17 @@ impl Instance {
             timestamp,
             next: next_timestamp,
         };
-        let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", inner.name));
-        let counted = inner.counts_steps;
+        let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name));
+        let counted = self.execution.counts_steps;
         if counted {
             // A call that is refused ends no steps.
-            inner.cycle().check(&call).map_err(refused)?;
+            self.cycle().check(&call).map_err(refused)?;
             match operator {
-                Operator::OI => inner.pass_steps(operator, timeline, end)?,
-                _ => inner.end_steps()?,
+                Operator::OI => self.pass_steps(operator, timeline, end)?,
+                _ => self.end_steps()?,
             }
         }
-        let mut cycle = inner.cycle();
+        let mut cycle = self.cycle();
         let iteration = if counted {
             cycle.iteration(operator, timeline, end)
         } else {
@@ -163,51 +123,37 @@ impl Instance {
         cycle.call(&call).map_err(refused)?;
         let misannounced = cycle.take_misannounced();
         drop(cycle);
-        misannounced.inspect(|text| inner.log(super::close::WARNING, text));
-        inner.goes_on();
-        inner.at(timestamp);
+        misannounced.inspect(|text| self.log(WARNING, text));
+        self.goes_on();
+        self.at(timestamp);
 
         let Some(outlets) = port.outlets.get(place) else {
             return Ok(());
         };
-        let plain = Sending::of(payload, (timestamp, next_timestamp));
-        let mut sending = Sending {
+        let plain = SendState::of(payload, (timestamp, next_timestamp));
+        let mut sending = SendState {
             slot,
             iteration,
             overlay,
-            apart,
+            left_out,
             ..plain
         };
-        let sent = inner.send_along_all(port, outlets, &mut state, payload, &mut sending);
+        let sent = self.send_along_all(port, outlets, &mut state, payload, &mut sending);
         state.keep(sending, &sent);
         sent
     }
 }
 
-impl PortState {
-    /// Keeps a send that is to be made again.
-    #[inline(always)]
-    fn keep(&mut self, sending: Sending, outcome: &Result<()>) {
-        if outcome.as_ref().is_err_and(Error::is_unfinished) {
-            // Most often it is the only one, and there may be a hundred thousand ports.
-            self.sending.reserve_exact(1);
-            self.sending.push(sending);
-        }
-    }
-}
-
-impl Instance {
-    /// Memory for an array that is to be sent on this port: peers on this host read it where it lies. It does not wait,
-    /// and holds for any port; that of one that sends is asked for so that a wrong name is noticed.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`] for a port that receives, a slot that is not there, or more bytes than can be counted;
-    /// [`Kind::NoMemory`] if there is none.
-    pub fn loan(&self, port: PortId, slot: Option<u32>, layout: Layout) -> Result<Loan> {
-        let inner = &self.inner;
-        inner.enter()?;
-        let number = port;
-        let port = &inner.ports[number.0];
+impl Serial {
+    /// Memory for an array that is to be sent on a port. `refuse_field` is asked where the port carries a field.
+    pub(crate) fn loan(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        layout: Layout,
+        refuse_field: impl FnOnce() -> Result<()>,
+    ) -> Result<Loan> {
+        let port = &self.table.ports[port.0];
         if !port.operator.sends() {
             let text = format!(
                 "loan on {} port '{}': {} receives; memory is lent for what is sent",
@@ -217,7 +163,7 @@ impl Instance {
         }
         port.find(slot)?;
         if port.has_field.load(Ordering::Relaxed) {
-            inner.refuse_send("loan", number)?;
+            refuse_field()?;
         }
         let wrong = || {
             Error::new(
@@ -233,83 +179,39 @@ impl Instance {
             );
             return Err(Error::new(Kind::Usage, text));
         }
-        let memory = inner.process.exchange.loan(length).map_err(no_memory)?;
+        let memory = self.core.process.exchange.loan(length).map_err(no_memory)?;
         Ok(Loan::new(layout, memory))
     }
 }
 
-/// What goes out by every conduit of a slot, and how far it has come.
-pub(crate) struct Sending {
-    slot: u32,
-    timestamp: f64,
-    next_timestamp: Option<f64>,
-    iteration: Iteration,
-    /// The overlay that goes with it, and its number.
-    overlay: Option<(u32, Arc<Overlay>)>,
-    /// The payload as filters and several receivers share it.
-    copy: Option<Arc<Buffer>>,
-    /// The conduits that do not get it, if there are any.
-    apart: Option<Vec<ConduitId>>,
-    /// How many of the conduits have had it.
-    done: usize,
-    /// What the filters before the wire have made of it for the next conduit, if the call came back from there.
-    mapped: Option<Box<(Arc<Buffer>, Meta, Stamps)>>,
-    /// The link of that conduit is gone, and the reason is not known yet.
-    lost: bool,
-    /// What a part of a piece of a field is.
-    part: Option<Part>,
-}
-
-/// A part of what one rank sends to another in one exchange of a field.
-#[derive(Clone, Copy)]
-pub(crate) struct Part {
-    /// Which exchange, counted from 0.
-    pub(crate) exchange: u32,
-    /// The bytes of all parts, for which the first one claims room, so that none waits where the first did not.
-    pub(crate) room: Option<u64>,
-}
-
-/// The timestamp and the next one.
-type Stamps = (f64, Option<f64>);
-
-impl Sending {
-    /// A message that says nothing but what its data are.
+impl PortState {
+    /// Keeps a send that is to be made again.
     #[inline(always)]
-    pub(crate) fn of(payload: &Payload<'_>, (timestamp, next_timestamp): Stamps) -> Self {
-        Sending {
-            slot: 0,
-            timestamp,
-            next_timestamp,
-            iteration: Iteration::default(),
-            overlay: None,
-            copy: payload.lent.clone(),
-            apart: None,
-            done: 0,
-            mapped: None,
-            lost: false,
-            part: None,
-        }
-    }
-
-    pub(crate) fn part(self, part: Part) -> Self {
-        Sending {
-            part: Some(part),
-            ..self
+    fn keep(&mut self, sending: SendState, outcome: &Result<()>) {
+        if outcome.as_ref().is_err_and(Error::is_unfinished) {
+            // Most often there is one such send, and there may be a hundred thousand ports.
+            self.sending.reserve_exact(1);
+            self.sending.push(sending);
         }
     }
 }
 
-impl Inner {
-    /// An overlay with its number, by which receivers know it once they have seen it.
+impl Serial {
+    /// An overlay with its number, by which receivers know the overlay once they have seen it.
     pub(crate) fn number(&self, overlay: Overlay) -> Result<(u32, Arc<Overlay>)> {
         if overlay.is_empty() {
             return Ok((0, Arc::default()));
         }
-        let current = self.overlay.lock().expect("never poisoned").clone();
+        let current = self
+            .overlays
+            .overlay
+            .lock()
+            .expect("never poisoned")
+            .clone();
         if *current.1 == overlay {
             return Ok(current);
         }
-        let mut numbered = self.numbered.lock().expect("never poisoned");
+        let mut numbered = self.overlays.numbered.lock().expect("never poisoned");
         if *numbered.1 != overlay {
             let length = encode_overlay(&overlay).len();
             if length > MAX_OVERLAY {
@@ -330,17 +232,20 @@ impl Inner {
         outlets: &[Outlet],
         state: &mut PortState,
         payload: &Payload<'_>,
-        message: &mut Sending,
+        message: &mut SendState,
     ) -> Result<()> {
-        // Of two threads that send at once one may not be counted: it is a sample.
-        let turn = self.sends.load(Ordering::Relaxed);
-        self.sends.store(turn.wrapping_add(1), Ordering::Relaxed);
+        // If two threads send at once, one send may not be counted: the count is for samples alone.
+        let turn = self.profile.sends.load(Ordering::Relaxed);
+        self.profile
+            .sends
+            .store(turn.wrapping_add(1), Ordering::Relaxed);
         let times = match turn {
-            _ if self.trace.off => None,
-            _ if self.trace.on => Some(1),
+            _ if self.profile.trace.off => None,
+            _ if self.profile.trace.on => Some(1),
             turn => stands_for(turn),
         };
-        // Time spent waiting is counted as it is; only the rest may be a sample that stands for others.
+        // Waits are counted in full; the rest of the time may be a sample that stands for other
+        // sends.
         let waited = || {
             outlets
                 .iter()
@@ -348,12 +253,16 @@ impl Inner {
                 .sum::<Duration>()
         };
         let clock = times.map(|times| (Instant::now(), waited(), times));
-        let mut began = if self.trace.on { self.trace.now() } else { 0 };
+        let mut began = if self.profile.trace.on {
+            self.profile.trace.now()
+        } else {
+            0
+        };
         while let Some(outlet) = outlets.get(message.done) {
             if message
-                .apart
+                .left_out
                 .as_ref()
-                .is_some_and(|apart| apart.contains(&outlet.end.conduit))
+                .is_some_and(|left_out| left_out.contains(&outlet.end.conduit))
             {
                 message.done += 1;
                 continue;
@@ -361,20 +270,20 @@ impl Inner {
             let known = &mut state.outlets[outlet.number];
             let sent = self.send_along(port, outlet, known, payload, message)?;
             message.done += 1;
-            if self.trace.on {
-                let (slot, timestamp, sent_at) =
-                    (message.slot, message.timestamp, self.trace.now());
-                self.row(traced(
-                    "SEND",
+            if self.profile.trace.on {
+                let stop = self.profile.trace.now();
+                let (number, size) = sent;
+                self.row_of(&RowOfMessage {
+                    kind: "SEND",
                     port,
-                    slot,
-                    &outlet.end,
-                    began,
-                    sent_at,
-                    sent,
-                    timestamp,
-                ));
-                began = sent_at;
+                    end: &outlet.end,
+                    slot: message.slot,
+                    time: (began, stop),
+                    number,
+                    size,
+                    timestamp: message.timestamp,
+                });
+                began = stop;
             }
         }
         if let Some((start, before, times)) = clock {
@@ -383,7 +292,8 @@ impl Inner {
         Ok(())
     }
 
-    /// The carrier of an outlet; waits until the receiver has come. `None` if it has finished without.
+    /// The carrier of an outlet. Waits until the receiver has come; `None` if the receiver has
+    /// finished without coming.
     #[inline(always)]
     pub(crate) fn carrier<'a>(&self, outlet: &'a Outlet) -> Result<Option<&'a dyn Carrier>> {
         if let Some(carrier) = outlet.end.carrier.get() {
@@ -393,37 +303,40 @@ impl Inner {
             if let Some(carrier) = outlet.end.carrier.get() {
                 return Ok(Some(Some(&**carrier)));
             }
-            if self.process.finished(&outlet.end.peer) {
+            if self.core.process.finished(&outlet.end.peer) {
                 return Ok(Some(None));
             }
             self.reachable(&outlet.end).map(|()| None)
         };
-        // Not reported: nobody can end this wait but the receiver by coming, and for that the manager waits itself.
+        // Not reported: the receiver alone can end this wait, and the manager waits for the
+        // receiver itself.
         self.counted(&outlet.end, || {
-            self.wait(Some(outlet.end.conduit), None, None, Vec::new, poll)
+            self.wait(Wait::about(outlet.end.conduit), Vec::new, poll)
         })
     }
 
     /// Fails once it is sure that the other end cannot be reached.
-    pub(crate) fn reachable(&self, end: &End) -> Result<()> {
+    pub(crate) fn reachable(&self, end: &PortEnd) -> Result<()> {
         if let Some(why) = end.unfit.get() {
             return Err(Error::new(Kind::Connection, why.clone()));
         }
-        match self.process.unreachable(&end.peer, end.way()) {
+        match self.core.process.unreachable(&end.peer, end.way()) {
             Some(why) => {
-                let who = if is_between_ranks(&end.label) {
-                    written(&end.peer)
-                } else {
-                    format!("{} ({})", end.peer, end.other())
+                let peer = match end.conduit_use {
+                    ConduitUse::Ports => format!("{} ({})", end.peer, end.other()),
+                    ConduitUse::RankTree | ConduitUse::FieldLink => written(&end.peer),
                 };
-                let text = format!("{}: the connection to {who} is lost: {why}", self.name);
+                let text = format!(
+                    "{}: the connection to {peer} is lost: {why}",
+                    self.core.name
+                );
                 Err(Error::new(Kind::PeerLost, text))
             }
             None => Ok(()),
         }
     }
 
-    /// Sends along one conduit; the message's number and size.
+    /// Sends along one conduit. The number and size of the message.
     #[inline(always)]
     fn send_along(
         &self,
@@ -431,7 +344,7 @@ impl Inner {
         outlet: &Outlet,
         state: &mut OutletState,
         payload: &Payload<'_>,
-        message: &mut Sending,
+        message: &mut SendState,
     ) -> Result<(u64, u64)> {
         if message.lost {
             return self.explained(outlet, message);
@@ -439,14 +352,14 @@ impl Inner {
         let Some(carrier) = self.carrier(outlet)? else {
             return self.refuse(outlet);
         };
-        // Most messages say nothing but what their data are.
-        let bare = message.overlay.is_none() && !port.resizable && !self.counts_steps;
+        // The metadata of most messages are the content alone.
+        let bare = message.overlay.is_none() && !port.resizable && !self.execution.counts_steps;
         if !bare || !outlet.end.chain.is_empty() {
             return self.send_dressed(port, outlet, state, carrier, payload, message);
         }
-        let claimed = match message.part {
+        let claimed = match message.chunk {
             None => self.claim(outlet, payload.length())?,
-            Some(Part {
+            Some(PieceChunk {
                 room: Some(bytes), ..
             }) => self.claim(outlet, bytes)?,
             Some(_) => outlet.window.claim_place(),
@@ -454,12 +367,12 @@ impl Inner {
         let Some(sequence) = claimed else {
             return self.refuse(outlet);
         };
-        let mut head = head(
+        let mut head = message_header(
             outlet,
             sequence,
             (message.timestamp, message.next_timestamp),
         );
-        head.tag = message.part.map_or(0, |part| part.exchange);
+        head.tag = message.chunk.map_or(0, |chunk| chunk.exchange);
         let outgoing = Outgoing::new(head, state.plain(payload), &payload.parts);
         message
             .copy
@@ -478,12 +391,13 @@ impl Inner {
         state: &mut OutletState,
         carrier: &dyn Carrier,
         payload: &Payload<'_>,
-        message: &mut Sending,
+        message: &mut SendState,
     ) -> Result<(u64, u64)> {
         let mut meta = Meta {
             slot: port.resizable.then(|| (message.slot, port.slots())),
             overlay: message.overlay.as_ref().map_or(0, |(number, _)| *number),
             iteration: self
+                .execution
                 .counts_steps
                 .then(|| message.iteration.steps().to_vec()),
             ..payload.meta()
@@ -491,7 +405,7 @@ impl Inner {
         let mut stamps = (message.timestamp, message.next_timestamp);
         let mapped = if outlet.end.chain.is_empty() {
             None
-        } else if let Some(halfway) = message.mapped.take() {
+        } else if let Some(halfway) = message.filtered.take() {
             let body;
             (body, meta, stamps) = *halfway;
             Some(body)
@@ -509,11 +423,11 @@ impl Inner {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         meta.supersedes = outlet.superseded(&message.iteration);
         let claimed = match meta.supersedes {
-            // It takes another one's place, which had to be there.
+            // The message takes the place of another, so there is room.
             Some(_) => outlet.window.claim_place(),
             None => self.claim(outlet, length).inspect_err(|error| {
                 if let Some(body) = mapped.clone().filter(|_| error.is_unfinished()) {
-                    message.mapped = Some(Box::new((body, meta.clone(), stamps)));
+                    message.filtered = Some(Box::new((body, meta.clone(), stamps)));
                 }
             })?,
         };
@@ -524,14 +438,15 @@ impl Inner {
             outlet.note(&message.iteration, sequence);
         }
         if let Some((number, overlay)) = &message.overlay {
-            // Behind `last` a message may be dropped for a later one, and with it what only it has told.
+            // Behind `last` a message may be dropped for a later one, and an overlay that it alone
+            // defines with it.
             if state.told != *number || outlet.end.chain.lasts > 0 {
                 meta.definition = Some(encode_overlay(overlay));
                 state.told = *number;
             }
         }
         let meta = Arc::new(meta);
-        let outgoing = Outgoing::new(head(outlet, sequence, stamps), &meta, parts);
+        let outgoing = Outgoing::new(message_header(outlet, sequence, stamps), &meta, parts);
         let copy = mapped.as_ref().or(message.copy.as_ref());
         copy.into_iter()
             .for_each(|copy| outgoing.share(copy.clone()));
@@ -542,14 +457,14 @@ impl Inner {
         Ok(sent)
     }
 
-    /// Hands a message to its carrier; its number and size.
+    /// Hands a message to the carrier. The number and size of the message.
     #[inline(always)]
     fn hand_over(
         &self,
         outlet: &Outlet,
         carrier: &dyn Carrier,
         outgoing: &Outgoing<'_>,
-        message: &mut Sending,
+        message: &mut SendState,
     ) -> Result<(u64, u64)> {
         let length = outgoing.length();
         match carrier.send(outgoing) {
@@ -569,7 +484,7 @@ impl Inner {
                 };
                 let error = Error::new(
                     kind,
-                    format!("{}: port '{}': {why}", self.name, outlet.end.label),
+                    format!("{}: port '{}': {why}", self.core.name, outlet.end.label),
                 );
                 self.fail(&error);
                 Err(error)
@@ -578,11 +493,11 @@ impl Inner {
         }
     }
 
-    /// There was no shared memory for a message, which went by a socket. Counted, and said once.
+    /// Counts a message that went by a socket for want of shared memory. The first one is logged.
     #[cold]
     fn ran_out(&self, outlet: &Outlet, length: u64) {
         outlet.end.meter.went_by_socket();
-        let Some(short) = self.process.exchange.ran_out() else {
+        let Some(short) = self.core.process.exchange.ran_out() else {
             return;
         };
         let (why, todo) = match short {
@@ -613,17 +528,17 @@ impl Inner {
              takes too long, {todo}"
         );
         outlet.end.meter.ran_out(why);
-        if !self.process.said_short.swap(true, Ordering::Relaxed) {
-            self.log(super::close::WARNING, &text);
+        if !self.core.process.said_short.swap(true, Ordering::Relaxed) {
+            self.log(WARNING, &text);
         }
     }
 
     /// The link is gone. The manager says why, unless the receiver had finished.
-    fn explained(&self, outlet: &Outlet, message: &mut Sending) -> Result<(u64, u64)> {
+    fn explained(&self, outlet: &Outlet, message: &mut SendState) -> Result<(u64, u64)> {
         message.lost = true;
-        let on = || vec![self.wait_on(&outlet.end, Some(&outlet.window), None)];
-        self.wait(Some(outlet.end.conduit), None, None, on, || {
-            match self.process.finished(&outlet.end.peer) {
+        let on = || self.wait_to_send(outlet, 0);
+        self.wait(Wait::about(outlet.end.conduit), on, || {
+            match self.core.process.finished(&outlet.end.peer) {
                 true => Ok(Some(())),
                 false => self.reachable(&outlet.end).map(|()| None),
             }
@@ -637,9 +552,9 @@ impl Inner {
         &self,
         outlet: &Outlet,
         payload: &Payload<'_>,
-        message: &mut Sending,
+        message: &mut SendState,
         meta: &mut Meta,
-        stamps: &mut Stamps,
+        stamps: &mut Timestamps,
     ) -> Result<Arc<Buffer>> {
         let body = match &message.copy {
             Some(copy) => copy.clone(),
@@ -673,11 +588,7 @@ impl Inner {
         if let Some(carrier) = outlet.end.carrier.get() {
             carrier.ask(outlet.end.conduit, outlet.window.sent());
         }
-        let on = || {
-            let mut on = self.wait_on(&outlet.end, Some(&outlet.window), None);
-            on.ahead_bytes += length;
-            vec![on]
-        };
+        let on = || self.wait_to_send(outlet, length);
         let carrier = outlet.end.carrier.get().map(AsRef::as_ref);
         let poll = || match outlet.window.claim(length) {
             Room::Free(sequence) => Ok(Some(Some(sequence))),
@@ -685,17 +596,18 @@ impl Inner {
             Room::Closed => Ok(Some(None)),
         };
         self.counted(&outlet.end, || {
-            self.wait(Some(outlet.end.conduit), None, carrier, on, poll)
+            self.wait(Wait::about(outlet.end.conduit).by(carrier), on, poll)
         })
     }
 
-    /// What a send to a receiver that has finished comes to: nothing for one that wants the latest only, else an error.
+    /// The outcome of a send to a receiver that has finished: an error, unless the receiver wants
+    /// the last message alone (`last`).
     fn refuse(&self, outlet: &Outlet) -> Result<(u64, u64)> {
-        if self.is_withdrawn(outlet.end.conduit) {
+        if outlet.end.withdrawn.load(Ordering::Relaxed) {
             let text = format!(
                 "{} sends on '{}', but the field on this port was withdrawn, which has closed the port for {}: send before, or \
                  on a port of its own",
-                self.name,
+                self.core.name,
                 outlet.end.label,
                 outlet.end.other()
             );
@@ -709,18 +621,20 @@ impl Inner {
             return Ok((outlet.window.sent(), 0));
         }
         let end = &outlet.end;
-        let text = match is_between_ranks(&end.label) && instance_of(&end.peer) != self.name {
+        let is_field =
+            end.conduit_use != ConduitUse::Ports && instance_of(&end.peer) != self.core.name;
+        let text = match is_field {
             true => format!(
                 "{}: field on port '{}': {} has finished and takes no more of it: one side makes more steps than the other, or \
                  ranks have not sent as often as each other",
-                self.name,
-                port_of_field(&end.label),
+                self.core.name,
+                end.port_name(),
                 written(&end.peer)
             ),
             false => format!(
                 "{} sends on '{}', but {} has finished and takes no more messages from {}: one side makes more steps than \
                  the other",
-                self.name,
+                self.core.name,
                 end.label,
                 end.peer,
                 end.other()
@@ -730,33 +644,12 @@ impl Inner {
     }
 }
 
-/// What goes before a message on this conduit.
-pub(crate) fn head(outlet: &Outlet, sequence: u64, (timestamp, next_timestamp): Stamps) -> Head {
+/// The header of a message on this conduit.
+pub(crate) fn message_header(
+    outlet: &Outlet,
+    sequence: u64,
+    (timestamp, next_timestamp): Timestamps,
+) -> Head {
     let conduit = outlet.end.conduit;
     Head::new(conduit, sequence, timestamp, next_timestamp)
-}
-
-/// A row of the trace about a message.
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn traced(
-    kind: &str,
-    port: &Port,
-    slot: u32,
-    end: &End,
-    start: i64,
-    stop: i64,
-    (number, size): (u64, u64),
-    timestamp: f64,
-) -> Event {
-    Event {
-        port: Some(port.name.to_string()),
-        operator: Some(port.operator.key().to_owned()),
-        slots: port.vector.then(|| port.slots()),
-        slot: port.vector.then_some(slot),
-        conduit: Some(end.conduit.0),
-        number: Some(number),
-        size: Some(size),
-        timestamp: Some(timestamp),
-        ..event(kind, start, stop)
-    }
 }

@@ -1,7 +1,8 @@
-//! How the ranks of a program meet when they open their instance: by the program's own communicator.
+//! How the ranks of a program find each other when they open their instance: by the program's own
+//! communicator.
 //!
-//! Everything that one of them may fail at comes to all before they go on: each step that is told begins with a word
-//! that says whether it went well. So no rank is left behind in a call of MPI.
+//! A failure of one rank comes to all ranks before they go on: each step begins with a word that
+//! says whether the step went well. So no rank is left behind in a call of MPI.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,32 +11,36 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use titin_transport::Doorbell;
 use titin_wire::control;
-use titin_wire::ranks::{Invitation, Outcome, RankProcess};
+use titin_wire::ranks::{Invitation, RankProcess};
 
-use super::{Communicator, process_of};
-use crate::process::Process;
+use super::outcome::{outcome, result};
+use crate::communicator::Communicator;
+use crate::peer_names::written_process;
+use crate::process::{FieldHandler, Process};
 use crate::{Error, Kind, Options, Result};
 
-/// The most bytes that one rank tells at a time: the list of a million ranks.
+/// The most bytes of one message: the list of a million ranks.
 const MOST: usize = 1 << 28;
 
-/// A rank that has met the others.
-pub(crate) struct Met {
+/// What a rank knows once the ranks have found each other.
+pub(crate) struct Bootstrapped {
     pub(crate) instance: String,
     pub(crate) process: Arc<Process>,
     pub(crate) rank: u32,
-    /// All ranks, and where they are; none for a serial program.
+    /// The processes of all ranks; empty for a serial program.
     pub(crate) roll: Vec<RankProcess>,
 }
 
-/// Meets the other ranks. All must call it; it fails on all or none. The answer to the instance will ring the bell.
-pub(crate) fn meet(
+/// Finds the other ranks. All ranks must call this function, and it fails on all or none. The
+/// manager's answer will ring the bell.
+pub(crate) fn bootstrap(
     options: &Options,
     communicator: &dyn Communicator,
     bell: &Arc<Doorbell>,
-) -> Result<Met> {
+    fields: Arc<dyn FieldHandler>,
+) -> Result<Bootstrapped> {
     let rank = communicator.rank();
-    let meeting = Meeting {
+    let bootstrap = Bootstrap {
         communicator,
         is_first: rank == 0,
     };
@@ -48,27 +53,27 @@ pub(crate) fn meet(
     let Invitation {
         instance,
         connection,
-    } = meeting.tell(meeting.is_first.then(invitation))?;
+    } = bootstrap.tell(bootstrap.is_first.then(invitation))?;
     let process = Process::join_as_rank(&connection, rank);
     let place = process
         .as_ref()
         .map(|process| process.place())
         .map_err(Clone::clone);
-    let gathered = meeting.gather(place).transpose();
-    let roll: Vec<RankProcess> = meeting.tell(gathered.map(|gathered| check(gathered?)))?;
+    let gathered = bootstrap.gather(place).transpose();
+    let roll: Vec<RankProcess> = bootstrap.tell(gathered.map(|gathered| check(gathered?)))?;
     let process = process?;
     let placed = process
-        .expect_answer(&instance, bell.clone())
+        .expect_answer(&instance, bell.clone(), fields)
         .and_then(|()| process.join_tree(&instance, rank, &roll));
     // Only once all have their place something may be told along the tree.
-    let gathered = meeting.gather(placed);
-    let all = meeting.tell(
+    let gathered = bootstrap.gather(placed);
+    let all = bootstrap.tell(
         gathered
             .transpose()
             .map(|gathered| all_or_none(gathered?).map(drop)),
     );
     all.inspect_err(|_| process.ask_no_more(&instance))?;
-    Ok(Met {
+    Ok(Bootstrapped {
         instance,
         process,
         rank,
@@ -76,7 +81,7 @@ pub(crate) fn meet(
     })
 }
 
-/// What each rank has, if none of them has failed.
+/// The values of all ranks, if none has failed.
 fn all_or_none<T>(gathered: Vec<Result<T>>) -> Result<Vec<T>> {
     let named = |(rank, each): (usize, Result<T>)| {
         each.map_err(|error| Error::new(error.kind, format!("rank {rank}: {}", error.text)))
@@ -92,7 +97,7 @@ fn check(gathered: Vec<Result<RankProcess>>) -> Result<Vec<RankProcess>> {
         if let Some(twin) = known.insert(place.endpoint, rank) {
             let text = format!(
                 "{} and rank {twin} are in one process: each rank of a parallel program needs a process of its own",
-                process_of(rank as u32, place)
+                written_process(rank as u32, place)
             );
             return Err(Error::new(Kind::Usage, text));
         }
@@ -100,14 +105,14 @@ fn check(gathered: Vec<Result<RankProcess>>) -> Result<Vec<RankProcess>> {
     Ok(roll)
 }
 
-struct Meeting<'a> {
+struct Bootstrap<'a> {
     communicator: &'a dyn Communicator,
     /// Whether this is rank 0.
     is_first: bool,
 }
 
-impl Meeting<'_> {
-    /// What rank 0 has to say, or why it cannot, on all ranks. Only rank 0 has something.
+impl Bootstrap<'_> {
+    /// Gives the value or the error of rank 0 to all ranks. `said` is for rank 0 alone.
     fn tell<T: Serialize + DeserializeOwned>(&self, said: Option<Result<T>>) -> Result<T> {
         let mut bytes = said
             .map(|said| control::encode(&outcome(said)))
@@ -121,7 +126,7 @@ impl Meeting<'_> {
         read(&bytes)?
     }
 
-    /// What each rank has, or why it has not, at rank 0 in the order of the ranks.
+    /// Gives the value or the error of each rank to rank 0, in the order of the ranks.
     fn gather<T: Serialize + DeserializeOwned>(
         &self,
         mine: Result<T>,
@@ -164,7 +169,7 @@ impl Meeting<'_> {
         each.collect::<Result<_>>().map(Some)
     }
 
-    /// The number that rank 0 has.
+    /// Gives the number of rank 0 to all ranks.
     fn share(&self, number: usize) -> Result<usize> {
         let mut bytes = (number as u64).to_le_bytes();
         self.communicator.broadcast(&mut bytes)?;
@@ -172,7 +177,7 @@ impl Meeting<'_> {
     }
 }
 
-/// What one rank has told another.
+/// Reads a value or an error of another rank.
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Result<T>> {
     control::decode(bytes)
         .map(result)
@@ -185,25 +190,6 @@ fn unreadable(why: &str) -> Error {
          release of titin, and do broadcast and gather copy bytes as they are?"
     );
     Error::new(Kind::Connection, text)
-}
-
-/// As ranks tell each other what has come of something.
-pub(crate) fn outcome<T>(result: Result<T>) -> Outcome<T> {
-    match result {
-        Ok(done) => Outcome::Done(done),
-        Err(Error { kind, text }) => Outcome::Failed {
-            kind: kind as i32,
-            text,
-        },
-    }
-}
-
-/// The reverse.
-pub(crate) fn result<T>(outcome: Outcome<T>) -> Result<T> {
-    match outcome {
-        Outcome::Done(done) => Ok(done),
-        Outcome::Failed { kind, text } => Err(Error::new(Kind::numbered(kind), text)),
-    }
 }
 
 #[cfg(test)]
@@ -297,12 +283,12 @@ mod tests {
         for more in [None, Some(1), Some(7), Some(128), Some(255)] {
             for is_first in [true, false] {
                 let broken = Broken(more);
-                let meeting = Meeting {
+                let bootstrap = Bootstrap {
                     communicator: &broken,
                     is_first,
                 };
-                let gathered = meeting.gather(Ok("here".to_owned()));
-                let told = meeting.tell(is_first.then(|| Ok("here".to_owned())));
+                let gathered = bootstrap.gather(Ok("here".to_owned()));
+                let told = bootstrap.tell(is_first.then(|| Ok("here".to_owned())));
                 // Rank 0 has what it tells, whether or not others get it; and of another rank nothing is asked in a gather.
                 let must_fail = [is_first, more.is_some() || !is_first];
                 for (error, must_fail) in [gathered.err(), told.err()].into_iter().zip(must_fail) {
@@ -318,12 +304,12 @@ mod tests {
         }
     }
 
-    fn on_each<T: Send>(ranks: usize, act: impl Fn(Meeting<'_>) -> T + Sync) -> Vec<T> {
+    fn on_each<T: Send>(ranks: usize, act: impl Fn(Bootstrap<'_>) -> T + Sync) -> Vec<T> {
         std::thread::scope(|scope| {
             let run = |team: Threads| {
                 let act = &act;
                 scope.spawn(move || {
-                    act(Meeting {
+                    act(Bootstrap {
                         communicator: &team,
                         is_first: team.rank == 0,
                     })
@@ -339,16 +325,16 @@ mod tests {
 
     #[test]
     fn what_rank_0_says_comes_to_all_and_so_does_its_failure() {
-        let told = on_each(3, |meeting| {
-            meeting.tell(meeting.is_first.then(|| Ok("here".to_owned())))
+        let told = on_each(3, |bootstrap| {
+            bootstrap.tell(bootstrap.is_first.then(|| Ok("here".to_owned())))
         });
         assert!(
             told.iter().all(|told| told.as_deref() == Ok("here")),
             "{told:?}"
         );
         let failure = Error::new(Kind::Setting, "no such run");
-        let told = on_each(3, |meeting| {
-            meeting.tell::<String>(meeting.is_first.then(|| Err(failure.clone())))
+        let told = on_each(3, |bootstrap| {
+            bootstrap.tell::<String>(bootstrap.is_first.then(|| Err(failure.clone())))
         });
         assert!(
             told.iter().all(|told| *told == Err(failure.clone())),
@@ -358,14 +344,14 @@ mod tests {
 
     #[test]
     fn what_each_has_comes_to_rank_0_whatever_its_length() {
-        let gathered = on_each(4, |meeting| {
-            let rank = meeting.communicator.rank() as usize;
+        let gathered = on_each(4, |bootstrap| {
+            let rank = bootstrap.communicator.rank() as usize;
             let mine = if rank == 2 {
                 Err(Error::new(Kind::Usage, "not I"))
             } else {
                 Ok("x".repeat(10 * rank))
             };
-            meeting.gather(mine).unwrap()
+            bootstrap.gather(mine).unwrap()
         });
         let at_first = gathered[0].as_ref().unwrap();
         assert_eq!(at_first[0], Ok(String::new()));

@@ -1,9 +1,10 @@
 //! The filters that choose among messages, at both ends: `last`, `repeat` and `pad`.
 //!
-//! All three choose by the steps in which messages were sent ([`crate::iteration`]). Of a conduit behind `last` the sender
-//! says which messages take the place of which, so that of each use only the newest is kept wherever it waits; and once
-//! the steps are over it says that too, by a message that carries nothing. The receiver lets one through when something
-//! is behind it. Behind `repeat` and `pad` it looks for the message of the step that its own use lies in.
+//! All three choose by the steps in which messages were sent ([`crate::iteration`]). On a conduit
+//! with `last` each message names the message whose place it takes, so that the newest message of a
+//! use alone waits anywhere. Once the steps are over the sender sends a note, a message without
+//! data. The receiver lets a message through when another message or a note is behind it. With
+//! `repeat` and `pad` the receiver looks for the message of the step in which its own use lies.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -12,22 +13,24 @@ use titin_model::Operator;
 use titin_transport::{Message as Arrived, Outgoing};
 use titin_wire::meta::Meta;
 
-use super::Inner;
-use super::receive::Source;
-use super::send::head;
+use super::Serial;
+use super::receive::ReceivingEnd;
+use super::send::message_header;
 use crate::iteration::Iteration;
-use crate::port::{Chosen, Inlet, InletState, Outlet, Port, Sent};
+use crate::port::{Chosen, Inlet, InletState, Outlet, Port, StepNotes};
 use crate::{Error, Kind, Message, Result};
 
-/// Where a message is wanted: the step, and the latest time that was seen, for a message that `pad` makes up.
+/// The place of a call that receives: the step, and the latest time, for a message that `pad` makes
+/// up.
 #[derive(Debug, Default)]
-pub(super) struct Here {
+pub(crate) struct UsePlace {
     now: Option<f64>,
     pub(super) iteration: Iteration,
 }
 
-impl Here {
-    /// A message for the use that begins: the use lies where the one does that lies deepest.
+impl UsePlace {
+    /// Includes a message for the use that begins: the use lies in the step of the message that
+    /// lies deepest.
     pub(super) fn include(&mut self, message: &Message) {
         self.now = Some(
             self.now
@@ -39,14 +42,15 @@ impl Here {
     }
 }
 
-impl Inner {
-    /// `repeat` and `pad`: the message of the step that `here` lies in, or the last one before it of a sender that does
-    /// not send in every step. Which that is never depends on how fast messages travel.
+impl Serial {
+    /// For `repeat` and `pad`: the message of the step in which `here` lies, or the last message
+    /// before, of a sender that does not send in every step. The choice never depends on how fast
+    /// messages travel.
     pub(super) fn poll_following(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         state: &mut InletState,
-        here: &Here,
+        here: &UsePlace,
         since: i64,
     ) -> Result<Option<Message>> {
         let mut chosen = state.chosen.take().unwrap_or_default();
@@ -57,13 +61,13 @@ impl Inner {
 
     fn choose(
         &self,
-        source: &Source<'_>,
+        source: &ReceivingEnd<'_>,
         state: &mut InletState,
         chosen: &mut Chosen,
-        here: &Here,
+        here: &UsePlace,
         mut since: i64,
     ) -> Result<Option<Message>> {
-        let Source { inlet, slot, .. } = *source;
+        let ReceivingEnd { inlet, slot, .. } = *source;
         let (mut later, chain) = (false, &inlet.end.chain);
         while let Some(next) = inlet.due() {
             let sent = iteration_of(&next).outer(chain.lasts);
@@ -73,7 +77,7 @@ impl Inner {
             if later {
                 break;
             }
-            // A note may have been replaced by a later one meanwhile.
+            // A later note may have taken the place of the note meanwhile.
             let Some(arrived) = inlet.inbox.take() else {
                 break;
             };
@@ -111,7 +115,7 @@ impl Inner {
             Some(message)
                 if chain.pads > 0 && here.iteration.is_within(&message.iteration.outer(1)) =>
             {
-                // `repeat` before `pad`: once in each of the steps that lie between.
+                // `repeat` before `pad`: once in each step between the two timelines.
                 let step = if chain.repeat {
                     here.iteration.outer(chain.pads)
                 } else {
@@ -126,7 +130,7 @@ impl Inner {
             None => {
                 let text = format!(
                     "{}: port '{}' has nothing to repeat: {} sent nothing before it {}",
-                    self.name,
+                    self.core.name,
                     inlet.end.label,
                     inlet.end.other(),
                     if inlet.inbox.ended() {
@@ -145,31 +149,32 @@ impl Inner {
         }
     }
 
-    /// Where a message is wanted that this end receives next.
-    pub(super) fn here(&self, source: &Source<'_>) -> Here {
+    /// The place of the next call that receives at this end.
+    pub(super) fn here(&self, source: &ReceivingEnd<'_>) -> UsePlace {
         if !source.follows() {
-            return Here::default();
+            return UsePlace::default();
         }
         let cycle = self.cycle();
         let end = (source.number, source.slot.unwrap_or(0));
         let iteration = cycle.iteration(source.port.operator, source.port.timeline, end);
-        Here {
+        UsePlace {
             now: cycle.now(),
             iteration,
         }
     }
 
-    /// Tells receivers behind filters that choose that this use makes no more steps.
+    /// Tells receivers behind step filters that this use makes no more steps.
     pub(super) fn end_steps(&self) -> Result<()> {
-        if !self.counts_steps || !self.cycle().end_steps() {
+        if !self.execution.counts_steps || !self.cycle().end_steps() {
             return Ok(());
         }
         let ports = || {
-            self.ports
+            self.table
+                .ports
                 .iter()
                 .filter(|port| port.operator == Operator::OI)
         };
-        // All are told, or none, and then the call that is made again tells them.
+        // All receivers are told, or none; then the call that is made again tells them.
         let held: Result<Vec<_>> = ports().map(Port::enter).collect();
         let _held = held.inspect_err(|_| self.cycle().go_on())?;
         let here = self.cycle().iteration(Operator::OF, 0, (0, 0));
@@ -184,9 +189,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells receivers behind `repeat` and `pad` of steps that are over without a message for them, before this end is
-    /// used, whose port the call has taken. Not where several threads call: there the order of calls says nothing of
-    /// steps.
+    /// Tells receivers behind `repeat` and `pad` of steps that are over without a message, before
+    /// this end is used. The call has taken the port of the end. Does nothing where several threads
+    /// call: there the order of calls says nothing of steps.
     #[inline(always)]
     pub(super) fn pass_steps(
         &self,
@@ -194,7 +199,7 @@ impl Inner {
         timeline: usize,
         end: (usize, u32),
     ) -> Result<()> {
-        if !self.counts_steps || self.threaded.load(Ordering::Relaxed) {
+        if !self.execution.counts_steps || self.core.threaded.load(Ordering::Relaxed) {
             return Ok(());
         }
         let Some((number, passed)) = self.cycle().passed(operator, timeline, end) else {
@@ -202,6 +207,7 @@ impl Inner {
         };
         let alike = |port: &Port| port.operator == Operator::OI && port.timeline == timeline;
         for (index, port) in self
+            .table
             .ports
             .iter()
             .enumerate()
@@ -231,9 +237,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells receivers behind `last` of what has ended with the steps of others that the use that begins has left.
+    /// Tells receivers behind `last` of the steps of other instances that ended before the use that
+    /// begins.
     pub(super) fn leave_groups(&self, here: &Iteration) -> Result<()> {
-        for port in self.ports.iter().filter(|port| port.operator.sends()) {
+        for port in self.table.ports.iter().filter(|port| port.operator.sends()) {
             let _held = port.enter()?;
             for outlet in port
                 .every_outlet()
@@ -248,8 +255,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Says that no message of this step, or within it, follows; the call has taken the outlet's port. A receiver that has not come yet is told by the first
-    /// message, or by the end.
+    /// Sends the note that no message of this step, or within this step, follows. The call has
+    /// taken the port of the outlet. A receiver that has not come yet learns that from the first
+    /// message, or from the end.
     fn tell_over(&self, outlet: &Outlet, step: &Iteration) {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
@@ -260,7 +268,7 @@ impl Inner {
         let mut sent = outlet.sent();
         sent.group.take_if(|(group, _)| group.is_within(step));
         sent.step = Some(step.clone());
-        // A later note says all that those right before it say.
+        // A later note says all that the notes right before it say.
         let first = *sent.note.get_or_insert(sequence);
         drop(sent);
         let supersedes = (first < sequence).then_some(first);
@@ -269,9 +277,9 @@ impl Inner {
             supersedes,
             ..Meta::default()
         };
-        // If the link is gone, the next message or the end meets that too.
+        // If the link is gone, the next message or the end fails.
         let _ = carrier.send(&Outgoing::new(
-            head(outlet, sequence, (0.0, None)),
+            message_header(outlet, sequence, (0.0, None)),
             &Arc::new(meta),
             &[],
         ));
@@ -279,7 +287,7 @@ impl Inner {
 }
 
 impl Outlet {
-    fn sent(&self) -> MutexGuard<'_, Sent> {
+    fn sent(&self) -> MutexGuard<'_, StepNotes> {
         self.sent
             .as_ref()
             .expect("asked where filters choose")
@@ -287,7 +295,7 @@ impl Outlet {
             .expect("never poisoned")
     }
 
-    /// Behind `last`: the number of the first message whose place one of this step takes, if there is one.
+    /// Behind `last`: the number of the first message whose place a message of this step takes.
     pub(super) fn superseded(&self, iteration: &Iteration) -> Option<u64> {
         // Every message of every conduit comes by here.
         if self.end.chain.lasts == 0 {
@@ -329,19 +337,20 @@ impl Inlet {
         }
     }
 
-    /// The oldest message, if it may be taken. Behind `last` it may once something else is behind it, as that has not
-    /// taken its place.
+    /// The oldest message, if it may be taken. Behind `last` the message may be taken once another
+    /// message is behind it that has not taken its place.
     fn due(&self) -> Option<Arrived> {
-        // Asked before it is looked at: until then another one may take its place.
+        // Asked before the look at the message: until then another message may take its place.
         let stays = self.end.chain.lasts == 0 || self.inbox.waiting() > 1 || self.inbox.ended();
         self.inbox
             .peek()
             .filter(|message| stays || message.meta.over.is_some())
     }
 
-    /// How many messages were taken, or may not be taken yet: behind `last` one whose place another may take is left.
-    pub(super) fn seen(&self) -> u64 {
-        // Asked before the other: what comes in between counts as not seen.
+    /// How many messages were taken, or may not be taken yet: behind `last` a message waits whose
+    /// place another may take.
+    pub(crate) fn seen(&self) -> u64 {
+        // Asked before the other count: a message that comes in between counts as not seen.
         let received = self.inbox.received();
         if self.end.chain.lasts > 0 && self.due().is_none() {
             received
@@ -350,8 +359,8 @@ impl Inlet {
         }
     }
 
-    /// What there is to say of messages behind `pad` that nobody was given.
-    pub(super) fn missed(&self, state: &InletState, port: &Port) -> Option<String> {
+    /// The warning about messages that `pad` never gave.
+    pub(crate) fn missed(&self, state: &InletState, port: &Port) -> Option<String> {
         let chosen = state.chosen.as_ref().filter(|_| self.end.chain.pads > 0)?;
         let count = chosen.missed + u64::from(chosen.not_given());
         if count == 0 {
@@ -380,7 +389,7 @@ impl Chosen {
     }
 }
 
-/// In which step a message was sent; one that does not say so belongs to the whole run.
+/// The step in which a message was sent. A message without a step belongs to the whole run.
 pub(super) fn iteration_of(message: &Arrived) -> Iteration {
     Iteration::new(message.meta.iteration.clone().unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use crate::{Error, Result};
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Purpose<'a> {
+pub(crate) struct NameFields<'a> {
     /// The instance, as users write it: `source[3]`.
     pub(crate) instance: &'a str,
     pub(crate) port: &'a str,
@@ -23,12 +23,27 @@ pub(crate) fn has_slot(pattern: &str) -> bool {
     pattern.contains("{slot}")
 }
 
+/// The file of a step in a series of files.
+pub(crate) fn step_file(pattern: &str, step: u64) -> PathBuf {
+    PathBuf::from(pattern.replace("{step}", &format!("{step:06}")))
+}
+
+/// The name of a series without the step: the times of `state_{step}.npy` are in `state.times.csv`.
+pub(crate) fn series_name(pattern: &str) -> PathBuf {
+    PathBuf::from(
+        pattern
+            .replace("_{step}", "")
+            .replace("-{step}", "")
+            .replace("{step}", ""),
+    )
+}
+
 /// The name with its places filled in; `{step}` stays, for [`crate::format`] to fill in.
 ///
 /// # Errors
 /// Names a place that is not known, or not there.
-pub(crate) fn fill(pattern: &str, purpose: Purpose<'_>) -> Result<PathBuf> {
-    let Purpose {
+pub(crate) fn fill(pattern: &str, purpose: NameFields<'_>) -> Result<PathBuf> {
+    let NameFields {
         instance,
         port,
         slot,
@@ -79,7 +94,7 @@ pub(crate) fn locate(file: &Path, folders: &[PathBuf]) -> Result<PathBuf> {
     let exists = |path: &Path| {
         let name = path.to_string_lossy();
         if has_step(&name) {
-            crate::format::file_of(&name, 0).exists()
+            step_file(&name, 0).exists()
         } else {
             path.exists()
         }
@@ -111,7 +126,7 @@ mod tests {
 
     #[test]
     fn places_are_filled_in() {
-        let purpose = Purpose {
+        let purpose = NameFields {
             instance: "basin.gauge[3][1]",
             port: "out",
             slot: Some(7),
@@ -126,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_filled_in_is_named() {
-        let purpose = Purpose {
+        let purpose = NameFields {
             instance: "gauge",
             port: "out",
             slot: None,

@@ -1,0 +1,259 @@
+//! Field links: the conduits of a field between one rank and its partners, ranks of a peer.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+
+use titin_array::{Role, Schedule};
+use titin_transport::PAST_CACHES;
+use titin_wire::ConduitId;
+use titin_wire::control::ConduitProfile;
+use titin_wire::ranks::pair;
+
+use super::pieces::AT_ONCE;
+use super::{Field, FieldConduit, InstanceFields};
+use crate::peer_names::{rank_name, written};
+use crate::port::{CarrierRoute, ConduitUse, Outlet, Port};
+use crate::process::RemoteField;
+use crate::ranks::{RankConduit, RankPlace, open_rank_end};
+use crate::serial::Wait;
+use crate::{Error, Kind, Result};
+
+/// How far a rank may be ahead of a partner. Bytes alone count: exchanges are counted along the
+/// conduit between the instances, and a large piece goes in many messages.
+const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
+
+/// A receiver acknowledges each quarter of these limits: every chunk, so that the sender can keep
+/// pace.
+const ACKNOWLEDGED: (u64, u64) = (u64::MAX, 4 * AT_ONCE);
+
+/// The link of one rank to its partners among the ranks of a peer.
+pub(crate) struct FieldLink {
+    /// The instance at the other end.
+    pub(crate) peer: Arc<str>,
+    /// The conduit between the instances, along which the field is announced.
+    pub(crate) along: ConduitId,
+    pub(crate) schedule: Schedule,
+    /// The rank of this end.
+    rank: u32,
+    /// A port of its own, with a place for each partner in the schedule.
+    pub(crate) port: Port,
+    /// Whether the pieces of this rank are larger than the caches, so that they are copied past the
+    /// caches.
+    pub(super) past_caches: bool,
+    /// How many exchanges this rank has sent all pieces of.
+    pub(super) exchanges: AtomicU32,
+    /// Whether the receiver pulls.
+    pub(super) pulled: bool,
+}
+
+impl FieldLink {
+    /// The place of the partner at this turn. Each rank begins with another partner, so that not
+    /// all ranks send to one partner at a time. Where all ranks exchange with all, receivers begin
+    /// with the partner that sends to them first.
+    pub(super) fn partner(&self, turn: usize) -> usize {
+        let count = self.schedule.count().max(1);
+        match self.port.operator.sends() {
+            true => (self.rank as usize + turn) % count,
+            false => (self.rank as usize + count - turn % count) % count,
+        }
+    }
+
+    /// The name of the partner at a place, for texts.
+    pub(super) fn partner_name(&self, place: usize) -> String {
+        let partner = self
+            .schedule
+            .partner(place)
+            .expect("the place of a partner");
+        written(&rank_name(&self.peer, partner.rank))
+    }
+}
+
+impl InstanceFields {
+    /// Opens the conduits that a schedule needs.
+    pub(super) fn open_link(
+        &self,
+        field: &Field,
+        conduit: &FieldConduit,
+        remote: &RemoteField,
+        schedule: Schedule,
+    ) -> Result<Arc<FieldLink>> {
+        let (serial, peer) = (&self.serial, &conduit.peer);
+        let operator = serial.table.ports[field.port.0].operator;
+        let mut port = Port::new(field.name.clone(), operator, true);
+        let RankPlace { rank, count } = self.place();
+        let mut peers = Vec::new();
+        for (place, partner) in schedule.partners().enumerate() {
+            let sends = field.role == Role::Sender;
+            let end = RankConduit {
+                conduit: match sends {
+                    true => pair(remote.first, rank, partner.rank, remote.ranks),
+                    false => pair(remote.first, partner.rank, rank, count),
+                },
+                limits: if sends { BUFFER } else { ACKNOWLEDGED },
+                sends,
+                port: (&field.name, Some(place as u32)),
+                peer: rank_name(peer, partner.rank),
+                peer_port: (&field.name, None),
+            };
+            let usage = ConduitUse::FieldLink;
+            peers.push(open_rank_end(
+                &mut port,
+                &end,
+                usage,
+                &serial.core.process,
+                &serial.core.bell,
+            )?);
+        }
+        let element: usize = field.dtypes.iter().map(|dtype| dtype.size()).sum();
+        let bytes = schedule.elements().saturating_mul(element as u64);
+        let link = Arc::new(FieldLink {
+            peer: peer.clone(),
+            along: conduit.conduit,
+            schedule,
+            rank,
+            port,
+            past_caches: bytes >= PAST_CACHES as u64,
+            exchanges: AtomicU32::new(0),
+            pulled: conduit.is_pulled(),
+        });
+        let mut links = self.links.write().expect("never poisoned");
+        links.push(link.clone());
+        drop(links);
+        if let Some(member) = self.member.get().and_then(Weak::upgrade) {
+            serial.core.process.join_ranks(&member, &peers);
+        }
+        // The peer may have finished before this link was there.
+        if serial.core.process.finished(&link.peer) {
+            self.peer_finished(&link.peer);
+        }
+        Ok(link)
+    }
+
+    /// All links of all fields.
+    pub(crate) fn all_links(&self) -> Vec<Arc<FieldLink>> {
+        self.links.read().expect("never poisoned").clone()
+    }
+
+    /// The ranks at the other ends of all links.
+    pub(crate) fn peers(&self) -> Vec<Arc<str>> {
+        let links = self.all_links();
+        let ends = links.iter().flat_map(|link| link.port.every_end());
+        ends.map(|(end, _)| end.peer.clone()).collect()
+    }
+
+    /// All conduit ends of links, and whether each receives.
+    pub(crate) fn ends(&self) -> Vec<(ConduitId, bool)> {
+        let links = self.all_links();
+        let ends = links.iter().flat_map(|link| link.port.every_end());
+        ends.map(|(end, receives)| (end.conduit, receives))
+            .collect()
+    }
+
+    /// Gives the ends of links to this rank their carrier. True if some ends stay without one.
+    pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
+        let links = self.all_links();
+        let without_carrier = links.iter().filter(|link| link.port.route(peer, route));
+        without_carrier.count() > 0
+    }
+
+    /// Tells senders how far this rank is.
+    pub(crate) fn acknowledge(&self) {
+        for link in self.all_links() {
+            link.port
+                .every_inlet()
+                .for_each(|inlet| inlet.inbox.settle());
+        }
+    }
+
+    /// How many bytes of pieces this rank has sent.
+    pub(crate) fn bytes_sent(&self) -> u64 {
+        let links = self.all_links();
+        let outlets = links.iter().flat_map(|link| link.port.every_outlet());
+        outlets
+            .map(|outlet| outlet.end.meter.bytes.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Adds the bytes of the pieces, and the waits for them, to the conduits along which the fields are announced.
+    pub(crate) fn add_to_profile(&self, conduits: &mut Vec<ConduitProfile>) {
+        for link in self.all_links() {
+            for (end, receives) in link.port.every_end() {
+                let known = conduits
+                    .iter_mut()
+                    .find(|known| known.conduit == link.along.0 && known.sends != receives);
+                let Some(field) = known else { continue };
+                let piece = self.serial.conduit_profile(end, receives);
+                field.bytes += piece.bytes;
+                field.copied += piece.copied;
+                field.by_socket += piece.by_socket;
+                field.waiting += piece.waiting;
+                field.detour = field.detour.take().or(piece.detour);
+            }
+        }
+    }
+
+    /// Ends the links: tells receivers that no more follows.
+    pub(crate) fn end_links(&self) -> Result<()> {
+        self.all_links()
+            .iter()
+            .try_for_each(|link| self.end_link(link))
+    }
+
+    pub(super) fn end_link(&self, link: &FieldLink) -> Result<()> {
+        // A receiver that has left before its first pull has no carrier, and misses nothing.
+        let there = |outlet: &&Outlet| !link.pulled || outlet.end.carrier.get().is_some();
+        link.port
+            .every_outlet()
+            .filter(there)
+            .try_for_each(|outlet| self.serial.end_stream(outlet))
+    }
+
+    /// Waits until receivers hold all pieces, and until senders have ended their links.
+    pub(crate) fn settle_links(&self) -> Result<()> {
+        for link in self.all_links() {
+            let is_over = || -> Result<Option<()>> {
+                let mut over = true;
+                for outlet in link.port.every_outlet() {
+                    let none = link.pulled && outlet.end.carrier.get().is_none();
+                    over &= none || self.serial.is_settled(outlet)?;
+                }
+                // A receiver that pulls need not wait for more versions.
+                for inlet in link.port.every_inlet().filter(|_| !link.pulled) {
+                    let ended =
+                        inlet.inbox.ended() || self.serial.core.process.finished(&link.peer);
+                    if !ended {
+                        self.serial.reachable(&inlet.end)?;
+                    }
+                    over &= ended;
+                    // A closing program has received all fields that rank 0 has announced.
+                    if self.serial.cycle().checked()
+                        && inlet.inbox.received() > inlet.inbox.consumed()
+                    {
+                        let text = format!(
+                            "field on port '{}': {} has sent a part that was never taken: receive as often as the sender sends, and \
+                             have all ranks of {} send as often as its rank 0",
+                            inlet.end.port_name(),
+                            written(&inlet.end.peer),
+                            link.peer
+                        );
+                        return Err(self
+                            .serial
+                            .by_end_of(Error::new(Kind::CallOrder, text), [&*link.peer]));
+                    }
+                }
+                Ok(over.then_some(()))
+            };
+            self.serial.wait(Wait::default(), Vec::new, is_over)?;
+        }
+        Ok(())
+    }
+
+    /// A peer takes no more messages.
+    pub(crate) fn peer_finished(&self, peer: &str) {
+        for link in self.all_links().iter().filter(|link| *link.peer == *peer) {
+            link.port
+                .every_outlet()
+                .for_each(|outlet| outlet.window.close());
+        }
+    }
+}

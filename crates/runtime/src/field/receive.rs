@@ -1,0 +1,132 @@
+//! A field is received: the header first, then the pieces for this rank.
+
+use titin_array::{Role, TargetArray};
+
+use super::pieces::PiecesReceived;
+use super::{Field, FieldId, FieldState, InstanceFields, Stamps, places};
+use crate::serial::Patience;
+use crate::{Error, Kind, Message, Result};
+
+impl InstanceFields {
+    /// Receives a field into these arrays. See [`crate::Instance::receive_field`].
+    pub(crate) fn receive(
+        &self,
+        field: FieldId,
+        arrays: &mut [TargetArray<'_>],
+        at: Option<f64>,
+        patience: Patience,
+    ) -> Result<Option<Stamps>> {
+        self.serial.enter()?;
+        let field = &*self.get(field);
+        let mut state = field.enter()?;
+        field.check(arrays.iter().map(|array| array.size))?;
+        check_places(field, &state, arrays)?;
+        let step = state.steps + 1;
+        let conduit = field.conduits.first();
+        let is_coupled =
+            conduit.is_none_or(|conduit| conduit.share(Role::Receiver).steps.contain(step));
+        if state.receiving.is_none() && !is_coupled {
+            state.steps = step;
+            field.count.set(step);
+            return Ok(None);
+        }
+        let stamps = match conduit.filter(|conduit| conduit.is_pulled()) {
+            Some(conduit) => {
+                self.receive_version(field, conduit, &mut state, arrays, at, patience)?
+            }
+            None if at.is_some() => {
+                let text = format!(
+                    "field on port '{}': its sender pushes it, so it comes in order and not at a time asked for; write mode: pull \
+                     for it in the description (titin: fields)",
+                    field.name
+                );
+                return Err(Error::new(Kind::Usage, text));
+            }
+            None => self.receive_pushed(field, &mut state, arrays, patience)?,
+        };
+        state.steps = step;
+        field.count.set(step);
+        Ok(Some(stamps))
+    }
+
+    /// Receives a field that the sender pushes.
+    fn receive_pushed(
+        &self,
+        field: &Field,
+        state: &mut FieldState,
+        arrays: &mut [TargetArray<'_>],
+        patience: Patience,
+    ) -> Result<Stamps> {
+        let deadline = patience.deadline();
+        let (header, come) = match state.receiving.take() {
+            Some(interrupted) => interrupted,
+            None => {
+                let fits = |message: &Message| field.is_header(message);
+                let begin = || Ok(Patience::until(deadline));
+                let header = self.receive_header(field, None, begin, fits)?;
+                (header, PiecesReceived::default())
+            }
+        };
+        let announced = (&header, header.number);
+        self.receive_pieces(field, state, announced, come, Some(arrays), deadline)?;
+        Ok(Stamps::of(&header))
+    }
+
+    /// Receives the header of a field on all ranks. `begin` is what rank 0 does first, and gives the patience.
+    pub(super) fn receive_header(
+        &self,
+        field: &Field,
+        at: Option<f64>,
+        begin: impl FnOnce() -> Result<Patience>,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Result<Message> {
+        let port = field.port;
+        match &self.group {
+            None => {
+                let received = self.serial.receive(port, None, begin()?, fits);
+                received
+                    .map(|(_, message)| message)
+                    .map_err(|error| self.closed(field, error))
+            }
+            Some(group) => {
+                let receive = |fits: &dyn Fn(&Message) -> Result<()>| {
+                    let received = self.serial.receive(port, None, begin()?, fits);
+                    let (slot, message) = received.map_err(|error| self.closed(field, error))?;
+                    Ok((port, slot, message))
+                };
+                group.receive_on((port, None), at, receive, fits)
+            }
+        }
+    }
+
+    /// The error of a call that receives a header: the sender of a field may have withdrawn it, and not finished.
+    fn closed(&self, field: &Field, error: Error) -> Error {
+        let ends = self.serial.table.ports[field.port.0].every_inlet();
+        let mut declared = ends.filter(|inlet| self.rendezvous.is_declared(inlet.end.conduit));
+        let Some(inlet) = declared.next().filter(|_| error.kind == Kind::PortClosed) else {
+            return error;
+        };
+        let text = format!(
+            "{}: port '{}' is closed: {} has finished, or has withdrawn its field, and sends no more",
+            self.serial.core.name,
+            inlet.end.label,
+            inlet.end.other()
+        );
+        self.serial
+            .by_end_of(Error::new(Kind::PortClosed, text), [&*inlet.end.peer])
+    }
+}
+
+/// Fails if a receive was interrupted with other arrays, which have some of the field already.
+fn check_places(field: &Field, state: &FieldState, arrays: &[TargetArray<'_>]) -> Result<()> {
+    let into = state.into.as_ref().filter(|_| state.receiving.is_some());
+    if into.is_none_or(|into| *into == places(arrays)) {
+        return Ok(());
+    }
+    let text = format!(
+        "field on port '{}': a call was interrupted, or its time was over, when some of it was received: make that again first, \
+         with the same arrays",
+        field.name
+    );
+    Err(Error::new(Kind::Usage, text))
+}

@@ -1,0 +1,203 @@
+//! The calls that send, receive and begin a use, on all ranks of the instance.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use titin_wire::meta::Layout;
+use titin_wire::settings::Overlay;
+
+use super::Instance;
+use crate::field_mark::ordinary;
+use crate::port::PortId;
+use crate::ranks::unexpected;
+use crate::serial::{Patience, PortChoice};
+use crate::{Loan, Message, Payload, Result};
+
+impl Instance {
+    /// Begins the next use of the submodel: true if there is one.
+    ///
+    /// Without connected F_INIT ports there is one use. Else the call waits until every F_INIT port
+    /// has a message, or is closed: true if all have a message, false if all are closed. Ports with
+    /// the filter `repeat` or `pad` follow the others. The settings overlay of the use is fixed
+    /// here.
+    ///
+    /// # Errors
+    /// [`Kind::CallOrder`] if a message of the last use was not taken, or if some F_INIT ports are closed and others are
+    /// not; [`Kind::Setting`] if overlays contradict each other; [`Kind::Usage`] if another thread is in this call; as
+    /// [`Instance::receive`].
+    pub fn reuse(&self) -> Result<bool> {
+        let serial = &self.serial;
+        serial.enter()?;
+        let next = match &self.group {
+            None => serial.next_use(),
+            Some(group) => group.reuse(|| serial.next_use()),
+        };
+        Ok(next?.map(|next| serial.begin(next)).is_some())
+    }
+
+    /// Sends a message. Returns when the caller may change the payload's memory. Waits only while
+    /// the conduit's buffer is full, or until the receiver has come. Does nothing on a port without
+    /// a conduit.
+    ///
+    /// `settings` is the overlay to go with the message; `None` means the overlay in force.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a port that receives, a slot that is not there or data that do not hold together;
+    /// [`Kind::CallOrder`] out of the submodel execution loop; [`Kind::PortClosed`] if the receiver has finished;
+    /// [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
+    pub fn send(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        payload: &Payload<'_>,
+        timestamp: f64,
+        next_timestamp: Option<f64>,
+        settings: Option<&Overlay>,
+    ) -> Result<()> {
+        let serial = &self.serial;
+        if serial.table.ports[port.0].has_field.load(Ordering::Relaxed) {
+            serial.enter()?;
+            self.fields.refuse_send("send", port)?;
+        }
+        let times = (timestamp, next_timestamp);
+        serial.send(port, slot, payload, times, settings, None)
+    }
+
+    /// Memory for an array that is to be sent: peers on this host read the array in place. Does not
+    /// wait. The memory may be sent on any port; the port is asked for so that a wrong name is
+    /// noticed.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a port that receives, a slot that is not there, or more bytes than can be counted;
+    /// [`Kind::NoMemory`] if there is none.
+    pub fn loan(&self, port: PortId, slot: Option<u32>, layout: Layout) -> Result<Loan> {
+        self.serial.enter()?;
+        let refuse_field = || self.fields.refuse_send("loan", port);
+        self.serial.loan(port, slot, layout, refuse_field)
+    }
+
+    /// Receives a message. Waits until a message is there.
+    ///
+    /// # Errors
+    /// [`Kind::PortClosed`] if the sender has finished; [`Kind::Timeout`] if the patience ends; [`Kind::Usage`] for a
+    /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop (a message
+    /// that is there stays, for a call in its place); [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
+    pub fn receive(&self, port: PortId, slot: Option<u32>, patience: Patience) -> Result<Message> {
+        self.receive_that(port, slot, patience, |message| {
+            ordinary(|| self.serial.table.ports[port.0].label(slot), message)
+        })
+    }
+
+    /// As [`Instance::receive`], if `fits` finds no fault with the message. Else the message stays
+    /// for the next call.
+    ///
+    /// # Errors
+    /// As [`Instance::receive`], and what `fits` says.
+    #[inline(always)]
+    pub fn receive_that(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        patience: Patience,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Result<Message> {
+        let serial = &self.serial;
+        self.refuse_fields(&[port])?;
+        serial.enter()?;
+        match &self.group {
+            None => {
+                let received = serial.receive(port, slot, patience, fits);
+                received.map(|(_, message)| message)
+            }
+            Some(group) => {
+                let receive = |fits: &dyn Fn(&Message) -> Result<()>| {
+                    let (slot, message) = serial.receive(port, slot, patience, fits)?;
+                    Ok((port, slot, message))
+                };
+                group.receive_on((port, slot), None, receive, fits)
+            }
+        }
+    }
+
+    /// Receives a message if there is one.
+    ///
+    /// # Errors
+    /// As [`Instance::receive`].
+    pub fn try_receive(&self, port: PortId, slot: Option<u32>) -> Result<Option<Message>> {
+        let serial = &self.serial;
+        serial.enter()?;
+        self.refuse_fields(&[port])?;
+        match &self.group {
+            None => Ok(serial.try_receive(port, slot)?.map(|(_, message)| message)),
+            Some(group) => group.try_receive_on(port, slot),
+        }
+    }
+
+    /// Receives the next message of any of these ports, and of all slots of vector ports. Ports
+    /// take turns; closed ports are passed over. Gives the port and the slot (0 for ports without
+    /// slots). Calls in a row with the same ports cost the same for any number of ports, except for
+    /// a look at the list of ports.
+    ///
+    /// # Errors
+    /// [`Kind::PortClosed`] once all are closed; as [`Instance::receive`].
+    pub fn receive_any(
+        &self,
+        ports: &[PortId],
+        patience: Patience,
+    ) -> Result<(PortId, u32, Message)> {
+        self.serial.enter()?;
+        let mut last = self.last_choice.lock().expect("never poisoned");
+        let choice = match last.clone().filter(|choice| choice.ports() == ports) {
+            Some(choice) => choice,
+            None => last.insert(self.choice(ports)?).clone(),
+        };
+        drop(last);
+        self.receive_from(&choice, patience)
+    }
+
+    /// Ports for [`Instance::receive_from`].
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a port that sends, that nothing is connected to, or that is named twice, and for no port.
+    pub fn choice(&self, ports: &[PortId]) -> Result<Arc<PortChoice>> {
+        self.serial.choose_ports(ports)
+    }
+
+    /// As [`Instance::receive_any`], of ports that were chosen before.
+    ///
+    /// # Errors
+    /// As [`Instance::receive_any`]; [`Kind::Usage`] if another thread is in a call on these ports.
+    pub fn receive_from(
+        &self,
+        choice: &PortChoice,
+        patience: Patience,
+    ) -> Result<(PortId, u32, Message)> {
+        let serial = &self.serial;
+        serial.enter()?;
+        self.refuse_fields(choice.ports())?;
+        let Some(group) = &self.group else {
+            return serial.receive_chosen(choice, patience);
+        };
+        let names = choice
+            .ports()
+            .iter()
+            .map(|port| &*serial.table.ports[port.0].name);
+        let names: Vec<&str> = names.collect();
+        let call = format!("receive_any on ports {}", names.join(", "));
+        let received = group.receive(&call, || serial.receive_chosen(choice, patience).map(Some));
+        received?.ok_or_else(|| unexpected(&call))
+    }
+
+    /// Fails if one of these ports carries a field.
+    #[inline(always)]
+    fn refuse_fields(&self, ports: &[PortId]) -> Result<()> {
+        let has_field = |port: &&PortId| {
+            let port = self.serial.table.ports.get(port.0);
+            port.is_some_and(|port| port.has_field.load(Ordering::Relaxed))
+        };
+        match ports.iter().find(has_field) {
+            None => Ok(()),
+            Some(port) => self.fields.refuse_receive(*port),
+        }
+    }
+}

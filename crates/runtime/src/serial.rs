@@ -1,0 +1,380 @@
+//! A serial instance: its ports, its submodel execution loop, and how its calls wait.
+//!
+//! A parallel program is a serial instance on each rank, and the [group of ranks](crate::ranks) above; fields stand
+//! above both. The serial instance knows neither: where they are to act, it asks the [`UpperLayers`].
+
+mod close;
+mod open;
+mod receive;
+mod receive_any;
+mod report;
+mod send;
+mod step_filters;
+mod wait;
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::Instant;
+
+use titin_model::{InstanceName, MuscleSettings, Settings};
+use titin_transport::{Carrier, Doorbell, Latch, Latched};
+use titin_wire::ConduitId;
+use titin_wire::control::{Scale, ToManager};
+use titin_wire::settings::Overlay;
+
+use crate::execution_loop::ExecutionLoop;
+use crate::filter::{inside, is_inside};
+use crate::neighbours::NeighbourIndex;
+use crate::non_blocking::PendingCalls;
+use crate::options::Interrupt;
+use crate::port::{CarrierRoute, Inlet, Outlet, Port};
+use crate::process::{Process, forked, not_forked};
+use crate::profile::Trace;
+use crate::setting::OverlayNames;
+use crate::{Error, Kind, Result};
+
+pub(crate) use close::WARNING;
+pub(crate) use open::{Opened, RemoteConduit};
+pub use receive::Patience;
+pub(crate) use receive::{NextUse, Received};
+pub use receive_any::PortChoice;
+pub(crate) use report::shortened;
+pub(crate) use send::message_header;
+pub(crate) use wait::{SLICE, Wait};
+
+/// The port by which an ensemble's driver sets the settings of this instance, as in MUSCLE3.
+pub(crate) const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
+
+/// The layers above a serial instance: the group of ranks, and the fields.
+pub(crate) trait UpperLayers: Send + Sync {
+    /// A call of the instance has found nothing yet. An error says why there is no use in waiting.
+    fn while_waiting(&self) -> Result<()>;
+
+    /// The manager hears that a call of the instance waits.
+    fn wait_reported(&self);
+
+    /// Tells senders how far the receiving ends of the layers are.
+    fn acknowledge(&self);
+
+    /// The instance has failed with this error.
+    fn failed(&self, error: &Error);
+}
+
+/// An instance as one process has it.
+pub(crate) struct Serial {
+    pub(crate) core: Core,
+    pub(crate) table: PortTable,
+    pub(crate) execution: Execution,
+    pub(crate) overlays: Overlays,
+    pub(crate) reporter: WaitReporter,
+    pub(crate) profile: ProfileState,
+    any: ReceiveAnyState,
+    above: OnceLock<Weak<dyn UpperLayers>>,
+}
+
+/// What all parts of an instance need: its name, its process, its doorbell, and how it ends.
+pub(crate) struct Core {
+    pub(crate) name: String,
+    pub(crate) path: InstanceName,
+    /// The rank of this process; none of a serial program.
+    pub(crate) rank: Option<u32>,
+    /// What settings of MUSCLE3 ask the instance to do.
+    pub(crate) habits: MuscleSettings,
+    pub(crate) process: Arc<Process>,
+    pub(crate) bell: Arc<Doorbell>,
+    pub(crate) scale: Option<Scale>,
+    /// The unit of timestamps.
+    pub(crate) time_unit: String,
+    pub(crate) interrupt: OnceLock<Interrupt>,
+    /// The thread of the last call, as [`this_thread`] names it.
+    caller: AtomicUsize,
+    /// Whether several threads have called.
+    threaded: AtomicBool,
+    /// Whether the instance takes no more part in the run.
+    pub(crate) over: AtomicBool,
+    /// Whether the program has asked to close the instance.
+    pub(crate) closing: AtomicBool,
+    first_error: Mutex<Option<Error>>,
+    /// The text of the last error that came of what peers have ended, and those peers.
+    ended: Mutex<Option<(String, Vec<String>)>>,
+    /// Whether no call on a port has gone well since.
+    ended_last: AtomicBool,
+    /// Whether the instance was to be closed while another thread was in a call.
+    pub(crate) closed_in_use: AtomicBool,
+}
+
+/// The ports of an instance, the peers at the other ends, and what messages come by.
+pub(crate) struct PortTable {
+    pub(crate) ports: Vec<Port>,
+    /// The instances at the other ends of the conduits.
+    pub(crate) neighbours: NeighbourIndex,
+    /// All that messages and acknowledgements come by.
+    carriers: Mutex<Vec<Arc<dyn Carrier>>>,
+}
+
+/// The instance in its submodel execution loop.
+pub(crate) struct Execution {
+    cycle: Latch<ExecutionLoop>,
+    /// Whether messages say in which step they were sent.
+    pub(crate) counts_steps: bool,
+    /// Taken by the call that begins the next use; since when that call is pending, if it is.
+    pub(crate) beginning: Latch<Option<i64>>,
+}
+
+/// Settings: those of the description, and the overlays.
+pub(crate) struct Overlays {
+    pub(crate) settings: Settings,
+    /// The overlay in force, with its number.
+    pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
+    /// Whether there is one.
+    overlaid: AtomicBool,
+    /// The last overlay that was given a number, and the number.
+    numbered: Mutex<(u32, Arc<Overlay>)>,
+    /// The components of the run, by which names in overlays are checked.
+    named: OverlayNames,
+}
+
+/// What the manager knows of the waits of an instance.
+pub(crate) struct WaitReporter {
+    /// How many waits were reported.
+    waits: AtomicU64,
+    /// The number of the wait that the manager has heard of, while nothing is being done about it.
+    waiting: Mutex<Option<u64>>,
+    /// The conduit of the last call that would not wait for ever, and when that call had to come back, if that is known.
+    polled: Latch<Option<(ConduitId, Option<Instant>)>>,
+    /// Whether a call that waits says nothing of the other calls that may be made meanwhile.
+    unwatched: AtomicBool,
+    /// Whether the upper layers look after ranks while a call waits.
+    watches_ranks: bool,
+    /// The pending calls of a non-blocking instance.
+    pub(crate) pending: Option<PendingCalls>,
+}
+
+/// What is counted and timed.
+pub(crate) struct ProfileState {
+    pub(crate) trace: Trace,
+    /// The simulated time of the last message.
+    simulated: AtomicU64,
+    /// The simulated time at which the instance ends, if the description says so.
+    end: Option<f64>,
+    /// Time, messages and bytes that the manager has heard of.
+    progress: Mutex<(u64, u64, u64)>,
+    /// Sends, of which some are timed.
+    sends: AtomicU64,
+    /// When the last timed send ended.
+    timed: AtomicI64,
+    /// The time of all sends, in nanoseconds.
+    sending: AtomicU64,
+}
+
+/// What calls on several ports keep.
+#[derive(Default)]
+struct ReceiveAnyState {
+    /// Calls that choose between ports, which take turns.
+    turn: AtomicUsize,
+    /// Whether some call has put inboxes on a list.
+    lists: AtomicBool,
+    /// Whether some call has put a message back, which stands on no list then.
+    put_back: AtomicBool,
+    /// The number of the choice whose list the inboxes were put on last.
+    chosen_by: Mutex<u64>,
+}
+
+/// Names this thread among those that live; never 0.
+fn this_thread() -> usize {
+    // Its place in memory: to ask for the thread's number takes longer.
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here).addr())
+}
+
+impl Port {
+    /// Whether the program sends or receives on it.
+    pub(crate) fn is_own(&self) -> bool {
+        *self.name != *SETTINGS_IN
+    }
+}
+
+impl Serial {
+    /// The layers above are there.
+    pub(crate) fn set_upper_layers(&self, above: Weak<dyn UpperLayers>) {
+        let _ = self.above.set(above);
+    }
+
+    fn upper_layers(&self) -> Option<Arc<dyn UpperLayers>> {
+        self.above.get()?.upgrade()
+    }
+
+    /// Whether this process speaks for the instance: it is no rank, or rank 0.
+    pub(crate) fn leads(&self) -> bool {
+        self.core.rank.is_none_or(|rank| rank == 0)
+    }
+
+    /// The ports that the program sends and receives on.
+    pub(crate) fn own_ports(&self) -> impl Iterator<Item = &Port> {
+        self.table.ports.iter().filter(|port| port.is_own())
+    }
+
+    pub(crate) fn cycle(&self) -> Latched<'_, ExecutionLoop> {
+        self.execution.cycle.lock()
+    }
+
+    /// Whether some thread is in a call on several ports.
+    pub(crate) fn is_choosing(&self) -> bool {
+        // Such a call leaves the ports while it waits.
+        self.any.lists.load(Ordering::Relaxed)
+            && self.inlets().any(|(_, inlet)| inlet.inbox.is_waited_for())
+    }
+
+    /// Tells the manager; in a forked child, which has no link to it, nothing.
+    pub(crate) fn tell(&self, message: &ToManager) {
+        if !forked() {
+            self.core.process.tell(message);
+        }
+    }
+
+    /// The failure that every call of this instance now returns, if there is one.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.core.process.check()
+    }
+
+    /// Whether calls may still be made.
+    pub(crate) fn alive(&self) -> Result<()> {
+        if !self.core.over.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let text = match &*self.first_error() {
+            Some(error) => format!("{} has failed: {}", self.core.name, error.text),
+            None => format!("{} is closed: no call follows close()", self.core.name),
+        };
+        Err(Error::new(Kind::Closed, text))
+    }
+
+    /// The first error of the instance, if there is one.
+    pub(crate) fn first_error(&self) -> MutexGuard<'_, Option<Error>> {
+        self.core.first_error.lock().expect("never poisoned")
+    }
+
+    /// Fails in a filter of the user's: the call that the filter is part of has not come to its end.
+    pub(crate) fn outside(&self) -> Result<()> {
+        let Some(filter) = inside() else {
+            return Ok(());
+        };
+        let text = format!(
+            "{}: a call from within filter '{filter}': a filter makes one message of another, and may ask for settings \
+             and write to the log, but neither send, receive, begin a use nor close",
+            self.core.name
+        );
+        Err(Error::new(Kind::Usage, text))
+    }
+
+    /// What every call on a port begins with.
+    #[inline(always)]
+    pub(crate) fn enter(&self) -> Result<()> {
+        let me = this_thread();
+        if self.core.caller.load(Ordering::Relaxed) != me
+            && self.core.caller.swap(me, Ordering::Relaxed) != 0
+        {
+            self.core.threaded.store(true, Ordering::Relaxed);
+        }
+        let ends = self.is_over() || self.core.closing.load(Ordering::Relaxed);
+        if forked() || is_inside() || ends {
+            self.refused()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether no more calls may be made, as the instance is closed or the run has failed.
+    pub(crate) fn is_over(&self) -> bool {
+        self.core.over.load(Ordering::Acquire) || self.core.process.has_failed()
+    }
+
+    /// Why no call may be made now, if none may.
+    #[cold]
+    pub(crate) fn refused(&self) -> Result<()> {
+        not_forked()?;
+        self.outside()?;
+        self.alive()?;
+        self.check()?;
+        let text = format!(
+            "{} is being closed, and makes no more calls; where close() was interrupted, call that again",
+            self.core.name
+        );
+        Err(Error::new(Kind::Closed, text))
+    }
+
+    pub(crate) fn outlets(&self) -> impl Iterator<Item = &Outlet> {
+        self.table.ports.iter().flat_map(Port::every_outlet)
+    }
+
+    /// The sending end of a conduit, if this instance and rank has it.
+    pub(crate) fn outlet_of(&self, conduit: ConduitId) -> Option<&Outlet> {
+        self.outlets().find(|outlet| outlet.end.conduit == conduit)
+    }
+
+    fn outlets_to(&self, peer: &str) -> impl Iterator<Item = &Outlet> {
+        let ends = self.table.neighbours.ends(peer).iter();
+        ends.filter(|end| end.sends())
+            .map(|end| &self.table.ports[end.port()].outlets[end.place()][end.index()])
+    }
+
+    fn inlets_from(&self, peer: &str) -> impl Iterator<Item = &Inlet> {
+        let ends = self
+            .table
+            .neighbours
+            .ends(peer)
+            .iter()
+            .filter(|end| !end.sends());
+        ends.filter_map(|end| self.table.ports[end.port()].inlets[end.place()].as_ref())
+    }
+
+    pub(crate) fn inlets(&self) -> impl Iterator<Item = (&Port, &Inlet)> {
+        self.table
+            .ports
+            .iter()
+            .flat_map(|port| port.every_inlet().map(move |inlet| (port, inlet)))
+    }
+
+    /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one, because the
+    /// description pins them to another medium.
+    pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
+        let mut without_carrier = false;
+        for outlet in self.outlets_to(peer) {
+            without_carrier |= outlet.route(route);
+        }
+        for inlet in self.inlets_from(peer) {
+            without_carrier |= inlet.route(route);
+        }
+        without_carrier
+    }
+
+    /// Messages and acknowledgements may come by this carrier.
+    pub(crate) fn add_carrier(&self, carrier: &Arc<dyn Carrier>) {
+        let mut carriers = self.table.carriers.lock().expect("never poisoned");
+        let is_it =
+            |known: &Arc<dyn Carrier>| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(carrier));
+        if !carriers.iter().any(is_it) {
+            carriers.push(carrier.clone());
+        }
+    }
+
+    /// All that messages and acknowledgements come by.
+    pub(crate) fn carriers(&self) -> Vec<Arc<dyn Carrier>> {
+        self.table.carriers.lock().expect("never poisoned").clone()
+    }
+
+    /// A peer takes no more messages. True if a receiving end has not heard yet that the peer sends no more.
+    pub(crate) fn peer_finished(&self, peer: &str) -> bool {
+        self.outlets_to(peer)
+            .for_each(|outlet| outlet.window.close());
+        self.inlets_from(peer).any(|inlet| !inlet.inbox.ended())
+    }
+
+    /// Tells senders how far this instance is, which may give them room that they wait for.
+    fn acknowledge(&self) {
+        self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
+        self.upper_layers()
+            .iter()
+            .for_each(|above| above.acknowledge());
+    }
+}
