@@ -1,4 +1,5 @@
-//! The description as it is kept in the run directory: what it means must not depend on where it lies.
+//! The description as it is kept in the run directory: with absolute paths, so that it means the same
+//! wherever it lies.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use titin_model::{Description, HostedFunction, Program, ProgramKind, UserFunctio
 use crate::compile::beside;
 use crate::stage::locate;
 
-/// The description with paths that can be followed from anywhere. `folders` are those of its files.
+/// The description with absolute paths. `folders` are the folders of the files.
 ///
-/// What only the program's host or its settings know stays as it is: names that are looked for in `PATH`, and paths that begin
-/// with an environment variable or a home directory.
+/// Names that are looked for in `PATH` stay as they are, and so do paths that begin with an environment
+/// variable or a home directory: only the host of the program knows these.
 pub fn with_absolute_paths(mut description: Description, folders: &[PathBuf]) -> Description {
     for program in description.programs.values_mut() {
         make_program_absolute(program);
@@ -70,13 +71,14 @@ fn make_program_absolute(program: &mut Arc<Program>) {
     program.virtual_env = virtual_env.or(program.virtual_env.take());
 }
 
-/// A path that begins in this folder, as one that begins at the root; `None` if it does already, or elsewhere.
+/// The absolute path of a path that begins in this folder; `None` if the path is absolute, or begins with
+/// a variable or a home directory.
 fn absolute(path: &Path, folder: &Path) -> Option<PathBuf> {
     let text = path.to_string_lossy();
     if path.is_absolute() || text.starts_with('$') || text.starts_with("~/") {
         return None;
     }
-    // What is read again is searched for variables.
+    // When the description is read again, a dollar sign begins a variable.
     let folder = folder.to_string_lossy().replace('$', "$$");
     Some(Path::new(&folder).join(path).components().collect())
 }

@@ -23,7 +23,7 @@ const BUFFER_MESSAGES: u64 = 64;
 /// The most bytes that a conduit may hold if the description does not say.
 const BUFFER_BYTES: u64 = 1 << 30;
 
-/// The time that programs may take to join if the user starts some of them, perhaps in a debugger.
+/// The time to join if the user starts some programs, perhaps in a debugger.
 const PATIENCE_WITH_USERS: Duration = Duration::from_secs(3600);
 
 /// What the user chose on the command line.
@@ -57,7 +57,7 @@ pub enum CompileError {
     NoTime {
         /// The entry under `titin`.
         setting: &'static str,
-        /// What is wrong with it.
+        /// The mistake.
         source: UnitError,
     },
     /// A time of the description is negative or too long.
@@ -98,7 +98,7 @@ pub fn compile(
     })
 }
 
-/// Checks that the model has a component, implementation or instance of this name.
+/// Checks a name: a component, implementation or instance of the model must have the name.
 fn check_name(network: &Network, name: &str) -> Result<(), CompileError> {
     let is_meant = |component: &NetworkComponent| {
         component.path.as_str() == name || component.implementation.as_deref() == Some(name)
@@ -215,7 +215,7 @@ fn user_filter(call: &UserFunction, folders: &[PathBuf]) -> FilterFunction {
     }
 }
 
-/// The path of a library: beside the description if it is there, otherwise as the description has it.
+/// The path of a library: beside the description if there is one, or as in the description.
 fn library_path(path: &str, folders: &[PathBuf]) -> String {
     match beside(path, folders) {
         Some(path) => path.to_string_lossy().into_owned(),
@@ -223,7 +223,7 @@ fn library_path(path: &str, folders: &[PathBuf]) -> String {
     }
 }
 
-/// A file that the description names, if it is found in one of these folders.
+/// A file of the description, if one of the folders has the file.
 pub fn beside(path: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     let mut paths = folders.iter().map(|folder| folder.join(path));
     paths.find(|path| path.exists())

@@ -1,4 +1,4 @@
-//! The cores of this host that we may use.
+//! The cores of this host that the run may use.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use titin_os::host;
 
-/// The cores that this process may run on, as many as its control group's quota pays for.
+/// The cores on which this process may run, at most as many as the quota of its control group allows.
 pub fn cores() -> Vec<u32> {
     let mut cores: Vec<u32> = match sched_getaffinity(None) {
         Ok(set) => (0..CpuSet::MAX_CPU)
@@ -29,7 +29,7 @@ pub fn cores() -> Vec<u32> {
     cores
 }
 
-/// The number of cores that a control group's quota pays for.
+/// The number of cores that the quota of a control group allows.
 fn quota(group: &Path) -> Option<f64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
     if let Some(text) = read("cpu.max") {
@@ -42,7 +42,7 @@ fn quota(group: &Path) -> Option<f64> {
     ))
 }
 
-/// Reads "quota period"; no quota is "max" or negative.
+/// Reads "quota period". Without a quota the first word is "max", or negative.
 fn parse_quota(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);

@@ -1,4 +1,4 @@
-//! The run directory, laid out as MUSCLE3 does, so that its tools serve.
+//! The run directory, with the layout of MUSCLE3, for MUSCLE3's tools.
 //!
 //! ```text
 //! run_<model>_<date>_<time>/
@@ -21,33 +21,34 @@ use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place};
 
 use crate::plan::Hosting;
 
-/// The run directory of one run.
+/// The directory of one run.
 #[derive(Debug, Clone)]
 pub struct RunDirectory {
     path: PathBuf,
 }
 
-/// SQLite takes paths of 512 bytes, with what it puts behind the name of the profile.
+/// The most bytes of the directory's path. SQLite takes paths of 512 bytes, with the name of the profile
+/// and what SQLite puts behind that.
 const LONGEST: usize = 480;
 
-/// Why the run directory cannot be used. Printed, it says what to do.
+/// Why the run directory cannot be used. Printed, each error says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// It has been used before.
+    /// An earlier run has used the directory.
     #[error("{} holds an earlier run: choose another --run-dir, or remove it", .0.display())]
     Used(PathBuf),
-    /// Its name cannot be told to programs.
+    /// The name is not text, so it cannot be passed to programs.
     #[error("the run directory {} has a name that is not UTF-8 text, which programs cannot be told: choose another --run-dir", .0.display())]
     NotText(PathBuf),
-    /// Its name is longer than the profile's database can do with.
+    /// The name is too long for the database of the profile.
     #[error("the run directory {} has a name of {} bytes, and {LONGEST} is the most: choose another --run-dir", .0.display(), .0.as_os_str().len())]
     TooLong(PathBuf),
-    /// It, or something in it, cannot be written.
+    /// The directory, or a file in it, cannot be written.
     #[error("cannot write {}: {source}{}", .path.display(), hint(.source))]
     Write {
-        /// What.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The system's answer.
         source: io::Error,
     },
 }
@@ -63,7 +64,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether there is no room left on a disk.
+/// Whether a disk is full.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -80,36 +81,22 @@ pub(crate) fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, DirectoryEr
 }
 
 impl RunDirectory {
-    /// Makes the run directory: the one asked for, else one named after the model and the time, in the current folder.
+    /// Makes the run directory: the one that the user chose, or one in the current folder that is named
+    /// after the model and the time.
     ///
     /// # Errors
     /// [`DirectoryError`] if it has been used before or cannot be written.
-    pub fn create(asked: Option<&Path>, model: &str, time: &str) -> Result<Self, DirectoryError> {
+    pub fn create(chosen: Option<&Path>, model: &str, time: &str) -> Result<Self, DirectoryError> {
         let name = format!("run_{model}_{time}");
-        let first = asked.unwrap_or(Path::new(&name));
-        // Before anything is made; links are followed below.
+        // The name is checked before anything is made, and again once links are followed.
+        let first = chosen.unwrap_or(Path::new(&name));
         usable(at(first, std::path::absolute(first))?)?;
-        let path = match asked {
+        let path = match chosen {
             Some(path) => {
                 at(path, fs::create_dir_all(path))?;
                 path.to_owned()
             }
-            None => {
-                // Two runs may begin in the same second.
-                (1..)
-                    .find_map(|number| {
-                        let path = PathBuf::from(if number == 1 {
-                            name.clone()
-                        } else {
-                            format!("{name}_{number}")
-                        });
-                        match fs::create_dir(&path) {
-                            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-                            result => Some(at(&path, result).map(|()| path)),
-                        }
-                    })
-                    .expect("there is a free number")?
-            }
+            None => create_new_directory(&name)?,
         };
         let path = usable(at(&path, path.canonicalize())?)?;
         let directory = RunDirectory { path };
@@ -123,7 +110,7 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -133,12 +120,12 @@ impl RunDirectory {
         self.path.join("connection.json")
     }
 
-    /// The log.
+    /// The log file.
     pub fn log(&self) -> PathBuf {
         self.path.join("titin_manager.log")
     }
 
-    /// The profile.
+    /// The file of the profile.
     pub fn profile(&self) -> PathBuf {
         self.path.join("performance.sqlite")
     }
@@ -153,10 +140,10 @@ impl RunDirectory {
         self.path.join("results").join(name)
     }
 
-    /// Makes the folder of an instance, with its work directory.
+    /// Makes the folder of an instance, with the work directory.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// [`DirectoryError`] if it cannot be made.
     pub fn prepare_instance(&self, name: &str) -> Result<PathBuf, DirectoryError> {
         let folder = self.instance(name);
         let workdir = folder.join("workdir");
@@ -164,31 +151,33 @@ impl RunDirectory {
         Ok(folder)
     }
 
-    /// Keeps what is run.
+    /// Writes the description of the run.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// [`DirectoryError`] if it cannot be written.
     pub fn write_configuration(&self, text: &str) -> Result<(), DirectoryError> {
         let path = self.path.join("configuration.ymmsl");
         at(&path, fs::write(&path, text))
     }
 
-    /// Makes the folder where processes of this host meet that have this secret, and says where the connection file is to be.
+    /// Makes the meeting place for the processes of this host that have the secret. The connection file
+    /// is not written yet.
     pub fn prepare_connection(&self, secret: &Secret) -> ConnectionFile {
         let meeting_place = meeting_place(secret);
-        // With it go those of runs whose manager and guard were both killed. Where it cannot be made, programs take the network.
-        let claim = folder_lock::enter(&meeting_place, MEETING_PLACES).ok();
+        // This also removes the meeting places of runs whose manager and guard were both killed. Without a
+        // meeting place, programs use the network.
+        let lock = folder_lock::enter(&meeting_place, MEETING_PLACES).ok();
         ConnectionFile {
             file: self.connection(),
             meeting_place,
-            _claim: claim,
+            _lock: lock,
         }
     }
 
     /// Writes a program's script.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// [`DirectoryError`] if it cannot be written.
     pub fn write_script(&self, path: &Path, text: &str) -> Result<(), DirectoryError> {
         let file = OpenOptions::new()
             .write(true)
@@ -202,10 +191,10 @@ impl RunDirectory {
         )
     }
 
-    /// Writes what a host runs.
+    /// Writes the functions of a host process.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// [`DirectoryError`] if it cannot be written.
     pub fn write_hosting(&self, path: &Path, hosting: &Hosting) -> Result<(), DirectoryError> {
         at(
             path,
@@ -215,10 +204,10 @@ impl RunDirectory {
         )
     }
 
-    /// Opens the log for adding to it.
+    /// Opens the log for appending.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// [`DirectoryError`] if it cannot be written.
     pub fn open_log(&self) -> Result<File, DirectoryError> {
         let path = self.log();
         at(
@@ -228,22 +217,23 @@ impl RunDirectory {
     }
 }
 
-/// The connection file, which has the run's secret in it, and the folder where processes of this host meet. They are
-/// removed when this is dropped.
+/// The connection file, which has the run's secret in it, and the meeting place of the processes of this
+/// host. Both are removed when this value is dropped.
 #[derive(Debug)]
 pub struct ConnectionFile {
     file: PathBuf,
     meeting_place: PathBuf,
-    /// Locked as long as it is open.
-    _claim: Option<File>,
+    /// Locks the meeting place as long as it is open.
+    _lock: Option<File>,
 }
 
 impl ConnectionFile {
-    /// Writes it. Nobody but its owner may read it at any time. It is there with all that is in it, or not at all, so that scripts
-    /// can wait for it. Whoever removes it should this process be killed must be there already: see [`remove_connection`].
+    /// Writes the connection file. Only its owner may read it, at any time. The file appears when it is
+    /// complete, so scripts can wait for it. The guard, which removes the file if this process is killed,
+    /// must have started before: see [`remove_connection`].
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// [`DirectoryError`] if it cannot be written.
     pub fn write(&self, connection: &Connection) -> Result<(), DirectoryError> {
         let draft = draft(&self.file);
         let mut file = at(
@@ -258,25 +248,25 @@ impl ConnectionFile {
         at(&self.file, fs::rename(&draft, &self.file))
     }
 
-    /// The folder where processes of this host meet, whether it could be made or not.
+    /// The folder of the meeting place, even if the folder could not be made.
     pub fn meeting_place(&self) -> &Path {
         &self.meeting_place
     }
 
-    /// Removes them, if they are still there.
+    /// Removes the connection file and the meeting place, if they are still there.
     pub fn remove(&self) {
         remove_connection(&self.file, &self.meeting_place);
     }
 }
 
-/// Removes a connection file, also one that was being written, and the folder where processes of this host meet.
+/// Removes a connection file, also an incomplete one, and the meeting place.
 pub fn remove_connection(file: &Path, meeting_place: &Path) {
     let _ = fs::remove_file(draft(file));
     let _ = fs::remove_file(file);
     let _ = fs::remove_dir_all(meeting_place);
 }
 
-/// What a connection file is called until it is complete.
+/// The name of a connection file until it is complete.
 fn draft(file: &Path) -> PathBuf {
     file.with_extension("json.new")
 }
@@ -287,7 +277,22 @@ impl Drop for ConnectionFile {
     }
 }
 
-/// Paths go through descriptions, scripts, environments and JSON: as text.
+/// Makes a directory of this name, with a number behind the name if two runs begin in the same second.
+fn create_new_directory(name: &str) -> Result<PathBuf, DirectoryError> {
+    let mut path = PathBuf::from(name);
+    for number in 2.. {
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                path = PathBuf::from(format!("{name}_{number}"));
+            }
+            result => return at(&path, result).map(|()| path.clone()),
+        }
+    }
+    unreachable!("there is a free number")
+}
+
+/// Checks that a path is text, because it goes through descriptions, scripts, environments and JSON, and
+/// that it is not too long.
 fn usable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
     match path.to_str() {
         None => Err(DirectoryError::NotText(path)),

@@ -1,4 +1,4 @@
-//! What happens to a run, and what is to be done about it: the two ends of the state machine.
+//! The events for the state machine, and the actions from it.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,65 +8,66 @@ use titin_wire::control::{Profile, ToManager, ToProgram};
 
 use crate::plan::InstanceId;
 
-/// Something that has happened.
+/// Something that has happened to the run.
 #[derive(Debug, Clone)]
 pub enum RunEvent {
-    /// A program has proved that it belongs to the run.
+    /// A program has opened a link, with proof of the run's secret.
     LinkOpened(LinkId),
-    /// A link is gone, and why.
+    /// A link is lost, for this reason.
     LinkLost(LinkId, String),
-    /// A program says something.
+    /// A program has sent a message.
     MessageReceived(LinkId, Box<ToManager>),
-    /// The guard has started an instance's process.
+    /// The guard has started an instance's process, with this number.
     ProcessStarted(InstanceId, u32),
-    /// It could not be started, and why.
+    /// An instance's program could not be started, for this reason.
     StartFailed(InstanceId, String),
-    /// The files that it needs could not be put into its work directory, and why.
+    /// The files of an instance could not be copied into its work directory, for this reason.
     StagingFailed(InstanceId, String),
-    /// It will not be started, as was asked for by [`RunAction::StopStarting`].
+    /// An instance's program will not be started, because of [`RunAction::StopStarting`].
     StartSkipped(InstanceId),
-    /// An instance's process has ended.
+    /// An instance's process has ended, in this way.
     ProcessEnded(InstanceId, Exit),
-    /// A process that was to be watched is.
+    /// A process is watched from now on.
     ProcessWatched(u32),
-    /// A process that was watched has ended.
+    /// A watched process has ended.
     ProcessGone(u32),
-    /// The guard has ended, and how. Its programs are orphans until they are ended too.
+    /// The guard has ended, in this way. The session ends the programs.
     GuardLost(String),
-    /// The user wants the run to end: the name of the signal.
+    /// The user wants the run to end, and has sent the signal of this name.
     Interrupted(String),
-    /// The manager itself cannot go on, and why: a full disk, for instance.
+    /// The manager itself cannot go on, for this reason: for instance a full disk.
     ManagerFailed(String),
-    /// The manager itself could do nothing for so long: somebody had stopped it, or the host slept.
+    /// The manager's process was stopped, or the host slept, for this time.
     Suspended(Duration),
     /// Time has passed.
     Tick,
 }
 
-/// Something to do.
+/// Something that the session is to do.
 #[derive(Debug, Clone)]
 pub enum RunAction {
-    /// Send a message.
+    /// Send a message to a program.
     Send(LinkId, ToProgram),
-    /// Give up a link.
+    /// Close a link.
     CloseLink(LinkId),
     /// Have the guard start an instance's program.
     StartProgram(InstanceId),
-    /// Start nothing more; each instance that was to be started is reported as [`RunEvent::StartSkipped`].
+    /// Start no more programs. Each instance whose start was asked for is reported as
+    /// [`RunEvent::StartSkipped`].
     StopStarting,
     /// Have the guard send a signal to an instance's processes.
     Signal(InstanceId, Signal),
     /// Send a signal to a process that the guard did not start.
     SignalHost(u32, Signal),
-    /// Report when this process ends, if it is one of this host and of this run.
+    /// Watch a process of this run, and report the end.
     WatchProcess(u32),
-    /// Write to the log, and show it.
+    /// Write to the log, and show the line to the user.
     Record(LogRecord),
-    /// Write to the log alone: the report at the end of the run shows it.
+    /// Write to the log alone: the user reads the cause in the report.
     RecordCause(LogRecord),
-    /// Keep what an instance counted.
+    /// Write what an instance counted to the profile.
     StoreProfile(Box<Profile>),
-    /// The run is over; nothing more will be asked for.
+    /// The run is over. No action follows.
     Finish,
 }
 
@@ -80,17 +81,17 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Whether the process says that all went well.
+    /// Whether the process has ended well.
     pub fn is_success(self) -> bool {
         self == Exit::Code(0)
     }
 }
 
 impl fmt::Display for Exit {
-    /// Follows the subject: "macro *ended with exit code 3*".
+    /// Writes the exit as it follows the subject: "macro *ended with exit code 3*".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // What a shell reports for a command that a signal ended.
+            // The exit code of a shell whose command was ended by a signal.
             Exit::Code(code @ 129..=192) if signal_name(code - 128).is_some() => {
                 write!(
                     f,
@@ -164,22 +165,22 @@ pub fn signal_name(number: i32) -> Option<&'static str> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Signal {
-    /// SIGTERM: please end.
+    /// SIGTERM, which a program can handle.
     Terminate,
-    /// SIGKILL.
+    /// SIGKILL, which ends a program at once.
     Kill,
 }
 
-/// How much a record matters.
+/// The importance of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For those who look for a mistake.
+    /// For the search for a mistake.
     Debug,
-    /// What happens.
+    /// An event of the run.
     Info,
-    /// What may be wrong.
+    /// Something may be wrong.
     Warning,
-    /// What is wrong.
+    /// Something is wrong.
     Error,
 }
 
@@ -194,7 +195,7 @@ impl Level {
         }
     }
 
-    /// As it is written in the log.
+    /// The name of the level in the log.
     pub fn name(self) -> &'static str {
         match self {
             Level::Debug => "DEBUG",
@@ -205,23 +206,23 @@ impl Level {
     }
 }
 
-/// A line of the run's log.
+/// A record in the log of the run.
 #[derive(Debug, Clone)]
 pub struct LogRecord {
-    /// How much it matters.
+    /// The importance.
     pub level: Level,
-    /// The instance that says it; the manager without.
+    /// The instance that logs the record; `None` for the manager.
     pub instance: Option<InstanceId>,
-    /// Seconds since the Unix epoch where the instance said so; else now.
+    /// Seconds since the Unix epoch; `None` for now.
     pub time: Option<f64>,
-    /// Simulated time.
+    /// The simulated time of the instance.
     pub simulated: Option<f64>,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
 impl LogRecord {
-    /// What the manager itself says, now.
+    /// A record of the manager, now.
     pub fn of_manager(level: Level, text: String) -> Self {
         LogRecord {
             level,

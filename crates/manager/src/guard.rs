@@ -1,9 +1,14 @@
 //! The guard: a process of its own that starts the programs of a run and leaves none behind.
 //!
-//! It is the same binary as the manager, and talks to it by JSON lines over a socket that it inherits as its standard
-//! input. It is a subreaper, so every descendant stays below it. When the manager says so, or is gone (the socket
-//! ends), it ends all of them, removes the connection file, and goes. When the guard itself is killed, the programs
-//! get SIGKILL from the system, and the manager, a subreaper too, ends what is left.
+//! The guard is the same binary as the manager. The two exchange JSON lines over a socket, which the guard
+//! inherits as its standard input. The guard is a subreaper, so every descendant stays below it. At the
+//! manager's order, or when the manager is gone (the socket ends), the guard ends all descendants, removes
+//! the connection file, and ends itself. If the guard is killed, the system sends SIGKILL to the programs,
+//! and the manager, a subreaper too, ends what is left.
+//!
+//! A run has one guard, on the manager's host. A run on a second host would have a guard there, with a
+//! link to the manager in place of the socket; there is none yet. Programs that a launcher such as `srun`
+//! starts on other hosts are below the launcher, and end with it.
 
 mod client;
 mod json_lines;
@@ -26,38 +31,38 @@ pub use shim::shim;
 pub struct Launch {
     /// The file to run.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<String>,
-    /// Whether to begin with an empty environment instead of the guard's.
+    /// Whether the environment is empty at first, and not the guard's.
     pub clear: bool,
     /// Variables to set.
     pub set: Vec<(String, String)>,
-    /// Variables to take out.
+    /// Variables to remove.
     pub unset: Vec<String>,
     /// The work directory.
     pub directory: PathBuf,
-    /// Where standard output goes.
+    /// The file for standard output.
     pub stdout: PathBuf,
-    /// Where standard error goes.
+    /// The file for standard error.
     pub stderr: PathBuf,
 }
 
-/// From the manager to the guard.
+/// What the manager sends to the guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum GuardOrder {
     /// Start a program under this number.
     Start { id: u32, launch: Launch },
-    /// Send a signal to the processes of that number.
+    /// Send a signal to the processes of the program with this number.
     Signal { id: u32, signal: Signal },
-    /// Stop every process, until the order to go on.
+    /// Stop every process, until the order to resume.
     Pause,
-    /// Have every process that was stopped go on.
+    /// Have every stopped process go on.
     Resume,
-    /// End what is left, and go.
+    /// End all processes, and the guard itself.
     Finish,
 }
 
-/// From the guard to the manager.
+/// What the guard sends to the manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum GuardReport {
     Started {
@@ -72,7 +77,7 @@ enum GuardReport {
         id: u32,
         exit: Exit,
     },
-    /// Processes that were still there at the end, and those that could not be ended.
+    /// The processes that were left at the end, and those that could not be ended.
     Swept {
         left: Vec<String>,
         stuck: Vec<String>,

@@ -30,7 +30,7 @@ pub const SCRIPT: &str = "run_script.sh";
 /// The name of the file in a host process's directory that lists its functions.
 pub const HOSTING: &str = "host.json";
 
-/// Variables that a login begins with.
+/// The first variables of a login.
 const LOGIN_VARIABLES: [&str; 5] = ["TERM", "HOME", "SHELL", "USER", "LOGNAME"];
 
 /// The environment of this process, as far as it is text.
@@ -41,7 +41,7 @@ pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(text).collect()
 }
 
-/// What the guard is to run, and the text of `run_script.sh` if the command needs one.
+/// A command for the guard, and the text of `run_script.sh` if there is one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreparedCommand {
     /// The command.
@@ -56,7 +56,7 @@ pub struct PreparedCommand {
 enum Words {
     /// The program itself.
     Direct(Vec<String>),
-    /// A shell that prepares the environment by a script of titin.
+    /// A shell with a script of titin, for the environment.
     InShell(Vec<String>, String),
     /// A script of the user.
     UserScript(Vec<String>, String),
@@ -91,22 +91,20 @@ pub fn prepare(
     if clear {
         set.splice(0..0, login_variables(context));
     }
-    let bare = script.is_none()
-        && program.mpi.is_none()
-        && matches!(program.command, PlannedCommand::Executable { .. });
+    let is_executable = matches!(program.command, PlannedCommand::Executable { .. });
+    let bare = script.is_none() && program.mpi.is_none() && is_executable;
     let mut words = words.into_iter();
-    let launch = Launch {
-        program: words.next().unwrap_or_default().into(),
-        args: words.collect(),
-        clear,
-        set,
-        unset,
-        directory: context.directory.join("workdir"),
-        stdout: context.directory.join("stdout.txt"),
-        stderr: context.directory.join("stderr.txt"),
-    };
     Ok(PreparedCommand {
-        launch,
+        launch: Launch {
+            program: words.next().unwrap_or_default().into(),
+            args: words.collect(),
+            clear,
+            set,
+            unset,
+            directory: context.directory.join("workdir"),
+            stdout: context.directory.join("stdout.txt"),
+            stderr: context.directory.join("stderr.txt"),
+        },
         script,
         bare,
     })
@@ -141,16 +139,29 @@ impl Invocation<'_> {
         Ok(Words::InShell(words, self.script()))
     }
 
-    /// The variables that tell a program the name of its instance, the run, and the number of threads.
+    /// The variables about the instance, the run, and the share of the cores.
     fn identity(&self, instance: &str) -> Vec<(String, String)> {
         let manager = self.context.connection.to_string_lossy();
         let mut set: Vec<(&str, String)> = Vec::new();
         set.extend(connection::MANAGER.map(|name| (name, manager.clone().into_owned())));
         set.extend(connection::INSTANCE.map(|name| (name, instance.to_owned())));
+        set.extend(self.share_of_cores());
+        if let Some(mpi) = self.program.mpi {
+            set.push(("MUSCLE_MPI_PROCESSES", mpi.processes.to_string()));
+            set.extend(self.launcher_settings(mpi.launcher, instance));
+        }
+        let owned = |(name, value): (&str, String)| (name.to_owned(), value);
+        set.into_iter().map(owned).collect()
+    }
+
+    /// The variables about threads and cores.
+    fn share_of_cores(&self) -> Vec<(&'static str, String)> {
         let threads = self.program.threads.to_string();
-        set.push(("MUSCLE_THREADS", threads.clone()));
         let cores: Vec<String> = self.context.cores.iter().map(ToString::to_string).collect();
-        set.push(("MUSCLE_BIND_LIST", cores.join(",")));
+        let mut set = vec![
+            ("MUSCLE_THREADS", threads.clone()),
+            ("MUSCLE_BIND_LIST", cores.join(",")),
+        ];
         if self
             .context
             .given("OMP_NUM_THREADS", self.program)
@@ -158,12 +169,7 @@ impl Invocation<'_> {
         {
             set.push(("OMP_NUM_THREADS", threads));
         }
-        if let Some(mpi) = self.program.mpi {
-            set.push(("MUSCLE_MPI_PROCESSES", mpi.processes.to_string()));
-            set.extend(self.launcher_settings(mpi.launcher, instance));
-        }
-        let owned = |(name, value): (&str, String)| (name.to_owned(), value);
-        set.into_iter().map(owned).collect()
+        set
     }
 }
 

@@ -1,9 +1,10 @@
-//! The control plane of one run: registry, placement, start, watch, and explaining the end.
+//! The control plane of one run: registry, placement, start, watch, and the report at the end.
 //!
-//! The manager never touches a message between programs: it tells each where its peers are, and from then on they
-//! talk to each other. All its decisions are made by a state machine ([`state`]) over what happens ([`event`]), for
-//! what the description asks ([`plan`], made by [`compile`]). The shell around it ([`session`]) keeps the run directory,
-//! the sockets and the [`guard`], which starts the programs and leaves none behind.
+//! The manager never touches a message between programs. It tells each program where its peers are, and
+//! then the programs exchange messages directly. A state machine ([`state`]) makes all decisions: events
+//! go in and actions come out ([`event`]), for the [`plan`] that [`compile`] makes of the description. The
+//! [`session`] around the state machine has the run directory, the sockets and the [`guard`], which starts
+//! the programs and leaves none behind.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The run's one log: what the manager and every instance have to say, with wall-clock and simulated time.
+//! The log of a run: records of the manager and of every instance, with wall-clock and simulated time.
 //!
 //! ```text
 //! 2026-11-21 20:45:01.123  INFO     macro      t=0.35  message
@@ -26,7 +26,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log that adds to this file.
+    /// A log in this file, after its present end.
     pub fn new(file: File, plan: Arc<Plan>) -> Self {
         let width = plan
             .instances
@@ -43,10 +43,10 @@ impl Log {
         }
     }
 
-    /// Adds a record, and returns its line.
+    /// Appends a record, and returns the line.
     ///
     /// # Errors
-    /// If it cannot be written: the disk may be full.
+    /// If the file cannot be written: the disk may be full.
     pub fn write(&mut self, record: &LogRecord) -> io::Result<String> {
         let line = self.line(record);
         self.file.write_all(line.as_bytes())?;
@@ -54,10 +54,10 @@ impl Log {
         Ok(line)
     }
 
-    /// Adds text as it is.
+    /// Appends text as it is.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn write_text(&mut self, text: &str) -> io::Result<()> {
         self.file.write_all(text.as_bytes())
     }
@@ -69,14 +69,14 @@ impl Log {
         let (level, width) = (record.level.name(), self.width);
         let mut line = format!("{}  {level:<8} {name:<width$}  ", self.time(record.time));
         if let Some(simulated) = record.simulated {
-            // Large and small numbers with an exponent, so that they stay short.
+            // Debug output has exponents for very large and small numbers, so they stay short.
             let _ = write!(
                 line,
                 "t={}  ",
                 format!("{simulated:?}").trim_end_matches(".0")
             );
         }
-        // What follows stands under the first line, so that every record begins with its time.
+        // Further lines are indented, so that only a record begins with a time.
         let mut lines = record.text.lines();
         line.push_str(lines.next().unwrap_or_default());
         for more in lines {
@@ -100,13 +100,13 @@ impl Log {
     }
 }
 
-/// Whether a terminal would obey a letter, or show the letters around it in another order.
+/// Whether a letter is a command to a terminal, or changes the order in which a terminal shows letters.
 pub fn is_command(letter: char) -> bool {
     let reorders = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     letter.is_control() || reorders
 }
 
-/// Now, as it stands in the name of a run directory.
+/// The current time, as in the name of a run directory.
 pub fn timestamp() -> String {
     Timestamp::now()
         .to_zoned(TimeZone::system())

@@ -1,4 +1,4 @@
-//! How to start what the user starts: lines to be pasted into a shell.
+//! Programs that the user starts: what to do, as lines to paste into a shell.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,14 +11,14 @@ use titin_wire::connection::{INSTANCE, MANAGER, SECRET};
 use crate::launch::{LaunchError, PreparedCommand};
 use crate::shell::quote;
 
-/// An instance for which all is ready but its program, which the user starts.
+/// An instance whose program the user starts, with all else prepared.
 #[derive(Debug)]
 pub(crate) struct ManualStart {
     pub(crate) name: String,
     pub(crate) component: String,
     pub(crate) workdir: PathBuf,
     pub(crate) connection: PathBuf,
-    /// What the description has for it; else why that cannot be told.
+    /// The command of the description.
     pub(crate) command: Result<PreparedCommand, NoCommand>,
 }
 
@@ -31,81 +31,77 @@ pub(crate) enum NoCommand {
     Launch(#[from] LaunchError),
 }
 
-/// What the user is to do. Instances of one component are told once, since they differ in their names.
+/// What the user is to do. Instances of one component differ only in their names, so the lines are
+/// written once for each component.
 pub(crate) fn instructions(instances: &[ManualStart]) -> String {
     let mut text = String::from("Start each of these programs in a shell of its own:\n");
-    let mut told = BTreeSet::new();
-    for one in instances.iter().filter(|one| told.insert(&one.component)) {
-        let others = instances
-            .iter()
-            .filter(|other| other.component == one.component)
-            .skip(1);
+    let mut written = BTreeSet::new();
+    for first in instances {
+        if !written.insert(&first.component) {
+            continue;
+        }
+        let is_alike = |other: &&ManualStart| other.component == first.component;
+        let others = instances.iter().filter(is_alike).skip(1);
         let others: Vec<&str> = others.map(|other| other.name.as_str()).collect();
-        let _ = write!(text, "\n# {}", one.name);
+        let _ = write!(text, "\n# {}", first.name);
         if !others.is_empty() {
-            let _ = write!(
-                text,
-                "; the same for {} under their names",
-                titin_model::listing(others)
-            );
+            let others = titin_model::listing(others);
+            let _ = write!(text, "; the same for {others} under their names");
         }
         text.push('\n');
-        one.write_lines(&mut text);
+        first.write_lines(&mut text);
     }
     text
 }
 
 impl ManualStart {
     fn write_lines(&self, text: &mut String) {
-        let path = |path: &Path| quote(&path.to_string_lossy());
-        let _ = writeln!(text, "cd {}", path(&self.workdir));
-        let _ = writeln!(text, "export {}={}", MANAGER[0], path(&self.connection));
+        let _ = writeln!(text, "cd {}", quote_path(&self.workdir));
+        let connection = quote_path(&self.connection);
+        let _ = writeln!(text, "export {}={connection}", MANAGER[0]);
         let _ = writeln!(text, "export {}={}", INSTANCE[0], quote(&self.name));
-        let prepared = match &self.command {
-            Ok(prepared) => prepared,
+        match &self.command {
+            Ok(prepared) => write_command(text, prepared),
             Err(why) => {
                 let _ = writeln!(text, "# and your program: {why}");
-                return;
             }
-        };
-        let launch = &prepared.launch;
-        let told = [MANAGER, INSTANCE].concat();
-        let more = launch
-            .set
-            .iter()
-            .filter(|(name, _)| !told.contains(&name.as_str()));
-        let more: Vec<String> = more
-            .map(|(name, value)| format!("{name}={}", quote(value)))
-            .collect();
-        let _ = writeln!(text, "export {}", more.join(" "));
-        let unset: Vec<&str> = launch
-            .unset
-            .iter()
-            .map(String::as_str)
-            .filter(|name| *name != SECRET)
-            .collect();
-        if !unset.is_empty() {
-            let _ = writeln!(text, "unset {}", unset.join(" "));
-        }
-        let words = launch.args.iter().map(|word| quote(word));
-        let command = std::iter::once(path(&launch.program))
-            .chain(words)
-            .collect::<Vec<_>>()
-            .join(" ");
-        let _ = writeln!(text, "{command}");
-        if prepared.bare && is_binary(&launch.program) {
-            let _ = writeln!(text, "# in a debugger: gdb --args {command}");
         }
     }
 }
 
+/// Writes the lines for the environment and the command.
+fn write_command(text: &mut String, prepared: &PreparedCommand) {
+    let launch = &prepared.launch;
+    let is_written = |name: &str| [MANAGER, INSTANCE].concat().contains(&name);
+    let set = launch.set.iter().filter(|(name, _)| !is_written(name));
+    let set: Vec<String> = set
+        .map(|(name, value)| format!("{name}={}", quote(value)))
+        .collect();
+    let _ = writeln!(text, "export {}", set.join(" "));
+    let unset = launch.unset.iter().map(String::as_str);
+    let unset: Vec<&str> = unset.filter(|name| *name != SECRET).collect();
+    if !unset.is_empty() {
+        let _ = writeln!(text, "unset {}", unset.join(" "));
+    }
+    let mut words = vec![quote_path(&launch.program)];
+    words.extend(launch.args.iter().map(|word| quote(word)));
+    let command = words.join(" ");
+    let _ = writeln!(text, "{command}");
+    if prepared.bare && is_machine_code(&launch.program) {
+        let _ = writeln!(text, "# in a debugger: gdb --args {command}");
+    }
+}
+
+fn quote_path(path: &Path) -> String {
+    quote(&path.to_string_lossy())
+}
+
 /// Whether a file is machine code, and no script.
-fn is_binary(file: &Path) -> bool {
+fn is_machine_code(file: &Path) -> bool {
     let mut magic = [0; 4];
-    File::open(file)
-        .and_then(|mut file| file.read_exact(&mut magic))
-        .is_ok()
-        && &magic == b"\x7fELF"
+    let file = File::open(file);
+    let read = file.and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && &magic == b"\x7fELF"
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Which instance computes on which cores of this host.
+//! The placement of instances on the cores of this host.
 //!
-//! An instance that waits does not keep its cores busy: a macro model that calls a micro model shares the cores with
-//! it. Nothing is pinned, since the system balances better than a guess; the assignment says how many threads each
-//! gets, who shares, and goes into the profile.
+//! An instance that waits needs no cores, so a macro model that calls a micro model shares its cores.
+//! Nothing is pinned: the operating system balances better than a guess. The placement says how many
+//! threads each instance gets and which instances share, and goes into the profile.
 
 use std::collections::HashSet;
 
@@ -10,144 +10,183 @@ use titin_model::{Bundle, ComponentId, Network, Operator};
 
 use crate::plan::{InstanceId, PerInstance, Plan, StartMode};
 
-/// Who computes where.
+/// The cores of each instance.
 #[derive(Debug, Clone)]
 pub struct Placement {
-    /// The cores of each instance.
+    /// The cores.
     pub cores: PerInstance<Vec<u32>>,
-    /// Whether each has to share a core with another that computes at the same time.
+    /// Whether another instance computes on a core of this one at the same time.
     pub crowded: PerInstance<bool>,
 }
 
-/// Gives every instance cores, first those that nobody uses at the same time; `cores` must not be empty.
+/// Gives cores to every instance, first those that no other instance uses at the same time. `cores` must
+/// not be empty.
 pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
     let count = plan.instances.len();
-    let mut users: Vec<Vec<InstanceId>> = vec![Vec::new(); cores.len()];
-    // Components of titin's own hand messages on, and compute next to nothing.
-    let is_light = |id: InstanceId| plan.instances[id].is_built_in();
-    let host = |id: InstanceId| match plan.instances[id].start {
-        StartMode::WithLeader(leader) => Some(leader),
-        _ => None,
-    };
-    let share = |one, other| is_light(one) || is_light(other) || plan.alternate(one, other);
-    let mut placement = Placement {
-        cores: PerInstance::make(count, |_| Vec::new()),
-        crowded: PerInstance::make(count, |_| false),
+    let mut placer = Placer {
+        plan,
+        cores,
+        users: vec![Vec::new(); cores.len()],
+        placement: Placement {
+            cores: PerInstance::make(count, |_| Vec::new()),
+            crowded: PerInstance::make(count, |_| false),
+        },
     };
     for id in plan.instances.ids() {
-        // What shares a process shares its cores.
-        if let Some(leader) = host(id) {
-            placement.cores[id] = placement.cores[leader].clone();
-            continue;
-        }
-        let wanted = plan.instances[id].cores.max(1) as usize;
-        // Free cores first; of those the ones that are shared in turns already; else where the fewest are.
-        let mut order: Vec<(bool, usize, usize)> = users
-            .iter()
-            .enumerate()
-            .map(|(at, users)| {
-                let free = users.iter().all(|&user| share(id, user));
-                (
-                    !free,
-                    if free {
-                        usize::MAX - users.len()
-                    } else {
-                        users.len()
-                    },
-                    at,
-                )
-            })
-            .collect();
-        order.sort_unstable();
-        let chosen = &order[..wanted.min(cores.len())];
-        let mut crowded = wanted > cores.len();
-        for &(busy, _, at) in chosen {
-            if busy {
-                crowded = true;
-                for &user in users[at].iter().filter(|&&user| !share(id, user)) {
-                    placement.crowded[user] = true;
-                }
+        match plan.instances[id].start {
+            // Instances of one process share the cores of the process.
+            StartMode::WithLeader(leader) => {
+                placer.placement.cores[id] = placer.placement.cores[leader].clone();
             }
-            users[at].push(id);
-            placement.cores[id].push(cores[at]);
+            _ => placer.place(id),
         }
-        placement.cores[id].sort_unstable();
-        placement.crowded[id] = crowded;
     }
-    placement
+    placer.placement
 }
 
-/// Pairs of components, both ways round, that never compute at the same time: one is called by the other and answers
-/// before that goes on, or runs when the other has finished. Programs may opt out with `can_share_resources: false`.
+/// A placement in progress.
+struct Placer<'a> {
+    plan: &'a Plan,
+    cores: &'a [u32],
+    /// The instances on each core.
+    users: Vec<Vec<InstanceId>>,
+    placement: Placement,
+}
+
+impl Placer<'_> {
+    fn place(&mut self, id: InstanceId) {
+        let wanted = self.plan.instances[id].cores.max(1) as usize;
+        let mut crowded = wanted > self.cores.len();
+        for core in self.best_cores(id, wanted) {
+            for user in self.users[core].clone() {
+                if !self.can_share(id, user) {
+                    crowded = true;
+                    self.placement.crowded[user] = true;
+                }
+            }
+            self.users[core].push(id);
+            self.placement.cores[id].push(self.cores[core]);
+        }
+        self.placement.cores[id].sort_unstable();
+        self.placement.crowded[id] = crowded;
+    }
+
+    /// The best cores for an instance, at most so many: first free cores, and of these the ones that most
+    /// instances share in turns; then the cores with the fewest instances.
+    fn best_cores(&self, id: InstanceId, wanted: usize) -> Vec<usize> {
+        let rank = |core: usize| {
+            let users = &self.users[core];
+            let is_free = users.iter().all(|&user| self.can_share(id, user));
+            let order = match is_free {
+                true => usize::MAX - users.len(),
+                false => users.len(),
+            };
+            (!is_free, order, core)
+        };
+        let mut ranked: Vec<_> = (0..self.cores.len()).map(rank).collect();
+        ranked.sort_unstable();
+        ranked.truncate(wanted);
+        ranked.into_iter().map(|(.., core)| core).collect()
+    }
+
+    /// Whether two instances can share a core without computing at the same time. Components of titin's
+    /// own pass messages on, and compute next to nothing.
+    fn can_share(&self, one: InstanceId, other: InstanceId) -> bool {
+        let is_light = |id: InstanceId| self.plan.instances[id].is_built_in();
+        is_light(one) || is_light(other) || self.plan.alternate(one, other)
+    }
+}
+
+/// Pairs of components, in both orders, that never compute at the same time: one calls the other and
+/// waits for the answer, or runs when the other has finished. A program with
+/// `can_share_resources: false` is in no pair.
 pub fn alternating(network: &Network) -> HashSet<(ComponentId, ComponentId)> {
-    let count = network.components.len();
-    let mut calls = Vec::new();
-    let mut returns: Vec<Vec<usize>> = vec![Vec::new(); count];
-    let mut after: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for bundle in &network.bundles {
-        let (from, to) = (bundle.sender.index(), bundle.receiver.index());
-        match operators(network, bundle) {
-            (Operator::OI, Operator::FInit) => calls.push((from, to)),
-            (Operator::OF, Operator::S) => returns[from].push(to),
-            (Operator::OF, Operator::FInit) => after[from].push(to),
-            _ => {}
-        }
-    }
-    // A call is one only if the answer comes back, from the called component or from one that runs after it.
-    let mut next = after.clone();
-    for (caller, called) in calls {
-        let answered = reach(&after, called)
-            .into_iter()
-            .chain([called])
-            .any(|at| returns[at].contains(&caller));
-        if answered {
-            next[caller].push(called);
-        }
-    }
-    let shares = |at: usize| {
-        network.components[at]
-            .program
-            .as_ref()
-            .is_none_or(|program| program.can_share_resources)
+    let next = CallGraph::of(network).steps();
+    let shares = |component: usize| {
+        let program = network.components[component].program.as_ref();
+        program.is_none_or(|program| program.can_share_resources)
     };
     let mut pairs = HashSet::new();
-    for one in (0..count).filter(|&at| shares(at)) {
-        for other in reach(&next, one)
-            .into_iter()
-            .filter(|&at| at != one && shares(at))
-        {
-            pairs.insert((network.components[one].id, network.components[other].id));
-            pairs.insert((network.components[other].id, network.components[one].id));
+    for one in (0..network.components.len()).filter(|&one| shares(one)) {
+        let others = reachable(&next, one).into_iter();
+        for other in others.filter(|&other| other != one && shares(other)) {
+            let (one, other) = (network.components[one].id, network.components[other].id);
+            pairs.insert((one, other));
+            pairs.insert((other, one));
         }
     }
     pairs
 }
 
-fn operators(network: &Network, bundle: &Bundle) -> (Operator, Operator) {
-    let (sender, receiver) = network.ends(bundle);
-    let from = sender
-        .ports
-        .get(&bundle.sender_port)
-        .map_or(Operator::OF, |port| port.operator);
-    let to = receiver
-        .ports
-        .get(&bundle.receiver_port)
-        .map_or(Operator::FInit, |port| port.operator);
-    (from, to)
+/// The order of components: calls, answers, and successors.
+struct CallGraph {
+    /// Pairs of a caller and a called component: O_I to F_INIT.
+    calls: Vec<(usize, usize)>,
+    /// The components to which each component sends answers: O_F to S.
+    answers: Vec<Vec<usize>>,
+    /// The successors of each component: O_F to F_INIT.
+    after: Vec<Vec<usize>>,
 }
 
-/// Everything that can be reached by these edges in one step or more.
-fn reach(edges: &[Vec<usize>], from: usize) -> HashSet<usize> {
-    let mut reach = HashSet::new();
-    let mut rest = vec![from];
-    while let Some(at) = rest.pop() {
-        for &to in &edges[at] {
-            if reach.insert(to) {
+impl CallGraph {
+    fn of(network: &Network) -> Self {
+        let count = network.components.len();
+        let mut graph = CallGraph {
+            calls: Vec::new(),
+            answers: vec![Vec::new(); count],
+            after: vec![Vec::new(); count],
+        };
+        for bundle in &network.bundles {
+            let (from, to) = (bundle.sender.index(), bundle.receiver.index());
+            match operators(network, bundle) {
+                (Operator::OI, Operator::FInit) => graph.calls.push((from, to)),
+                (Operator::OF, Operator::S) => graph.answers[from].push(to),
+                (Operator::OF, Operator::FInit) => graph.after[from].push(to),
+                _ => {}
+            }
+        }
+        graph
+    }
+
+    /// The components that each component waits for next: those that run after it, and those that it
+    /// calls. A message counts as a call if the called component answers, or one that runs after that.
+    fn steps(&self) -> Vec<Vec<usize>> {
+        let mut next = self.after.clone();
+        for &(caller, called) in &self.calls {
+            let mut answering = reachable(&self.after, called);
+            answering.insert(called);
+            let answers = |component: &usize| self.answers[*component].contains(&caller);
+            if answering.iter().any(answers) {
+                next[caller].push(called);
+            }
+        }
+        next
+    }
+}
+
+/// The operators of the two ports of a bundle.
+fn operators(network: &Network, bundle: &Bundle) -> (Operator, Operator) {
+    let (sender, receiver) = network.ends(bundle);
+    let from = sender.ports.get(&bundle.sender_port);
+    let to = receiver.ports.get(&bundle.receiver_port);
+    (
+        from.map_or(Operator::OF, |port| port.operator),
+        to.map_or(Operator::FInit, |port| port.operator),
+    )
+}
+
+/// The nodes in reach of a node, by one edge or more.
+fn reachable(edges: &[Vec<usize>], start: usize) -> HashSet<usize> {
+    let mut reached = HashSet::new();
+    let mut rest = vec![start];
+    while let Some(node) = rest.pop() {
+        for &to in &edges[node] {
+            if reached.insert(to) {
                 rest.push(to);
             }
         }
     }
-    reach
+    reached
 }
 
 #[cfg(test)]

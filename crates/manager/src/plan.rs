@@ -1,7 +1,7 @@
-//! What a run consists of: every instance with how it is started, and every conduit between two of them.
+//! What a run consists of: every instance with how it is started, and every conduit between two instances.
 //!
-//! A plan is the description after everything in it has been looked up: names are resolved, multiplicities are
-//! counted out, settings are at hand. The state machine needs nothing else.
+//! A plan is the description after everything in it has been looked up: names are resolved, every instance
+//! of a component is listed, and settings are at hand. The state machine needs nothing else.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -17,65 +17,66 @@ use titin_wire::connection::PATIENCE;
 use titin_wire::control::{FilterFunction, Scale};
 use titin_wire::settings::Overlay;
 
-/// Everything that a run needs to know about its model.
+/// All facts about the model of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// The model's name.
     pub model: String,
-    /// Its instances, in the order of the description.
+    /// The instances, in the order of the description.
     pub instances: PerInstance<PlannedInstance>,
-    /// The names of its components and their multiplicity, for the check of overlays; empty where that would take many.
+    /// The names of the components and their multiplicity, to check the names in overlays. Empty if there
+    /// are many.
     pub components: Vec<(String, Vec<u32>)>,
-    /// Its conduits; the place of one is its [`ConduitId`].
+    /// The conduits; the index of a conduit is its [`ConduitId`].
     pub conduits: Vec<PlannedConduit>,
-    /// The user's own filters.
+    /// The filters that users have written.
     pub filters: BTreeMap<String, FilterFunction>,
-    /// Pairs of components, either way round, that never compute at the same time, since one calls the other.
+    /// Pairs of components, in both orders, that never compute at the same time because one calls the other.
     pub alternating: HashSet<(ComponentId, ComponentId)>,
-    /// How long things may take.
+    /// Time limits and other options.
     pub options: RunOptions,
 }
 
 /// One instance.
 #[derive(Debug, Clone, Default)]
 pub struct PlannedInstance {
-    /// As users write it: `macro[3]`.
+    /// The name as users write it: `macro[3]`.
     pub name: String,
-    /// Its component.
+    /// The name of the component.
     pub component: String,
-    /// The number of that.
+    /// The number of the component.
     pub component_id: ComponentId,
-    /// Its place among the instances of its component.
+    /// The indices of the instance within its component.
     pub indices: Vec<u32>,
-    /// How it comes to run.
+    /// How the instance comes to run.
     pub start: StartMode,
-    /// Cores that it computes on.
+    /// The number of cores.
     pub cores: u32,
-    /// Ports of the description.
+    /// The ports of the description.
     pub ports: Vec<PlannedPort>,
-    /// Names of ports that its program has, by the description, but that this component leaves out.
+    /// Ports of the program in the description that this component leaves out.
     pub spare_ports: Vec<String>,
-    /// Every setting that can apply to it.
+    /// Every setting that can apply to the instance.
     pub settings: Overlay,
-    /// Its scales, if the description gives them.
+    /// The scales, if the description gives them.
     pub scale: Option<Scale>,
-    /// When its simulated time ends, if known.
+    /// The simulated time of the end, if known.
     pub end: Option<f64>,
-    /// Files to put into its work directory before it starts.
+    /// Files to copy into the work directory before it starts.
     pub stage_in: Vec<String>,
-    /// Files of its work directory that are results.
+    /// Files of the work directory that are results.
     pub stage_out: Vec<String>,
-    /// Name of the folder of its process, if that is not its own name: its host's.
+    /// The name of the host process around the instance, if any.
     pub host: Option<String>,
 }
 
 impl PlannedInstance {
-    /// The name of its process's folder.
+    /// The name of the folder of its process.
     pub fn folder(&self) -> &str {
         self.host.as_deref().unwrap_or(&self.name)
     }
 
-    /// Whether it is one of titin's own components.
+    /// Whether the instance is one of titin's own components.
     pub fn is_built_in(&self) -> bool {
         match &self.start {
             StartMode::Program(program) | StartMode::Manual(Some(program)) => {
@@ -89,26 +90,26 @@ impl PlannedInstance {
 /// A port of the description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPort {
-    /// Its name.
+    /// The name.
     pub name: Name,
-    /// Its operator.
+    /// The operator.
     pub operator: Operator,
-    /// Whether the operator was guessed from the conduits, so that only the direction is sure.
+    /// Whether the operator was guessed from the conduits. Only the direction is certain then.
     pub guessed: bool,
-    /// The timeline of the instance's own that it is on, if that is not the usual one.
+    /// The timeline of the port, if the port is on a special one.
     pub timeline: Option<Name>,
 }
 
 /// How an instance comes to run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StartMode {
-    /// The manager starts this.
+    /// The manager starts this program.
     Program(PlannedProgram),
-    /// The user starts it, perhaps in a debugger: this, if the description says what.
+    /// The user starts the program, perhaps in a debugger. `None` if the description has no program.
     Manual(Option<PlannedProgram>),
-    /// The process that called the manager runs it.
+    /// The process that has called the manager runs the instance.
     Hosted,
-    /// The program of another instance runs it too: the first one of their host.
+    /// The program of another instance, the first one of the host process, runs this instance too.
     WithLeader(InstanceId),
 }
 
@@ -121,76 +122,76 @@ impl Default for StartMode {
 /// A program to start.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlannedProgram {
-    /// Its name in the description.
+    /// The name in the description.
     pub name: String,
-    /// What is run.
+    /// The command.
     pub command: PlannedCommand,
-    /// The environment to begin with.
+    /// The environment to start from.
     pub base: BaseEnv,
     /// Environment modules to load.
     pub modules: Vec<String>,
     /// A Python virtual environment to activate.
     pub virtual_env: Option<PathBuf>,
-    /// Variables to set; a name that begins with `+` is appended to.
+    /// Variables to set. If the name begins with `+`, the value is appended to the variable.
     pub env: Vec<(String, String)>,
-    /// Its ranks; one plain process without.
+    /// The MPI processes; `None` for one plain process.
     pub mpi: Option<MpiProcesses>,
-    /// Threads of each process.
+    /// The number of threads of each process.
     pub threads: u32,
-    /// Folder of the file that names the program; relative paths begin there.
+    /// The folder of the file that describes the program. Relative paths begin there.
     pub folder: PathBuf,
 }
 
-/// What a program is.
+/// The command of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlannedCommand {
-    /// A file, or a name that is looked for in `PATH`.
+    /// An executable file.
     Executable {
-        /// The file or name.
+        /// The path, or a name that is looked for in `PATH`.
         path: String,
-        /// Its arguments.
+        /// The arguments.
         args: Vec<String>,
     },
     /// The text of a script.
     Script(String),
     /// One of titin's own components.
     BuiltIn {
-        /// Its short name.
+        /// The name without `titin.`.
         name: String,
-        /// Where it looks for files to read, after the work directory.
+        /// The folders for files to read, after the work directory.
         folders: Vec<PathBuf>,
     },
-    /// A process that runs functions as instances.
+    /// A host process, which runs functions as instances.
     Host(Hosting),
 }
 
-/// What a host runs.
+/// What a host process runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Hosting {
-    /// Its name.
+    /// The name of the host process.
     #[serde(skip)]
     pub name: String,
-    /// Whether the functions are Python's.
+    /// Whether the functions are in Python.
     #[serde(skip)]
     pub python: bool,
-    /// The functions.
+    /// The functions. The file for the host process calls them `guests`.
     #[serde(rename = "guests")]
     pub functions: Vec<PlannedFunction>,
-    /// Where modules are looked for, before the usual places.
+    /// The folders for modules, before the usual folders.
     pub folders: Vec<PathBuf>,
 }
 
 /// A function that is run as an instance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PlannedFunction {
-    /// The instance.
+    /// The name of the instance.
     pub instance: String,
-    /// The library that has it; none of Python's.
+    /// The library with the function; `None` if it is in Python.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// Its name, in Python with its module.
+    /// The name of the function, in Python with its module.
     pub function: String,
-    /// Whether it is called again whenever the instance can go on.
+    /// Whether the function is one step, which is called again whenever the instance can go on.
     pub steps: bool,
 }
 
@@ -206,15 +207,15 @@ impl Default for PlannedCommand {
 /// The processes of an MPI program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MpiProcesses {
-    /// The command that starts them.
+    /// The launcher.
     pub launcher: MpiLauncher,
-    /// Their number.
+    /// The number of processes.
     pub processes: u32,
-    /// On so many nodes, as many on each, if the description says so.
+    /// The number of nodes, if the description sets it. Each node has the same number of processes.
     pub nodes: Option<u32>,
 }
 
-/// The command that starts MPI processes.
+/// The kind of a command that starts MPI processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MpiLauncher {
     /// Open MPI's `mpirun`.
@@ -227,29 +228,29 @@ pub enum MpiLauncher {
     Srun,
 }
 
-/// One conduit between two instances. There may be a hundred thousand of them, so they are kept small.
+/// A conduit between two instances. A run may have a hundred thousand conduits, so this type is small.
 #[derive(Debug, Clone)]
 pub struct PlannedConduit {
-    /// Where messages come from.
+    /// The sending end.
     pub from: PlannedEnd,
-    /// Where they go.
+    /// The receiving end.
     pub to: PlannedEnd,
-    /// Filters on the way.
+    /// The filters on the way.
     pub filters: Vec<Filter>,
     /// How many messages the sender may be ahead.
     pub buffer_messages: u64,
     /// How many bytes the sender may be ahead.
     pub buffer_bytes: u64,
-    /// The medium that it is pinned to.
+    /// The medium, if the description sets it.
     pub medium: Option<Medium>,
-    /// How a field that goes by it is coupled, if the description says anything.
+    /// How a field on the conduit is coupled, if the description says.
     pub pattern: Option<Box<Pattern>>,
-    /// How the link that it takes is to be made, if that is by tcp and the description says anything.
+    /// Settings of the link, for tcp, if the description has any.
     pub link: Option<Box<LinkSettings>>,
 }
 
 impl PlannedConduit {
-    /// Whether the receiver pulls the field that goes by it.
+    /// Whether the receiver pulls the field on the conduit.
     pub fn is_pulled(&self) -> bool {
         self.pattern
             .as_ref()
@@ -262,30 +263,30 @@ impl PlannedConduit {
 pub struct PlannedEnd {
     /// The instance.
     pub instance: InstanceId,
-    /// Its port.
+    /// The port.
     pub port: Name,
-    /// Its slot, if the port has one per peer.
+    /// The slot, if the port has one for each peer.
     pub slot: Option<u32>,
 }
 
 impl fmt::Display for PlannedEnd {
-    /// The port as users write it, with its slot: `state_in[3]`.
+    /// Writes the port as users write it, with its slot: `state_in[3]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.port)?;
         self.slot.map_or(Ok(()), |slot| write!(f, "[{slot}]"))
     }
 }
 
-/// How long things may take.
+/// Time limits and other options of a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// For an instance to join, counted from its start.
+    /// The time for an instance to join, from the start of the program.
     pub patience: Duration,
-    /// For programs to end by themselves once the run has failed.
+    /// The time that programs may take to end by themselves once the run has failed.
     pub grace: Duration,
-    /// Silence after which a host or network counts as lost.
+    /// The time of silence after which a program counts as lost.
     pub heartbeat: Duration,
-    /// Bytes that raised buffers may hold on this host.
+    /// The most bytes for raised buffers on this host.
     pub ceiling: u64,
     /// Whether programs send event rows.
     pub trace: bool,
@@ -306,22 +307,22 @@ impl Default for RunOptions {
     }
 }
 
-/// One thing for each instance of a plan, found by its id.
+/// A value for each instance of a plan, found by the instance's id.
 #[derive(Debug, Clone)]
 pub struct PerInstance<T>(Vec<T>);
 
 impl<T> PerInstance<T> {
-    /// One for each, made from its id.
+    /// Makes a value for each id.
     pub fn make(count: usize, make: impl FnMut(InstanceId) -> T) -> Self {
         PerInstance((0..count as u32).map(InstanceId).map(make).collect())
     }
 
-    /// How many there are.
+    /// The number of instances.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no instances.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -331,12 +332,12 @@ impl<T> PerInstance<T> {
         (0..self.0.len() as u32).map(InstanceId)
     }
 
-    /// The things, in the order of the ids.
+    /// The values, in the order of the ids.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.0.iter()
     }
 
-    /// The things, in the order of the ids.
+    /// The values, in the order of the ids.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.0.iter_mut()
     }
@@ -369,7 +370,7 @@ impl<T> IndexMut<InstanceId> for PerInstance<T> {
 }
 
 impl Plan {
-    /// Whether a filter chooses by the steps in which messages were sent.
+    /// Whether a filter selects messages by the sender's steps.
     pub fn counts_steps(&self) -> bool {
         self.conduits
             .iter()
@@ -387,7 +388,7 @@ impl Plan {
                 .contains(&(one.component_id, other.component_id))
     }
 
-    /// The instance that stands for the process in which this one runs: the first of its host, or itself.
+    /// The instance that starts the process of this instance: the first of its host process, or itself.
     pub fn leader(&self, id: InstanceId) -> InstanceId {
         if let StartMode::WithLeader(leader) = self.instances[id].start {
             leader
@@ -396,7 +397,7 @@ impl Plan {
         }
     }
 
-    /// The host in whose process an instance runs, if it has no process of its own.
+    /// The host process in which an instance runs, if any.
     pub fn hosting(&self, id: InstanceId) -> Option<&Hosting> {
         match &self.instances[self.leader(id)].start {
             StartMode::Program(program) | StartMode::Manual(Some(program)) => {
@@ -409,7 +410,7 @@ impl Plan {
         }
     }
 
-    /// The instances that run in the process of this one, which is among them.
+    /// All instances of the same process.
     pub fn sharers(&self, id: InstanceId) -> Vec<InstanceId> {
         let leader = self.leader(id);
         match self.hosting(leader) {

@@ -88,7 +88,7 @@ struct ProgramCheck<'a> {
 }
 
 impl ProgramCheck<'_> {
-    /// What is wrong with a program, or with the programs of a host process, each by its name.
+    /// The errors of a program, or of the programs in a host process, by name.
     fn errors(&self, id: InstanceId, program: &PlannedProgram) -> Vec<(String, PreflightError)> {
         let prepared = match prepare(self.plan, id, program, &self.context) {
             Ok(prepared) => prepared,
@@ -116,7 +116,7 @@ impl ProgramCheck<'_> {
         }
     }
 
-    /// A filter in Python that would run in an executable without Python, if there is one.
+    /// A filter in Python that would run in an executable without Python, if any.
     fn filter_without_python(
         &self,
         program: &PlannedProgram,
@@ -141,7 +141,7 @@ struct MisplacedFilter {
     hint: String,
 }
 
-/// The first filter in Python of a bundle that would run in a program, if there is one.
+/// The first filter in Python of a bundle that would run in the program, if any.
 fn python_filter_in(network: &Network, bundle: &Bundle, program: &str) -> Option<MisplacedFilter> {
     let filters = network.filters(bundle);
     let sides = network.filter_sides(bundle);
@@ -162,7 +162,7 @@ fn python_filter_in(network: &Network, bundle: &Bundle, program: &str) -> Option
     })
 }
 
-/// What to do about a filter in Python: let it run at the other end, if that can call it.
+/// A hint for a filter in Python: the other end, if Python can be called there.
 fn hint_for_filter(
     network: &Network,
     there: &NetworkComponent,
@@ -230,7 +230,7 @@ fn ends_of_python_filters(network: &Network) -> HashSet<ComponentId> {
         .collect()
 }
 
-/// What programs are prepared with that are not started.
+/// The context of programs outside of a run.
 fn context_without_run<'a>(
     env: &'a BTreeMap<String, String>,
     titin: &'a Path,

@@ -1,4 +1,4 @@
-//! The processes below this one: finding, ending, stopping and resuming them.
+//! Descendants: how to find, end, stop and resume processes below this one.
 //!
 //! A subreaper becomes the parent of the orphans of its descendants. So every process that a program
 //! starts, through a shell, `mpirun` or `setsid`, is found here by its parents, whatever its session or
@@ -15,13 +15,13 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_proce
 
 use crate::event::Exit;
 
-/// A process that survives SIGKILL for this time hangs in the kernel.
+/// A process that is alive so long after SIGKILL hangs in the kernel.
 const KILL_TIME: Duration = Duration::from_secs(15);
 
-/// Between two looks at the processes that were asked to end.
+/// The time between two looks at ending processes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The same once processes are killed: some start others as fast as they are killed.
+/// The time between two looks after SIGKILL: some processes start others very fast.
 const PAUSE_AFTER_KILL: Duration = Duration::from_millis(1);
 
 /// A process below this one.
@@ -51,7 +51,7 @@ pub(crate) struct ProcessSnapshot {
 }
 
 impl ProcessSnapshot {
-    /// Looks at every process. Processes that only wait to be reaped are left out.
+    /// Looks at every process, except those waiting to be reaped.
     pub(crate) fn take() -> Self {
         let mut children: HashMap<u32, Vec<Descendant>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -89,14 +89,14 @@ pub fn descendants(root: u32) -> Vec<Descendant> {
     ProcessSnapshot::take().below(root)
 }
 
-/// What the system says of a process.
+/// The system's record of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
-    /// The process that has started it, or has become its parent later.
+    /// The parent process.
     pub(crate) parent: u32,
     /// The name of the program, at most 15 bytes of it.
     pub(crate) name: String,
-    /// The time of its start, in ticks of the system's clock.
+    /// The time of the start, in ticks of the system's clock.
     pub(crate) begun: u64,
     /// The process group.
     pub(crate) group: u32,
@@ -104,7 +104,7 @@ pub(crate) struct ProcessStat {
     pub(crate) stopped: bool,
 }
 
-/// What the system says of a process; `None` if the process has ended.
+/// The system's record of a process; `None` if the process has ended.
 pub(crate) fn stat(pid: u32) -> Option<ProcessStat> {
     // The system cuts the name at a byte, not at a letter.
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -112,7 +112,7 @@ pub(crate) fn stat(pid: u32) -> Option<ProcessStat> {
 }
 
 fn parse_stat(line: &str) -> Option<ProcessStat> {
-    // The name may have any letters in it, parentheses too.
+    // The name may contain any letters, parentheses too.
     let (head, tail) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let mut fields = tail.split_ascii_whitespace();
@@ -149,13 +149,13 @@ fn signal_group(group: u32, signal: Signal) {
     }
 }
 
-/// What the system says about children that have ended.
+/// The system's answer about ended children.
 enum ReapResult {
-    /// This child has ended, in this way.
+    /// A child has ended, in this way.
     Exited(u32, Exit),
     /// There are children, but none has ended.
     Running,
-    /// There are no children, so there is no process below this one.
+    /// There are no children, so nothing is below this process.
     NoChildren,
 }
 
@@ -178,7 +178,7 @@ fn reap_child() -> ReapResult {
     }
 }
 
-/// A child that has ended since the last call, and how it ended.
+/// A child that has ended since the last call, with the exit.
 pub fn reap() -> Option<(u32, Exit)> {
     match reap_child() {
         ReapResult::Exited(pid, exit) => Some((pid, exit)),
@@ -220,7 +220,7 @@ pub fn end_descendants(
     }
 }
 
-/// Reaps all children that have ended. False if there are no children any more.
+/// Reaps all ended children. False if no children are left.
 fn reap_all(reaped: &mut impl FnMut(u32, Exit)) -> bool {
     loop {
         match reap_child() {
@@ -231,7 +231,7 @@ fn reap_all(reaped: &mut impl FnMut(u32, Exit)) -> bool {
     }
 }
 
-/// Sends the signals that end descendants, SIGTERM once to each process.
+/// Sends SIGTERM once to each descendant, and SIGKILL again and again.
 struct EndSignals {
     own_group: Option<u32>,
     asked: HashSet<u32>,
@@ -275,7 +275,7 @@ impl EndSignals {
     }
 }
 
-/// The groups of these processes, but for this process's own. No other process is in these groups.
+/// The groups of descendants, but for this process's own. The groups have no other members.
 fn groups_below<'p>(
     processes: impl IntoIterator<Item = &'p Descendant>,
     own_group: Option<u32>,
@@ -286,7 +286,7 @@ fn groups_below<'p>(
         .collect()
 }
 
-/// Processes that were stopped when all descendants were stopped.
+/// Processes stopped before all descendants were stopped.
 pub type StoppedBefore = HashSet<u32>;
 
 /// Stops every process below this one, until they are [resumed](resume_descendants). Returns those that
@@ -318,9 +318,9 @@ pub fn stop_descendants() -> StoppedBefore {
     before.unwrap_or_default()
 }
 
-/// Has every process below this one go on, but those that were stopped before.
+/// Has every process below this one go on, but for the processes stopped before.
 pub fn resume_descendants(before: &StoppedBefore) {
-    // All are stopped, so one look finds all of them.
+    // All descendants are stopped, so one look finds all.
     for process in descendants(own_pid()) {
         if process.stopped && !before.contains(&process.pid) {
             signal(process.pid, Signal::CONT);

@@ -17,7 +17,7 @@ use crate::process_tree;
 /// How often to look at a process if the system has no process descriptors (before Linux 5.3).
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// An environment variable that has this host treated like such a system.
+/// An environment variable for tests of such a system.
 const OLD_SYSTEM: &str = "TITIN_OLD_SYSTEM";
 
 /// The key of the descriptor that ends the thread.
@@ -31,11 +31,11 @@ pub struct ProcessWatcher {
     next_key: AtomicU64,
 }
 
-/// What the thread that waits shares with the watcher.
+/// The part of the watcher in the waiting thread.
 #[derive(Clone)]
 struct Waiter {
     epoll: Arc<OwnedFd>,
-    /// The watched processes with their descriptors, by their keys.
+    /// The watched processes with descriptors, by key.
     watched: Arc<Mutex<HashMap<u64, (u32, OwnedFd)>>>,
     /// Readable when the thread is to end.
     stop: Arc<OwnedFd>,
@@ -44,7 +44,7 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// Reports processes that have ended, until it is stopped.
+    /// Reports ended processes, until a stop.
     fn run(&self) {
         let mut events = Vec::with_capacity(64);
         loop {
@@ -53,7 +53,7 @@ impl Waiter {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return,
             }
-            // The system lists processes in the order in which they ended.
+            // The system lists processes in the order of their ends.
             for event in events.drain(..) {
                 let key = event.data.u64();
                 if key == STOP {
@@ -70,7 +70,7 @@ impl Waiter {
 }
 
 impl ProcessWatcher {
-    /// A watcher of no processes yet. Its threads call `gone` with each process that has ended.
+    /// A watcher without processes. The watcher's threads call `gone` with each ended process.
     ///
     /// # Errors
     /// If the system has no descriptors or threads left.
@@ -117,7 +117,7 @@ impl ProcessWatcher {
         added
     }
 
-    /// Watches a process without a descriptor, by a thread that looks at it again and again.
+    /// Watches a process without a descriptor, by a thread that looks again and again.
     fn poll(&self, pid: u32, begun: u64) -> bool {
         let gone = self.waiter.gone.clone();
         let poll = move || {

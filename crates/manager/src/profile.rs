@@ -14,9 +14,9 @@ pub use records::{
     ConduitTotals, InstanceTotals, RecordedField, RegionTotals, RunProfile, RunTotals, TraceEvent,
     UnfinishedInstance,
 };
-pub use write::{ProfileError, Recorder, Summary};
+pub use write::{Recorder, RecorderError, Summary};
 
-/// What an instance is doing.
+/// The activity of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventClass {
     /// Joining the run.

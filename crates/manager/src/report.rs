@@ -64,47 +64,50 @@ impl Report {
         folder: impl Fn(&str) -> PathBuf,
         titin: &Path,
     ) -> Self {
-        let plan = manager.plan();
         let culprits = manager.culprits(&failure.cause);
-        let name = |id: InstanceId| plan.instances[id].name.clone();
         let mut report = Report {
             interrupted: failure.is_interrupt(),
             deadlock: failure.deadlock().is_some(),
-            program: program_of(plan, &culprits),
+            program: program_of(manager.plan(), &culprits),
             records: last_records(manager, &culprits),
+            affected: affected(manager, &culprits),
+            waits: waits(manager, failure),
+            computing: computing(manager, failure),
             ..Report::of_manager(
-                &plan.model,
+                &manager.plan().model,
                 failure.at.as_secs_f64(),
                 manager.failure_line(failure),
                 directory,
             )
         };
-        let affected = manager.affected_instances(&culprits).into_iter();
-        report.affected = affected.map(|(id, how)| (name(id), how)).collect();
-        let waits = failure.waits.iter();
-        report.waits = waits
-            .map(|(id, wait)| format!("{} {wait}", name(*id)))
-            .collect();
-        if report.interrupted {
-            report.computing = failure.computing.iter().map(|id| name(*id)).collect();
-        }
         // The first instance of a process stands for the others.
-        let Some(first) = culprits.first() else {
-            report.advice = advice::advice(manager, failure, None, titin);
-            return report;
-        };
-        let planned = &plan.instances[*first];
+        match culprits.first() {
+            Some(first) => report.add_culprit(manager, failure, *first, folder, titin),
+            None => report.advice = advice::advice(manager, failure, None, titin),
+        }
+        report
+    }
+
+    /// Adds the name of the culprit, its last output, and advice.
+    fn add_culprit(
+        &mut self,
+        manager: &Manager,
+        failure: &Failure,
+        id: InstanceId,
+        folder: impl Fn(&str) -> PathBuf,
+        titin: &Path,
+    ) {
+        let planned = &manager.plan().instances[id];
         let folder = folder(planned.folder());
-        report.culprit = Some(manager.culprit_and_text(&failure.cause).0);
-        report.output = output::last_outputs(&folder);
-        let printed = report.output.iter().flat_map(|(_, lines)| lines);
+        self.culprit = Some(manager.culprit_and_text(&failure.cause).0);
+        self.output = output::last_outputs(&folder);
+        let printed = self.output.iter().flat_map(|(_, lines)| lines);
         let culprit = advice::Culprit {
             name: &planned.name,
             workdir: &folder.join("workdir"),
             printed: &printed.map(String::as_str).collect::<Vec<_>>(),
         };
-        report.advice = advice::advice(manager, failure, Some(&culprit), titin);
-        report
+        self.advice = advice::advice(manager, failure, Some(&culprit), titin);
     }
 
     /// A report that has nothing to say about instances: not an instance but the manager failed.
@@ -126,6 +129,32 @@ impl Report {
             advice: Vec::new(),
         }
     }
+}
+
+/// The instances that were affected, each with how.
+fn affected(manager: &Manager, culprits: &[InstanceId]) -> Vec<(String, String)> {
+    let affected = manager.affected_instances(culprits).into_iter();
+    affected
+        .map(|(id, how)| (manager.plan().instances[id].name.clone(), how))
+        .collect()
+}
+
+/// What instances waited for at the failure.
+fn waits(manager: &Manager, failure: &Failure) -> Vec<String> {
+    let waits = failure.waits.iter();
+    waits
+        .map(|(id, wait)| format!("{} {wait}", manager.plan().instances[*id].name))
+        .collect()
+}
+
+/// The instances that were in their own code when the user ended the run.
+fn computing(manager: &Manager, failure: &Failure) -> Vec<String> {
+    let instances = &manager.plan().instances;
+    let computing = failure.computing.iter();
+    computing
+        .filter(|_| failure.is_interrupt())
+        .map(|id| instances[*id].name.clone())
+        .collect()
 }
 
 /// The program of the culprits, in words.

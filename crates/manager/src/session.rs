@@ -1,4 +1,4 @@
-//! The session of a run: one loop around the state machine, which hands in events and does as it is told.
+//! The session of a run: one loop, which hands events to the state machine and carries out the actions.
 //!
 //! One thread owns everything here. Other threads only send events: the reactor's (links), the guard's,
 //! the one that watches processes, the one that prepares programs, and the one that turns signals into
@@ -35,7 +35,7 @@ use clock::RunClock;
 pub use end::{InstanceResult, RunEnd};
 pub use open::{SessionError, SessionSetup};
 
-/// What shows a run to the user. All calls come from the thread that runs the session, and should return
+/// A view of the run for the user. All calls come from the session's thread, and should return
 /// soon.
 pub trait RunView {
     /// The run has begun in this directory.
@@ -59,13 +59,13 @@ enum SessionEvent {
     Manual(Box<ManualStart>),
     /// A message that cannot be read, and why.
     UnreadableMessage(LinkId, String),
-    /// The guard has ended all processes: those that were left, and those that could not be ended.
+    /// The guard has ended all processes: leftovers, and processes that could not be ended.
     Swept {
         left: Vec<String>,
         stuck: Vec<String>,
     },
     GuardEnded,
-    /// The user had stopped this process and its programs for this time.
+    /// The user had stopped this process and the programs for this time.
     Paused(Duration),
 }
 
@@ -101,7 +101,7 @@ pub struct Session {
     directory: RunDirectory,
     /// The path of the command `titin`.
     titin: PathBuf,
-    /// The process that runs the hosted instances.
+    /// The process with the hosted instances.
     hosting: Option<u32>,
     placement: Arc<Placement>,
     /// The name of this host.
@@ -128,7 +128,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A handle that ends or pauses this run from another thread.
+    /// A handle for other threads, to end or pause the run.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter {
             sender: self.sender.clone(),
@@ -136,7 +136,7 @@ impl Session {
         }
     }
 
-    /// Runs to the end, whatever the end is. Then nothing of the run is left but its directory.
+    /// Runs to the end, good or bad. Then nothing of the run is left but the directory.
     pub fn run(mut self, view: &mut dyn RunView) -> RunEnd {
         let mut manager = Manager::new(self.plan.clone(), &self.host);
         view.begun(&self.directory, &self.plan);
@@ -200,7 +200,7 @@ impl Session {
         over
     }
 
-    /// Takes in what another thread has sent. Returns an event for the state machine, if it is one.
+    /// Takes in an event of another thread. Returns an event for the state machine, if there is one.
     fn take_in(&mut self, event: SessionEvent, view: &mut dyn RunView) -> Option<RunEvent> {
         match event {
             SessionEvent::LinkOpened(link) => {
@@ -274,7 +274,7 @@ impl Session {
         }
     }
 
-    /// A program is prepared that the user starts. The user is told of all of them at once.
+    /// A program for the user to start is prepared. The user is told of all such programs at once.
     fn manual_start_prepared(&mut self, prepared: ManualStart, view: &mut dyn RunView) {
         self.manual_starts.push(prepared);
         self.unprepared_manual_starts -= 1;
@@ -315,7 +315,7 @@ impl Session {
         self.record(&LogRecord::of_manager(level, text), view);
     }
 
-    /// Logs what is run, and whether this host has enough cores and nodes for it.
+    /// Logs the size of the run, and whether the host has enough cores and nodes.
     fn announce(&mut self, view: &mut dyn RunView) {
         let nodes = std::env::var("SLURM_JOB_NUM_NODES").ok();
         let nodes = nodes.and_then(|nodes| nodes.parse().ok());
@@ -344,7 +344,7 @@ impl Session {
         )
     }
 
-    /// What to say of instances that share cores while they compute.
+    /// The text about instances on shared cores.
     fn crowded_text(&self) -> Option<String> {
         let instances = &self.plan.instances;
         let crowded = instances.ids().filter(|&id| self.placement.crowded[id]);
@@ -359,7 +359,7 @@ impl Session {
         ))
     }
 
-    /// Watches a process, if it belongs to this run.
+    /// Watches a process of this run.
     fn watch(&self, pid: u32) {
         let is_ours = self.hosting == Some(pid)
             || process_watcher::is_ours(pid, &self.directory.connection());
@@ -369,7 +369,7 @@ impl Session {
         }
     }
 
-    /// Watches the process that runs the hosted instances: without it they cannot go on.
+    /// Watches the process with the hosted instances, which cannot go on without the process.
     fn watch_calling_process(&self) {
         let Some(pid) = self.hosting else { return };
         if !self.watcher.watch(pid) {

@@ -1,6 +1,8 @@
-//! Files that the description names under `titin: stage`: copied into a work directory before its program starts,
-//! and out of it, as results, when the run is over. Only files and folders are copied: to read a pipe or a device could
-//! take for ever, and a link to a folder could lead anywhere. What is copied may be huge, so it can be ended.
+//! Files under `titin: stage` of the description: copied into a work directory before its program starts,
+//! and out of it, as results, when the run is over.
+//!
+//! Only files and folders are copied: reading a pipe or a device could take for ever, and a link to a
+//! folder could lead anywhere. Files may be huge, so the copying can be ended.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -8,13 +10,14 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are copied at a stretch.
+/// Bytes of a file that are copied before it is asked again whether to continue.
 const STRETCH: u64 = 4 << 20;
 
-/// Asked between files, and within large ones: whether to go on. Once it has said no it goes on saying so.
+/// Is called between files, and within large ones, to find out whether to continue. Once it has returned
+/// false it always returns false.
 pub type MayContinue<'a> = &'a dyn Fn() -> bool;
 
-/// Why files could not be put into a work directory.
+/// Why files cannot be put into a work directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// There is no such file.
@@ -23,36 +26,36 @@ pub enum StageError {
         .folders.join(" and ")
     )]
     Missing {
-        /// As it was asked for.
+        /// The name in the description.
         name: String,
-        /// Where it was looked for.
+        /// The folders in which the file was looked for.
         folders: Vec<String>,
     },
-    /// Two files would become one.
+    /// Two files have the same name.
     #[error(
         "{} and {} are both to be staged in under the name {}: rename one of them", .one.display(), .other.display(),
         .other.file_name().unwrap_or_default().display()
     )]
     SameName {
-        /// What came first.
+        /// The first file.
         one: PathBuf,
-        /// What came after it.
+        /// The second file.
         other: PathBuf,
     },
-    /// It is part of the run directory, so it would be copied into itself.
+    /// The file is in the run directory, so it would be copied into itself.
     #[error("{} cannot be staged in: it is in the run directory, into which it would be copied", .0.display())]
     RunDirectory(PathBuf),
-    /// It could not be copied.
+    /// The file cannot be copied.
     #[error("cannot copy {} to {}: {source}", .from.display(), .to.display())]
     Copy {
         /// The file.
         from: PathBuf,
-        /// Where it was to go.
+        /// The copy.
         to: PathBuf,
-        /// Why not.
+        /// The system's answer.
         source: io::Error,
     },
-    /// It was ended.
+    /// The copying was ended.
     #[error("copying was ended")]
     Interrupted,
 }
@@ -60,16 +63,17 @@ pub enum StageError {
 /// What is wrong with a result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StagingProblem {
-    /// The program has not written it. In words.
+    /// The program has not written the file: in words.
     Missing(String),
-    /// It is there, but could not be kept. In words.
+    /// The file could not be copied: in words.
     CopyFailed(String),
-    /// Copying was ended before all of it was copied. Its name, as it was asked for.
+    /// Copying was ended before all of it was copied: the name in the description.
     Interrupted(String),
 }
 
-/// Copies files and folders into a work directory, but nothing of the run directory. Relative ones begin beside the
-/// description's files; where several folders have one of that name, the first counts.
+/// Copies files and folders into a work directory, but nothing of the run directory. Relative names begin
+/// in the folders of the description's files. If several folders have a file of that name, the file of
+/// the first folder is copied.
 ///
 /// # Errors
 /// [`StageError`] for the first that could not be copied.
@@ -78,13 +82,13 @@ pub fn stage_in(
     folders: &[PathBuf],
     workdir: &Path,
     run_directory: &Path,
-    go_on: MayContinue<'_>,
+    may_continue: MayContinue<'_>,
 ) -> Result<(), StageError> {
-    let mut taken: BTreeMap<OsString, PathBuf> = BTreeMap::new();
+    let mut staged: BTreeMap<OsString, PathBuf> = BTreeMap::new();
     for name in names {
         for path in locate(name, folders)? {
             let file = path.file_name().unwrap_or_default().to_owned();
-            match taken.get(&file) {
+            match staged.get(&file) {
                 Some(one) if *one == path => continue,
                 Some(one) => {
                     return Err(StageError::SameName {
@@ -94,58 +98,62 @@ pub fn stage_in(
                 }
                 None => {}
             }
-            if path
-                .canonicalize()
-                .is_ok_and(|path| path.starts_with(run_directory))
-            {
-                return Err(StageError::RunDirectory(path));
-            }
-            let target = workdir.join(&file);
-            // What is named is meant, also if it is a link.
-            let copied = path.canonicalize().and_then(|real| {
-                Copier {
-                    root: &real,
-                    except: Some(run_directory),
-                    go_on,
-                }
-                .copy(&real, &target)
-            });
-            copied.map_err(|source| match go_on() {
-                true => StageError::Copy {
-                    from: path.clone(),
-                    to: target,
-                    source,
-                },
-                false => StageError::Interrupted,
-            })?;
-            taken.insert(file, path);
+            copy_in(&path, &workdir.join(&file), run_directory, may_continue)?;
+            staged.insert(file, path);
         }
     }
     Ok(())
 }
 
-/// The files that a name stands for. Of several with one name, that in the first folder counts.
+/// Copies a file or folder of the description. The link that the description names is followed.
+fn copy_in(
+    from: &Path,
+    to: &Path,
+    run_directory: &Path,
+    may_continue: MayContinue<'_>,
+) -> Result<(), StageError> {
+    let real = from.canonicalize();
+    if real
+        .as_ref()
+        .is_ok_and(|real| real.starts_with(run_directory))
+    {
+        return Err(StageError::RunDirectory(from.to_owned()));
+    }
+    let copied = real.and_then(|real| {
+        let copier = Copier {
+            root: &real,
+            except: Some(run_directory),
+            may_continue,
+        };
+        copier.copy(&real, to)
+    });
+    copied.map_err(|source| match may_continue() {
+        true => StageError::Copy {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            source,
+        },
+        false => StageError::Interrupted,
+    })
+}
+
+/// The files of a name. If several have the same file name, that in the first folder.
 pub(crate) fn locate(name: &str, folders: &[PathBuf]) -> Result<Vec<PathBuf>, StageError> {
-    let mut found: Vec<PathBuf> = Vec::new();
+    let mut located: Vec<PathBuf> = Vec::new();
     for path in folders.iter().flat_map(|folder| matches(folder, name)) {
-        if !found
-            .iter()
-            .any(|before| before.file_name() == path.file_name())
-        {
-            found.push(path);
+        let is_same = |other: &PathBuf| other.file_name() == path.file_name();
+        if !located.iter().any(is_same) {
+            located.push(path);
         }
     }
-    if found.is_empty() {
-        let folders = folders
-            .iter()
-            .map(|folder| folder.display().to_string())
-            .collect();
+    if located.is_empty() {
+        let folders = folders.iter();
         return Err(StageError::Missing {
             name: name.to_owned(),
-            folders,
+            folders: folders.map(|folder| folder.display().to_string()).collect(),
         });
     }
-    Ok(found)
+    Ok(located)
 }
 
 /// Copies results out of a work directory. Returns what is wrong with them.
@@ -153,72 +161,69 @@ pub fn stage_out(
     names: &[String],
     workdir: &Path,
     results: &Path,
-    go_on: MayContinue<'_>,
+    may_continue: MayContinue<'_>,
 ) -> Vec<StagingProblem> {
-    let mut problems = Vec::new();
-    let root = workdir
-        .canonicalize()
-        .unwrap_or_else(|_| workdir.to_owned());
+    let root = workdir.canonicalize();
     let copier = Copier {
-        root: &root,
+        root: &root.unwrap_or_else(|_| workdir.to_owned()),
         except: None,
-        go_on,
+        may_continue,
     };
+    let mut problems = Vec::new();
     for name in names {
-        let found = matches(workdir, name);
-        if found.is_empty() {
+        let paths = matches(workdir, name);
+        if paths.is_empty() {
             let text = format!(
                 "there is no {name} to keep as a result in {}",
                 workdir.display()
             );
             problems.push(StagingProblem::Missing(text));
         }
-        for path in found {
+        for path in paths {
             let below = path.strip_prefix(workdir).ok();
-            let target =
-                results.join(below.unwrap_or(Path::new(path.file_name().unwrap_or_default())));
+            let file = Path::new(path.file_name().unwrap_or_default());
+            let target = results.join(below.unwrap_or(file));
             match copier.copy(&path, &target) {
                 Ok(()) => {}
-                Err(_) if !go_on() => {
+                Err(_) if !may_continue() => {
                     problems.push(StagingProblem::Interrupted(name.clone()));
                     break;
                 }
-                Err(error) => {
-                    let text = format!(
-                        "cannot copy {} to {}: {error}",
-                        path.display(),
-                        target.display()
-                    );
-                    problems.push(StagingProblem::CopyFailed(text));
-                }
+                Err(error) => problems.push(StagingProblem::CopyFailed(format!(
+                    "cannot copy {} to {}: {error}",
+                    path.display(),
+                    target.display()
+                ))),
             }
         }
     }
     problems
 }
 
-/// Files and folders of that name; in its last part, `*` stands for any letters and `?` for one.
+/// The files and folders of a name. In the last part of the name `*` stands for any letters and `?` for
+/// one letter.
 fn matches(folder: &Path, name: &str) -> Vec<PathBuf> {
     let path = folder.join(name);
-    let (Some(parent), Some(pattern)) = (path.parent(), path.file_name().and_then(OsStr::to_str))
-    else {
-        return path.exists().then_some(path).into_iter().collect();
-    };
-    if path.exists() || !pattern.contains(['*', '?']) {
-        return path.exists().then(|| path.clone()).into_iter().collect();
+    if path.exists() {
+        return vec![path];
     }
+    let pattern = path.file_name().and_then(OsStr::to_str);
+    let (Some(parent), Some(pattern)) = (path.parent(), pattern) else {
+        return Vec::new();
+    };
+    if !pattern.contains(['*', '?']) {
+        return Vec::new();
+    }
+    let has_fitting_name = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_str();
+        name.is_some_and(|name| fits(pattern.as_bytes(), name.as_bytes()))
+    };
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries
-        .filter(|entry| {
-            entry
-                .file_name()
-                .to_str()
-                .is_some_and(|name| fits(pattern.as_bytes(), name.as_bytes()))
-        })
-        .map(|entry| entry.path())
-        .collect();
-    found.sort();
-    found
+    let fitting = entries.filter(has_fitting_name);
+    let mut paths: Vec<PathBuf> = fitting.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
 }
 
 /// Whether a name fits a pattern.
@@ -235,72 +240,82 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 struct Copier<'a> {
-    /// A link to a folder is only followed within this one.
+    /// A link to a folder is followed only within this folder.
     root: &'a Path,
     /// A folder that is left out.
     except: Option<&'a Path>,
-    go_on: MayContinue<'a>,
+    may_continue: MayContinue<'a>,
 }
 
 impl Copier<'_> {
-    /// Copies a file, or a folder with all in it. What cannot be copied does not keep the rest from it; the first of
-    /// those is told.
+    /// Copies a file, or a folder with all that is in it. The error is the first one; what can be copied
+    /// is copied all the same.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let named = |text: String| io::Error::other(format!("{} {text}", from.display()));
-        if !(self.go_on)() {
-            return Err(named("was left out".to_owned()));
+        if !(self.may_continue)() {
+            return Err(error_about(from, "was left out"));
         }
-        let kind = fs::metadata(from)
-            .map_err(|error| named(format!("cannot be read: {error}")))?
+        let metadata = fs::metadata(from);
+        let kind = metadata
+            .map_err(|error| error_about(from, &format!("cannot be read: {error}")))?
             .file_type();
         if kind.is_file() {
             fs::create_dir_all(to.parent().unwrap_or(Path::new("")))?;
-            return self
-                .copy_file(from, to)
-                .map_err(|error| named(format!("cannot be copied: {error}")));
+            let copied = self.copy_file(from, to);
+            return copied
+                .map_err(|error| error_about(from, &format!("cannot be copied: {error}")));
         }
         if !kind.is_dir() {
             let text = "is neither a file nor a folder, but a pipe, a socket or a device; only files and folders are copied";
-            return Err(named(text.to_owned()));
+            return Err(error_about(from, text));
         }
+        self.copy_folder(from, to)
+    }
+
+    fn copy_folder(&self, from: &Path, to: &Path) -> io::Result<()> {
         let real = from.canonicalize()?;
         if self.except.is_some_and(|except| real == except) {
             return Ok(());
         }
-        if from.is_symlink() {
-            let around = from
-                .parent()
-                .and_then(|parent| parent.canonicalize().ok())
-                .unwrap_or_default();
-            if !real.starts_with(self.root) || around.starts_with(&real) {
-                let text = format!(
-                    "is a link to the folder {}, which is not part of what is copied; links to such folders are not followed",
-                    real.display()
-                );
-                return Err(named(text));
-            }
+        if from.is_symlink() && !self.is_link_within(from, &real) {
+            let text = format!(
+                "is a link to the folder {}, which is not part of what is copied; links to such folders are not followed",
+                real.display()
+            );
+            return Err(error_about(from, &text));
         }
         fs::create_dir_all(to)?;
-        let mut first = Ok(());
+        let mut result = Ok(());
         for entry in fs::read_dir(from)? {
             let entry = entry?;
-            first = first.and(self.copy(&entry.path(), &to.join(entry.file_name())));
+            let copied = self.copy(&entry.path(), &to.join(entry.file_name()));
+            result = result.and(copied);
         }
-        first
+        result
     }
 
-    /// Copies a file with its permissions. Half a file could be taken for a whole one, so none is left if it is ended.
+    /// Whether a link leads to a folder that is copied, and not to one in which the link is.
+    fn is_link_within(&self, link: &Path, target: &Path) -> bool {
+        let folder = link.parent().and_then(|parent| parent.canonicalize().ok());
+        target.starts_with(self.root) && !folder.unwrap_or_default().starts_with(target)
+    }
+
+    /// Copies a file with its permissions. If the copying is ended, no part of the file is left: a part
+    /// could be taken for the whole.
     fn copy_file(&self, from: &Path, to: &Path) -> io::Result<()> {
         let source = File::open(from)?;
         let mut target = File::create(to)?;
         while io::copy(&mut (&source).take(STRETCH), &mut target)? > 0 {
-            if !(self.go_on)() {
+            if !(self.may_continue)() {
                 fs::remove_file(to)?;
                 return Err(io::ErrorKind::Interrupted.into());
             }
         }
         target.set_permissions(source.metadata()?.permissions())
     }
+}
+
+fn error_about(path: &Path, text: &str) -> io::Error {
+    io::Error::other(format!("{} {text}", path.display()))
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! The thread that prepares programs for their start and hands them to the guard, or to the user.
+//! The thread for starts: prepares programs, and hands the commands to the guard or to the user.
 //!
-//! It is a thread of its own since copying files takes as long as it takes. Once the run has failed it prepares nothing
-//! more, and ends what it is in the middle of.
+//! The work has a thread of its own because copying files may take long. Once the run has failed, the
+//! thread prepares nothing more, and ends the copying.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::directory::{DirectoryError, RunDirectory, is_full};
 use crate::event::RunEvent;
@@ -18,102 +18,80 @@ use crate::launch::{
 };
 use crate::manual_start::{ManualStart, NoCommand};
 use crate::placement::Placement;
-use crate::plan::{InstanceId, Plan, PlannedCommand, PlannedProgram, StartMode};
+use crate::plan::{InstanceId, Plan, PlannedCommand, PlannedInstance, PlannedProgram, StartMode};
 use crate::stage::{MayContinue, StageError, stage_in};
 
-/// What programs are prepared from.
+/// What programs are prepared with.
 pub(crate) struct ProgramPreparer {
     pub(crate) plan: Arc<Plan>,
     pub(crate) directory: RunDirectory,
-    /// A folder of this host that goes with the run.
+    /// A temporary folder of this host, removed at the end of the run.
     pub(crate) temporary: Option<PathBuf>,
-    /// Where files to stage are looked for.
+    /// The folders for files to stage.
     pub(crate) folders: Vec<PathBuf>,
+    /// The path of the command `titin`.
     pub(crate) titin: PathBuf,
     pub(crate) placement: Arc<Placement>,
     pub(crate) guard: Arc<Guard>,
 }
 
-/// What the thread has to say that the guard does not.
+/// What the thread reports.
 #[derive(Debug)]
 pub(crate) enum StarterEvent {
-    /// Something that the state machine must know.
+    /// An event for the state machine.
     Run(RunEvent),
-    /// All is ready for a program that the user starts.
+    /// A program that the user starts is prepared.
     Manual(Box<ManualStart>),
 }
 
 /// Asks for programs to be started.
 pub(crate) struct Starter {
     asked: Sender<InstanceId>,
-    over: Arc<AtomicBool>,
+    stopped: Arc<AtomicBool>,
 }
 
 impl Starter {
-    /// Begins the thread, whose news `report` gets.
+    /// Begins the thread, which calls `report` with its events.
     ///
     /// # Errors
     /// If the system gives no thread.
     pub(crate) fn begin(
-        workshop: ProgramPreparer,
+        preparer: ProgramPreparer,
         report: impl Fn(StarterEvent) + Clone + Send + 'static,
     ) -> io::Result<Self> {
         let (asked, waiting) = channel();
-        let over = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::new(AtomicBool::new(false));
         let starter = Starter {
             asked,
-            over: over.clone(),
-        };
-        let env = environment();
-        let work = move || {
-            let _alarm = PanicReporter(report.clone());
-            for id in waiting {
-                let go_on = || !over.load(Ordering::Acquire);
-                let prepared = if go_on() {
-                    workshop.prepare(id, &env, &go_on)
-                } else {
-                    Err(StartError::RunFailed)
-                };
-                match prepared {
-                    Ok(PreparedStart::Program(launch)) => workshop.guard.launch(id, launch),
-                    Ok(PreparedStart::Manual(ready)) => report(StarterEvent::Manual(ready)),
-                    Err(obstacle) => {
-                        // The run fails by it, so what follows is spared from now on.
-                        over.store(true, Ordering::Release);
-                        obstacle
-                            .events(id)
-                            .into_iter()
-                            .for_each(|event| report(StarterEvent::Run(event)));
-                    }
-                }
-            }
+            stopped: stopped.clone(),
         };
         std::thread::Builder::new()
             .name("starter".into())
-            .spawn(work)?;
+            .spawn(move || preparer.run(&waiting, &stopped, report))?;
         Ok(starter)
     }
 
-    /// Has an instance's program started, or all made ready for the user to start it.
+    /// Has an instance's program started, or prepared for the user to start it.
     pub(crate) fn start(&self, id: InstanceId) {
-        // A thread that has ended has said so.
+        // An ended thread has reported its end.
         let _ = self.asked.send(id);
     }
 
-    /// Nothing more is to be started.
+    /// Starts nothing more.
     pub(crate) fn stop(&self) {
-        self.over.store(true, Ordering::Release);
+        self.stopped.store(true, Ordering::Release);
     }
 }
 
-/// Without the thread, instances would be waited for that never come.
+/// Reports a panic of the thread. Otherwise the manager would wait for instances that never come.
 struct PanicReporter<F: Fn(StarterEvent)>(F);
 
 impl<F: Fn(StarterEvent)> Drop for PanicReporter<F> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let text = "internal error in the thread that starts programs: see standard error";
-            (self.0)(StarterEvent::Run(RunEvent::ManagerFailed(text.to_owned())));
+            let event = RunEvent::ManagerFailed(text.to_owned());
+            (self.0)(StarterEvent::Run(event));
         }
     }
 }
@@ -121,13 +99,13 @@ impl<F: Fn(StarterEvent)> Drop for PanicReporter<F> {
 /// Why a program cannot be started.
 #[derive(Debug)]
 enum StartError {
-    /// Its entry in the description.
+    /// The program cannot be run as the description has it.
     Program(LaunchError),
     /// Another process starts it.
     NotOurs,
-    /// The files that it needs.
+    /// The files to stage cannot be copied: in words.
     Files(String),
-    /// The run directory, which is nothing of the instance's doing.
+    /// The run directory cannot be written, which is no fault of the instance: in words.
     Directory(String),
     /// The run has failed meanwhile.
     RunFailed,
@@ -141,8 +119,8 @@ impl StartError {
                 vec![RunEvent::StartFailed(id, "it is not ours to start".into())]
             }
             StartError::Files(why) => vec![RunEvent::StagingFailed(id, why)],
-            StartError::Directory(what) => {
-                vec![RunEvent::ManagerFailed(what), RunEvent::StartSkipped(id)]
+            StartError::Directory(why) => {
+                vec![RunEvent::ManagerFailed(why), RunEvent::StartSkipped(id)]
             }
             StartError::RunFailed => vec![RunEvent::StartSkipped(id)],
         }
@@ -158,7 +136,7 @@ impl From<DirectoryError> for StartError {
 impl From<StageError> for StartError {
     fn from(error: StageError) -> Self {
         match error {
-            // Full is the disk that is copied to.
+            // The full disk is the one with the run directory.
             StageError::Copy { to, source, .. } if is_full(&source) => {
                 DirectoryError::Write { path: to, source }.into()
             }
@@ -175,11 +153,40 @@ enum PreparedStart {
 }
 
 impl ProgramPreparer {
+    /// The work of the thread: starts the programs that are asked for, until the run has failed.
+    fn run(
+        &self,
+        waiting: &Receiver<InstanceId>,
+        stopped: &AtomicBool,
+        report: impl Fn(StarterEvent) + Clone,
+    ) {
+        let _panic_reporter = PanicReporter(report.clone());
+        let env = environment();
+        let may_continue = || !stopped.load(Ordering::Acquire);
+        for id in waiting {
+            let prepared = match may_continue() {
+                true => self.prepare(id, &env, &may_continue),
+                false => Err(StartError::RunFailed),
+            };
+            match prepared {
+                Ok(PreparedStart::Program(launch)) => self.guard.launch(id, launch),
+                Ok(PreparedStart::Manual(start)) => report(StarterEvent::Manual(start)),
+                Err(error) => {
+                    // The run fails by the error, so the following programs are not prepared.
+                    stopped.store(true, Ordering::Release);
+                    for event in error.events(id) {
+                        report(StarterEvent::Run(event));
+                    }
+                }
+            }
+        }
+    }
+
     fn prepare(
         &self,
         id: InstanceId,
         env: &BTreeMap<String, String>,
-        go_on: MayContinue<'_>,
+        may_continue: MayContinue<'_>,
     ) -> Result<PreparedStart, StartError> {
         let planned = &self.plan.instances[id];
         let folder = self.directory.prepare_instance(planned.folder())?;
@@ -189,41 +196,59 @@ impl ProgramPreparer {
             &self.folders,
             &workdir,
             self.directory.path(),
-            go_on,
+            may_continue,
         )?;
-        Ok(match &planned.start {
-            StartMode::Program(program) => PreparedStart::Program(
-                self.launch(id, program, &folder, env, self.temporary.as_deref())?
-                    .launch,
-            ),
+        match &planned.start {
+            StartMode::Program(program) => {
+                let temporary = self.temporary.as_deref();
+                let prepared = self.command(id, program, &folder, env, temporary)?;
+                Ok(PreparedStart::Program(prepared.launch))
+            }
             StartMode::Manual(program) => {
                 let command = match program {
                     None => Err(NoCommand::NotDescribed),
-                    Some(program) => match self.launch(id, program, &folder, env, None) {
-                        Ok(prepared) => Ok(prepared),
-                        // The user may have another one.
-                        Err(StartError::Program(error)) => Err(error.into()),
-                        Err(obstacle) => return Err(obstacle),
-                    },
+                    Some(program) => self.manual_command(id, program, &folder, env)?,
                 };
-                let (name, component) = (planned.name.clone(), planned.component.clone());
-                let connection = self.directory.connection();
-                PreparedStart::Manual(Box::new(ManualStart {
-                    name,
-                    component,
-                    workdir,
-                    connection,
-                    command,
-                }))
+                let start = self.manual_start(planned, workdir, command);
+                Ok(PreparedStart::Manual(Box::new(start)))
             }
-            StartMode::Hosted | StartMode::WithLeader(_) => {
-                return Err(StartError::NotOurs);
-            }
-        })
+            StartMode::Hosted | StartMode::WithLeader(_) => Err(StartError::NotOurs),
+        }
     }
 
-    /// What is to be run.
-    fn launch(
+    /// The command of a program that the user starts. A program that cannot be run is no failure: the
+    /// user may have another one.
+    fn manual_command(
+        &self,
+        id: InstanceId,
+        program: &PlannedProgram,
+        folder: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Result<PreparedCommand, NoCommand>, StartError> {
+        match self.command(id, program, folder, env, None) {
+            Ok(prepared) => Ok(Ok(prepared)),
+            Err(StartError::Program(error)) => Ok(Err(error.into())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn manual_start(
+        &self,
+        planned: &PlannedInstance,
+        workdir: PathBuf,
+        command: Result<PreparedCommand, NoCommand>,
+    ) -> ManualStart {
+        ManualStart {
+            name: planned.name.clone(),
+            component: planned.component.clone(),
+            workdir,
+            connection: self.directory.connection(),
+            command,
+        }
+    }
+
+    /// The command to run. Writes the command's files to the instance's folder.
+    fn command(
         &self,
         id: InstanceId,
         program: &PlannedProgram,
@@ -231,7 +256,7 @@ impl ProgramPreparer {
         env: &BTreeMap<String, String>,
         temporary: Option<&Path>,
     ) -> Result<PreparedCommand, StartError> {
-        let around = LaunchContext {
+        let context = LaunchContext {
             env,
             connection: &self.directory.connection(),
             titin: self.titin.as_os_str(),
@@ -240,7 +265,7 @@ impl ProgramPreparer {
             crowded: self.placement.crowded[id],
             temporary,
         };
-        let prepared = prepare(&self.plan, id, program, &around).map_err(StartError::Program)?;
+        let prepared = prepare(&self.plan, id, program, &context).map_err(StartError::Program)?;
         if let PlannedCommand::Host(hosting) = &program.command {
             self.directory
                 .write_hosting(&folder.join(HOSTING), hosting)?;

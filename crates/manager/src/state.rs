@@ -94,12 +94,12 @@ pub struct Manager {
 }
 
 /// The conduit ends of each instance, and the instances at their other ends.
-struct Neighbours {
+struct InstanceNeighbours {
     conduit_ends: PerInstance<Vec<(ConduitId, bool)>>,
     peers: PerInstance<Vec<InstanceId>>,
 }
 
-impl Neighbours {
+impl InstanceNeighbours {
     fn of(plan: &Plan) -> Self {
         let count = plan.instances.len();
         let mut conduit_ends = PerInstance::make(count, |_| Vec::new());
@@ -115,7 +115,7 @@ impl Neighbours {
             peers.sort_unstable();
             peers.dedup();
         }
-        Neighbours {
+        InstanceNeighbours {
             conduit_ends,
             peers,
         }
@@ -125,10 +125,10 @@ impl Neighbours {
 impl Manager {
     /// A run that has not begun.
     pub fn new(plan: Arc<Plan>, host: &str) -> Self {
-        let Neighbours {
+        let InstanceNeighbours {
             conduit_ends,
             peers,
-        } = Neighbours::of(&plan);
+        } = InstanceNeighbours::of(&plan);
         let name = |id: InstanceId| (plan.instances[id].name.clone(), id);
         let instances = plan.instances.iter();
         Manager {

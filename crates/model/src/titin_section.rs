@@ -145,20 +145,22 @@ impl BufferLimits {
     }
 }
 
-/// The carrier of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+/// The carrier of messages. The preferred media come first.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Medium {
     /// Within a process.
     Inproc,
-    /// Through shared memory.
+    /// Through memory that two processes of one host share.
     Shm,
-    /// Through a socket.
+    /// Through TCP connections.
     Tcp,
 }
 
 impl Medium {
-    /// All media.
+    /// All media, the preferred media first.
     pub const ALL: [Medium; 3] = [Medium::Inproc, Medium::Shm, Medium::Tcp];
 
     /// The key in a description: `tcp`.

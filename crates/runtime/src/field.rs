@@ -170,6 +170,12 @@ impl Field {
         }
     }
 
+    /// The conduits by which receivers pull the field.
+    fn pulled(&self) -> impl Iterator<Item = ConduitId> {
+        let pulled = self.conduits.iter().filter(|conduit| conduit.is_pulled());
+        pulled.map(|conduit| conduit.conduit)
+    }
+
     /// Whether some thread is in a call on the field.
     pub(crate) fn is_in_use(&self) -> bool {
         matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))

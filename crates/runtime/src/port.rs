@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use titin_model::Operator;
 use titin_transport::{
-    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Latch, Latched, Medium, Window,
+    Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, Medium, SpinLock, SpinLockGuard, Window,
 };
 use titin_wire::ConduitId;
 use titin_wire::control::ConduitEnd;
@@ -60,7 +60,7 @@ pub(crate) struct Port {
     /// receives from.
     pub(crate) inlets: Vec<Option<Inlet>>,
     /// Taken by the call that uses the port.
-    state: Latch<PortState>,
+    state: SpinLock<PortState>,
 }
 
 /// What a port keeps from one call to the next. One call at a time may use the state.
@@ -256,7 +256,7 @@ impl Port {
             slots: AtomicU32::new(1),
             outlets: Vec::new(),
             inlets: Vec::new(),
-            state: Latch::default(),
+            state: SpinLock::default(),
         }
     }
 
@@ -391,7 +391,7 @@ impl Port {
         place: usize,
         end: PortEnd,
         limits: (u64, u64),
-        (bell, exchange): (&Arc<Doorbell>, &Exchange),
+        (bell, exchange): (&Arc<Doorbell>, &ConduitTable),
     ) {
         let conduit = end.conduit;
         if self.operator.sends() {
@@ -415,7 +415,7 @@ impl Port {
     }
 
     /// Takes the port for a call. Fails if another call uses the port.
-    pub(crate) fn enter(&self) -> Result<Latched<'_, PortState>> {
+    pub(crate) fn enter(&self) -> Result<SpinLockGuard<'_, PortState>> {
         self.state.try_lock().ok_or_else(|| two_at_once(&self.name))
     }
 
@@ -522,20 +522,20 @@ impl PortEnd {
         match self
             .pinned
             .as_deref()
-            .filter(|pinned| *pinned != medium.name())
+            .filter(|pinned| *pinned != medium.key())
         {
             // A link for conduits pinned to tcp will come.
-            Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.name() => false,
+            Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.key() => false,
             Some(_) if way == Way::Tcp => false,
             Some(pinned) => {
-                let why = detour.filter(|_| pinned == Medium::Shm.name());
+                let why = detour.filter(|_| pinned == Medium::Shm.key());
                 let why = why.map_or_else(String::new, |why| format!(", since {why}"));
                 let text = format!(
                     "port '{}' is pinned to {pinned} in the description (titin: medium), but {} is reached by {}{why}; \
                      take the pin out, or start the two where they share {pinned}",
                     self.label,
                     self.other(),
-                    medium.name()
+                    medium.key()
                 );
                 let _ = self.unfit.set(text);
                 false
@@ -551,7 +551,7 @@ impl PortEnd {
 
     /// How messages of the conduit go to the peer, or are to go.
     pub(crate) fn way(&self) -> Way {
-        let pinned = self.pinned.as_deref() == Some(Medium::Tcp.name());
+        let pinned = self.pinned.as_deref() == Some(Medium::Tcp.key());
         self.joined
             .get()
             .copied()

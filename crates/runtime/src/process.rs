@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use titin_transport::{Doorbell, Exchange, Inproc, Link, LinkId, Medium, Reactor};
+use titin_transport::{ConduitTable, Doorbell, Inproc, Link, LinkId, Medium, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::Purpose;
@@ -61,7 +61,7 @@ static PROCESSES: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 pub(crate) struct Process {
     id: EndpointId,
     secret: Secret,
-    pub(crate) exchange: Arc<Exchange>,
+    pub(crate) exchange: Arc<ConduitTable>,
     inproc: Arc<Inproc>,
     reactor: OnceLock<Arc<Reactor>>,
     addresses: OnceLock<Vec<Address>>,
@@ -160,8 +160,8 @@ impl Process {
             )
         };
         let exchange = Arc::new(match std::env::var("TITIN_SHARED_MEMORY") {
-            Err(_) => Exchange::default(),
-            Ok(text) => Exchange::with_ceiling(titin_model::bytes_of(&text).ok_or_else(|| {
+            Err(_) => ConduitTable::default(),
+            Ok(text) => ConduitTable::with_ceiling(titin_model::bytes_of(&text).ok_or_else(|| {
                 let text = format!(
                     "TITIN_SHARED_MEMORY is {text:?}: give the most bytes to share, such as \"256 MiB\", or leave it out"
                 );
@@ -187,7 +187,7 @@ impl Process {
             state: Mutex::default(),
         });
         let handler = Arc::new(Events(Arc::downgrade(&process)));
-        let reactor = Reactor::with_exchange(
+        let reactor = Reactor::with_conduits(
             connection.secret.clone(),
             handler,
             exchange,

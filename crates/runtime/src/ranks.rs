@@ -13,7 +13,7 @@ mod outcome;
 use std::sync::{Arc, Mutex};
 
 use titin_model::Operator;
-use titin_transport::{Doorbell, Exchange};
+use titin_transport::{ConduitTable, Doorbell};
 use titin_wire::ConduitId;
 use titin_wire::control::{ConduitEnd, Welcome};
 use titin_wire::ranks::{FieldSteps, children, conduits, parent};
@@ -127,7 +127,7 @@ pub(crate) fn open_rank_end(
     let chain = Chain::new(&[], wire.sends, &Default::default(), &Default::default())?;
     let end = PortEnd::new(&wire, conduit_use, |name| process.name(name), chain);
     let peer = end.peer.clone();
-    let exchange: &Exchange = &process.exchange;
+    let exchange: &ConduitTable = &process.exchange;
     port.open_end(place, end, conduit.limits, (bell, exchange));
     Ok(peer)
 }

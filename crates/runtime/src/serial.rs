@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Instant;
 
 use titin_model::{InstanceName, MuscleSettings, Settings};
-use titin_transport::{Carrier, Doorbell, Latch, Latched};
+use titin_transport::{Carrier, Doorbell, SpinLock, SpinLockGuard};
 use titin_wire::ConduitId;
 use titin_wire::control::{Scale, ToManager};
 use titin_wire::settings::Overlay;
@@ -114,11 +114,11 @@ pub(crate) struct PortTable {
 
 /// The instance in its submodel execution loop.
 pub(crate) struct Execution {
-    cycle: Latch<ExecutionLoop>,
+    cycle: SpinLock<ExecutionLoop>,
     /// Whether messages say in which step they were sent.
     pub(crate) counts_steps: bool,
     /// Taken by the call that begins the next use; since when that call is pending, if it is.
-    pub(crate) beginning: Latch<Option<i64>>,
+    pub(crate) beginning: SpinLock<Option<i64>>,
 }
 
 /// Settings: those of the description, and the overlays.
@@ -141,7 +141,7 @@ pub(crate) struct WaitReporter {
     /// The number of the wait that the manager has heard of, while nothing is being done about it.
     waiting: Mutex<Option<u64>>,
     /// The conduit of the last call that would not wait for ever, and when that call had to come back, if that is known.
-    polled: Latch<Option<(ConduitId, Option<Instant>)>>,
+    polled: SpinLock<Option<(ConduitId, Option<Instant>)>>,
     /// Whether a call that waits says nothing of the other calls that may be made meanwhile.
     unwatched: AtomicBool,
     /// Whether the upper layers look after ranks while a call waits.
@@ -214,7 +214,7 @@ impl Serial {
         self.table.ports.iter().filter(|port| port.is_own())
     }
 
-    pub(crate) fn cycle(&self) -> Latched<'_, ExecutionLoop> {
+    pub(crate) fn cycle(&self) -> SpinLockGuard<'_, ExecutionLoop> {
         self.execution.cycle.lock()
     }
 
@@ -372,7 +372,8 @@ impl Serial {
 
     /// Tells senders how far this instance is, which may give them room that they wait for.
     fn acknowledge(&self) {
-        self.inlets().for_each(|(_, inlet)| inlet.inbox.settle());
+        self.inlets()
+            .for_each(|(_, inlet)| inlet.inbox.acknowledge_now());
         self.upper_layers()
             .iter()
             .for_each(|above| above.acknowledge());

@@ -10,7 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use titin_testkit::{Host, Inlet, Outlet, Side};
+use titin_testkit::{Host, Inlet, Outlet, PairEnd};
 use titin_transport::InboxOptions;
 use titin_wire::{Address, LinkSettings, Secret};
 
@@ -59,7 +59,7 @@ fn measure(pairs: usize, only: Option<usize>, [streams, pacing]: [usize; 2]) {
         host.listen()
     )
     .expect("the other process reads");
-    let mut titin = Titin::new(Side::from(host), 1, 2);
+    let mut titin = Titin::new(PairEnd::from(host), 1, 2);
     let mut plain = Plain(listener.accept().expect("the other process").0);
     plain.0.set_nodelay(true).expect("a socket option");
 
@@ -112,7 +112,7 @@ fn answer() {
     let plain = TcpStream::connect(("127.0.0.1", port)).expect("the other process");
     plain.set_nodelay(true).expect("a socket option");
     std::thread::spawn(move || serve(Plain(plain)));
-    let side = Side::from(host);
+    let side = PairEnd::from(host);
     let (host, _) = side.tcp.as_ref().expect("over tcp");
     let events = host.events.clone();
     std::thread::spawn(move || serve(Titin::new(side, 2, 1)));
@@ -155,11 +155,11 @@ trait Way {
 struct Titin {
     outlet: Outlet,
     inlet: Inlet,
-    _side: Side,
+    _side: PairEnd,
 }
 
 impl Titin {
-    fn new(side: Side, out: u32, back: u32) -> Self {
+    fn new(side: PairEnd, out: u32, back: u32) -> Self {
         let options = InboxOptions::default();
         Titin {
             outlet: side.outlet(out, options),

@@ -7,7 +7,7 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 
-use titin_transport::{InboxOptions, Message, Room};
+use titin_transport::{InboxOptions, IncomingMessage, Room};
 use titin_wire::frame::PIECE;
 
 use crate::{Inlet, Outlet, Pair, pattern};
@@ -63,7 +63,7 @@ fn limits(messages: u64, bytes: u64) -> InboxOptions {
 }
 
 /// Takes the next message, which must be the one of that number and length.
-fn expect(inlet: &Inlet, sequence: u64, length: usize) -> Message {
+fn expect(inlet: &Inlet, sequence: u64, length: usize) -> IncomingMessage {
     let message = inlet.receive();
     check(&message, sequence, length);
     message
@@ -81,7 +81,7 @@ fn take_all(inlet: &Inlet, numbers: Range<u64>, length: impl Fn(u64) -> usize) {
     }
 }
 
-fn check(message: &Message, sequence: u64, length: usize) {
+fn check(message: &IncomingMessage, sequence: u64, length: usize) {
     assert_eq!(message.head.sequence, sequence);
     assert_eq!(message.body.len(), length);
     assert!(
@@ -239,7 +239,7 @@ pub fn ten_thousand_messages_can_be_held(make: fn() -> Pair) {
     let pair = make();
     let (outlet, inlet) = pair.conduit(1);
     let length = |sequence: u64| 100 + sequence as usize % 3000;
-    let held: Vec<Message> = std::thread::scope(|scope| {
+    let held: Vec<IncomingMessage> = std::thread::scope(|scope| {
         scope.spawn(|| send_all(&outlet, 0..10_000, length));
         (0..10_000).map(|_| inlet.receive()).collect()
     });
@@ -291,7 +291,7 @@ pub fn the_latest_message_takes_the_place_of_earlier_ones(make: fn() -> Pair) {
 pub fn the_latest_message_does_so_before_anybody_receives(make: fn() -> Pair) {
     let pair = make();
     let outlet = pair.left.superseding(1);
-    let inbox = pair.right.exchange.inbox(outlet.conduit);
+    let inbox = pair.right.conduits.inbox(outlet.conduit);
     for sequence in 0..1000u64 {
         outlet.send(&sequence.to_le_bytes());
         assert!(inbox.waiting() <= 1);
@@ -407,7 +407,7 @@ pub fn acknowledgements_are_cumulative(make: fn() -> Pair) {
     send_all(&outlet, 16..19, |_| 100);
     take_all(&inlet, 16..19, |_| 100);
     assert_eq!(outlet.window.ahead(), (3, 300));
-    inlet.inbox.settle();
+    inlet.inbox.acknowledge_now();
     outlet.wait(|window| window.ahead() == (0, 0));
 }
 
@@ -458,13 +458,13 @@ pub fn a_forgotten_conduit_holds_nobody_up(make: fn() -> Pair) {
     let (outlet, inlet) = pair.limited(1, limits(4, 1 << 30));
     outlet.send(&pattern(0, 100));
     expect(&inlet, 0, 100);
-    pair.right.exchange.forget(outlet.conduit, true);
+    pair.right.conduits.forget(outlet.conduit, true);
     for sequence in 1..1000 {
         outlet.send(&pattern(sequence, 100));
     }
     outlet.end();
     outlet.wait(|window| window.settled());
-    assert_eq!(pair.right.exchange.inbox(outlet.conduit).waiting(), 0);
+    assert_eq!(pair.right.conduits.inbox(outlet.conduit).waiting(), 0);
 }
 
 pub fn several_may_send_at_once(make: fn() -> Pair) {
@@ -562,7 +562,7 @@ pub fn messages_may_come_before_there_is_an_instance(make: fn() -> Pair) {
     let pair = make();
     let outlet = pair.left.outlet(1, limits(4, 1 << 30));
     send_all(&outlet, 0..4, |_| 10);
-    let early = pair.right.exchange.inbox(outlet.conduit);
+    let early = pair.right.conduits.inbox(outlet.conduit);
     while early.received() < 4 {
         pair.right.carrier.look();
         std::thread::yield_now();

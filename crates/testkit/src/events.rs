@@ -13,7 +13,7 @@ pub(crate) const STAND_STILL: &[u8] = b"stand still";
 /// What a handler was told.
 #[derive(Clone)]
 #[allow(missing_docs)]
-pub enum Event {
+pub enum LinkEvent {
     Opened(Arc<Link>, Agreement),
     Control(Arc<Link>, Vec<u8>),
     Lost(Arc<Link>, Lost),
@@ -30,14 +30,14 @@ pub struct Events {
 
 #[derive(Default)]
 struct State {
-    events: Vec<Event>,
+    events: Vec<LinkEvent>,
     held: bool,
     standing: bool,
 }
 
 impl Events {
     /// Waits for an event that `pick` finds something in, takes it out and returns what was found.
-    pub fn wait<T>(&self, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
+    pub fn wait<T>(&self, mut pick: impl FnMut(&LinkEvent) -> Option<T>) -> T {
         let mut state = self.state.lock().expect("never poisoned");
         loop {
             let found = state
@@ -57,7 +57,7 @@ impl Events {
     /// Waits for a link to open.
     pub fn opened(&self) -> Arc<Link> {
         self.wait(|event| match event {
-            Event::Opened(link, _) => Some(link.clone()),
+            LinkEvent::Opened(link, _) => Some(link.clone()),
             _ => None,
         })
     }
@@ -65,7 +65,7 @@ impl Events {
     /// Waits for a link to be lost, and says why.
     pub fn lost(&self) -> Lost {
         self.wait(|event| match event {
-            Event::Lost(_, why) => Some(why.clone()),
+            LinkEvent::Lost(_, why) => Some(why.clone()),
             _ => None,
         })
     }
@@ -73,7 +73,7 @@ impl Events {
     /// Waits for a control message.
     pub fn control(&self) -> Vec<u8> {
         self.wait(|event| match event {
-            Event::Control(_, body) => Some(body.clone()),
+            LinkEvent::Control(_, body) => Some(body.clone()),
             _ => None,
         })
     }
@@ -81,7 +81,7 @@ impl Events {
     /// Waits until what was dialled with this tag is given up, and says why.
     pub fn unreachable(&self, tag: u128) -> Lost {
         self.wait(|event| match event {
-            Event::Unreachable(found, why) if *found == tag => Some(why.clone()),
+            LinkEvent::Unreachable(found, why) if *found == tag => Some(why.clone()),
             _ => None,
         })
     }
@@ -109,7 +109,7 @@ impl Events {
         self.changed.notify_all();
     }
 
-    fn note(&self, event: Event) {
+    fn note(&self, event: LinkEvent) {
         self.state
             .lock()
             .expect("never poisoned")
@@ -121,12 +121,12 @@ impl Events {
 
 impl Handler for Events {
     fn opened(&self, link: &Arc<Link>, agreement: Agreement) {
-        self.note(Event::Opened(link.clone(), agreement));
+        self.note(LinkEvent::Opened(link.clone(), agreement));
     }
 
     fn control(&self, link: &Arc<Link>, body: &[u8]) {
         if body != STAND_STILL {
-            return self.note(Event::Control(link.clone(), body.to_vec()));
+            return self.note(LinkEvent::Control(link.clone(), body.to_vec()));
         }
         let mut state = self.state.lock().expect("never poisoned");
         state.standing = true;
@@ -138,14 +138,14 @@ impl Handler for Events {
     }
 
     fn lost(&self, link: &Arc<Link>, why: Lost) {
-        self.note(Event::Lost(link.clone(), why));
+        self.note(LinkEvent::Lost(link.clone(), why));
     }
 
     fn unreachable(&self, tag: u128, why: Lost) {
-        self.note(Event::Unreachable(tag, why));
+        self.note(LinkEvent::Unreachable(tag, why));
     }
 
     fn broken(&self, text: String) {
-        self.note(Event::Broken(text));
+        self.note(LinkEvent::Broken(text));
     }
 }

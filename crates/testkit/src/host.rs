@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use titin_transport::{Exchange, Medium, Reactor};
+use titin_transport::{ConduitTable, Medium, Reactor};
 use titin_wire::connection::PATIENCE;
 use titin_wire::handshake::Purpose;
 use titin_wire::{Address, LinkSettings, Secret};
@@ -14,7 +14,7 @@ use crate::{Events, Watchdog};
 /// A reactor, what it has told, and the conduit ends that it serves.
 pub struct Host {
     /// Its conduit ends.
-    pub exchange: Arc<Exchange>,
+    pub conduits: Arc<ConduitTable>,
     /// What its reactor has told.
     pub events: Arc<Events>,
     /// Its reactor.
@@ -26,18 +26,18 @@ pub struct Host {
 impl Host {
     /// A host of the run with this secret.
     pub fn start(secret: &Secret) -> Self {
-        Self::start_with(secret, Exchange::default())
+        Self::start_with(secret, ConduitTable::default())
     }
 
     /// A host of the run with this secret, and with these conduit ends.
-    pub fn start_with(secret: &Secret, exchange: Exchange) -> Self {
-        let (exchange, events) = (Arc::new(exchange), Arc::new(Events::default()));
+    pub fn start_with(secret: &Secret, conduits: ConduitTable) -> Self {
+        let (conduits, events) = (Arc::new(conduits), Arc::new(Events::default()));
         let reactor =
-            Reactor::with_exchange(secret.clone(), events.clone(), exchange.clone(), PATIENCE);
+            Reactor::with_conduits(secret.clone(), events.clone(), conduits.clone(), PATIENCE);
         let reactor = reactor.expect("a reactor starts");
         let directory = tempfile::tempdir().expect("a directory");
         Host {
-            exchange,
+            conduits,
             events,
             reactor,
             directory,

@@ -1,5 +1,5 @@
 //! What tests of titin share: the [conformance](conformance!) suite that every medium must pass, a [`Pair`] of ends to
-//! run it on, a [`Host`] for tests of tcp alone and a [`Peer`] that speaks it by hand and wrongly, and a [`Watchdog`]
+//! run it on, a [`Host`] for tests of tcp alone and a [`RawPeer`] that speaks it by hand and wrongly, and a [`Watchdog`]
 //! against hangs.
 //!
 //! For development only: nothing that is shipped depends on it.
@@ -24,9 +24,9 @@ mod peer;
 mod relay;
 mod watchdog;
 
-pub use events::{Event, Events};
+pub use events::{Events, LinkEvent};
 pub use host::Host;
-pub use pair::{Inlet, Outlet, Pair, Side, Stall, pattern, until};
-pub use peer::{Peer, header, message, striped};
+pub use pair::{Inlet, Outlet, Pair, PairEnd, Stall, pattern, until};
+pub use peer::{RawPeer, header, message, striped};
 pub use relay::Relay;
 pub use watchdog::{Watchdog, progress};

@@ -4,8 +4,8 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use titin_transport::{
-    Carrier, Doorbell, Exchange, Inbox, InboxOptions, Inproc, Link, Message, Outgoing, Room, Sent,
-    Window,
+    Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, IncomingMessage, Inproc, Link, Outgoing,
+    Room, SendReport, Window,
 };
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
@@ -17,16 +17,16 @@ use crate::{Events, Host, Watchdog, progress};
 /// Two ends, left and right, and what connects them.
 pub struct Pair {
     /// Messages go from here to the right, unless a test says otherwise.
-    pub left: Side,
+    pub left: PairEnd,
     /// The other end.
-    pub right: Side,
+    pub right: PairEnd,
     _watchdog: Watchdog,
 }
 
 /// One end of a [`Pair`].
-pub struct Side {
+pub struct PairEnd {
     /// Its conduit ends.
-    pub exchange: Arc<Exchange>,
+    pub conduits: Arc<ConduitTable>,
     /// Takes messages to the other end.
     pub carrier: Arc<dyn Carrier>,
     /// Where its instance waits.
@@ -45,7 +45,7 @@ pub struct Outlet {
     pub supersedes: Option<u64>,
     carrier: Arc<dyn Carrier>,
     bell: Arc<Doorbell>,
-    exchange: Arc<Exchange>,
+    conduits: Arc<ConduitTable>,
 }
 
 /// The receiving end of a conduit.
@@ -62,10 +62,10 @@ pub struct Stall(Option<Arc<Events>>);
 impl Pair {
     /// Two instances in one process.
     pub fn inproc() -> Self {
-        let exchange = Arc::new(Exchange::default());
-        let side = || Side {
-            exchange: exchange.clone(),
-            carrier: Arc::new(Inproc::new(exchange.clone())),
+        let conduits = Arc::new(ConduitTable::default());
+        let side = || PairEnd {
+            conduits: conduits.clone(),
+            carrier: Arc::new(Inproc::new(conduits.clone())),
             bell: Arc::default(),
             tcp: None,
         };
@@ -116,7 +116,7 @@ impl Pair {
     /// The same, with so many bytes of memory to share.
     pub fn shm_with_ceiling(bytes: u64) -> Self {
         let secret = Secret::random();
-        let host = || Host::start_with(&secret, Exchange::with_ceiling(bytes));
+        let host = || Host::start_with(&secret, ConduitTable::with_ceiling(bytes));
         let (left, right) = (host(), host());
         left.dial(&[right.listen_shm()], 0);
         Pair {
@@ -157,13 +157,13 @@ impl Pair {
     }
 }
 
-impl Side {
+impl PairEnd {
     /// Conduit ends of a host without a link of its own: what comes from peers by hand is taken, and not answered.
     pub fn of(host: &Host) -> Self {
-        let exchange = host.exchange.clone();
-        Side {
+        let conduits = host.conduits.clone();
+        PairEnd {
             carrier: Arc::new(Inproc::new(Arc::default())),
-            exchange,
+            conduits,
             bell: Arc::default(),
             tcp: None,
         }
@@ -177,11 +177,11 @@ impl Side {
             options.messages,
             options.bytes,
         ));
-        self.exchange.open_window(conduit, window.clone());
-        let (carrier, bell, exchange) = (
+        self.conduits.open_window(conduit, window.clone());
+        let (carrier, bell, conduits) = (
             self.carrier.clone(),
             self.bell.clone(),
-            self.exchange.clone(),
+            self.conduits.clone(),
         );
         Outlet {
             conduit,
@@ -189,7 +189,7 @@ impl Side {
             supersedes: None,
             carrier,
             bell,
-            exchange,
+            conduits,
         }
     }
 
@@ -207,7 +207,7 @@ impl Side {
 
     /// The receiving end of a conduit.
     pub fn inlet(&self, number: u32, options: InboxOptions) -> Inlet {
-        let inbox = self.exchange.inbox(ConduitId(number));
+        let inbox = self.conduits.inbox(ConduitId(number));
         inbox.attach(self.bell.clone(), self.carrier.clone(), options);
         Inlet {
             inbox,
@@ -219,12 +219,12 @@ impl Side {
 
 impl Outlet {
     /// Sends bytes, as soon as there is room.
-    pub fn send(&self, bytes: &[u8]) -> Sent {
+    pub fn send(&self, bytes: &[u8]) -> SendReport {
         self.send_parts(&[IoSlice::new(bytes)])
     }
 
     /// Sends bytes in parts, as soon as there is room.
-    pub fn send_parts(&self, parts: &[IoSlice<'_>]) -> Sent {
+    pub fn send_parts(&self, parts: &[IoSlice<'_>]) -> SendReport {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         let sequence = self.claim(length);
         self.send_numbered(sequence, parts)
@@ -232,9 +232,9 @@ impl Outlet {
     }
 
     /// Posts a copy of these bytes, in memory of the medium's own kind.
-    pub fn post(&self, bytes: &[u8]) -> Sent {
+    pub fn post(&self, bytes: &[u8]) -> SendReport {
         let mut memory = self
-            .exchange
+            .conduits
             .loan(bytes.len() as u64)
             .expect("there is memory");
         memory.rest().copy_from_slice(bytes);
@@ -256,7 +256,7 @@ impl Outlet {
         &self,
         sequence: u64,
         parts: &[IoSlice<'_>],
-    ) -> Result<Sent, titin_transport::Lost> {
+    ) -> Result<SendReport, titin_transport::Lost> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         let meta = Arc::new(Meta {
             supersedes: self.supersedes,
@@ -299,7 +299,7 @@ impl Outlet {
 
 impl Inlet {
     /// Waits for a message.
-    pub fn receive(&self) -> Message {
+    pub fn receive(&self) -> IncomingMessage {
         until(&self.bell, Some(&*self.carrier), || self.inbox.take())
     }
 
@@ -317,13 +317,13 @@ impl Drop for Stall {
     }
 }
 
-impl From<Host> for Side {
+impl From<Host> for PairEnd {
     /// The end of a host's one link.
     fn from(host: Host) -> Self {
         let link = host.events.opened();
-        let (exchange, carrier) = (host.exchange.clone(), link.carrier());
-        Side {
-            exchange,
+        let (conduits, carrier) = (host.conduits.clone(), link.carrier());
+        PairEnd {
+            conduits,
             carrier,
             bell: Arc::default(),
             tcp: Some((host, link)),

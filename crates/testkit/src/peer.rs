@@ -9,9 +9,9 @@ use titin_wire::meta::{Content, Meta};
 use titin_wire::{Address, ConduitId, EndpointId, Secret};
 
 /// A plain socket, connected to a listener of titin's.
-pub struct Peer(pub TcpStream);
+pub struct RawPeer(pub TcpStream);
 
-impl Peer {
+impl RawPeer {
     /// Connects, and says nothing.
     pub fn connect(address: &Address) -> Self {
         let Address::Tcp(host, port) = address else {
@@ -19,7 +19,7 @@ impl Peer {
         };
         let stream = TcpStream::connect((host.as_str(), *port)).expect("somebody listens");
         stream.set_nodelay(true).expect("a socket option");
-        Peer(stream)
+        RawPeer(stream)
     }
 
     /// Connects and proves that it knows the secret; `write` sends the bytes, the last of them with `behind` added.
@@ -29,20 +29,20 @@ impl Peer {
         behind: &[u8],
         write: fn(&mut Self, &[u8]),
     ) -> Self {
-        Peer::enter_for(Purpose::Data, address, secret, behind, write)
+        RawPeer::enter_for(Purpose::Data, address, secret, behind, write)
     }
 
     /// A link of so many further streams: what the dialler holds once all have joined, the first stream first.
     pub fn enter_streams(address: &Address, secret: &Secret, count: u64) -> Vec<Self> {
         let key = EndpointId::random().0 as u64;
-        let mut first = Peer::enter_first(address, secret, key, count);
+        let mut first = RawPeer::enter_first(address, secret, key, count);
         let mut answer = [0; 64];
         first
             .0
             .read_exact(&mut answer)
             .expect("the listener agrees");
         let further =
-            (1..=count).map(|number| Peer::enter_further(address, secret, key, number, &[]));
+            (1..=count).map(|number| RawPeer::enter_further(address, secret, key, number, &[]));
         std::iter::once(first).chain(further).collect()
     }
 
@@ -55,7 +55,7 @@ impl Peer {
             send_buffer: 0,
             receive_buffer: 0,
         });
-        Peer::enter_for(Purpose::Streams, address, secret, &streams, Peer::write)
+        RawPeer::enter_for(Purpose::Streams, address, secret, &streams, RawPeer::write)
     }
 
     /// A further stream, with bytes right behind.
@@ -67,12 +67,12 @@ impl Peer {
         behind: &[u8],
     ) -> Self {
         let bytes = [&header(&Frame::Join { key, number })[..], behind].concat();
-        Peer::enter_for(Purpose::Stream, address, secret, &bytes, Peer::write)
+        RawPeer::enter_for(Purpose::Stream, address, secret, &bytes, RawPeer::write)
     }
 
     /// Enters for a purpose, and says so much behind.
     pub fn enter_with(purpose: Purpose, address: &Address, secret: &Secret, behind: &[u8]) -> Self {
-        Peer::enter_for(purpose, address, secret, behind, Peer::write)
+        RawPeer::enter_for(purpose, address, secret, behind, RawPeer::write)
     }
 
     fn enter_for(
@@ -82,7 +82,7 @@ impl Peer {
         behind: &[u8],
         write: fn(&mut Self, &[u8]),
     ) -> Self {
-        let mut peer = Peer::connect(address);
+        let mut peer = RawPeer::connect(address);
         let (mut handshake, hello) = Handshake::dial(secret.clone(), purpose);
         write(&mut peer, &hello);
         let mut proved = false;

@@ -1,6 +1,6 @@
 //! Peers that know the secret and still send what they should not: their link is lost, and nothing else.
 
-use titin_testkit::{Host, Peer, header, message, pattern};
+use titin_testkit::{Host, RawPeer, header, message, pattern};
 use titin_transport::{InboxOptions, Lost, Medium};
 use titin_wire::frame::{Ack, Frame, Head};
 use titin_wire::meta::Meta;
@@ -13,13 +13,18 @@ fn verdict(bytes: &[u8]) -> String {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let address = host.listen();
-    let mut peer = Peer::enter(&address, &secret, bytes, Peer::write);
+    let mut peer = RawPeer::enter(&address, &secret, bytes, RawPeer::write);
     let why = host.events.lost();
     peer.drain();
     // Another one is served as before.
     let body = pattern(0, 1000);
-    let _friend = Peer::enter(&address, &secret, &message(2, 0, &body, 1000), Peer::write);
-    let side = titin_testkit::Side::of(&host);
+    let _friend = RawPeer::enter(
+        &address,
+        &secret,
+        &message(2, 0, &body, 1000),
+        RawPeer::write,
+    );
+    let side = titin_testkit::PairEnd::of(&host);
     assert!(side.inlet(2, InboxOptions::default()).receive().body[..] == body[..]);
     why.to_string()
 }
@@ -106,14 +111,14 @@ fn an_end_in_the_middle_of_a_frame() {
         let secret = Secret::random();
         let host = Host::start(&secret);
         let bytes = message(1, 0, &pattern(0, 100), 50);
-        drop(Peer::enter(
+        drop(RawPeer::enter(
             &host.listen(),
             &secret,
             &bytes[..length],
-            Peer::write,
+            RawPeer::write,
         ));
         assert_eq!(host.events.lost(), Lost::Closed);
-        assert_eq!(host.exchange.inbox(CONDUIT).received(), 0);
+        assert_eq!(host.conduits.inbox(CONDUIT).received(), 0);
     }
 }
 
@@ -127,7 +132,7 @@ fn answers_about_conduits_that_are_not() {
         bytes: u64::MAX,
         ended: true,
     };
-    let side = titin_testkit::Side::of(&host);
+    let side = titin_testkit::PairEnd::of(&host);
     let outlet = side.outlet(9, InboxOptions::default());
     let bytes = [
         header(&Frame::Acknowledge {
@@ -145,7 +150,7 @@ fn answers_about_conduits_that_are_not() {
         header(&Frame::Control { body: 0 }),
     ]
     .concat();
-    let _peer = Peer::enter(&host.listen(), &secret, &bytes, Peer::write);
+    let _peer = RawPeer::enter(&host.listen(), &secret, &bytes, RawPeer::write);
     assert_eq!(host.events.control(), b"");
     assert!(!outlet.window.settled());
 }
@@ -156,7 +161,12 @@ fn data_for_a_process_that_has_no_conduits() {
     let events = std::sync::Arc::new(titin_testkit::Events::default());
     let reactor = titin_transport::Reactor::start(secret.clone(), events.clone()).unwrap();
     let address = reactor.listen(Medium::Tcp, "127.0.0.1").unwrap();
-    let _peer = Peer::enter(&address, &secret, &message(1, 0, b"data", 10), Peer::write);
+    let _peer = RawPeer::enter(
+        &address,
+        &secret,
+        &message(1, 0, b"data", 10),
+        RawPeer::write,
+    );
     assert!(events.lost().to_string().contains("carries none"));
     reactor.stop();
 }
@@ -176,7 +186,7 @@ fn headers_with_one_byte_changed() {
         .to_vec(),
         header(&Frame::Control { body: 3 }).to_vec(),
     ];
-    let mut friend = Peer::enter(&address, &secret, &[], Peer::write);
+    let mut friend = RawPeer::enter(&address, &secret, &[], RawPeer::write);
     host.events.opened();
     for (number, frame) in (0..).zip(&frames) {
         for at in 0..64 {
@@ -185,14 +195,14 @@ fn headers_with_one_byte_changed() {
             bytes[9] = at as u8;
             bytes[10] = number;
             bytes[at] ^= 0xff;
-            drop(Peer::enter(&address, &secret, &bytes, Peer::write));
+            drop(RawPeer::enter(&address, &secret, &bytes, RawPeer::write));
             host.events.opened();
             host.events.lost();
         }
     }
     let body = pattern(0, 1000);
     friend.write(&message(2, 0, &body, 1000));
-    let side = titin_testkit::Side::of(&host);
+    let side = titin_testkit::PairEnd::of(&host);
     assert!(side.inlet(2, InboxOptions::default()).receive().body[..] == body[..]);
 }
 

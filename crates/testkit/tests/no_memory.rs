@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use titin_testkit::{Host, Peer, Side};
+use titin_testkit::{Host, PairEnd, RawPeer};
 use titin_transport::{InboxOptions, Lost};
 use titin_wire::Secret;
 
@@ -12,8 +12,8 @@ use titin_wire::Secret;
 fn a_message_of_which_half_is_out_ends_the_link() {
     let secret = Secret::random();
     let host = Host::start(&secret);
-    let mut peer = Peer::enter(&host.listen(), &secret, &[], Peer::write);
-    let side = Side::from(host);
+    let mut peer = RawPeer::enter(&host.listen(), &secret, &[], RawPeer::write);
+    let side = PairEnd::from(host);
     let outlet = side.outlet(
         1,
         InboxOptions {

@@ -3,8 +3,8 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use titin_testkit::{Host, Inlet, Outlet, Pair, Side, Watchdog, conformance, pattern};
-use titin_transport::{Carrier, InboxOptions, Message, Outgoing, Shortage};
+use titin_testkit::{Host, Inlet, Outlet, Pair, PairEnd, Watchdog, conformance, pattern};
+use titin_transport::{Carrier, InboxOptions, IncomingMessage, Outgoing, Shortage};
 use titin_wire::Secret;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
@@ -63,7 +63,7 @@ fn what_goes_by_the_socket_keeps_its_place() {
         held.push(inlet.receive());
     }
     assert!(0 < by_socket && by_socket < 500);
-    let short = || pair.left.exchange.ran_out();
+    let short = || pair.left.conduits.ran_out();
     assert_eq!([short(), short()], [Some(Shortage::Ceiling(500_000)), None]);
     assert!(
         (0..)
@@ -76,7 +76,7 @@ fn what_goes_by_the_socket_keeps_its_place() {
 fn views_are_let_go_in_any_order_and_their_memory_is_used_again() {
     let pair = Pair::shm();
     let (outlet, inlet) = pair.conduit(1);
-    let mut held: Vec<(u64, Message)> = Vec::new();
+    let mut held: Vec<(u64, IncomingMessage)> = Vec::new();
     let mut places = std::collections::BTreeSet::new();
     let mut state = 1u64;
     for step in 0..20_000 {
@@ -107,7 +107,7 @@ fn views_are_let_go_in_any_order_and_their_memory_is_used_again() {
 fn views_outlive_the_sender_its_pool_and_the_link() {
     let pair = Pair::shm();
     let (outlet, inlet) = pair.conduit(1);
-    let messages: Vec<Message> = (0..50)
+    let messages: Vec<IncomingMessage> = (0..50)
         .map(|step| {
             outlet.send(&pattern(step, length(step)));
             inlet.receive()
@@ -138,7 +138,7 @@ fn sizes_that_come_later_find_room_where_others_were() {
             held.iter()
                 .all(|(sequence, message)| message.body[..] == pattern(*sequence, length)[..])
         );
-        assert_eq!(pair.left.exchange.ran_out(), None, "at {length} bytes");
+        assert_eq!(pair.left.conduits.ran_out(), None, "at {length} bytes");
     }
 }
 
@@ -152,7 +152,7 @@ fn blocks_of_superseded_messages_come_back_from_a_receiver_that_stands_still() {
         outlet.send(&pattern(step, if step % 3 == 0 { 100 } else { 3_000 }));
     }
     assert_eq!(
-        pair.left.exchange.ran_out(),
+        pair.left.conduits.ran_out(),
         None,
         "they are more than there are blocks"
     );
@@ -268,7 +268,7 @@ struct Fan {
     outlets: Vec<(Arc<dyn Carrier>, Outlet)>,
     inlets: Vec<Inlet>,
     sender: Host,
-    _receivers: Vec<Side>,
+    _receivers: Vec<PairEnd>,
     _watchdog: Watchdog,
 }
 
@@ -281,10 +281,10 @@ impl Fan {
             let receiver = Host::start(&secret);
             sender.dial(&[receiver.listen_shm()], process);
             let carrier = sender.events.opened().carrier();
-            let receiver = Side::from(receiver);
-            let side = Side {
+            let receiver = PairEnd::from(receiver);
+            let side = PairEnd {
                 carrier: carrier.clone(),
-                ..Side::of(&sender)
+                ..PairEnd::of(&sender)
             };
             for number in 0..2 {
                 let conduit = process as u32 * 2 + number;
@@ -339,7 +339,7 @@ fn a_multicast_writes_the_payload_once() {
     let fan = Fan::new();
     let bytes = pattern(0, 100_000);
     assert_eq!(fan.send(0, &[IoSlice::new(&bytes)], None), 100_000);
-    let messages: Vec<Message> = fan.inlets.iter().map(Inlet::receive).collect();
+    let messages: Vec<IncomingMessage> = fan.inlets.iter().map(Inlet::receive).collect();
     assert!(messages.iter().all(|message| message.body[..] == bytes[..]));
     // The two of one process see the same memory, even.
     assert_eq!(messages[0].body.as_ptr(), messages[1].body.as_ptr());
@@ -366,7 +366,7 @@ fn a_copy_that_no_peer_can_read_is_made_once_where_all_can() {
 fn a_block_is_used_again_once_all_receivers_have_let_it_go() {
     let fan = Fan::new();
     let lend = |number: u64| {
-        let mut loan = fan.sender.exchange.loan(100_000).unwrap();
+        let mut loan = fan.sender.conduits.loan(100_000).unwrap();
         loan.rest().copy_from_slice(&pattern(number, 100_000));
         loan.advance(100_000);
         Arc::new(loan.finish())
@@ -375,7 +375,7 @@ fn a_block_is_used_again_once_all_receivers_have_let_it_go() {
     let place = first.as_ptr() as usize;
     assert_eq!(fan.send(0, &[IoSlice::new(&first)], Some(first.clone())), 0);
     drop(first);
-    let mut views: Vec<Message> = fan.inlets.iter().map(Inlet::receive).collect();
+    let mut views: Vec<IncomingMessage> = fan.inlets.iter().map(Inlet::receive).collect();
     while let Some(view) = views.pop() {
         let others: Vec<_> = (1..100).map(lend).collect();
         assert!(others.iter().all(|other| other.as_ptr() as usize != place));

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use titin_testkit::{Host, Side, Watchdog, pattern};
+use titin_testkit::{Host, PairEnd, Watchdog, pattern};
 use titin_transport::InboxOptions;
 use titin_wire::{Address, EndpointId, Secret};
 
@@ -17,7 +17,7 @@ fn bytes(step: u64) -> Vec<u8> {
 }
 
 /// Another process, which plays a part, and our end of the link to it.
-fn start(part: &str) -> (Child, Side) {
+fn start(part: &str) -> (Child, PairEnd) {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -32,7 +32,7 @@ fn start(part: &str) -> (Child, Side) {
     let address = host.listen_shm();
     let orders = child.stdin.as_mut().unwrap();
     writeln!(orders, "{}\n{address}", secret.reveal()).unwrap();
-    (child, Side::from(host))
+    (child, PairEnd::from(host))
 }
 
 /// The other process. No test of its own.
@@ -44,7 +44,7 @@ fn part() {
     let address = Address::from(lines.next().unwrap());
     let host = Host::start(&secret);
     host.dial(&[address], 0);
-    let side = Side::from(host);
+    let side = PairEnd::from(host);
     match std::env::var("TITIN_PART").unwrap().as_str() {
         "send" => {
             let outlet = side.outlet(1, InboxOptions::default());

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
-use titin_testkit::{Host, Side, header};
+use titin_testkit::{Host, PairEnd, header};
 use titin_transport::InboxOptions;
 use titin_wire::frame::{Ack, Frame, Head, Header};
 use titin_wire::handshake::{Handshake, Purpose};
@@ -320,7 +320,7 @@ fn blocks_that_do_not_exist_are_waited_for_and_harm_nobody() {
             "the connection was closed by the other end"
         );
     }
-    assert_eq!(host.exchange.inbox(ConduitId(1)).received(), 0);
+    assert_eq!(host.conduits.inbox(ConduitId(1)).received(), 0);
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn a_block_is_looked_for_in_no_segment_that_had_its_place_before() {
     hand.send(&segment(0), &[filled(1)]);
     hand.put(&placed(1 << 32, 10));
     hand.send(&segment(1), &[filled(2)]);
-    let inlet = Side::of(&host).inlet(1, InboxOptions::default());
+    let inlet = PairEnd::of(&host).inlet(1, InboxOptions::default());
     assert_eq!(inlet.receive().body[..], [2; 10]);
 }
 
@@ -456,7 +456,7 @@ fn what_was_taken_back_is_not_seen_and_holds_up_nothing() {
         ]
         .concat(),
     );
-    let inlet = Side::of(&host).inlet(1, InboxOptions::default());
+    let inlet = PairEnd::of(&host).inlet(1, InboxOptions::default());
     let message = inlet.receive();
     assert_eq!(
         (message.head.sequence, &message.body[..]),
@@ -496,7 +496,7 @@ fn what_comes_by_the_socket_holds_up_its_own_conduit_only() {
         sequence: 2,
     });
     hand.put(&[&large[..], &small(1, 1), &end, &small(2, 0)].concat());
-    let side = Side::of(&host);
+    let side = PairEnd::of(&host);
     let [held, free] = [1, 2].map(|conduit| side.inlet(conduit, InboxOptions::default()));
     assert_eq!(free.receive().head.sequence, 0);
     assert_eq!((held.inbox.received(), held.inbox.ended()), (0, false));
@@ -537,7 +537,7 @@ fn segments_are_let_go_when_they_are_withdrawn() {
     hand.send(&Frame::Withdrawn { first: 1 << 32 }, &[]);
     hand.send(&Frame::Withdrawn { first: u64::MAX }, &[]);
     hand.put(&placed(0, 10));
-    let inlet = Side::of(&host).inlet(1, InboxOptions::default());
+    let inlet = PairEnd::of(&host).inlet(1, InboxOptions::default());
     let message = inlet.receive();
     hand.send(&Frame::Withdrawn { first: 0 }, &[]);
     hand.send(
@@ -709,7 +709,7 @@ proptest! {
             hand.send(&frame, &[sealed(4096), sealed(BELLS)][..files]);
         }
         hand.put(&bytes);
-        let inlet = Side::of(&host).inlet(1, InboxOptions::default());
+        let inlet = PairEnd::of(&host).inlet(1, InboxOptions::default());
         drop(hand);
         host.events.lost();
         prop_assert!(inlet.inbox.received() <= entries.len() as u64);

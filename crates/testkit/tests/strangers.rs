@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use titin_testkit::{Host, Peer, Relay, header, message, pattern};
+use titin_testkit::{Host, RawPeer, Relay, header, message, pattern};
 use titin_transport::{InboxOptions, Lost, Medium};
 use titin_wire::connection::PATIENCE;
 use titin_wire::frame::Frame;
@@ -42,11 +42,11 @@ fn garbage_is_shown_out_and_who_belongs_here_gets_in() {
         message(1, 0, b"no handshake", 100),
     ];
     for bytes in &garbage {
-        let mut peer = Peer::connect(&address);
+        let mut peer = RawPeer::connect(&address);
         peer.write(bytes);
         assert!(peer.drain().len() <= 64, "no more is said than a greeting");
     }
-    let mut peer = Peer::connect(&address);
+    let mut peer = RawPeer::connect(&address);
     peer.write(b"TIT");
     drop(peer);
     let friend = Host::start(&secret);
@@ -56,7 +56,7 @@ fn garbage_is_shown_out_and_who_belongs_here_gets_in() {
     assert_eq!(
         (
             host.events.count(),
-            host.exchange.inbox(ConduitId(1)).received()
+            host.conduits.inbox(ConduitId(1)).received()
         ),
         (0, 0)
     );
@@ -81,7 +81,9 @@ fn thousands_of_strangers_do_not_keep_a_friend_out() {
     // Some say nothing, some begin to speak, some greet as a titin does; all stay.
     let greeting = Handshake::dial(Secret::random(), Purpose::Data).1;
     let words = |number: usize| [&b""[..], b"TITIN", &greeting[..]][number % 3];
-    let mut crowd: Vec<Peer> = (0..crowd_size).map(|_| Peer::connect(&address)).collect();
+    let mut crowd: Vec<RawPeer> = (0..crowd_size)
+        .map(|_| RawPeer::connect(&address))
+        .collect();
     crowd
         .iter_mut()
         .enumerate()
@@ -275,7 +277,7 @@ fn frames_may_come_right_behind_the_handshake() {
         conduit: ConduitId(1),
         sequence: 21,
     }));
-    let peer = Peer::enter(&host.listen(), &secret, &behind, Peer::write);
+    let peer = RawPeer::enter(&host.listen(), &secret, &behind, RawPeer::write);
     let inlet = receive(&host);
     inlet.wait(|inbox| inbox.ended());
     for body in bodies.iter().chain([&pattern(20, 300_000)]) {
@@ -289,7 +291,7 @@ fn bytes_may_come_one_at_a_time() {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let behind = [message(1, 0, &pattern(0, 300), 70), message(1, 1, b"", 1)].concat();
-    let mut peer = Peer::enter(&host.listen(), &secret, &behind, Peer::write_slowly);
+    let mut peer = RawPeer::enter(&host.listen(), &secret, &behind, RawPeer::write_slowly);
     peer.write_slowly(&message(1, 2, &pattern(2, 200), 200));
     let inlet = receive(&host);
     for (sequence, length) in [(0, 300), (1, 0), (2, 200)] {
@@ -303,7 +305,7 @@ fn bytes_may_come_one_at_a_time() {
 }
 
 fn receive(host: &Host) -> titin_testkit::Inlet {
-    let side = titin_testkit::Side::of(host);
+    let side = titin_testkit::PairEnd::of(host);
     side.inlet(1, InboxOptions::default())
 }
 

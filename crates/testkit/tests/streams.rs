@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-use titin_testkit::{Host, Pair, Peer, Side, conformance, header, message, pattern, striped};
+use titin_testkit::{Host, Pair, PairEnd, RawPeer, conformance, header, message, pattern, striped};
 use titin_transport::{InboxOptions, Lost, Medium};
 use titin_wire::frame::Frame;
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
@@ -30,10 +30,10 @@ mod sixteen {
 }
 
 /// A host to which somebody speaks by hand over this many further streams.
-fn visited(count: u64) -> (Host, Vec<Peer>) {
+fn visited(count: u64) -> (Host, Vec<RawPeer>) {
     let secret = Secret::random();
     let host = Host::start(&secret);
-    let peers = Peer::enter_streams(&host.listen(), &secret, count);
+    let peers = RawPeer::enter_streams(&host.listen(), &secret, count);
     host.events.opened();
     (host, peers)
 }
@@ -62,7 +62,7 @@ fn one_stream_is_chosen_for_a_near_host() {
 #[test]
 fn pieces_may_come_in_any_order_and_before_their_head() {
     let (host, mut peers) = visited(2);
-    let inlet = Side::of(&host).inlet(1, InboxOptions::default());
+    let inlet = PairEnd::of(&host).inlet(1, InboxOptions::default());
     let bodies = [
         pattern(0, 1000),
         pattern(1, 3),
@@ -85,7 +85,9 @@ fn pieces_may_come_in_any_order_and_before_their_head() {
     ]
     .concat();
     peers[0].write(&[&head, &small, &end[..], &message(2, 0, b"passes", 6)].concat());
-    Side::of(&host).inlet(2, InboxOptions::default()).receive();
+    PairEnd::of(&host)
+        .inlet(2, InboxOptions::default())
+        .receive();
     assert_eq!((inlet.inbox.received(), inlet.inbox.ended()), (0, false));
     peers[1].write(&pieces[1]);
     for body in &bodies {
@@ -101,14 +103,14 @@ fn pieces_may_come_one_byte_at_a_time_and_right_behind_the_handshake() {
     let (address, key) = (host.listen(), 7);
     let body = pattern(0, 1000);
     let (head, pieces) = striped(1, 0, &body, &[0, 300]);
-    let mut first = Peer::enter_first(&address, &secret, key, 2);
+    let mut first = RawPeer::enter_first(&address, &secret, key, 2);
     first.0.read_exact(&mut [0; 64]).unwrap();
     first.write_slowly(&head);
-    let _one = Peer::enter_further(&address, &secret, key, 2, &pieces[0]);
-    let mut other = Peer::enter_further(&address, &secret, key, 1, &pieces[1][..100]);
+    let _one = RawPeer::enter_further(&address, &secret, key, 2, &pieces[0]);
+    let mut other = RawPeer::enter_further(&address, &secret, key, 1, &pieces[1][..100]);
     other.write_slowly(&pieces[1][100..]);
     assert!(
-        Side::of(&host)
+        PairEnd::of(&host)
             .inlet(1, InboxOptions::default())
             .receive()
             .body[..]
@@ -209,7 +211,7 @@ fn pieces_with_one_byte_changed() {
     for at in 0..64 {
         let mut bytes = pieces[1].clone();
         bytes[at] ^= 0xff;
-        let mut peers = Peer::enter_streams(&address, &secret, 1);
+        let mut peers = RawPeer::enter_streams(&address, &secret, 1);
         peers[1].write(&[&pieces[0], &bytes].map(|bytes| &bytes[..]).concat());
         peers[0].write(&head);
         drop(peers);
@@ -242,7 +244,7 @@ fn a_stream_that_ends_in_the_middle_of_a_piece_ends_the_link() {
             .contains("stream 3 of 4 of the connection broke"),
         "{why}"
     );
-    assert_eq!(host.exchange.inbox(ConduitId(1)).received(), 0);
+    assert_eq!(host.conduits.inbox(ConduitId(1)).received(), 0);
     for peer in &mut peers {
         peer.drain();
     }
@@ -278,8 +280,8 @@ fn a_sender_learns_of_a_stream_that_breaks_behind_its_last_message() {
     for length in [1 << 20, 256 << 20] {
         let secret = Secret::random();
         let host = Host::start(&secret);
-        let mut peers = Peer::enter_streams(&host.listen(), &secret, 2);
-        let side = Side::from(host);
+        let mut peers = RawPeer::enter_streams(&host.listen(), &secret, 2);
+        let side = PairEnd::from(host);
         let outlet = side.outlet(
             1,
             InboxOptions {
@@ -320,7 +322,7 @@ fn an_end_in_the_middle_of_a_message_is_no_message() {
     peers[1].write(&pieces[0]);
     drop(peers);
     assert_eq!(host.events.lost(), Lost::Closed);
-    assert_eq!(host.exchange.inbox(ConduitId(1)).received(), 0);
+    assert_eq!(host.conduits.inbox(ConduitId(1)).received(), 0);
 }
 
 /// A sender whose messages go over four streams, to somebody who takes the place of a host.
@@ -335,7 +337,7 @@ fn sender(break_one: bool) -> (Lost, Lost) {
     };
     dialler.dial_with(&[relay.address()], 0, streams);
     host.events.opened();
-    let side = Side::from(dialler);
+    let side = PairEnd::from(dialler);
     let outlet = side.outlet(
         1,
         InboxOptions {
@@ -377,22 +379,22 @@ fn streams_that_do_not_come_make_no_link() {
     let host = Host::start(&secret);
     let address = host.listen();
     let key = EndpointId::random().0 as u64;
-    let mut first = Peer::enter_first(&address, &secret, key, 2);
+    let mut first = RawPeer::enter_first(&address, &secret, key, 2);
     first.0.read_exact(&mut [0; 64]).unwrap();
     // Numbers and keys that nobody waits for.
     assert_eq!(
-        Peer::enter_further(&address, &secret, key ^ 1, 1, &[]).drain(),
+        RawPeer::enter_further(&address, &secret, key ^ 1, 1, &[]).drain(),
         b""
     );
-    let mut again = Peer::enter_first(&address, &secret, key, 1);
+    let mut again = RawPeer::enter_first(&address, &secret, key, 1);
     let answer = again.drain();
     assert!(answer.len() <= 64, "a key that is taken");
-    let _one = Peer::enter_further(&address, &secret, key, 1, &[]);
-    Peer::enter_further(&address, &secret, key, 1, &[]).drain();
+    let _one = RawPeer::enter_further(&address, &secret, key, 1, &[]);
+    RawPeer::enter_further(&address, &secret, key, 1, &[]).drain();
     assert_eq!(first.drain(), b"", "the link is given up");
     assert_eq!(host.events.count(), 0);
     // Others come as before.
-    let peers = Peer::enter_streams(&address, &secret, 3);
+    let peers = RawPeer::enter_streams(&address, &secret, 3);
     assert_eq!(host.events.opened().tag(), None);
     drop(peers);
 }
@@ -408,13 +410,13 @@ fn what_says_not_what_it_is_for_is_shown_out() {
     );
     for (first, key) in [(true, look), (false, look), (true, join)] {
         let mut peer = match first {
-            true => Peer::enter_with(
+            true => RawPeer::enter_with(
                 titin_wire::handshake::Purpose::Streams,
                 &address,
                 &secret,
                 &key,
             ),
-            false => Peer::enter_with(
+            false => RawPeer::enter_with(
                 titin_wire::handshake::Purpose::Stream,
                 &address,
                 &secret,
@@ -477,8 +479,8 @@ fn the_rate_is_kept() {
             );
             outlet.end();
             inlet.wait(|inbox| inbox.ended());
-            to.exchange.forget(ConduitId(1), true);
-            from.exchange.forget(ConduitId(1), false);
+            to.conduits.forget(ConduitId(1), true);
+            from.conduits.forget(ConduitId(1), false);
         }
     }
 }

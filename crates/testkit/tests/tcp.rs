@@ -26,7 +26,7 @@ fn small_and_control_messages_go_before_the_rest_of_large_ones() {
     let pair = Pair::tcp();
     let order = Arc::new(Acknowledged(Mutex::default()));
     for number in 1..4 {
-        let inbox = pair.right.exchange.inbox(ConduitId(number));
+        let inbox = pair.right.conduits.inbox(ConduitId(number));
         let options = InboxOptions {
             messages: 1,
             ..InboxOptions::default()

@@ -1,10 +1,11 @@
-//! Which of many inboxes have something: for calls that take from any of them, at the same cost however many they are.
+//! The queue of the inboxes that have a message, for calls that receive from any of several. The cost of
+//! a call does not depend on the number of inboxes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Numbers of inboxes that have something, in the order in which it came. Each stands there once.
+/// The numbers of inboxes that have a message or an end, in the order of arrival, each once.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     numbers: Mutex<VecDeque<u32>>,
@@ -12,22 +13,22 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Puts a number at the end.
+    /// Adds a number at the end.
     pub fn push(&self, number: u32) {
         self.lock().push_back(number);
     }
 
-    /// Takes the first number. What its inbox had may have been taken since.
-    pub fn next(&self) -> Option<u32> {
+    /// Removes the first number. The inbox may be empty again.
+    pub fn pop(&self) -> Option<u32> {
         self.lock().pop_front()
     }
 
-    /// Says whether a call waits for what stands here: its inboxes are not to be put on another list meanwhile.
-    pub fn use_now(&self, in_use: bool) {
+    /// Says whether a call waits for this queue. Meanwhile its inboxes must not get another queue.
+    pub fn set_in_use(&self, in_use: bool) {
         self.in_use.store(in_use, Ordering::Release);
     }
 
-    /// Whether a call does.
+    /// Whether a call waits for this queue.
     pub fn is_in_use(&self) -> bool {
         self.in_use.load(Ordering::Acquire)
     }
@@ -35,6 +36,6 @@ impl Arrivals {
     fn lock(&self) -> MutexGuard<'_, VecDeque<u32>> {
         self.numbers
             .lock()
-            .expect("nothing panics while the list is locked")
+            .expect("nothing panics while the queue is locked")
     }
 }

@@ -1,4 +1,4 @@
-//! Aligned payload memory that is used again: page faults cost more than copies.
+//! Aligned memory for payloads, which is recycled: page faults cost more than copies.
 
 use std::any::Any;
 use std::fmt;
@@ -13,14 +13,14 @@ use crate::shared_memory::SharedBytes;
 use titin_os::forks::{self, ForkTime};
 use titin_os::host;
 
-/// Smaller buffers are left to the allocator, which recycles them itself.
+/// The allocator recycles smaller buffers.
 const POOLED: usize = 64 << 10;
 
-/// Larger ones are pages of their own. The system grants a process some ten thousands of such pieces.
+/// Larger buffers are mappings of their own. The system grants a process some ten thousand mappings.
 const MAPPED: usize = 1 << 20;
 
-/// What the pool keeps, in bytes and in buffers. More bytes where larger buffers are in use: two of those, each at most
-/// this part of the memory that the process may use.
+/// The most that the pool keeps, in bytes and in buffers. Where larger buffers are in use the pool keeps two,
+/// each at most a `POOL_PART`-th of the process's memory.
 const POOL_BYTES: usize = 256 << 20;
 const POOL_BUFFERS: usize = 32;
 const POOL_PART: u64 = 16;
@@ -37,29 +37,28 @@ static LARGEST: LazyLock<usize> = LazyLock::new(|| {
         .max(POOL_BYTES)
 });
 
-/// A medium's handle of a block that peers on this host can read, and that has a payload of this
-/// process.
+/// A medium's handle of a block with a payload of this process, readable by peers on this host.
 pub(crate) trait BlockOwner: Any + Send + Sync {
-    /// Takes the block back: no message of this process has it any more.
+    /// Takes the block back from its last message.
     fn take_back(self: Box<Self>);
 }
 
-/// The medium's counts of the blocks that this process has returned to a peer.
+/// The medium's counts of blocks returned to a peer.
 pub(crate) trait PeerBlocks: Send + Sync {
-    /// Notes that this process has returned the block of this number.
+    /// Notes the return of the block of this number.
     fn give_back(&self, block: usize);
 }
 
 /// The memory of a payload. Fresh memory is zeroed.
 enum Memory {
     Heap(Vec<u8>),
-    /// Pages straight from the system, which come only as they are written.
+    /// Pages straight from the system, added by the system at the first write.
     Mapped(MmapMut),
     Own(OwnBlock),
     Peer(PeerBlock),
 }
 
-/// A block of this process that peers on this host can read. Dropping it gives it back.
+/// A block of this process, readable by peers on this host. Dropping gives the block back.
 pub(crate) struct OwnBlock {
     bytes: SharedBytes,
     /// `None` only while the block is dropped.
@@ -123,7 +122,7 @@ pub struct Buffer {
     acquired: ForkTime,
 }
 
-/// A buffer that is being filled, from its beginning to its end.
+/// A buffer under construction, filled from beginning to end.
 pub struct Filling {
     buffer: Buffer,
     filled: usize,
@@ -138,7 +137,7 @@ impl Buffer {
         Ok(Filling::new(parts.iter().map(|part| part.len() as u64).sum())?.with(parts))
     }
 
-    /// A payload of no bytes, of which there is one.
+    /// The one payload of no bytes.
     pub(crate) fn empty() -> Arc<Self> {
         static EMPTY: LazyLock<Arc<Buffer>> = LazyLock::new(Arc::default);
         EMPTY.clone()
@@ -163,7 +162,7 @@ impl Buffer {
         }
     }
 
-    /// The owner of the block of this process that the payload lies in, if it lies in one.
+    /// The owner of the payload's block, if the payload lies in a block of this process.
     pub(crate) fn block_owner(&self) -> Option<&dyn BlockOwner> {
         match &self.memory {
             Memory::Own(block) => block.owner(),
@@ -202,7 +201,7 @@ impl Drop for Buffer {
             return forks::drop_when_unseen(std::mem::take(&mut self.memory), self.acquired);
         }
         if self.memory.len() >= POOLED {
-            // In a forked child whoever held the lock may not exist any more; so there is an end to trying.
+            // In a forked child the lock may be held for ever, by a thread of the parent.
             for _ in 0..100 {
                 if let Ok(mut pool) = POOL.try_lock() {
                     let gone = pool.give(std::mem::take(&mut self.memory), *LARGEST);
@@ -232,7 +231,7 @@ impl Filling {
         let memory = if wanted < POOLED {
             Memory::fresh(wanted)
         } else {
-            // A little more than asked for, so that payloads that grow slowly still find their buffer again.
+            // Rounded up, so that payloads that grow slowly find their buffer again.
             let roomy = wanted.checked_next_multiple_of((wanted / 8).next_power_of_two().max(4096));
             let pooled = POOL
                 .lock()
@@ -270,13 +269,13 @@ impl Filling {
         }
     }
 
-    /// The part not filled yet. [`Filling::advance`] says how much of it was.
+    /// The unfilled part. [`Filling::advance`] counts filled bytes.
     pub fn rest(&mut self) -> &mut [u8] {
         let Buffer { start, length, .. } = self.buffer;
         &mut self.buffer.memory[start + self.filled..start + length]
     }
 
-    /// So many bytes of it from there on, for who fills it in an order of his own and does not count.
+    /// `length` bytes from `from` on, for a caller that fills the buffer in any order without counting.
     pub(crate) fn part(&mut self, from: usize, length: usize) -> &mut [u8] {
         let start = self.buffer.start + from;
         assert!(
@@ -287,7 +286,7 @@ impl Filling {
         &mut self.buffer.memory[start..start + length]
     }
 
-    /// Counts bytes that were written at the beginning of [`Filling::rest`].
+    /// Counts bytes written to the beginning of [`Filling::rest`].
     pub fn advance(&mut self, bytes: usize) {
         self.filled += bytes;
         assert!(
@@ -303,7 +302,7 @@ impl Filling {
         self.advance(bytes.len());
     }
 
-    /// Filled with these parts, one after the other.
+    /// The buffer filled with these parts, one after the other.
     pub(crate) fn with(mut self, parts: &[IoSlice<'_>]) -> Buffer {
         parts.iter().for_each(|part| self.push(part));
         self.finish()
@@ -314,7 +313,7 @@ impl Filling {
         self.filled
     }
 
-    /// The whole buffer. What was not filled holds bytes of earlier messages of this process, or zeros.
+    /// The whole buffer. Unfilled bytes are zeros, or bytes of earlier messages of this process.
     pub fn finish(self) -> Buffer {
         self.buffer
     }
@@ -327,11 +326,11 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// So many bytes, or an error where `vec!` would abort.
+    /// `length` bytes; `None` where `vec!` would abort.
     fn fresh(length: usize) -> Option<Self> {
         if length >= MAPPED {
             let pages = MmapMut::map_anon(length).ok()?;
-            // Large ones if the system has them for those who ask: faults cost more than copies.
+            // Huge pages if the system offers them: page faults cost more than copies.
             let _ = pages.advise(Advice::HugePage);
             return Some(Memory::Mapped(pages));
         }
@@ -366,11 +365,11 @@ impl DerefMut for Memory {
     }
 }
 
-/// What is free, the oldest first.
+/// Free buffers, the oldest first.
 struct Recycled {
     free: Vec<Memory>,
     bytes: usize,
-    /// The largest one that has come back, less a little for each other one since.
+    /// The largest returned buffer, less a sixteenth for each later return.
     largest: usize,
 }
 
@@ -385,8 +384,8 @@ impl Recycled {
         Some(memory)
     }
 
-    /// Takes a buffer of at most so many bytes in, in place of those that nobody has asked for the longest. Gives back what
-    /// goes, for who does not hold the lock to let go of.
+    /// Adds a buffer of at most `most` bytes, in place of the oldest ones. Returns the buffers to be freed, for
+    /// the caller to drop once it does not hold the lock.
     fn give(&mut self, memory: Memory, most: usize) -> Vec<Memory> {
         if memory.len() > most {
             return vec![memory];
@@ -422,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_an_error() {
+    fn memory_that_the_system_lacks_is_an_error() {
         for length in [u64::MAX, u64::MAX - 64, u64::MAX - 100, 1 << 63] {
             assert_eq!(
                 Filling::new(length).unwrap_err().kind(),
@@ -456,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_nobody_asks_for_any_more_give_way() {
+    fn unused_sizes_give_way() {
         let mut pool = recycled();
         for size in 0..POOL_BUFFERS {
             assert!(
@@ -468,7 +467,7 @@ mod tests {
             let gone = pool.give(Memory::fresh(64 << 20).unwrap(), POOL_BYTES);
             assert!(
                 gone.iter().all(|memory| memory.len() < 2 * POOLED),
-                "what has come last stays"
+                "the last buffer stays"
             );
             assert_eq!(pool.take(64 << 20).unwrap().len(), 64 << 20);
         }
@@ -480,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_is_kept_as_is_in_use() {
+    fn the_pool_keeps_as_much_as_is_in_use() {
         const LARGE: usize = 1 << 30;
         let mut pool = recycled();
         let give = |pool: &mut Recycled, size| pool.give(Memory::fresh(size).unwrap(), LARGE).len();
@@ -494,7 +493,7 @@ mod tests {
             1,
             "it is more than one may have"
         );
-        // Smaller ones are in use from now on.
+        // From now on smaller buffers are in use.
         let gone: usize = (0..POOL_BUFFERS).map(|_| give(&mut pool, POOLED)).sum();
         assert_eq!(gone, 2, "the large ones went first");
         assert!(pool.bytes <= POOL_BYTES);

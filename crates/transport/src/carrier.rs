@@ -1,4 +1,4 @@
-//! The contract that every medium keeps.
+//! The contract of every medium.
 
 use std::cell::RefCell;
 use std::io::IoSlice;
@@ -11,38 +11,18 @@ use titin_wire::meta::Meta;
 use crate::buffer::Buffer;
 use crate::doorbell::Doorbell;
 use crate::error::Lost;
-use crate::inbox::{Acknowledge, Inbox, Message};
+use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::spin::SpinPolicy;
 
-/// A way by which messages travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Medium {
-    /// Within one process.
-    Inproc,
-    /// Memory that two processes of one host share.
-    Shm,
-    /// A TCP connection.
-    Tcp,
-}
+pub use titin_wire::Medium;
 
-impl Medium {
-    /// The name that descriptions and profiles use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Medium::Inproc => "inproc",
-            Medium::Shm => "shm",
-            Medium::Tcp => "tcp",
-        }
-    }
-}
-
-/// A message on its way out. The parts stay the caller's.
+/// A message on its way out. The caller keeps the parts.
 pub struct Outgoing<'a> {
-    /// What travels with it.
+    /// Conduit, number, timestamps and the like.
     pub head: Head,
     /// Its metadata.
     pub meta: &'a Arc<Meta>,
-    /// Its payload, in pieces that follow each other.
+    /// Its payload, in consecutive parts.
     pub parts: &'a [IoSlice<'a>],
     length: u64,
     shared: RefCell<Option<Arc<Buffer>>>,
@@ -61,8 +41,8 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Hands over a copy of the payload that was made before, for another receiver; in place of another one, since it may
-    /// lie where more of them can read it.
+    /// Hands over a copy of the payload, for further receivers. Replaces an earlier copy: more receivers may
+    /// be able to read the new one.
     pub fn share(&self, copy: Arc<Buffer>) {
         self.shared.replace(Some(copy));
     }
@@ -72,7 +52,7 @@ impl<'a> Outgoing<'a> {
         self.shared.borrow().clone()
     }
 
-    /// As [`Outgoing::copied`], of a message that is done with.
+    /// As [`Outgoing::copied`], and ends the message.
     pub fn into_copy(self) -> Option<Arc<Buffer>> {
         self.shared.into_inner()
     }
@@ -82,10 +62,10 @@ impl<'a> Outgoing<'a> {
         self.length
     }
 
-    /// A copy of the payload that any number of receivers may share, made once.
+    /// A copy of the payload that any number of receivers may share. Made at the first call.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If there is no memory for the copy.
     pub fn shared(&self) -> Result<Arc<Buffer>, Lost> {
         if let Some(buffer) = self.copied() {
             return Ok(buffer);
@@ -101,19 +81,18 @@ impl<'a> Outgoing<'a> {
 
 /// How a message left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sent {
-    /// Bytes of payload that had to be copied on this side.
+pub struct SendReport {
+    /// Bytes of payload copied by the sender.
     pub copied: u64,
-    /// Whether it went by the socket, since no shared memory was left for it.
+    /// Whether the message went by the socket for lack of shared memory.
     pub by_socket: bool,
 }
 
 /// Takes messages of any number of conduits to one other process, or to this one.
 ///
-/// Any thread may call; calls for one conduit come from one thread at a time, and its messages arrive in the order
-/// of the calls. Whether there is room in the conduit's buffer is settled before [`Carrier::send`], by its
-/// [`crate::Window`]; so nothing here waits for the receiving *program*, only, for a bounded time, for the bytes to
-/// drain.
+/// Any thread may call. Calls for one conduit come from one thread at a time, and its messages arrive in the
+/// order of the calls. The conduit's [`crate::Window`] has found room in the buffer before [`Carrier::send`],
+/// so no method waits for the receiving *program*; sending waits, for a bounded time, for bytes to drain.
 pub trait Carrier: Acknowledge {
     /// The medium.
     fn medium(&self) -> Medium;
@@ -121,52 +100,51 @@ pub trait Carrier: Acknowledge {
     /// Sends one message. When it returns the caller may change the payload's memory.
     ///
     /// # Errors
-    /// [`Lost`] once the other end is gone. The message may or may not have arrived. [`Lost::NoMemory`] and
-    /// [`Lost::Untaken`] are about this message only; if a part of it was on its way the link is closed.
-    fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost>;
+    /// [`Lost`] once the other end is gone. The message may have arrived. [`Lost::NoMemory`] and
+    /// [`Lost::Untaken`] are about this message only; if a part of it had left, the link is closed.
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost>;
 
-    /// As [`Carrier::send`], of a message with a copy of its payload that others may keep ([`Outgoing::share`]), and does not
-    /// wait: what cannot go now goes later, from where it lies.
+    /// As [`Carrier::send`], without waiting, for a message with a shared copy of its payload
+    /// ([`Outgoing::share`]): a message that cannot leave now leaves later, from that copy.
     ///
     /// # Errors
     /// As [`Carrier::send`].
-    fn post(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         self.send(message)
     }
 
-    /// Says that no message follows the first `sequence` ones. Does not wait.
+    /// Tells the receiving end that no message follows the first `sequence` ones. Does not wait.
     fn end(&self, conduit: ConduitId, sequence: u64);
 
-    /// Asks the receiving end to tell at once of whatever it consumes, because message number `sequence` waits for
-    /// room. Receivers otherwise tell only now and then, which might never come about while this sender waits. Does
-    /// not wait.
+    /// Asks the receiving end to acknowledge each consumed message at once, because message number `sequence`
+    /// waits for room. Receivers otherwise acknowledge only at a quarter of the limits, which they may never
+    /// reach while the sender waits. Does not wait.
     fn ask(&self, conduit: ConduitId, sequence: u64);
 
-    /// How many streams large messages go by at a time.
+    /// How many streams carry a large message at a time.
     fn streams(&self) -> usize {
         1
     }
 
-    /// Takes in what comes by this medium on the caller's thread, where that is faster than to be woken by whoever
-    /// else would: over and over, until the attention is at its end. Comes back at once if
-    /// there is nothing to do so, or somebody else is at it.
+    /// Takes messages in on the caller's thread until the policy ends the spin, where spinning is faster than
+    /// waking the caller. Returns at once if the medium has no such way, or another thread spins here.
     fn attend(&self, policy: &mut dyn SpinPolicy) {
         let _ = policy;
     }
 
-    /// As [`Carrier::attend`], for a caller that waits for the next message of this inbox, which is empty: it may be given
-    /// here without a way through the inbox, which has counted it as taken then. Where a look takes a system call this does
-    /// nothing.
-    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<Message> {
+    /// As [`Carrier::attend`], for a caller that waits for the next message of an empty inbox. May return the
+    /// message directly; the inbox has then counted the message as taken. Does nothing if a look takes a
+    /// system call.
+    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<IncomingMessage> {
         let _ = (inbox, policy);
         None
     }
 
-    /// Takes in what is there, where that costs no system call.
+    /// Takes in available messages, if no system call is needed.
     fn look(&self) {}
 
-    /// Says that the caller goes to sleep at this bell until something comes in, where that is not rung by others. False
-    /// if something has come in already.
+    /// Announces that the caller sleeps at this bell until a message comes in. False if one has come in
+    /// already.
     fn arm(&self, bell: &Doorbell) -> bool {
         let _ = bell;
         true

@@ -1,23 +1,24 @@
 //! Copies of payloads.
 
-/// From so many bytes on a copy goes past the caches: a core's part of them is no larger on most machines.
+/// A copy of at least this many bytes bypasses the caches: a core's share of them is no larger on most
+/// machines.
 pub const PAST: usize = 12 << 20;
 
-/// What is shorter is not worth the wait for its stores.
+/// For a shorter copy the wait for its stores costs more than the bypass saves.
 const SHORT: usize = 1 << 10;
 
-/// What a cache fetches and writes at once.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
 /// Copies a payload, or a part of one.
 ///
-/// A large one is written past the caches. A store of the usual kind fetches the line that it is about to overwrite,
-/// from memory or from the cache of the core that has read the message before, and drives out what the program keeps
-/// there. The C library would do the same, but only from the size of all caches that it finds, in virtual machines often
-/// hundreds of megabytes.
+/// A large payload is written past the caches. A usual store fetches the line that it overwrites, from
+/// memory or from the cache of the core that has read the previous message, and evicts the program's data.
+/// The C library bypasses the caches only from the size of all caches on, in virtual machines often hundreds
+/// of megabytes.
 ///
 /// # Panics
-/// If the two are not of one length.
+/// If the lengths differ.
 pub fn copy(from: &[u8], to: &mut [u8]) {
     if from.len() < PAST {
         to.copy_from_slice(from)
@@ -26,10 +27,10 @@ pub fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Copies a piece of something that is large as a whole, as [`copy`] copies what is large in itself.
+/// Copies a part of a large payload, past the caches as [`copy`] does for a whole one.
 ///
 /// # Panics
-/// If the two are not of one length.
+/// If the lengths differ.
 pub fn copy_past_caches(from: &[u8], to: &mut [u8]) {
     assert_eq!(from.len(), to.len());
     if from.len() < SHORT || cfg!(not(target_arch = "x86_64")) {
@@ -42,14 +43,14 @@ pub fn copy_past_caches(from: &[u8], to: &mut [u8]) {
     to[whole..].copy_from_slice(&from[whole..]);
 }
 
-/// Copies whole lines, which begin where lines begin in `to`.
+/// Copies whole lines. `to` begins at a line.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 fn past_caches(from: &[u8], to: &mut [u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
     assert!(from.len() == to.len() && to.as_ptr().align_offset(LINE) == 0);
     let (source, target) = (from.as_ptr(), to.as_mut_ptr());
-    // Written out: a call of a closure or an iterator that is not inlined here takes ten times as long.
+    // A plain loop: a call that is not inlined here would take ten times as long.
     let mut at = 0;
     while at + LINE <= from.len() {
         // SAFETY: four words of 16 bytes on both sides, those of `to` aligned.
@@ -70,7 +71,7 @@ fn past_caches(from: &[u8], to: &mut [u8]) {
         }
         at += LINE;
     }
-    // SAFETY: every x86-64 has it. Without it others could be told of the bytes before they are there.
+    // SAFETY: every x86-64 has the fence. It orders the stores before a word that publishes them.
     unsafe { _mm_sfence() };
 }
 

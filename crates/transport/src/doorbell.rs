@@ -14,8 +14,7 @@ use crate::bell::{ARMED, BellWords};
 use crate::shared_bells::SharedBell;
 use crate::sync::{Ordering, Wake};
 
-/// Rung by everything that an instance may wait for. The threads that call the instance wait at its
-/// doorbell.
+/// Rung by every awaited event of an instance. Threads of the program wait at the instance's doorbell.
 ///
 /// A caller that must not wait [listens](Doorbell::listen) instead, and [arms](Doorbell::arm) the bell
 /// where other callers would sleep.
@@ -27,7 +26,7 @@ pub struct Doorbell {
     listener: OnceLock<BellListener>,
 }
 
-/// The function that is called at the first ring after a doorbell was armed.
+/// The function called at the first ring after arming.
 struct BellListener(Box<dyn Fn() + Send + Sync>);
 
 impl fmt::Debug for BellListener {
@@ -36,7 +35,7 @@ impl fmt::Debug for BellListener {
     }
 }
 
-/// The memory that has a doorbell's words.
+/// The memory of a doorbell's words.
 #[derive(Debug)]
 enum BellMemory {
     /// Peers map this memory.
@@ -101,8 +100,8 @@ impl Doorbell {
         let _ = self.listener.set(BellListener(Box::new(listener)));
     }
 
-    /// The bell's number among those that other processes can ring, if it is one of them. The reactor of
-    /// this process rings a bell that has a listener.
+    /// The bell's number, if other processes can ring the bell. The reactor of this process rings a bell with
+    /// a listener.
     pub(crate) fn number(&self) -> Option<u32> {
         match &self.memory {
             BellMemory::Shared(bell, _) if self.listener.get().is_none() => Some(bell.number()),

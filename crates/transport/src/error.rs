@@ -15,34 +15,34 @@ pub enum Lost {
     /// The other end could not be reached in time. It may be there.
     #[error("cannot reach {0}")]
     Late(String),
-    /// The other end is not to be talked to.
+    /// One end has refused the other.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It sent what cannot be understood.
+    /// The other end sent bytes that make no sense.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// No connection came about in time.
+    /// There was no connection in time.
     #[error("nothing has answered there")]
     Silent,
-    /// It did not prove itself in time.
+    /// The other end did not prove itself in time.
     #[error("it takes connections, but has not answered")]
     Unanswered,
-    /// One of its streams broke, which ends it as a whole.
+    /// A stream of the link broke, which ends the link.
     #[error(
         "stream {number} of {count} of the connection broke: {why}; the other streams were closed with it"
     )]
     Stream {
-        /// Which one, from 1.
+        /// The number of the stream, from 1.
         number: usize,
-        /// Of how many.
+        /// The number of streams.
         count: usize,
         /// Why.
         why: String,
     },
-    /// There is no memory for a message. The link itself is not to blame.
+    /// There is no memory for a message. The link still works.
     #[error("{0}")]
     NoMemory(String),
-    /// The system did not take a message: its memory cannot be read, say. The link itself is not to blame.
+    /// The system did not take a message: its memory cannot be read, say. The link still works.
     #[error("{0}")]
     Untaken(String),
     /// The system reported an error.
@@ -51,7 +51,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// Whether it is about one message, and the link may still be there.
+    /// Whether the error is about one message, and the link may still work.
     pub fn is_of_message(&self) -> bool {
         matches!(self, Lost::NoMemory(_) | Lost::Untaken(_))
     }

@@ -1,11 +1,12 @@
-//! The receiving end of a conduit: messages that have arrived and were not taken yet.
+//! The receiving end of a conduit: arrived messages, not yet taken.
 //!
-//! **Who takes whose place.** A message may take the place of those before it, from a number on (`Meta::supersedes`). Whoever
-//! holds one of these lets go of it, each for itself, and need not: all that is left is dropped here (`State::supersede`). The
-//! sender does so with what ring and socket have not taken (`supersede` in `shm/send.rs`, `keep` in `tcp/writer.rs`) and with
-//! what stands in the ring unread (`take_back` in `shm/send.rs`); the receiver with what has come by the socket before its
-//! entry, or waits for a segment (`supersede` and `in_order` in `shm/receive.rs`). What none of them may do is let go of one
-//! that no later one on its way says may be missed: [`Inbox::deliver`] refuses such a gap.
+//! **Superseded messages.** A message may supersede earlier ones, from a number on (`Meta::supersedes`). Each
+//! part of the transport that holds a superseded message may drop it, on its own; the inbox drops the
+//! rest (`InboxState::supersede`). The sender drops messages that neither ring nor socket has taken
+//! (`supersede_kept` in `shm/send.rs`, `copy_rest` in `link/writer.rs`), and unread ones in the ring
+//! (`take_back_last` in `shm/send.rs`). The receiver drops messages that came by the socket before their
+//! entry, or that wait for a segment (`supersede` and `in_order` in `shm/receive.rs`). No part may drop a
+//! message that no later message on its way supersedes: [`Inbox::deliver`] refuses such a gap.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -26,23 +27,24 @@ pub trait Acknowledge: Send + Sync {
     fn acknowledge(&self, conduit: ConduitId, ack: Ack);
 }
 
-/// A message that has arrived whole.
+/// A whole message, arrived.
 #[derive(Debug, Clone)]
-pub struct Message {
-    /// What travelled with it.
+pub struct IncomingMessage {
+    /// Conduit, number, timestamps and the like.
     pub head: Head,
     /// Its metadata.
     pub meta: Arc<Meta>,
-    /// Its payload. Shared between the receivers of a multicast; lives as long as anybody holds it.
+    /// Its payload. The receivers of a multicast share it; it lives as long as one of them holds it.
     pub body: Arc<Buffer>,
 }
 
-/// How a receiving end treats its messages.
+/// The limits of a conduit, for its receiving end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InboxOptions {
-    /// The sender's limits; acknowledgements go out when a quarter of them has been consumed.
+    /// The most messages that the sender may be ahead. The inbox acknowledges when a quarter of a limit has
+    /// been consumed.
     pub messages: u64,
-    /// See `messages`.
+    /// The most bytes that the sender may be ahead.
     pub bytes: u64,
 }
 
@@ -55,57 +57,59 @@ impl Default for InboxOptions {
     }
 }
 
-/// Holds what has arrived on one conduit.
+/// The arrived messages of one conduit.
 ///
-/// It may exist before its instance knows of the conduit: a peer that was told of us first may already be sending.
+/// An inbox may exist before its instance knows of the conduit: a peer that was told earlier may already
+/// be sending.
 pub struct Inbox {
     conduit: ConduitId,
-    state: SpinLock<State>,
-    /// Whether a look at the state is worth the while: messages wait, or the sender has ended. It is changed under the latch,
-    /// and before the bell rings, so that who has looked in vain is woken (`loom_tests`).
-    stirred: AtomicBool,
-    attached: OnceLock<Attached>,
+    state: SpinLock<InboxState>,
+    /// Whether messages wait, or the sender has ended. Changed under the lock, and before the bell rings, so
+    /// that a thread that has read it as false is woken (`loom_tests`).
+    has_news: AtomicBool,
+    owner: OnceLock<InboxOwner>,
 }
 
-/// The instance whose inbox it is: where to ring, and by which carrier to answer the sender.
-struct Attached {
+/// The instance that has the inbox: its doorbell, and the way to its sender.
+struct InboxOwner {
     bell: Arc<Doorbell>,
     sender: Arc<dyn Acknowledge>,
 }
 
-/// What an inbox had that was found on its list.
+/// What an inbox has whose number was in [`Arrivals`].
 #[derive(Debug)]
-pub enum Listed {
-    /// A message, which is taken.
-    Message(Message),
-    /// Nothing any more.
+pub enum Arrival {
+    /// A message, which has been taken.
+    Message(IncomingMessage),
+    /// Nothing: another call has taken the message.
     Nothing,
-    /// Nothing, and nothing will come. This is found once.
-    Over,
+    /// The end of the conduit. Returned once.
+    End,
 }
 
-/// Where an inbox puts its number when it has something.
-struct List {
+/// The queue of arrivals to which an inbox adds its number.
+struct ArrivalsEntry {
     arrivals: Arc<Arrivals>,
     number: u32,
-    /// Whether it stands there.
-    on: bool,
+    /// Whether the number is in the queue.
+    is_queued: bool,
 }
 
 #[derive(Default)]
-struct State {
-    queue: VecDeque<Message>,
+struct InboxState {
+    queue: VecDeque<IncomingMessage>,
     ack: Ack,
-    told: Ack,
+    /// The last acknowledgement that was sent.
+    acknowledged: Ack,
     /// Number of the message that waits for room, if its sender has asked.
     asked: Option<u64>,
-    /// The instance is done: whatever arrives is dropped as consumed.
+    /// The instance receives no more: arriving messages are dropped and count as consumed.
     discards: bool,
     options: InboxOptions,
-    /// Whether there is somebody to answer by.
+    /// Whether the inbox has an owner, and so can acknowledge.
     attached: bool,
-    /// For a call that takes from any of several.
-    list: Option<List>,
+    /// For a call that receives from any of several inboxes.
+    arrivals: Option<ArrivalsEntry>,
 }
 
 impl Inbox {
@@ -113,14 +117,14 @@ impl Inbox {
         Inbox {
             conduit,
             state: SpinLock::default(),
-            stirred: AtomicBool::new(false),
-            attached: OnceLock::new(),
+            has_news: AtomicBool::new(false),
+            owner: OnceLock::new(),
         }
     }
 
-    /// Gives the inbox to its instance: where to ring, and by which carrier to answer the sender.
+    /// Gives the inbox to its instance, with the doorbell to ring and the way to acknowledge to the sender.
     pub fn attach(&self, bell: Arc<Doorbell>, sender: Arc<dyn Acknowledge>, options: InboxOptions) {
-        let _ = self.attached.set(Attached {
+        let _ = self.owner.set(InboxOwner {
             bell: bell.clone(),
             sender,
         });
@@ -131,16 +135,16 @@ impl Inbox {
         let answer = state.answer(ended);
         drop(state);
         self.tell(answer);
-        // Somebody may wait for what came in before there was a bell.
+        // A thread may wait for a message that came before there was a bell.
         bell.ring();
     }
 
-    /// Takes a message in, in the order of sequence numbers. One that supersedes others drops those of them that wait.
+    /// Adds a message, in the order of sequence numbers. Drops waiting messages that the new one supersedes.
     ///
     /// # Errors
-    /// [`Malformed`] if its number is not the next one. Only numbers of those that it supersedes may be left out.
-    pub fn deliver(&self, message: Message) -> Result<(), Malformed> {
-        // Let go of behind the lock: to give memory back takes its time.
+    /// [`Malformed`] if its number is not the next one. Only superseded numbers may be left out.
+    pub fn deliver(&self, message: IncomingMessage) -> Result<(), Malformed> {
+        // Dropped after the lock is released, since freeing memory takes its time.
         let mut dropped = Vec::new();
         let mut state = self.lock();
         let (number, expected) = (message.head.sequence, state.ack.received);
@@ -172,9 +176,9 @@ impl Inbox {
         if state.discards {
             dropped.append(&mut state.supersede(0));
         }
-        self.stirred
+        self.has_news
             .store(!state.queue.is_empty(), Ordering::Release);
-        state.enlist();
+        state.announce();
         let answer = state.answer(false);
         drop(state);
         self.tell(answer);
@@ -182,10 +186,10 @@ impl Inbox {
         Ok(())
     }
 
-    /// Notes that the sender has ended after `sent` messages, and answers it.
+    /// Notes that the sender has ended after `sent` messages, and acknowledges.
     ///
     /// # Errors
-    /// [`Malformed`] if that is not what has arrived.
+    /// [`Malformed`] if another number has arrived.
     pub fn end(&self, sent: u64) -> Result<(), Malformed> {
         let mut state = self.lock();
         if sent != state.ack.received {
@@ -196,8 +200,8 @@ impl Inbox {
             return Err(Malformed::new("end", why));
         }
         state.ack.ended = true;
-        self.stirred.store(true, Ordering::Release);
-        state.enlist();
+        self.has_news.store(true, Ordering::Release);
+        state.announce();
         let answer = state.answer(true);
         drop(state);
         self.tell(answer);
@@ -205,7 +209,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Tells the sender at once of whatever is consumed, until message number `sequence` arrives: it waits for room.
+    /// Acknowledges each consumed message at once until message number `sequence`, which waits for room, has
+    /// arrived.
     pub fn ask(&self, sequence: u64) {
         let mut state = self.lock();
         if sequence < state.ack.received {
@@ -217,17 +222,17 @@ impl Inbox {
         self.tell(answer);
     }
 
-    /// The oldest message, if one is there. What had arrived before an end can still be taken.
-    pub fn take(&self) -> Option<Message> {
-        if !self.stirred() {
+    /// Takes the oldest message, if there is one. Messages that arrived before the end can still be taken.
+    pub fn take(&self) -> Option<IncomingMessage> {
+        if !self.has_news() {
             return None;
         }
         self.pop(self.lock())
     }
 
-    fn pop(&self, mut state: SpinLockGuard<'_, State>) -> Option<Message> {
+    fn pop(&self, mut state: SpinLockGuard<'_, InboxState>) -> Option<IncomingMessage> {
         let message = state.queue.pop_front()?;
-        self.stirred.store(
+        self.has_news.store(
             state.ack.ended || !state.queue.is_empty(),
             Ordering::Relaxed,
         );
@@ -239,45 +244,45 @@ impl Inbox {
         Some(message)
     }
 
-    /// Has the inbox put this number on a list whenever something comes, in place of another list if it had one; at once
-    /// if something is there.
-    pub fn list(&self, arrivals: &Arc<Arrivals>, number: u32) {
+    /// Has the inbox add this number to `arrivals` whenever a message or the end comes, and at once if one is
+    /// there. Replaces an earlier queue.
+    pub fn announce_in(&self, arrivals: &Arc<Arrivals>, number: u32) {
         let mut state = self.lock();
-        state.list = Some(List {
+        state.arrivals = Some(ArrivalsEntry {
             arrivals: arrivals.clone(),
             number,
-            on: false,
+            is_queued: false,
         });
-        state.enlist();
+        state.announce();
     }
 
-    /// Whether a call waits for what the inbox puts on its list.
+    /// Whether a call waits for the inbox's queue of arrivals.
     pub fn is_waited_for(&self) -> bool {
         self.lock()
-            .list
+            .arrivals
             .as_ref()
-            .is_some_and(|list| list.arrivals.is_in_use())
+            .is_some_and(|entry| entry.arrivals.is_in_use())
     }
 
-    /// Takes the oldest message of an inbox that was found on its list. If it has more its number is put there again,
-    /// behind the others.
-    pub fn take_listed(&self) -> Listed {
+    /// Takes the oldest message of an inbox whose number was in its queue of arrivals. If there are more
+    /// messages, the number is added again at the end.
+    pub fn take_arrival(&self) -> Arrival {
         let mut state = self.lock();
-        if let Some(list) = &mut state.list {
-            list.on = false;
+        if let Some(entry) = &mut state.arrivals {
+            entry.is_queued = false;
         }
         match (state.queue.len(), state.ack.ended) {
-            (0, true) => return Listed::Over,
-            (0, false) => return Listed::Nothing,
+            (0, true) => return Arrival::End,
+            (0, false) => return Arrival::Nothing,
             (1, false) => {}
-            _ => state.enlist(),
+            _ => state.announce(),
         }
-        self.pop(state).map_or(Listed::Nothing, Listed::Message)
+        self.pop(state).map_or(Arrival::Nothing, Arrival::Message)
     }
 
-    /// Counts a message as taken that is handed to the program as it arrives; false if others wait before it, or it is not
-    /// one that could be taken.
-    pub(crate) fn pass(&self, message: &Message) -> bool {
+    /// Counts a message as taken that goes to the program without passing the queue; false if others wait
+    /// before it, or the queue has to see it.
+    pub(crate) fn pass(&self, message: &IncomingMessage) -> bool {
         let mut state = self.lock();
         let (number, bytes) = (message.head.sequence, message.body.len() as u64);
         let plain = message.meta.supersedes.is_none() && state.asked.is_none() && !state.discards;
@@ -294,13 +299,13 @@ impl Inbox {
         true
     }
 
-    /// The conduit whose end it is.
+    /// The conduit.
     pub(crate) fn conduit(&self) -> ConduitId {
         self.conduit
     }
 
-    /// Drops everything that has arrived and whatever will, so that the sender is not held up by a receiver that is
-    /// done.
+    /// Drops all messages, now and from now on, so that a receiver that takes no more does not hold up the
+    /// sender.
     pub fn discard(&self) {
         let mut state = self.lock();
         state.discards = true;
@@ -311,19 +316,19 @@ impl Inbox {
         self.tell(answer);
     }
 
-    /// Messages that have arrived and were not taken.
+    /// The number of arrived messages, not yet taken.
     pub fn waiting(&self) -> usize {
         self.lock().queue.len()
     }
 
     /// Whether a message could be taken now.
     pub fn ready(&self) -> bool {
-        self.stirred() && !self.lock().queue.is_empty()
+        self.has_news() && !self.lock().queue.is_empty()
     }
 
-    /// Whether the sender has ended and all it sent was taken.
+    /// Whether the sender has ended and all its messages were taken.
     pub fn exhausted(&self) -> bool {
-        if !self.stirred() {
+        if !self.has_news() {
             return false;
         }
         let state = self.lock();
@@ -335,69 +340,70 @@ impl Inbox {
         self.lock().ack.ended
     }
 
-    /// Messages that were taken, or dropped by a filter.
+    /// The number of messages taken or dropped.
     pub fn consumed(&self) -> u64 {
         self.lock().ack.consumed
     }
 
-    /// Tells the sender how far we are, though less than a quarter of the buffer was consumed since it was last told.
-    pub fn settle(&self) {
+    /// Acknowledges all that was consumed, even if that is less than a quarter of the limits.
+    pub fn acknowledge_now(&self) {
         let mut state = self.lock();
-        let behind = state.told != state.ack;
+        let behind = state.acknowledged != state.ack;
         let answer = state.answer(behind);
         drop(state);
         self.tell(answer);
     }
 
-    /// The oldest message, if one is there, which stays.
-    pub fn peek(&self) -> Option<Message> {
+    /// A copy of the oldest message, if there is one, which stays.
+    pub fn peek(&self) -> Option<IncomingMessage> {
         self.lock().queue.front().cloned()
     }
 
-    /// Whether there is nothing in it, neither a message nor the sender's end.
-    pub fn is_still(&self) -> bool {
-        !self.stirred()
+    /// Whether the inbox has neither a message nor the sender's end.
+    pub fn has_no_news(&self) -> bool {
+        !self.has_news()
     }
 
-    /// Messages that have arrived.
+    /// The number of arrived messages.
     pub fn received(&self) -> u64 {
         self.lock().ack.received
     }
 
-    fn stirred(&self) -> bool {
-        self.stirred.load(Ordering::Acquire)
+    fn has_news(&self) -> bool {
+        self.has_news.load(Ordering::Acquire)
     }
 
     fn tell(&self, answer: Option<Ack>) {
-        if let (Some(ack), Some(attached)) = (answer, self.attached.get()) {
-            attached.sender.acknowledge(self.conduit, ack);
+        if let (Some(ack), Some(owner)) = (answer, self.owner.get()) {
+            owner.sender.acknowledge(self.conduit, ack);
         }
     }
 
     fn ring(&self) {
-        if let Some(attached) = self.attached.get() {
-            attached.bell.ring();
+        if let Some(owner) = self.owner.get() {
+            owner.bell.ring();
         }
     }
 
-    fn lock(&self) -> SpinLockGuard<'_, State> {
+    fn lock(&self) -> SpinLockGuard<'_, InboxState> {
         self.state.lock()
     }
 }
 
-impl State {
-    /// Puts the inbox on its list if it has one, and has something.
-    fn enlist(&mut self) {
-        let stirred = self.ack.ended || !self.queue.is_empty();
-        if let Some(list) = self.list.as_mut().filter(|list| stirred && !list.on) {
-            list.on = true;
-            list.arrivals.push(list.number);
+impl InboxState {
+    /// Adds the inbox's number to its queue of arrivals, if the inbox has one and has a message or the end.
+    fn announce(&mut self) {
+        let has_news = self.ack.ended || !self.queue.is_empty();
+        let entry = self.arrivals.as_mut();
+        if let Some(entry) = entry.filter(|entry| has_news && !entry.is_queued) {
+            entry.is_queued = true;
+            entry.arrivals.push(entry.number);
         }
     }
 
-    /// Takes out what waits of the messages from this number on. Nothing counts as consumed while earlier ones wait.
+    /// Removes the waiting messages from this number on. They count as consumed unless earlier ones wait.
     #[must_use = "they are to be dropped behind the lock"]
-    fn supersede(&mut self, first: u64) -> Vec<Message> {
+    fn supersede(&mut self, first: u64) -> Vec<IncomingMessage> {
         let kept = self
             .queue
             .partition_point(|message| message.head.sequence < first);
@@ -411,17 +417,17 @@ impl State {
         out.into()
     }
 
-    /// The acknowledgement that is due, if one is: always after an end, else at a quarter of the buffer, and for
-    /// everything that is consumed while the sender waits for room.
+    /// The acknowledgement that is due, if one is: if `always`, at a quarter of the limits, and for each
+    /// message that is consumed while the sender waits for room.
     fn answer(&mut self, always: bool) -> Option<Ack> {
-        let messages = self.ack.consumed - self.told.consumed;
-        let bytes = self.ack.bytes - self.told.bytes;
+        let messages = self.ack.consumed - self.acknowledged.consumed;
+        let bytes = self.ack.bytes - self.acknowledged.bytes;
         let enough = messages >= self.options.messages / 4 || bytes >= self.options.bytes / 4;
         let due = messages > 0 && (enough || self.asked.is_some());
         if !(always || due) || !self.attached {
             return None;
         }
-        self.told = self.ack;
+        self.acknowledged = self.ack;
         Some(self.ack)
     }
 }
@@ -430,9 +436,9 @@ impl State {
 mod tests {
     use super::*;
 
-    fn message(sequence: u64) -> Message {
+    fn message(sequence: u64) -> IncomingMessage {
         let head = Head::new(ConduitId(1), sequence, 0.0, None);
-        Message {
+        IncomingMessage {
             head,
             meta: Arc::default(),
             body: Arc::default(),
@@ -440,70 +446,61 @@ mod tests {
     }
 
     fn taken(inbox: &Inbox) -> Option<u64> {
-        match inbox.take_listed() {
-            Listed::Message(message) => Some(message.head.sequence),
-            Listed::Nothing | Listed::Over => None,
+        match inbox.take_arrival() {
+            Arrival::Message(message) => Some(message.head.sequence),
+            Arrival::Nothing | Arrival::End => None,
         }
     }
 
     #[test]
-    fn an_inbox_stands_once_on_its_list_and_again_behind_the_others() {
+    fn an_inbox_is_once_in_its_queue_and_again_behind_the_others() {
         let arrivals = Arc::new(Arrivals::default());
         let (early, late) = (Inbox::new(ConduitId(1)), Inbox::new(ConduitId(2)));
         early.deliver(message(0)).unwrap();
-        early.list(&arrivals, 1);
-        late.list(&arrivals, 2);
+        early.announce_in(&arrivals, 1);
+        late.announce_in(&arrivals, 2);
         early.deliver(message(1)).unwrap();
         late.deliver(message(0)).unwrap();
-        assert_eq!((arrivals.next(), taken(&early)), (Some(1), Some(0)));
-        assert_eq!((arrivals.next(), taken(&late)), (Some(2), Some(0)));
-        assert_eq!((arrivals.next(), taken(&early)), (Some(1), Some(1)));
-        assert_eq!(arrivals.next(), None);
+        assert_eq!((arrivals.pop(), taken(&early)), (Some(1), Some(0)));
+        assert_eq!((arrivals.pop(), taken(&late)), (Some(2), Some(0)));
+        assert_eq!((arrivals.pop(), taken(&early)), (Some(1), Some(1)));
+        assert_eq!(arrivals.pop(), None);
     }
 
     #[test]
-    fn what_was_taken_past_the_list_is_nothing_and_an_end_is_found_once() {
+    fn a_message_taken_past_the_queue_is_nothing_and_an_end_is_found_once() {
         let arrivals = Arc::new(Arrivals::default());
         let inbox = Inbox::new(ConduitId(1));
-        inbox.list(&arrivals, 7);
+        inbox.announce_in(&arrivals, 7);
         inbox.deliver(message(0)).unwrap();
         assert!(inbox.take().is_some());
-        assert_eq!(arrivals.next(), Some(7));
-        assert!(matches!(inbox.take_listed(), Listed::Nothing));
+        assert_eq!(arrivals.pop(), Some(7));
+        assert!(matches!(inbox.take_arrival(), Arrival::Nothing));
         inbox.deliver(message(1)).unwrap();
         inbox.end(2).unwrap();
-        assert_eq!((arrivals.next(), taken(&inbox)), (Some(7), Some(1)));
-        assert_eq!(arrivals.next(), Some(7));
-        assert!(matches!(inbox.take_listed(), Listed::Over));
-        assert_eq!(arrivals.next(), None);
+        assert_eq!((arrivals.pop(), taken(&inbox)), (Some(7), Some(1)));
+        assert_eq!(arrivals.pop(), Some(7));
+        assert!(matches!(inbox.take_arrival(), Arrival::End));
+        assert_eq!(arrivals.pop(), None);
     }
 }
 
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::{Lost, Medium, Outgoing, Sent};
     use loom::thread;
     use std::time::Duration;
 
-    /// By which nobody is answered.
+    /// Acknowledges nothing.
     struct Silent;
 
-    impl Carrier for Silent {
-        fn medium(&self) -> Medium {
-            Medium::Inproc
-        }
-        fn send(&self, _: &Outgoing<'_>) -> Result<Sent, Lost> {
-            Err(Lost::Closed)
-        }
-        fn end(&self, _: ConduitId, _: u64) {}
+    impl Acknowledge for Silent {
         fn acknowledge(&self, _: ConduitId, _: Ack) {}
-        fn ask(&self, _: ConduitId, _: u64) {}
     }
 
-    fn message(sequence: u64) -> Message {
+    fn message(sequence: u64) -> IncomingMessage {
         let head = Head::new(ConduitId(1), sequence, 0.0, None);
-        Message {
+        IncomingMessage {
             head,
             meta: Arc::default(),
             body: Arc::default(),
@@ -519,13 +516,14 @@ mod loom_tests {
         (inbox, bell)
     }
 
-    /// Who looks without the latch, finds nothing and sleeps is woken by what comes: loom reports a deadlock if not.
-    fn is_woken(comes: fn(&Inbox), is_there: fn(&Inbox) -> bool) {
+    /// A thread looks without the lock, finds nothing and sleeps. The arrival wakes it; otherwise loom reports
+    /// a deadlock.
+    fn is_woken(arrive: fn(&Inbox), is_there: fn(&Inbox) -> bool) {
         crate::sync::check(move || {
             let (inbox, bell) = attached();
             let sender = thread::spawn({
                 let inbox = inbox.clone();
-                move || comes(&inbox)
+                move || arrive(&inbox)
             });
             loop {
                 let seen = bell.rings();
@@ -565,7 +563,7 @@ mod loom_tests {
             assert_eq!(inbox.take().unwrap().head.sequence, 0);
             sender.join().unwrap();
             assert_eq!(inbox.take().expect("it is there").head.sequence, 1);
-            assert!(inbox.is_still());
+            assert!(inbox.has_no_news());
         });
     }
 }

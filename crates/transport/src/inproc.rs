@@ -5,21 +5,21 @@ use std::sync::Arc;
 use titin_wire::ConduitId;
 use titin_wire::frame::Ack;
 
-use crate::carrier::{Carrier, Medium, Outgoing, Sent};
+use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
+use crate::conduit_table::ConduitTable;
 use crate::error::Lost;
-use crate::exchange::Exchange;
-use crate::inbox::{Acknowledge, Inbox, Message};
+use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::spin::{SpinPolicy, spin_until};
 
 /// Carries messages between instances of one process. Receivers of a multicast share one read-only copy.
 pub struct Inproc {
-    exchange: Arc<Exchange>,
+    conduits: Arc<ConduitTable>,
 }
 
 impl Inproc {
     /// A carrier over the process's conduit ends.
-    pub fn new(exchange: Arc<Exchange>) -> Self {
-        Inproc { exchange }
+    pub fn new(conduits: Arc<ConduitTable>) -> Self {
+        Inproc { conduits }
     }
 }
 
@@ -28,28 +28,28 @@ impl Carrier for Inproc {
         Medium::Inproc
     }
 
-    fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         let copied = if message.copied().is_some() {
             0
         } else {
             message.length()
         };
         let body = message.shared()?;
-        let delivered = Message {
+        let delivered = IncomingMessage {
             head: message.head,
             meta: message.meta.clone(),
             body,
         };
-        self.exchange
+        self.conduits
             .inbox(message.head.conduit)
             .deliver(delivered)?;
-        Ok(Sent {
+        Ok(SendReport {
             copied,
-            ..Sent::default()
+            ..SendReport::default()
         })
     }
 
-    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<Message> {
+    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<IncomingMessage> {
         loop {
             if let Some(message) = inbox.take() {
                 return Some(message);
@@ -57,23 +57,23 @@ impl Carrier for Inproc {
             if policy.is_over(0) {
                 return None;
             }
-            spin_until(policy, || !inbox.is_still());
+            spin_until(policy, || !inbox.has_no_news());
         }
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {
-        // A receiver that has forgotten the conduit need not hear of its end.
-        let _ = self.exchange.inbox(conduit).end(sequence);
+        // A receiver that has forgotten the conduit does not need the end.
+        let _ = self.conduits.inbox(conduit).end(sequence);
     }
 
     fn ask(&self, conduit: ConduitId, sequence: u64) {
-        self.exchange.inbox(conduit).ask(sequence);
+        self.conduits.inbox(conduit).ask(sequence);
     }
 }
 
 impl Acknowledge for Inproc {
     fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
-        if let Some(window) = self.exchange.window(conduit) {
+        if let Some(window) = self.conduits.window(conduit) {
             window.acknowledged(ack);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A **carrier** takes messages of any number of conduits to one other process (or to the same one).
 //! Messages that come in land in the **inbox** of their conduit; how far a sender may run ahead is kept by
-//! the conduit's **window**; both live in the process's [`Exchange`]. A thread waits at the instance's one
+//! the conduit's **window**; both live in the process's [`ConduitTable`]. A thread waits at the instance's one
 //! [`Doorbell`], which every medium and the control plane ring. All sockets of a process belong to its
 //! [`Reactor`], one background thread.
 //!
@@ -15,16 +15,16 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use titin_transport::{Carrier, Doorbell, Exchange, Inproc, Outgoing};
+//! use titin_transport::{Carrier, Doorbell, ConduitTable, Inproc, Outgoing};
 //! use titin_wire::{ConduitId, frame::Head};
 //!
-//! let exchange = Arc::new(Exchange::default());
+//! let conduits = Arc::new(ConduitTable::default());
 //! let conduit = ConduitId(1);
-//! let carrier = Inproc::new(exchange.clone());
+//! let carrier = Inproc::new(conduits.clone());
 //! let head = Head::new(conduit, 0, 0.0, None);
 //! carrier.send(&Outgoing::new(head, &Arc::default(), &[])).unwrap();
 //!
-//! let inbox = exchange.inbox(conduit);
+//! let inbox = conduits.inbox(conduit);
 //! inbox.attach(Arc::new(Doorbell::default()), Arc::new(carrier), Default::default());
 //! assert_eq!(inbox.take().unwrap().head.sequence, 0);
 //! ```
@@ -33,10 +33,10 @@ mod arrivals;
 mod bell;
 mod buffer;
 mod carrier;
+mod conduit_table;
 mod copy;
 mod doorbell;
 mod error;
-mod exchange;
 mod inbox;
 mod inproc;
 mod link;
@@ -56,16 +56,16 @@ mod window;
 
 pub use arrivals::Arrivals;
 pub use buffer::{Buffer, Filling};
-pub use carrier::{Carrier, Medium, Outgoing, Sent};
+pub use carrier::{Carrier, Medium, Outgoing, SendReport};
+pub use conduit_table::{ConduitTable, Shortage};
 pub use copy::{PAST as PAST_CACHES, copy, copy_past_caches};
 pub use doorbell::Doorbell;
 pub use error::Lost;
-pub use exchange::{Exchange, Shortage};
-pub use inbox::{Acknowledge, Inbox, InboxOptions, Listed, Message};
+pub use inbox::{Acknowledge, Arrival, Inbox, InboxOptions, IncomingMessage};
 pub use inproc::Inproc;
 pub use link::{FrameReader, Handler, Link, LinkId, Received};
 pub use reactor::Reactor;
 pub use spin::SpinPolicy;
-pub use spin_lock::{SpinLock, SpinLock as Latch, SpinLockGuard, SpinLockGuard as Latched};
+pub use spin_lock::{SpinLock, SpinLockGuard};
 pub use sync::Wake;
 pub use window::{Room, Window};

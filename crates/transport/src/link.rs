@@ -36,7 +36,7 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, Header};
 use titin_wire::handshake::Agreement;
 
-use crate::carrier::{Carrier, Outgoing, Sent};
+use crate::carrier::{Carrier, Outgoing, SendReport};
 use crate::error::Lost;
 use crate::spin::SpinPolicy;
 use crate::ticket_queue::TicketQueue;
@@ -48,11 +48,10 @@ pub use reader::FrameReader;
 pub use received::Received;
 pub(crate) use socket::{read, read_with_files};
 
-/// The shortest time that a sender waits for a socket that accepts nothing, before the rest of its
-/// message is copied.
+/// The shortest wait of a sender for a full socket, before the rest of the message is copied.
 const STALL: Duration = Duration::from_millis(5);
 
-/// The longest such time. A message of more than some hundred megabytes is copied although that takes
+/// The longest such wait. A message of more than some hundred megabytes is copied although the copy takes
 /// longer.
 const LONGEST_STALL: Duration = Duration::from_millis(500);
 
@@ -100,10 +99,9 @@ pub trait Handler: Send + Sync {
     }
 }
 
-/// A carrier that moves messages beside the link's sockets. The link hands it all frames but control
-/// messages.
+/// A carrier beside the link's sockets. The link hands all frames but control messages to the carrier.
 pub(crate) trait SideCarrier: Carrier {
-    /// Takes a frame that has come by the socket, for the reactor, with a descriptor if one came.
+    /// Takes a frame from the socket, with the descriptor of the frame, for the reactor.
     ///
     /// # Errors
     /// [`Lost`] if the frame makes no sense.
@@ -129,7 +127,7 @@ pub struct Link {
     tag: Option<u128>,
     socket: Descriptor,
     epoll: Weak<Descriptor>,
-    /// The events that the reactor is told of.
+    /// The events watched by the reactor.
     watched: Mutex<epoll::EventFlags>,
     input: Mutex<LinkInput>,
     output: TicketQueue<FrameWriter, Deferred>,
@@ -173,7 +171,7 @@ impl Link {
         }))
     }
 
-    /// Its number in this process.
+    /// The link's number in this process.
     pub fn id(&self) -> LinkId {
         self.id
     }
@@ -236,7 +234,7 @@ impl Link {
     ///
     /// # Errors
     /// As [`Carrier::send`].
-    pub(crate) fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    pub(crate) fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         match &self.streams {
             Some(streams) if streams.take(message) => self.send_by_streams(streams, message),
             _ => self.send_by_first_stream(message),
@@ -247,16 +245,16 @@ impl Link {
     ///
     /// # Errors
     /// As [`Carrier::send`].
-    pub(crate) fn post(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    pub(crate) fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
         let queued = QueuedMessage::whole(message)?;
         self.defer(Deferred::Message(message.head.conduit, queued));
-        Ok(Sent::default())
+        Ok(SendReport::default())
     }
 
-    /// Reads in the reactor's place until the policy says that it is enough: [`Carrier::attend`].
+    /// Reads in the reactor's place until the policy ends the spin: [`Carrier::attend`].
     pub(crate) fn attend(self: &Arc<Self>, policy: &mut dyn SpinPolicy) {
         let Ok(mut input) = self.input.try_lock() else {
             return;
@@ -281,7 +279,7 @@ impl Link {
         self.streams.as_ref().map_or(1, FurtherStreams::count)
     }
 
-    /// Has the reactor find that the link has ended, even if the socket has no more bytes.
+    /// Has the reactor find the end of the link, even if the socket has no more bytes.
     pub(crate) fn hang_up(&self) {
         let _ = shutdown(&self.socket, Shutdown::Read);
     }
@@ -313,14 +311,14 @@ impl Link {
         self.streams.as_ref().map(FurtherStreams::bundle)
     }
 
-    /// Writes the queue, as far as the socket takes it. Leaves it to the thread that is writing, if there
-    /// is one.
+    /// Writes the queue, as far as the socket takes it. A thread already at work does so
+    /// instead.
     pub(crate) fn flush(&self) {
         self.output
             .work_if_free(|writer, deferred| self.pump(writer, deferred));
     }
 
-    /// Reads the bytes that are there, for the reactor. Returns when to read again although nothing has
+    /// Reads available bytes, for the reactor. Returns when to read again although nothing has
     /// come, if so.
     ///
     /// # Errors
@@ -356,9 +354,9 @@ impl Link {
     }
 
     /// Sends a message by the first stream.
-    fn send_by_first_stream(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    fn send_by_first_stream(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         let mut progress = MessageInProgress::new(message);
-        let mut sent = Sent::default();
+        let mut sent = SendReport::default();
         loop {
             let (outcome, copied) = self.output.work_in_turn(
                 |writer, deferred| {
@@ -406,7 +404,7 @@ impl Link {
         &self,
         streams: &FurtherStreams,
         message: &Outgoing<'_>,
-    ) -> Result<Sent, Lost> {
+    ) -> Result<SendReport, Lost> {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
@@ -426,9 +424,9 @@ impl Link {
         };
         let bytes = [&Header::from(&frame).encode()[..], &meta].concat();
         self.defer(Deferred::Behind(message.head.conduit, bytes));
-        Ok(Sent {
+        Ok(SendReport {
             copied,
-            ..Sent::default()
+            ..SendReport::default()
         })
     }
 
@@ -481,14 +479,13 @@ impl Link {
     }
 }
 
-/// How long a sender of `length` bytes waits for a socket that accepts nothing: at least as long as a
-/// copy to fresh memory takes, at a byte a nanosecond. A receiver that makes room for a large message may
-/// read nothing for as long.
+/// The wait of a sender of `length` bytes for a full socket: at least the time of a copy to fresh memory, at
+/// a byte a nanosecond. A receiver may read nothing for as long while allocating room for a large message.
 fn stall(length: u64) -> Duration {
     Duration::from_nanos(length).clamp(STALL, LONGEST_STALL)
 }
 
-/// A link that a caller reads in the reactor's place.
+/// A link read by a caller in the reactor's place.
 struct AttendedLink<'a>(&'a Link);
 
 impl<'a> AttendedLink<'a> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use titin_wire::Secret;
 use titin_wire::connection::PATIENCE;
 
-use crate::exchange::Exchange;
+use crate::conduit_table::ConduitTable;
 use crate::link::Handler;
 use crate::medium::SocketMedium;
 use crate::reactor::Reactor;
@@ -19,19 +19,19 @@ fn socket_media() -> Vec<Arc<dyn SocketMedium>> {
     vec![Arc::new(ShmMedium), Arc::new(TcpMedium)]
 }
 
-impl Default for Exchange {
-    /// An exchange that shares up to a quarter of the memory that its process may use.
+impl Default for ConduitTable {
+    /// An conduits that shares up to a quarter of the memory that its process may use.
     fn default() -> Self {
-        Exchange::with_memory(Pool::new(None))
+        ConduitTable::with_memory(Pool::new(None))
     }
 }
 
-impl Exchange {
-    /// An exchange that shares at most `bytes` of memory with other processes. Payloads that find no room
+impl ConduitTable {
+    /// An conduits that shares at most `bytes` of memory with other processes. Payloads that find no room
     /// there go by a socket.
     pub fn with_ceiling(bytes: u64) -> Self {
         let ceiling = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Exchange::with_memory(Pool::new(Some(ceiling)))
+        ConduitTable::with_memory(Pool::new(Some(ceiling)))
     }
 }
 
@@ -44,17 +44,17 @@ impl Reactor {
         Self::start_with(secret, handler, None, PATIENCE, socket_media())
     }
 
-    /// Starts the background thread of a process whose messages go to and come from this exchange. A link
+    /// Starts the background thread of a process whose messages go to and come from this table. A link
     /// that another process makes must be complete within `patience` after the proof.
     ///
     /// # Errors
     /// If the system refuses descriptors or a thread.
-    pub fn with_exchange(
+    pub fn with_conduits(
         secret: Secret,
         handler: Arc<dyn Handler>,
-        exchange: Arc<Exchange>,
+        conduits: Arc<ConduitTable>,
         patience: Duration,
     ) -> io::Result<Arc<Self>> {
-        Self::start_with(secret, handler, Some(exchange), patience, socket_media())
+        Self::start_with(secret, handler, Some(conduits), patience, socket_media())
     }
 }

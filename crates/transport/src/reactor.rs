@@ -23,8 +23,8 @@ use titin_wire::handshake::{Agreement, Handshake, Purpose};
 use titin_wire::{Address, EndpointId, LinkSettings, Secret};
 
 use crate::carrier::Medium;
+use crate::conduit_table::ConduitTable;
 use crate::error::Lost;
-use crate::exchange::Exchange;
 use crate::link::{Handler, Link, LinkId, Receivers};
 use crate::medium::SocketMedium;
 use dial::{DialStep, Dialling, Target};
@@ -79,7 +79,7 @@ impl Reactor {
     pub(crate) fn start_with(
         secret: Secret,
         handler: Arc<dyn Handler>,
-        exchange: Option<Arc<Exchange>>,
+        conduits: Option<Arc<ConduitTable>>,
         patience: Duration,
         media: Vec<Arc<dyn SocketMedium>>,
     ) -> io::Result<Arc<Self>> {
@@ -104,7 +104,7 @@ impl Reactor {
             reactor: reactor.clone(),
             receivers: Arc::new(Receivers {
                 handler: handler.clone(),
-                exchange,
+                conduits,
             }),
             pending: HashMap::new(),
             // The program needs descriptors, too.

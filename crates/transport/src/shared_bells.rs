@@ -68,8 +68,8 @@ impl SharedBell {
 
 impl Drop for SharedBell {
     fn drop(&mut self) {
-        // In a forked child the bell is the parent's, and a thread that the child does not have may
-        // hold the lock for ever.
+        // In a forked child the bell is the parent's, and a thread of the parent may hold the lock for
+        // ever.
         if forked() {
             return;
         }

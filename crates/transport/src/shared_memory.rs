@@ -51,7 +51,7 @@ pub(crate) trait AtomicWord {
 
     /// Stores a value so that all threads see the store before this thread's later loads.
     fn publish(&self, value: u64) {
-        // An exchange is faster than a store and a fence.
+        // An table is faster than a store and a fence.
         self.swap(value, Ordering::SeqCst);
     }
 }

@@ -46,10 +46,10 @@ use returns::Returns;
 use send::RingOutput;
 use setup::{OwnRing, PeerMemory};
 
-use crate::carrier::{Carrier, Medium, Outgoing, Sent};
+use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
 use crate::doorbell::Doorbell;
 use crate::error::Lost;
-use crate::inbox::{Acknowledge, Inbox, Message};
+use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::link::{Link, Received, Receivers, SideCarrier};
 use crate::shared_bells::PeerBells;
 use crate::shared_memory::SharedRegion;
@@ -169,7 +169,11 @@ impl ShmCarrier {
 
     /// Takes entries in until the policy says that it is enough, or until the next message of the wanted
     /// inbox comes, if one is given.
-    fn attend_to(&self, wanted: Option<&Inbox>, policy: &mut dyn SpinPolicy) -> Option<Message> {
+    fn attend_to(
+        &self,
+        wanted: Option<&Inbox>,
+        policy: &mut dyn SpinPolicy,
+    ) -> Option<IncomingMessage> {
         let receivers = self.receivers.upgrade()?;
         // Held during the spin: this thread delivers messages for other threads, and wakes those.
         let mut input = self.input.try_lock().ok()?;
@@ -276,14 +280,14 @@ impl Carrier for ShmCarrier {
         Medium::Shm
     }
 
-    fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         if self.gone.load(Ordering::Relaxed) {
             return Err(Lost::Closed);
         }
         self.put(message, Link::send)
     }
 
-    fn post(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         if self.gone.load(Ordering::Relaxed) {
             return Err(Lost::Closed);
         }
@@ -302,7 +306,7 @@ impl Carrier for ShmCarrier {
         self.attend_to(None, policy);
     }
 
-    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<Message> {
+    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<IncomingMessage> {
         self.attend_to(Some(inbox), policy)
     }
 

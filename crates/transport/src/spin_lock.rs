@@ -1,36 +1,37 @@
-//! A lock that nobody sleeps for.
+//! A spin lock.
 //!
-//! To take it costs one locked instruction, to let go of it none, since nobody is to be woken: that is half the price of a
-//! lock that threads sleep at, and a small message passes several. Whoever finds it taken offers the core to others and
-//! looks again, so what is done under it must be short, or others must only try. (A thread of a real-time class that looks for
-//! one that a thread of a lower class has may keep that from its core: titin's own thread wants the class of its callers.) A
-//! panic lets go of it; what is behind may be half changed then, and its users fail the run.
+//! Locking costs one atomic read-modify-write, unlocking none, since no sleeper has to be woken. That is half
+//! the price of a lock at which threads sleep, and a small message passes several locks. A thread that finds
+//! the lock taken offers its core and looks again, so the lock may only be held for a short time. (A
+//! real-time thread that spins may keep a thread of a lower class, which has the lock, from its core: give
+//! titin's own thread the class of the program's threads.) A panic releases the lock; the protected value
+//! may then be half changed, and its users fail the run.
 
-/// Something that one thread at a time may use.
+/// A value that one thread at a time uses.
 #[cfg(not(loom))]
 pub type SpinLock<T> = spin::mutex::SpinMutex<T, spin::Yield>;
 
-/// The right to use what is behind a [`SpinLock`].
+/// Access to the value of a [`SpinLock`], which is locked meanwhile.
 #[cfg(not(loom))]
 pub type SpinLockGuard<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
 
-/// As the model checker sees it: a lock that threads sleep at.
+/// The lock as the model checker sees it: one at which threads sleep.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 pub struct SpinLock<T>(loom::sync::Mutex<T>);
 
-/// The right to use what is behind it.
+/// Access to the value of a [`SpinLock`], which is locked meanwhile.
 #[cfg(loom)]
 pub type SpinLockGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
 
 #[cfg(loom)]
 impl<T> SpinLock<T> {
-    /// A lock that nobody has.
+    /// A lock that is free.
     pub fn new(value: T) -> Self {
         SpinLock(loom::sync::Mutex::new(value))
     }
 
-    /// Waits until nobody else has it.
+    /// Waits until the lock is free, and locks it.
     pub fn lock(&self) -> SpinLockGuard<'_, T> {
         self.0
             .lock()

@@ -14,7 +14,7 @@ use titin_os::{Descriptor, sockets};
 use titin_wire::frame::{Ack, Frame};
 use titin_wire::{Address, ConduitId, LinkSettings};
 
-use crate::carrier::{Carrier, Medium, Outgoing, Sent};
+use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
 use crate::error::Lost;
 use crate::inbox::Acknowledge;
 use crate::link::Link;
@@ -36,11 +36,11 @@ impl Carrier for TcpCarrier {
         Medium::Tcp
     }
 
-    fn send(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         self.0.send(message)
     }
 
-    fn post(&self, message: &Outgoing<'_>) -> Result<Sent, Lost> {
+    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
         self.0.post(message)
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::carrier::Carrier;
 use crate::doorbell::Doorbell;
-use crate::inbox::{Inbox, Message};
+use crate::inbox::{Inbox, IncomingMessage};
 use crate::spin::{SpinPolicy, spin_until};
 use crate::sync::Wake;
 
@@ -92,7 +92,7 @@ impl Doorbell {
         limit: Option<Duration>,
         carrier: &dyn Carrier,
         inbox: &Inbox,
-    ) -> Result<Message, Wake> {
+    ) -> Result<IncomingMessage, Wake> {
         let mut rung = self.rings() != seen;
         if limit.is_none_or(|limit| limit >= SPIN_TIME) {
             let mut policy = self.spin_policy(seen, limit);
@@ -111,7 +111,7 @@ impl Doorbell {
 
     /// Looks for the next message of an empty inbox, which comes by `carrier`, for about as long as a
     /// few looks at the clock take. The inbox has counted a returned message as taken.
-    pub fn glance(&self, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Message> {
+    pub fn glance(&self, carrier: &dyn Carrier, inbox: &Inbox) -> Option<IncomingMessage> {
         if self.is_crowded() {
             return None;
         }
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::inbox::Acknowledge;
     use crate::sync::{AtomicU32, Ordering};
-    use crate::{Lost, Medium, Outgoing, Sent};
+    use crate::{Lost, Medium, Outgoing, SendReport};
     use std::sync::Arc;
     use titin_wire::ConduitId;
     use titin_wire::frame::Ack;
@@ -203,7 +203,7 @@ mod tests {
             Medium::Tcp
         }
 
-        fn send(&self, _: &Outgoing<'_>) -> Result<Sent, Lost> {
+        fn send(&self, _: &Outgoing<'_>) -> Result<SendReport, Lost> {
             Err(Lost::Closed)
         }
 

@@ -7,40 +7,42 @@ use titin_wire::frame::Ack;
 
 use crate::doorbell::Doorbell;
 
-/// Counts what was sent and what the receiver has told about it. One thread at a time sends; any thread may tell.
+/// Counts the messages that were sent, and those that the receiver has acknowledged. One thread at a time
+/// sends; any thread may acknowledge.
 #[derive(Debug)]
 pub struct Window {
     bell: Arc<Doorbell>,
-    /// How far the sender may run ahead.
+    /// The limits: how far the sender may run ahead.
     messages: AtomicU64,
     bytes: AtomicU64,
-    /// What was sent; only the sender changes it.
+    /// Messages and bytes that were sent. Only the sender changes them.
     sent: AtomicU64,
     sent_bytes: AtomicU64,
-    /// What the receiver has told.
+    /// Counts that the receiver has acknowledged.
     received: AtomicU64,
     consumed: AtomicU64,
     consumed_bytes: AtomicU64,
     ended: AtomicBool,
     closed: AtomicBool,
     finished: AtomicBool,
-    /// Nothing is sent any more: it is closed, or finished.
+    /// Nothing is sent any more: the window is closed or finished.
     over: AtomicBool,
 }
 
 /// Whether a message may be sent now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Room {
-    /// It may; its sequence number.
+    /// The message may be sent, with this sequence number.
     Free(u64),
-    /// The buffer is full. Whoever means to wait [asks](crate::Carrier::ask), once, and tries again when the bell rings.
+    /// The buffer is full. A sender that waits [asks](crate::Carrier::ask) once, and tries again when the
+    /// bell rings.
     Full,
     /// The receiver takes no more, or the sender has said that no more follows.
     Closed,
 }
 
 impl Window {
-    /// A window of so many messages and bytes, whichever is reached first. One message always fits.
+    /// A window with these limits, whichever is reached first. One message always fits.
     pub fn new(bell: Arc<Doorbell>, messages: u64, bytes: u64) -> Self {
         Window {
             bell,
@@ -58,7 +60,8 @@ impl Window {
         }
     }
 
-    /// Counts a message as sent, if there is room for it; `length` is that of the payload as it travels. For the sender.
+    /// Counts a message as sent, if there is room; `length` is that of the payload as it travels. For the
+    /// sender.
     pub fn claim(&self, length: u64) -> Room {
         if self.over() {
             return Room::Closed;
@@ -76,14 +79,14 @@ impl Window {
         Room::Free(self.count())
     }
 
-    /// Counts a message as sent that takes the place of another, or that carries nothing; its number. That needs no room.
-    /// `None` if nothing is sent any more. For the sender.
-    pub fn claim_place(&self) -> Option<u64> {
+    /// Counts a message as sent that needs no room: it supersedes another, or carries nothing. Returns its
+    /// number; `None` if nothing is sent any more. For the sender.
+    pub fn claim_without_room(&self) -> Option<u64> {
         (!self.over()).then(|| self.count())
     }
 
-    /// Counts nothing from here on, since no more follows. How many messages there were, the first time: the receiver is to hear
-    /// it once, and may have forgotten the conduit behind that. For the sender.
+    /// Notes that no more messages follow. Returns their number at the first call only: the receiver is told
+    /// once, and may forget the conduit afterwards. For the sender.
     pub fn finish(&self) -> Option<u64> {
         self.over.store(true, Ordering::Release);
         (!self.finished.swap(true, Ordering::AcqRel)).then(|| self.sent())
@@ -95,8 +98,8 @@ impl Window {
         number
     }
 
-    /// Takes an acknowledgement from the receiver. One that claims more than was sent is ignored; of those that
-    /// overtook each other the highest counts stand.
+    /// Takes an acknowledgement from the receiver. One that claims more than was sent is ignored. When
+    /// acknowledgements overtake each other, the highest counts stand.
     pub fn acknowledged(&self, ack: Ack) {
         if ack.received > self.sent() || ack.consumed > ack.received {
             return;
@@ -109,14 +112,14 @@ impl Window {
         self.bell.ring();
     }
 
-    /// Lets the sender run further ahead. Limits never shrink.
+    /// Raises the limits, which never shrink.
     pub fn raise(&self, messages: u64, bytes: u64) {
         self.messages.fetch_max(messages, Ordering::Relaxed);
         self.bytes.fetch_max(bytes, Ordering::Relaxed);
         self.bell.ring();
     }
 
-    /// Says that the receiver takes no more.
+    /// Notes that the receiver takes no more.
     pub fn close(&self) {
         self.over.store(true, Ordering::Release);
         if !self.closed.swap(true, Ordering::AcqRel) && !self.settled() {
@@ -124,12 +127,12 @@ impl Window {
         }
     }
 
-    /// Messages sent.
+    /// The number of messages sent.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Acquire)
     }
 
-    /// Messages and bytes that the receiver has not taken yet.
+    /// The messages and bytes that the receiver has not taken yet.
     pub fn ahead(&self) -> (u64, u64) {
         let consumed = self.consumed.load(Ordering::Acquire);
         let bytes = self.consumed_bytes.load(Ordering::Acquire);
@@ -140,7 +143,7 @@ impl Window {
         )
     }
 
-    /// Whether the receiving process holds, or has held, all that was sent, and its end.
+    /// Whether the receiving process has all messages, and the end.
     pub fn settled(&self) -> bool {
         self.ended.load(Ordering::Acquire) && self.received.load(Ordering::Acquire) == self.sent()
     }
@@ -212,7 +215,7 @@ mod tests {
         assert_eq!(window.claim(1), Room::Free(0));
         assert_eq!((window.finish(), window.finish()), (Some(1), None));
         assert_eq!(
-            (window.claim(1), window.claim_place()),
+            (window.claim(1), window.claim_without_room()),
             (Room::Closed, None)
         );
         assert!(

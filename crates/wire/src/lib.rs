@@ -32,7 +32,7 @@ pub mod structure;
 
 pub use ids::{Address, EndpointId, Secret};
 pub use link::LinkSettings;
-pub use titin_model::ConduitId;
+pub use titin_model::{ConduitId, Medium};
 
 /// Bytes that do not follow the format.
 ///

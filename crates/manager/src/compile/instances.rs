@@ -216,26 +216,31 @@ fn planned_command(
         ProgramKind::Hosted(function) => {
             // The folder of the program goes before those of the description.
             let others = folders.iter().filter(|other| folder != Some(*other));
-            let folders: Vec<PathBuf> = folder.into_iter().chain(others).cloned().collect();
-            let (library, name) = match &function.call {
-                UserFunction::Python { module, function } => (None, format!("{module}:{function}")),
-                UserFunction::Library { path, symbol } => {
-                    (Some(library_path(path, &folders)), symbol.clone())
-                }
-            };
-            PlannedCommand::Host(Hosting {
-                name: function.host.to_string(),
-                python: library.is_none(),
-                functions: vec![PlannedFunction {
-                    instance: instance.to_owned(),
-                    library,
-                    function: name,
-                    steps: function.steps,
-                }],
-                folders,
-            })
+            let folders = folder.into_iter().chain(others).cloned().collect();
+            PlannedCommand::Host(hosting(function, instance, folders))
         }
     })
+}
+
+/// The host process of a function, with this function alone.
+fn hosting(function: &model::Guest, instance: &str, folders: Vec<PathBuf>) -> Hosting {
+    let (library, name) = match &function.call {
+        UserFunction::Python { module, function } => (None, format!("{module}:{function}")),
+        UserFunction::Library { path, symbol } => {
+            (Some(library_path(path, &folders)), symbol.clone())
+        }
+    };
+    Hosting {
+        name: function.host.to_string(),
+        python: library.is_none(),
+        functions: vec![PlannedFunction {
+            instance: instance.to_owned(),
+            library,
+            function: name,
+            steps: function.steps,
+        }],
+        folders,
+    }
 }
 
 fn mpi_launcher(model: ExecutionModel) -> Option<MpiLauncher> {

@@ -21,7 +21,7 @@ use crate::event::{Exit, RunEvent, Signal, signal_name};
 use crate::plan::InstanceId;
 use crate::process_tree;
 
-/// The time that a guard may take to end after its last report.
+/// The time for a guard's end after the last report.
 const EXIT_TIME: Timespec = Timespec {
     tv_sec: 10,
     tv_nsec: 0,
@@ -36,7 +36,7 @@ pub enum GuardEvent {
     Swept {
         /// The names of the processes that were left at the end.
         left: Vec<String>,
-        /// The names of those that could not be ended.
+        /// The names of processes that could not be ended.
         stuck: Vec<String>,
     },
     /// The guard has ended in good order.
@@ -100,7 +100,7 @@ impl Guard {
         self.order(&GuardOrder::Start { id: id.0, launch });
     }
 
-    /// Sends a signal to a program and all processes that it has started.
+    /// Sends a signal to a program and all processes below.
     pub fn signal(&self, id: InstanceId, signal: Signal) {
         self.wake();
         self.order(&GuardOrder::Signal { id: id.0, signal });
@@ -127,7 +127,7 @@ impl Guard {
         self.send(Number::KILL);
     }
 
-    /// Has the guard go on if a user has stopped it: it would read no orders, so nothing would end.
+    /// Has a stopped guard go on: a stopped guard reads no orders, so nothing would end.
     fn wake(&self) {
         self.send(Number::CONT);
     }
@@ -141,7 +141,7 @@ impl Guard {
     fn order(&self, order: &GuardOrder) {
         let mut line = serde_json::to_vec(order).expect("plain data");
         line.push(b'\n');
-        // If the guard is gone, the thread that listens reports that.
+        // If the guard is gone, the listening thread says so.
         let _ = self
             .socket
             .lock()

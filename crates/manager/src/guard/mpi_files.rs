@@ -1,8 +1,9 @@
-//! Memory files of an MPI that a killed rank leaves behind.
+//! Shared memory files of an MPI, which a killed rank leaves behind.
 //!
-//! MPICH makes a file in `/dev/shm` while its ranks begin, and removes it some milliseconds later; no variable puts it elsewhere.
-//! A rank that is killed in between leaves it for ever. So the guard looks at each such file when it is made: whether one of
-//! the run's processes has it open or mapped. Those files, and no others, are removed once these processes have ended.
+//! MPICH makes a file in `/dev/shm` while its ranks begin, and removes the file some milliseconds later. No
+//! variable changes the folder. A rank that is killed in between leaves the file for ever. So the guard
+//! looks at each such file when it is made, whether a process of the run has the file open or mapped. The
+//! guard removes these files, and no others, once the processes have ended.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, OsString};
@@ -18,16 +19,16 @@ use rustix::fs::inotify;
 
 use crate::process_tree::{self, Descendant};
 
-/// Where MPICH makes them.
+/// The folder in which MPICH makes the files.
 const PLACE: &str = "/dev/shm";
 
-/// How their names begin. Files of other names are left alone: a program may want to keep what it makes there.
+/// The beginnings of their names. Files of other names are left alone: a program may want to keep them.
 const NAMES: [&[u8]; 1] = [b"mpich_shar_tmp"];
 
-/// A file on this host: its device and its number there.
+/// A file of this host: its device, and its inode number.
 type FileId = (u64, u64);
 
-/// The files that the run's processes have made, as far as they have been seen with them.
+/// The files that were seen open or mapped in a process of the run.
 #[derive(Debug)]
 pub(super) struct MpiFiles {
     place: PathBuf,
@@ -36,17 +37,17 @@ pub(super) struct MpiFiles {
 }
 
 impl MpiFiles {
-    /// Looks at what is made from now on.
+    /// Watches for new files from now on.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system does not report new files.
     pub(super) fn watch() -> io::Result<Self> {
         MpiFiles::watch_in(Path::new(PLACE))
     }
 
     fn watch_in(place: &Path) -> io::Result<Self> {
         let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-        // At the first event the file may not be in its maker's hands yet; when it is closed it has been mapped.
+        // At the first event the process may not have the file open yet. At its close the file is mapped.
         inotify::add_watch(
             &events,
             place,
@@ -59,12 +60,12 @@ impl MpiFiles {
         })
     }
 
-    /// Readable when there is something to [look](Self::look) at.
+    /// Readable when there are new files to [look](Self::look) at.
     pub(super) fn events(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
 
-    /// Looks which of the files that were made are in the hands of processes below this one.
+    /// Looks which of the new files are open or mapped in processes below this one.
     pub(super) fn look(&mut self) {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.events, &mut buffer);
@@ -87,7 +88,7 @@ impl MpiFiles {
         }
     }
 
-    /// Removes those that are still there. The processes have ended.
+    /// Removes the files that are still there, once the processes have ended.
     pub(super) fn remove(self) {
         for (name, file) in self.found {
             let path = self.place.join(name);
@@ -98,7 +99,7 @@ impl MpiFiles {
     }
 }
 
-/// Which file this is, if it is a plain one of this user's.
+/// The id of a file, if it is a plain file of this user.
 fn own_file(path: &Path) -> Option<FileId> {
     let found = fs::symlink_metadata(path).ok()?;
     let is_own = found.is_file() && found.uid() == rustix::process::geteuid().as_raw();
@@ -109,7 +110,7 @@ fn id(of: &Metadata) -> FileId {
     (of.dev(), of.ino())
 }
 
-/// Whether a process has a file open, or else mapped: a file is mapped before it is closed.
+/// Whether a process has a file open or mapped. A file is mapped before it is closed.
 fn has(process: &Descendant, path: &Path, file: FileId) -> bool {
     let proc = PathBuf::from(format!("/proc/{}", process.pid));
     let mut open = fs::read_dir(proc.join("fd"))
@@ -124,9 +125,9 @@ fn has(process: &Descendant, path: &Path, file: FileId) -> bool {
         .any(|line| is_mapped(line, path, file))
 }
 
-/// Whether a line of a process's `maps` is of this file.
+/// Whether a line of a process's `maps` is about this file.
 fn is_mapped(line: &[u8], path: &Path, (_, number): FileId) -> bool {
-    // Addresses, rights, offset, device, number; blanks; path.
+    // The fields are addresses, rights, offset, device and inode; then blanks and the path.
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let found = fields
         .nth(4)

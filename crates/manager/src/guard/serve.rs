@@ -31,7 +31,7 @@ use crate::process_tree::{self, ProcessSnapshot, StoppedBefore};
 /// From SIGTERM to SIGKILL for what is left at the end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The time that the manager may take to end once it has closed its socket.
+/// The time for the manager's end after the close of its socket.
 const MANAGER_EXIT_TIME: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
@@ -66,7 +66,7 @@ pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) ->
     let manager_lives = guard.run();
     remove_connection(connection, meeting_place);
     if let Some(scratch) = scratch {
-        // A process that is killed closes its socket first, and unlocks its folders a moment later.
+        // A killed process closes its socket first, and unlocks its folders a moment later.
         if let Some(manager) = manager.filter(|_| !manager_lives) {
             let ended = PollFd::new(&manager, PollFlags::IN);
             let _ = poll(&mut [ended], Some(&MANAGER_EXIT_TIME));
@@ -113,7 +113,7 @@ struct GuardProcess {
     /// Readable when a child has ended.
     children: UnixStream,
     lines: JsonLines,
-    /// The processes that run, each with the number under which it was started.
+    /// The running processes, each with the number of its program.
     running: HashMap<u32, u32>,
     /// The path of the command `titin`, which becomes the program.
     shim: PathBuf,
@@ -179,14 +179,14 @@ impl GuardProcess {
             ready.push(PollFd::from_borrowed_fd(files.events(), PollFlags::IN));
         }
         let _ = poll(&mut ready, limit.as_ref());
-        // Files come before orders, which may end the processes that have the files.
+        // Files come before orders: an order may end the process with a file.
         if let Some(files) = &mut self.mpi_files {
             files.look();
         }
         let _ = (&self.children).read(&mut [0; 512]);
     }
 
-    /// The complete orders that have come in. Notes if the manager is gone, or sends what cannot be read.
+    /// The complete orders so far. Notes the manager's end, or unreadable bytes.
     fn read_orders(&mut self) -> Vec<GuardOrder> {
         let mut orders = Vec::new();
         if !self.is_socket_readable() {
@@ -220,7 +220,7 @@ impl GuardProcess {
         matches!(poll(&mut ready, Some(&at_once)), Ok(1..))
     }
 
-    /// Obeys an order. True if it was the last one.
+    /// Obeys an order. True after the last order.
     fn obey(&mut self, order: GuardOrder) -> bool {
         match order {
             GuardOrder::Start { id, launch } => match self.start(&launch) {
@@ -349,7 +349,7 @@ fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "titin guard: {text}");
 }
 
-/// Sends a signal to a program, to all processes that it has started, and to the group that it leads.
+/// Sends a signal to a program, to all processes below, and to the program's group.
 fn signal_program(pid: u32, signal: Signal, snapshot: &ProcessSnapshot) {
     let number = match signal {
         Signal::Terminate => Number::TERM,

@@ -1,9 +1,9 @@
-//! The last step before a program: in its own process, but still our code.
+//! The last step before a program runs: titin's code in the process that becomes the program.
 //!
-//! The program gets a process group of its own, by which it can be signalled with its children, and is killed by the
-//! system should the guard die. Both survive `exec`. It shares the guard's session: one of its own would take
-//! milliseconds to make, and where the system schedules sessions as groups, `sched_yield` would not let the other
-//! instances run.
+//! The process gets a process group of its own, by which the program can be signalled with its children.
+//! The system kills the process if the guard dies. Both survive `exec`. The process stays in the guard's
+//! session: a session of its own would take milliseconds, and where the system schedules sessions as
+//! groups, `sched_yield` would not let other instances run.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -12,11 +12,12 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal, setpgid};
 
-/// Becomes the program that the arguments name, after the guard's process id. Returns only if that fails.
+/// Becomes the program that `command` names. `guard` is the guard's process. Returns only if the program
+/// cannot be run.
 pub fn shim(guard: u32, mut command: impl Iterator<Item = OsString>) -> ExitCode {
     let _ = setpgid(None, None);
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // The guard may have died before the system was asked to tell.
+    // The guard may have died before the system was asked to report its death.
     if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().unsigned_abs() != guard) {
         return ExitCode::from(1);
     }

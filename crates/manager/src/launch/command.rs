@@ -1,4 +1,4 @@
-//! The command of a program: its words, and the file that is run.
+//! The command of a program: the words, and the file to run.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::environment::{ProgramEnvironment, expand};
 use super::error::LaunchError;
 use crate::plan::{PlannedCommand, PlannedProgram};
 
-/// A program with what it is started with.
+/// A program, with the context and the environment of the start.
 pub(super) struct Invocation<'a> {
     pub(super) program: &'a PlannedProgram,
     pub(super) context: &'a LaunchContext<'a>,
@@ -31,7 +31,7 @@ impl<'a> Invocation<'a> {
         self.context.needs_shell(self.program)
     }
 
-    /// The command with its arguments, behind the launcher of its MPI processes.
+    /// The command with arguments, behind the launcher of MPI processes if there is one.
     pub(super) fn command(&self) -> Result<Vec<String>, LaunchError> {
         let mut command = match self.program.mpi {
             None => Vec::new(),
@@ -128,7 +128,7 @@ impl<'a> Invocation<'a> {
     }
 }
 
-/// Whether a file can be run; if not, what is wrong with the file.
+/// Checks that a file can be run. The error is the mistake, in words.
 pub(super) fn is_executable(file: &Path) -> Result<(), &'static str> {
     match std::fs::metadata(file) {
         Err(_) => Err("does not exist"),

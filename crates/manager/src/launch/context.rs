@@ -1,4 +1,4 @@
-//! What a program is started with, beside the program itself.
+//! The surroundings of a program at the start.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::plan::{BaseEnv, PlannedProgram};
 
-/// What a program is started with, beside the program itself.
+/// The surroundings of a program at the start.
 #[derive(Debug, Clone)]
 pub struct LaunchContext<'a> {
     /// The environment of the manager.
@@ -17,11 +17,11 @@ pub struct LaunchContext<'a> {
     pub titin: &'a OsStr,
     /// The instance's directory, with its `workdir`.
     pub directory: &'a Path,
-    /// The cores that the program may count on.
+    /// The cores of the program.
     pub cores: &'a [u32],
     /// Whether another program computes on these cores at the same time.
     pub crowded: bool,
-    /// A folder of this host that is removed at the end of the run.
+    /// A temporary folder of this host, removed at the end of the run.
     pub temporary: Option<&'a Path>,
 }
 
@@ -39,7 +39,7 @@ impl LaunchContext<'_> {
             || program.base == BaseEnv::Clean && loaded.is_some_and(|loaded| !loaded.is_empty())
     }
 
-    /// A variable as the description or the environment sets it.
+    /// A variable's value in the description, or else in the environment.
     pub(super) fn given<'a>(&'a self, name: &str, program: &'a PlannedProgram) -> Option<&'a str> {
         let own = program.env.iter().find(|(own, _)| own == name);
         let value = own.map(|(_, value)| value);
@@ -47,7 +47,7 @@ impl LaunchContext<'_> {
     }
 }
 
-/// A path of the description, which begins in the folder of the file that names it.
+/// A path of the description, which begins in the folder of the program's file.
 pub(super) fn beside_description(path: &str, program: &PlannedProgram) -> PathBuf {
     program.folder.join(path).components().collect()
 }

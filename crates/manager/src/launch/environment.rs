@@ -7,13 +7,13 @@ use super::context::{LaunchContext, beside_description};
 use super::error::LaunchError;
 use crate::plan::{BaseEnv, PlannedProgram};
 
-/// The environment of a program, as far as it differs from the manager's.
+/// The environment of a program, as a difference to the manager's.
 pub(super) struct ProgramEnvironment {
     /// Variables to set.
     pub(super) set: BTreeMap<String, String>,
     /// Variables to remove.
     pub(super) unset: Vec<String>,
-    /// The Python virtual environment that is activated.
+    /// The active Python virtual environment.
     pub(super) virtual_env: Option<PathBuf>,
 }
 
@@ -45,7 +45,7 @@ impl ProgramEnvironment {
         Ok(env)
     }
 
-    /// A variable as the program has it.
+    /// A variable in the program's environment.
     pub(super) fn get<'a>(&'a self, name: &str, context: &'a LaunchContext<'_>) -> Option<&'a str> {
         let own = self.set.get(name);
         own.or_else(|| context.env.get(name)).map(String::as_str)

@@ -1,4 +1,4 @@
-//! The launchers of MPI programs: their commands, and settings that let several work side by side.
+//! The launchers of MPI programs: commands, and settings for several launchers side by side.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use crate::plan::{MpiLauncher, MpiProcesses};
 /// `PATH` of the ranks, where another Python may be.
 const OPEN_MPI_OPTIONS: [&str; 5] = ["--oversubscribe", "--noprefix", "--bind-to", "none", "-np"];
 
-/// The variables by which ranks that wait let other processes run.
+/// The variables by which waiting ranks let other processes run.
 const YIELD: [(MpiLauncher, &str, &str); 3] = [
     (MpiLauncher::OpenMpi, "OMPI_MCA_mpi_yield_when_idle", "1"),
     (MpiLauncher::Mpich, "MPIR_CVAR_POLLS_BEFORE_YIELD", "1"),
     (MpiLauncher::IntelMpi, "I_MPI_THREAD_YIELD", "2"),
 ];
 
-/// The folder below which Open MPI 4 makes its session folder. Later releases use another name.
+/// The folder for session folders of Open MPI 4. Later releases use another name.
 const OPEN_MPI_BASE: &str = "OMPI_MCA_orte_tmpdir_base";
 
 impl Invocation<'_> {
-    /// The launcher of the ranks, with its options.
+    /// The launcher of the ranks, with options.
     pub(super) fn launcher(&self, mpi: MpiProcesses) -> Result<Vec<String>, LaunchError> {
         let processes = mpi.processes;
         let in_slurm = self.context.is_in_slurm();
@@ -94,7 +94,7 @@ impl Invocation<'_> {
         set
     }
 
-    /// The settings that neither the description nor the environment makes.
+    /// The settings without a value in the description or the environment.
     fn not_given(
         &self,
         settings: impl IntoIterator<Item = (&'static str, String)>,
@@ -118,7 +118,7 @@ impl Invocation<'_> {
             return Vec::new();
         };
         let folders: Vec<(&str, PathBuf)> = match self.context.is_in_slurm() {
-            // Each host of the job has such a folder, which `mpirun` removes.
+            // Each host of the job has such a folder. `mpirun` removes the folder.
             true => {
                 let given = |name| self.context.given(name, self.program);
                 let base = given(OPEN_MPI_BASE).or_else(|| given("TMPDIR"));
@@ -143,7 +143,7 @@ impl Invocation<'_> {
 /// The settings by which waiting ranks let others run, if cores are shared: each MPI takes the cores to
 /// be its own otherwise.
 fn yield_settings(launcher: MpiLauncher) -> impl Iterator<Item = (&'static str, String)> {
-    // A program that `srun` starts may be linked with any MPI.
+    // A program under `srun` may be linked with any MPI.
     let fits = move |mpi| mpi == launcher || launcher == MpiLauncher::Srun;
     let settings = YIELD.into_iter().filter(move |(mpi, ..)| fits(*mpi));
     settings.map(|(_, name, value)| (name, value.to_owned()))
@@ -162,7 +162,7 @@ fn node_options(launcher: MpiLauncher, nodes: u32, each: u32) -> Vec<String> {
     }
 }
 
-/// Options, and the value of the last one.
+/// Options, and the value of the last option.
 fn words(options: &[&str], last: impl Display) -> Vec<String> {
     let options = options.iter().map(ToString::to_string);
     options.chain([last.to_string()]).collect()

@@ -41,7 +41,7 @@ pub enum FunctionError {
     Unreadable {
         /// The library.
         library: String,
-        /// What the system says.
+        /// The system's answer.
         error: String,
     },
     /// The library has no such function.
@@ -57,7 +57,7 @@ pub enum FunctionError {
     NoPython {
         /// The file of the interpreter.
         python: PathBuf,
-        /// What the system says.
+        /// The system's answer.
         error: String,
     },
     /// Python does not find the function, and says why.

@@ -56,7 +56,7 @@ pub enum ReadError {
     Database {
         /// The file.
         path: PathBuf,
-        /// What the database says.
+        /// The database's answer.
         source: rusqlite::Error,
     },
     /// The tables are not those of a profile.

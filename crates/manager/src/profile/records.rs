@@ -136,7 +136,7 @@ pub struct RegionTotals {
 pub struct TraceEvent {
     /// The instance's `oid`.
     pub instance: i64,
-    /// What the instance does.
+    /// The current activity.
     pub class: EventClass,
     /// `SEND` and the like, or the name of a region.
     pub kind: String,

@@ -1,4 +1,4 @@
-//! Writing a profile: event rows as they come, by a thread of its own; everything else at the end.
+//! Writing a profile, in a thread of its own: event rows as they come, and the rest at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use titin_wire::control::{ConduitProfile, Event, FieldEnd, Profile};
 
 use super::{EVENT_TYPES, FIRST_REGION, OPERATORS, REGION, TABLES};
 use crate::placement::Placement;
-use crate::plan::{ConduitId, InstanceId, Plan};
+use crate::plan::{ConduitId, InstanceId, Plan, PlannedConduit};
 
-/// How many instances' counts are written at once.
+/// The number of instances in one transaction.
 const BATCH: usize = 64;
 
 /// Why the profile could not be written.
 #[derive(Debug, thiserror::Error)]
-pub enum ProfileError {
+pub enum RecorderError {
     /// The file could not be written.
     #[error("cannot write the profile {}: {source}", .path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The database's answer.
         source: rusqlite::Error,
     },
     /// The thread that writes has panicked.
@@ -33,40 +33,42 @@ pub enum ProfileError {
     Internal {
         /// The file.
         path: PathBuf,
-        /// What it panicked with.
+        /// The message of the panic.
         text: String,
     },
 }
 
-/// What is known at the end of a run, beside what the instances counted.
+/// The facts at the end of a run, beside the counts of the instances.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// How long the run took.
+    /// The duration of the run.
     pub seconds: f64,
-    /// "done", or what it failed by.
+    /// "done", or why the run failed.
     pub outcome: String,
     /// Buffers that were raised: how often, and to how many messages.
     pub raised: BTreeMap<ConduitId, (u64, u64)>,
-    /// Conduits that carried fields: what the sender and the receiver said of their arrays.
+    /// Conduits that carried fields, with the declarations of the sender and the receiver.
     pub fields: BTreeMap<ConduitId, [FieldEnd; 2]>,
 }
 
-/// Keeps what instances report, and writes the profile.
+/// Takes in what instances count, and writes the profile.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
     sender: Sender<RecorderMessage>,
-    thread: JoinHandle<Result<(), ProfileError>>,
+    thread: JoinHandle<Result<(), RecorderError>>,
 }
 
 #[derive(Debug)]
 enum RecorderMessage {
+    /// The counts of an instance, and of the conduit ends.
     Keep(Box<Profile>, Vec<ConduitCounts>),
+    /// The run has ended.
     Finish(Box<Summary>),
 }
 
 impl Recorder {
-    /// Begins a profile, which will be written to `path`.
+    /// Begins a profile. It is written to `path`.
     ///
     /// # Errors
     /// If the system gives no thread.
@@ -84,7 +86,7 @@ impl Recorder {
             placement,
             database: None,
             totals: BTreeMap::new(),
-            ends: Vec::new(),
+            gathered: Vec::new(),
             written: BTreeSet::new(),
             regions: 0,
         };
@@ -98,47 +100,28 @@ impl Recorder {
         })
     }
 
-    /// Keeps a report.
+    /// Takes in the counts of an instance.
     pub fn keep(&self, mut profile: Box<Profile>) {
-        let mut media: Vec<Name> = Vec::new();
-        let mut counted = |of: ConduitProfile| ConduitCounts {
-            conduit: ConduitId(of.conduit),
-            sends: of.sends,
-            streams: of.streams,
-            medium: media
-                .iter()
-                .find(|known| ***known == *of.medium)
-                .cloned()
-                .unwrap_or_else(|| {
-                    media.push(of.medium.into());
-                    media[media.len() - 1].clone()
-                }),
-            detour: of.detour.map(String::into_boxed_str),
-            messages: of.messages,
-            bytes: of.bytes,
-            copied: of.copied,
-            by_socket: of.by_socket,
-            waiting: of.waiting,
-        };
-        let ends = std::mem::take(&mut profile.conduits)
-            .into_iter()
-            .map(&mut counted)
+        let mut media = Media::default();
+        let conduits = std::mem::take(&mut profile.conduits).into_iter();
+        let counts = conduits
+            .map(|conduit| ConduitCounts::new(conduit, &mut media))
             .collect();
         // A writer that has failed says why at the end.
-        let _ = self.sender.send(RecorderMessage::Keep(profile, ends));
+        let _ = self.sender.send(RecorderMessage::Keep(profile, counts));
     }
 
-    /// Writes everything.
+    /// Writes the profile to its end.
     ///
     /// # Errors
-    /// The first thing that went wrong, a full disk for instance.
-    pub fn finish(self, summary: Summary) -> Result<(), ProfileError> {
+    /// [`RecorderError`] for the first thing that went wrong, for instance a full disk.
+    pub fn finish(self, summary: Summary) -> Result<(), RecorderError> {
         let _ = self.sender.send(RecorderMessage::Finish(Box::new(summary)));
         let path = self.path;
         self.thread.join().unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            Err(ProfileError::Internal {
+            Err(RecorderError::Internal {
                 path,
                 text: text.unwrap_or_else(|| "a panic".into()),
             })
@@ -146,8 +129,23 @@ impl Recorder {
     }
 }
 
-/// What an instance has counted at its end of a conduit: a hundred thousand of these may wait to be written. The port is in
-/// the plan.
+/// The names of media, shared by conduits.
+#[derive(Default)]
+struct Media(Vec<Name>);
+
+impl Media {
+    fn name(&mut self, medium: String) -> Name {
+        let known = self.0.iter().find(|known| ***known == *medium);
+        known.cloned().unwrap_or_else(|| {
+            let name = Name::from(medium);
+            self.0.push(name.clone());
+            name
+        })
+    }
+}
+
+/// What an instance has counted at its end of a conduit. A hundred thousand of these may wait to be
+/// written, so they are small; the port is in the plan.
 #[derive(Debug)]
 struct ConduitCounts {
     conduit: ConduitId,
@@ -162,59 +160,87 @@ struct ConduitCounts {
     waiting: f64,
 }
 
+impl ConduitCounts {
+    fn new(of: ConduitProfile, media: &mut Media) -> Self {
+        ConduitCounts {
+            conduit: ConduitId(of.conduit),
+            sends: of.sends,
+            streams: of.streams,
+            medium: media.name(of.medium),
+            detour: of.detour.map(String::into_boxed_str),
+            messages: of.messages,
+            bytes: of.bytes,
+            copied: of.copied,
+            by_socket: of.by_socket,
+            waiting: of.waiting,
+        }
+    }
+}
+
+/// The writer of a profile, in its own thread.
 struct ProfileWriter {
     path: PathBuf,
     plan: Arc<Plan>,
     host: String,
     placement: Placement,
+    /// The file, once something is written to it.
     database: Option<Connection>,
     totals: BTreeMap<InstanceId, Profile>,
-    /// What instances count at their conduits, which is not written yet.
-    ends: Vec<(InstanceId, Vec<ConduitCounts>)>,
-    /// Those of whom it is.
+    /// The counts of conduit ends still to be written.
+    gathered: Vec<(InstanceId, Vec<ConduitCounts>)>,
+    /// The instances with written counts.
     written: BTreeSet<InstanceId>,
+    /// The number of event types for regions.
     regions: i64,
 }
 
 impl ProfileWriter {
-    fn run(mut self, receiver: &Receiver<RecorderMessage>) -> Result<(), ProfileError> {
+    fn run(mut self, receiver: &Receiver<RecorderMessage>) -> Result<(), RecorderError> {
         let result = self.work(receiver);
-        result.map_err(|source| ProfileError::Write {
+        result.map_err(|source| RecorderError::Write {
             path: self.path,
             source,
         })
     }
 
     fn work(&mut self, receiver: &Receiver<RecorderMessage>) -> rusqlite::Result<()> {
-        let ids: BTreeMap<String, InstanceId> = self
-            .plan
-            .instances
-            .ids()
-            .map(|id| (self.plan.instances[id].name.clone(), id))
-            .collect();
+        let instances = &self.plan.instances;
+        let ids = instances.ids();
+        let ids: BTreeMap<String, InstanceId> =
+            ids.map(|id| (instances[id].name.clone(), id)).collect();
         while let Ok(message) = receiver.recv() {
             match message {
-                RecorderMessage::Keep(mut profile, ends) => {
-                    let Some(&id) = ids.get(&profile.instance) else {
-                        continue;
-                    };
-                    let events = std::mem::take(&mut profile.events);
-                    // Thousands of instances would fill the memory with it.
-                    if !ends.is_empty() {
-                        self.ends.push((id, ends));
-                    }
-                    if self.ends.len() == BATCH {
-                        self.write_ends()?;
-                    }
-                    self.totals.insert(id, *profile);
-                    if !events.is_empty() {
-                        self.write_events(id, &events)?;
+                RecorderMessage::Keep(profile, counts) => {
+                    if let Some(&id) = ids.get(&profile.instance) {
+                        self.take_in(id, *profile, counts)?;
                     }
                 }
                 RecorderMessage::Finish(summary) => return self.write_all(&summary),
             }
         }
         Ok(())
+    }
+
+    /// Takes in what an instance counted. Events are written at once, and the counts of many instances
+    /// together: those of thousands of instances would fill the memory.
+    fn take_in(
+        &mut self,
+        id: InstanceId,
+        mut profile: Profile,
+        counts: Vec<ConduitCounts>,
+    ) -> rusqlite::Result<()> {
+        let events = std::mem::take(&mut profile.events);
+        if !counts.is_empty() {
+            self.gathered.push((id, counts));
+        }
+        if self.gathered.len() == BATCH {
+            self.write_counts()?;
+        }
+        self.totals.insert(id, profile);
+        match events.is_empty() {
+            true => Ok(()),
+            false => self.write_events(id, &events),
+        }
     }
 
     fn open(&mut self) -> rusqlite::Result<&mut Connection> {
@@ -251,77 +277,46 @@ impl ProfileWriter {
     fn write_events(&mut self, id: InstanceId, events: &[Event]) -> rusqlite::Result<()> {
         let mut regions = self.regions;
         let transaction = self.open()?.transaction()?;
-        {
-            let mut insert = transaction
-                .prepare_cached("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
-            for event in events {
-                let operator = event.operator.as_ref().and_then(|operator| {
-                    let name = operator.to_uppercase();
-                    OPERATORS
-                        .iter()
-                        .find(|(known, _)| *known == name)
-                        .map(|(_, number)| *number)
-                });
-                insert.execute(params![
-                    oid(id),
-                    event_type(&transaction, event, &mut regions)?,
-                    event.start,
-                    event.stop,
-                    event.port,
-                    operator,
-                    event.slots,
-                    event.slot,
-                    event.number.map(signed),
-                    event.size.map(signed),
-                    event.timestamp,
-                    event.conduit,
-                ])?;
-            }
+        let mut insert = transaction
+            .prepare_cached("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+        for event in events {
+            insert.execute(params![
+                oid(id),
+                event_type(&transaction, event, &mut regions)?,
+                event.start,
+                event.stop,
+                event.port,
+                event.operator.as_deref().and_then(operator_number),
+                event.slots,
+                event.slot,
+                event.number.map(signed),
+                event.size.map(signed),
+                event.timestamp,
+                event.conduit,
+            ])?;
         }
+        drop(insert);
         transaction.commit()?;
         self.regions = regions;
         Ok(())
     }
 
-    fn write_ends(&mut self) -> rusqlite::Result<()> {
+    /// Writes the gathered counts of conduit ends.
+    fn write_counts(&mut self) -> rusqlite::Result<()> {
         let plan = self.plan.clone();
-        let (all, mut written) = (
-            std::mem::take(&mut self.ends),
-            std::mem::take(&mut self.written),
-        );
+        let gathered = std::mem::take(&mut self.gathered);
+        let mut written = std::mem::take(&mut self.written);
         let transaction = self.open()?.transaction()?;
-        {
-            let mut insert = transaction.prepare_cached(
-                "INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            )?;
-            for (id, ends) in all {
-                // An instance that fails while it closes may count once more.
-                if !written.insert(id) {
-                    transaction
-                        .execute("DELETE FROM conduit_ends WHERE instance_oid = ?", [oid(id)])?;
-                }
-                // A conduit that the plan does not have would break the database.
-                for (of, planned) in ends
-                    .iter()
-                    .filter_map(|of| Some((of, plan.conduit(of.conduit)?)))
-                {
-                    let port = if of.sends { &planned.from } else { &planned.to };
-                    let (messages, bytes, copied) =
-                        (signed(of.messages), signed(of.bytes), signed(of.copied));
-                    insert.execute(params![
-                        of.conduit.0,
-                        oid(id),
-                        port.to_string(),
-                        of.sends,
-                        of.medium.as_str(),
-                        messages,
-                        bytes,
-                        copied,
-                        of.waiting,
-                        of.streams,
-                        of.detour,
-                        signed(of.by_socket)
-                    ])?;
+        for (id, counts) in gathered {
+            // An instance that fails while it closes may count once more.
+            if !written.insert(id) {
+                let sql = "DELETE FROM conduit_ends WHERE instance_oid = ?";
+                transaction.execute(sql, [oid(id)])?;
+            }
+            for end in &counts {
+                // A conduit without a place in the plan would break the database.
+                if let Some(planned) = plan.conduit(end.conduit) {
+                    end.write(&transaction, id, planned)?;
                 }
             }
         }
@@ -330,61 +325,23 @@ impl ProfileWriter {
         Ok(())
     }
 
+    /// Writes the rest, at the end of the run.
     fn write_all(&mut self, summary: &Summary) -> rusqlite::Result<()> {
-        self.write_ends()?;
-        let (plan, host, placement) =
-            (self.plan.clone(), self.host.clone(), self.placement.clone());
+        self.write_counts()?;
+        let (plan, host) = (self.plan.clone(), self.host.clone());
+        let placement = self.placement.clone();
         let totals = std::mem::take(&mut self.totals);
         let transaction = self.open()?.transaction()?;
         transaction.execute(
             "INSERT INTO run VALUES (?, ?, ?, ?)",
             params![plan.model, host, summary.seconds, summary.outcome],
         )?;
-        {
-            let mut raise = transaction.prepare(
-                "UPDATE conduits SET buffer_messages = ?, buffer_raised = ? WHERE oid = ?",
-            )?;
-            for (conduit, (times, messages)) in &summary.raised {
-                raise.execute(params![signed(*messages), signed(*times), conduit.0])?;
-            }
-            let mut field = transaction.prepare("INSERT INTO fields VALUES (?, ?, ?, ?, ?)")?;
-            for (conduit, [sender, receiver]) in &summary.fields {
-                let Some(planned) = plan.conduit(*conduit) else {
-                    continue;
-                };
-                let pattern = planned
-                    .pattern
-                    .as_ref()
-                    .and_then(|pattern| serde_json::to_string(pattern).ok());
-                field.execute(params![
-                    conduit.0,
-                    sender.side,
-                    receiver.side,
-                    sender.dtypes,
-                    pattern
-                ])?;
-            }
-            let mut total = transaction.prepare("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
-            let mut region = transaction.prepare("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
-            let mut core = transaction.prepare("INSERT INTO assigned_cores VALUES (?, ?, ?)")?;
-            // MUSCLE3's tools take it that an instance that has cores has joined and left.
-            for (&id, profile) in totals.iter().filter(|(_, profile)| profile.stop > 0.0) {
-                for number in &placement.cores[id] {
-                    core.execute(params![oid(id), host, number])?;
-                }
-                let Profile {
-                    start,
-                    stop,
-                    waiting,
-                    sending,
-                    blocked,
-                    regions,
-                    ..
-                } = profile;
-                total.execute(params![oid(id), start, stop, waiting, sending, blocked])?;
-                for (name, uses, seconds) in regions {
-                    region.execute(params![oid(id), name, signed(*uses), seconds])?;
-                }
+        write_summary(&transaction, &plan, summary)?;
+        for (&id, profile) in &totals {
+            // MUSCLE3's tools assume that an instance with cores has joined and left.
+            if profile.stop > 0.0 {
+                write_cores(&transaction, id, &host, &placement.cores[id])?;
+                write_totals(&transaction, id, profile)?;
             }
         }
         transaction.commit()?;
@@ -393,9 +350,115 @@ impl ProfileWriter {
     }
 }
 
+impl ConduitCounts {
+    fn write(
+        &self,
+        transaction: &Transaction<'_>,
+        id: InstanceId,
+        planned: &PlannedConduit,
+    ) -> rusqlite::Result<()> {
+        let port = match self.sends {
+            true => &planned.from,
+            false => &planned.to,
+        };
+        let mut insert = transaction.prepare_cached(
+            "INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?;
+        insert.execute(params![
+            self.conduit.0,
+            oid(id),
+            port.to_string(),
+            self.sends,
+            self.medium.as_str(),
+            signed(self.messages),
+            signed(self.bytes),
+            signed(self.copied),
+            self.waiting,
+            self.streams,
+            self.detour,
+            signed(self.by_socket)
+        ])?;
+        Ok(())
+    }
+}
+
+/// Writes the raised buffers, and the conduits that carried fields.
+fn write_summary(
+    transaction: &Transaction<'_>,
+    plan: &Plan,
+    summary: &Summary,
+) -> rusqlite::Result<()> {
+    let mut raise = transaction
+        .prepare("UPDATE conduits SET buffer_messages = ?, buffer_raised = ? WHERE oid = ?")?;
+    for (conduit, (times, messages)) in &summary.raised {
+        raise.execute(params![signed(*messages), signed(*times), conduit.0])?;
+    }
+    let mut field = transaction.prepare("INSERT INTO fields VALUES (?, ?, ?, ?, ?)")?;
+    for (conduit, [sender, receiver]) in &summary.fields {
+        let Some(planned) = plan.conduit(*conduit) else {
+            continue;
+        };
+        let pattern = planned.pattern.as_ref();
+        let pattern = pattern.and_then(|pattern| serde_json::to_string(pattern).ok());
+        field.execute(params![
+            conduit.0,
+            sender.side,
+            receiver.side,
+            sender.dtypes,
+            pattern
+        ])?;
+    }
+    Ok(())
+}
+
+fn write_cores(
+    transaction: &Transaction<'_>,
+    id: InstanceId,
+    host: &str,
+    cores: &[u32],
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached("INSERT INTO assigned_cores VALUES (?, ?, ?)")?;
+    for core in cores {
+        insert.execute(params![oid(id), host, core])?;
+    }
+    Ok(())
+}
+
+/// Writes the totals of an instance, and of its regions.
+fn write_totals(
+    transaction: &Transaction<'_>,
+    id: InstanceId,
+    profile: &Profile,
+) -> rusqlite::Result<()> {
+    let Profile {
+        start,
+        stop,
+        waiting,
+        sending,
+        blocked,
+        ..
+    } = profile;
+    let mut total = transaction.prepare_cached("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
+    total.execute(params![oid(id), start, stop, waiting, sending, blocked])?;
+    let mut region = transaction.prepare_cached("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
+    for (name, uses, seconds) in &profile.regions {
+        region.execute(params![oid(id), name, signed(*uses), seconds])?;
+    }
+    Ok(())
+}
+
+/// The number of an operator, by its key in descriptions.
+fn operator_number(key: &str) -> Option<i64> {
+    let name = key.to_uppercase();
+    let mut operators = OPERATORS.iter();
+    operators
+        .find(|(known, _)| *known == name)
+        .map(|(_, number)| *number)
+}
+
 fn create(path: &Path) -> rusqlite::Result<Connection> {
     let database = Connection::open(path)?;
-    // One writer, and a run that is cut short has no use for half a profile.
+    // There is one writer, and half a profile is of no use if the run is cut short.
     database.execute_batch(
         "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN;",
     )?;
@@ -418,7 +481,7 @@ fn create(path: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// The number of an event's type; that of a region gets one when it is first seen.
+/// The number of an event's type. A region gets a number when it is first seen.
 fn event_type(
     transaction: &Transaction<'_>,
     event: &Event,
@@ -452,7 +515,7 @@ fn event_type(
     }
 }
 
-/// Instances are counted from one, as rows of a database are.
+/// The number of an instance in the file, where numbers begin with one.
 fn oid(id: InstanceId) -> i64 {
     i64::from(id.0) + 1
 }

@@ -1,4 +1,4 @@
-//! What the user should do about a failure.
+//! Advice for the user after a failure.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use crate::plan::{PlannedCommand, PlannedInstance, StartMode};
 use crate::shell::quote;
 use crate::state::{Cause, Deadlock, DeadlockAdvice, Failure, Fault, Manager};
 
-/// What Python prints that does not find the package.
+/// The text of a Python without the package.
 const NO_TITIN: &str = "No module named 'titin'";
 
-/// What Python's debugger prints that has no terminal.
+/// The text of Python's debugger without a terminal.
 const NO_TERMINAL: &str = "bdb.BdbQuit";
 
-/// What the system's loader prints before the name of a library.
+/// The text of the system's loader before the name of a missing library.
 const NO_LIBRARY: &str = "error while loading shared libraries: ";
 
-/// What programs print that do not find a file.
+/// Texts of programs about a missing file.
 const NO_FILE: [&str; 5] = [
     "o such file",
     "annot open",
@@ -25,11 +25,11 @@ const NO_FILE: [&str; 5] = [
     "ould not open",
 ];
 
-/// The culprit as far as advice depends on it.
+/// The facts about the culprit for advice.
 pub(super) struct Culprit<'a> {
     pub(super) name: &'a str,
     pub(super) workdir: &'a Path,
-    /// The last lines that it printed.
+    /// The last printed lines.
     pub(super) printed: &'a [&'a str],
 }
 
@@ -57,7 +57,7 @@ pub(super) fn advice(
     advice
 }
 
-/// Advice if the program's own output says what was wrong with its start.
+/// Advice from the program's own output about the start.
 pub(super) fn advice_for_output(culprit: &Culprit<'_>, titin: &Path) -> Option<Vec<String>> {
     let printed = culprit.printed;
     if printed.iter().any(|line| line.ends_with(NO_TITIN)) {
@@ -139,7 +139,7 @@ pub(super) fn advice_for_missing_file(
     ])
 }
 
-/// The words that a program is given.
+/// The words of a program's command.
 fn arguments(command: &PlannedCommand) -> Vec<&str> {
     match command {
         PlannedCommand::Executable { args, .. } => args.iter().map(String::as_str).collect(),
@@ -148,7 +148,7 @@ fn arguments(command: &PlannedCommand) -> Vec<&str> {
     }
 }
 
-/// The words in lines that say that a file is missing.
+/// The words in lines about missing files.
 fn words_of_missing_files<'l>(printed: &[&'l str]) -> impl Iterator<Item = &'l str> {
     let is_separator = |c: char| c.is_whitespace() || "'\"`:;,()[]<>".contains(c);
     let is_about_files = |line: &&str| NO_FILE.iter().any(|text| line.contains(text));

@@ -1,17 +1,17 @@
-//! The last lines that an instance has printed, without what launchers and backtraces always say.
+//! The last printed lines of an instance, without the usual texts of launchers and backtraces.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::page::clean;
 
-/// Lines that are shown of the output.
+/// The most lines from the output.
 pub(super) const TAIL: usize = 12;
 
-/// Lines that are shown of standard output if standard error is shown too.
+/// The most lines from standard output if there are lines from standard error too.
 pub(super) const TAIL_OF_SECOND: usize = 6;
 
-/// Bytes at the end of a file that are looked at.
+/// Bytes to read from the end of a file.
 const TAIL_BYTES: u64 = 16 << 10;
 
 /// The last lines of standard error and standard output, with their files: a program may print an error
@@ -35,7 +35,7 @@ pub(super) fn last_outputs(folder: &Path) -> Vec<(PathBuf, Vec<String>)> {
     shown
 }
 
-/// The lines at the end of a file that are not blank; none if it cannot be read.
+/// The last lines of a file, without blank lines; none if the file is unreadable.
 pub(super) fn tail(file: &Path) -> Vec<String> {
     let bytes = last_bytes(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -57,7 +57,7 @@ fn without_noise(lines: &[String]) -> Vec<String> {
     own.filter(|line| !is_backtrace(line)).cloned().collect()
 }
 
-/// Whether a line belongs to a backtrace that names no place in the program's source.
+/// Whether a line belongs to a backtrace without places in the program's source.
 fn is_backtrace(line: &str) -> bool {
     const AROUND: [&str; 3] = [
         "Error termination. Backtrace:",
@@ -89,7 +89,7 @@ fn is_frame_of_open_mpi(line: &str) -> bool {
         && line.contains("[0x")
 }
 
-/// Texts of launchers of Open MPI and MPICH about every program that fails, in a frame.
+/// Texts of launchers of Open MPI and MPICH about every failed program, in a frame.
 const FRAMED_BY_LAUNCHERS: [&str; 4] = [
     "MPI_ABORT was invoked on",
     "Primary job  terminated normally",
@@ -108,7 +108,7 @@ const OF_THIS_FAILURE: [&str; 7] = [
     "SIGNAL",
 ];
 
-/// Lines that launchers print behind such a frame.
+/// Lines of launchers behind such a frame.
 const BEHIND_FRAMES: [&str; 2] = [
     "This typically refers to a problem with your application",
     "Please see the FAQ page for debugging suggestions",

@@ -69,17 +69,7 @@ impl Report {
         ));
         page.section("First:", &self.cause_lines(), Some(RED));
         page.section("Last:", &self.last_words(), None);
-        let affected = self.affected.iter();
-        let affected = affected.map(|(name, how)| format!("{name}: {how}"));
-        page.section("Affected:", &shortened(affected.collect()), None);
-        // The cause of a deadlock says which instances wait.
-        if !self.deadlock {
-            page.section("Waiting:", &shortened(self.waits.clone()), None);
-        }
-        if !self.computing.is_empty() {
-            let names = names_in_short(self.computing.iter().cloned());
-            page.section("At work:", &[names], None);
-        }
+        self.write_others(&mut page);
         let files = [
             self.directory.display().to_string(),
             "titin_manager.log, instances/*/stderr.txt and stdout.txt".to_owned(),
@@ -87,6 +77,21 @@ impl Report {
         page.section("Files:", &files, None);
         page.section("Next:", &self.advice, None);
         page.text
+    }
+
+    /// Writes the sections about other instances than the culprit.
+    fn write_others(&self, page: &mut Page) {
+        let affected = self.affected.iter();
+        let affected = affected.map(|(name, how)| format!("{name}: {how}"));
+        page.section("Affected:", &shortened(affected.collect()), None);
+        // The cause of a deadlock lists the waiting instances already.
+        if !self.deadlock {
+            page.section("Waiting:", &shortened(self.waits.clone()), None);
+        }
+        if !self.computing.is_empty() {
+            let names = names_in_short(self.computing.iter().cloned());
+            page.section("At work:", &[names], None);
+        }
     }
 
     fn cause_lines(&self) -> Vec<String> {

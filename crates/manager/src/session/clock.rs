@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-/// The time that a run has taken, without that in which this process was stopped: nobody was late or silent then.
+/// The time of a run, without the times in which this process was stopped: no program is late or silent
+/// because of these.
 pub(super) struct RunClock {
     begun: Instant,
     stopped: Duration,
 }
 
 impl RunClock {
-    /// Waking up so much too late comes from having been stopped.
+    /// A process that wakes up later than this was stopped.
     const LATE: Duration = Duration::from_secs(1);
 
     pub(super) fn new(begun: Instant) -> Self {
@@ -23,7 +24,8 @@ impl RunClock {
         self.begun.elapsed().saturating_sub(self.stopped)
     }
 
-    /// Takes notice of when a sleep was to end that has ended now. If that is late, by how much.
+    /// A sleep that was to end at `until` has ended now. Returns by how much it was too long, if the process
+    /// was stopped.
     pub(super) fn woken(&mut self, until: Duration) -> Option<Duration> {
         let late = self.now().saturating_sub(until);
         if late <= Self::LATE {

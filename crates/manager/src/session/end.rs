@@ -1,11 +1,10 @@
-//! How a run ends: nothing of it is left but its directory, and the directory is complete.
+//! The end of a run: nothing is left but the directory, and the directory is complete.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::results::StagedResults;
 use super::{RunView, Session, SessionEvent};
 use crate::event::{Level, RunEvent};
 use crate::plan::InstanceId;
@@ -49,14 +48,14 @@ pub struct InstanceResult {
     pub process: Option<String>,
     /// Its last simulated time.
     pub simulated: Option<f64>,
-    /// The messages that it sent.
+    /// The number of sent messages.
     pub messages: u64,
-    /// The payload bytes that it sent.
+    /// The number of sent payload bytes.
     pub bytes: u64,
 }
 
 impl Session {
-    /// Ends the programs that a dead guard has left to this process.
+    /// Ends the programs of a dead guard.
     pub(super) fn end_orphans(&mut self, view: &mut dyn RunView) {
         self.guard_lives = false;
         let (left, stuck) =
@@ -68,7 +67,7 @@ impl Session {
         self.connection.remove();
     }
 
-    /// Logs which processes were left at the end, and which of them could not be ended.
+    /// Logs leftover processes, and processes that could not be ended.
     fn log_leftovers(&mut self, left: &[String], stuck: &[String], view: &mut dyn RunView) {
         if !left.is_empty() {
             let text = format!("ended what programs had left behind: {}", left.join(", "));
@@ -86,34 +85,25 @@ impl Session {
         self.connection.remove();
         let results = self.stage_out(manager, view);
         let seconds = self.begun.elapsed().as_secs_f64();
-        let mut report = self.report(manager);
+        let report = self.report(manager);
         if let Some(report) = &report {
             let _ = self.log.write_text(&format!("\n{}", report.page(false)));
         }
-        let statuses = self.plan.instances.ids().zip(manager.instance_statuses());
-        let instances = statuses
-            .map(|(id, status)| instance_result(manager, id, status))
-            .collect();
-        let (model, directory) = (self.plan.model.clone(), self.directory.path().to_owned());
         let summary = summary(manager, report.as_ref(), seconds);
         self.reactor.stop();
-        let StagedResults {
-            mut troubles,
-            interrupted,
-        } = results;
         let profile = self.recorder.finish(summary);
+        let mut troubles = results.troubles;
         troubles.extend(profile.err().map(|error| error.to_string()));
         troubles.extend(self.log_trouble);
-        if report.is_none() && !troubles.is_empty() {
-            let text = format!(
-                "all instances are done, but not all could be kept: {}",
-                troubles.join("\n")
-            );
-            report = Some(Report {
-                interrupted,
-                ..Report::of_manager(&model, seconds, text, &directory)
-            });
-        }
+        let directory = self.directory.path().to_owned();
+        let model = self.plan.model.clone();
+        let report = report.or_else(|| {
+            let report = report_of_troubles(&model, seconds, &troubles, &directory)?;
+            Some(Report {
+                interrupted: results.interrupted,
+                ..report
+            })
+        });
         RunEnd {
             outcome: match &report {
                 None => "done",
@@ -124,7 +114,7 @@ impl Session {
             model,
             seconds: self.asked.elapsed().as_secs_f64(),
             directory,
-            instances,
+            instances: instance_results(manager),
         }
     }
 
@@ -156,7 +146,7 @@ impl Session {
                 Ok(SessionEvent::GuardEnded) => self.guard_lives = false,
                 Err(_) if killed => self.guard_lives = false,
                 Err(_) => {
-                    // The guard does not answer. Once it is killed, this process ends what is left.
+                    // The guard does not answer. After SIGKILL to the guard, this process ends the rest.
                     self.guard.kill();
                     (killed, until) = (true, Instant::now() + SWEEP_TIME);
                 }
@@ -178,6 +168,31 @@ fn summary(manager: &Manager, report: Option<&Report>, seconds: f64) -> Summary 
             .collect(),
         fields: manager.field_couplings().collect(),
     }
+}
+
+/// The report of a run that went well, but of which not all could be kept.
+fn report_of_troubles(
+    model: &str,
+    seconds: f64,
+    troubles: &[String],
+    directory: &Path,
+) -> Option<Report> {
+    if troubles.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "all instances are done, but not all could be kept: {}",
+        troubles.join("\n")
+    );
+    Some(Report::of_manager(model, seconds, text, directory))
+}
+
+fn instance_results(manager: &Manager) -> Vec<InstanceResult> {
+    let statuses = manager.plan().instances.ids();
+    let statuses = statuses.zip(manager.instance_statuses());
+    statuses
+        .map(|(id, status)| instance_result(manager, id, status))
+        .collect()
 }
 
 fn instance_result(manager: &Manager, id: InstanceId, status: InstanceStatus) -> InstanceResult {

@@ -27,24 +27,24 @@ use crate::process_watcher::ProcessWatcher;
 use crate::profile::Recorder;
 use crate::starter::{ProgramPreparer, Starter, StarterEvent};
 
-/// What a run is begun with.
+/// The input of a session.
 #[derive(Debug)]
 pub struct SessionSetup {
-    /// When the command that runs the model began.
+    /// The beginning of the command.
     pub asked: Instant,
-    /// What to run.
+    /// The plan.
     pub plan: Plan,
     /// The description, merged, to be kept.
     pub configuration: String,
-    /// The folders in which files to stage are looked for.
+    /// The folders for files to stage.
     pub folders: Vec<PathBuf>,
     /// The run directory, if the user chose one.
     pub run_directory: Option<PathBuf>,
     /// The path of the command `titin`, for the guard and for titin's own components.
     pub titin: PathBuf,
-    /// The process that runs the hosted instances.
+    /// The process with the hosted instances.
     pub host: Option<u32>,
-    /// The address at which programs on other hosts reach this host, if some are to run there. All
+    /// The address of this host for programs on other hosts, if there are to be any. All
     /// addresses of this host if it is unspecified (0.0.0.0).
     pub reach: Option<IpAddr>,
     /// A folder that this process has locked, with the run directory in it. The guard removes the folder
@@ -61,9 +61,9 @@ pub enum SessionError {
     /// The system refuses something.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempt.
         what: &'static str,
-        /// Why it did not work.
+        /// The system's answer.
         source: std::io::Error,
     },
 }
@@ -89,18 +89,22 @@ impl Session {
         let handler = Arc::new(ControlHandler(sender.clone()));
         let reactor = Reactor::start(secret.clone(), handler)
             .map_err(system("start the thread for sockets"))?;
+        let connection = directory.prepare_connection(&secret);
+        let host = host_name();
+        let placement = place_instances(&plan, setup.reach.is_some());
+        let opening = SessionOpening {
+            plan: &plan,
+            directory: &directory,
+            connection: &connection,
+            titin: &setup.titin,
+            placement: &Arc::new(placement),
+            sender: &sender,
+        };
         let addresses = listen(&reactor, setup.reach.unwrap_or(Ipv4Addr::LOCALHOST.into()))
             .map_err(system("listen for programs"))?;
-        let connection = directory.prepare_connection(&secret);
-        let guard = start_guard(
-            &setup.titin,
-            &directory,
-            &connection,
-            setup.scratch,
-            &sender,
-        )?;
-        // The guard removes the file with the secret if this process is killed, so it must be there
-        // before the file is.
+        let guard = opening.start_guard(setup.scratch.as_deref())?;
+        // The guard removes the file with the secret if this process is killed, so the guard must be
+        // there before the file is.
         connection.write(&Connection {
             addresses,
             secret,
@@ -108,36 +112,16 @@ impl Session {
             patience: plan.options.patience.as_secs_f64(),
         })?;
         allow_many_files();
-
-        let host = host_name();
-        let placement = place_instances(&plan, setup.reach.is_some());
-        let recorder = Recorder::start(
-            directory.profile(),
-            plan.clone(),
-            host.clone(),
-            placement.clone(),
-        )
-        .map_err(system("start the thread for the profile"))?;
-        let placement = Arc::new(placement);
-        let meeting_place = connection.meeting_place();
-        let preparer = ProgramPreparer {
-            plan: plan.clone(),
-            directory: directory.clone(),
-            temporary: meeting_place.is_dir().then(|| meeting_place.to_owned()),
-            folders: setup.folders,
-            titin: setup.titin.clone(),
-            placement: placement.clone(),
-            guard: guard.clone(),
-        };
-        let starter = begin_starter(preparer, &sender)?;
-        let watcher = start_watcher(setup.host, &sender)?;
+        let recorder = opening.start_recorder(&host)?;
+        let starter = opening.begin_starter(&guard, setup.folders)?;
+        let watcher = opening.start_watcher(setup.host)?;
         let log = Log::new(directory.open_log()?, plan.clone());
         Ok(Session {
+            placement: opening.placement.clone(),
             plan,
             directory,
             titin: setup.titin,
             hosting: setup.host,
-            placement,
             host,
             asked: setup.asked,
             begun,
@@ -159,70 +143,97 @@ impl Session {
     }
 }
 
-/// Starts the guard, which sends what it reports to the loop.
-fn start_guard(
-    titin: &Path,
-    directory: &RunDirectory,
-    connection: &ConnectionFile,
-    scratch: Option<PathBuf>,
-    sender: &Sender<SessionEvent>,
-) -> Result<Arc<Guard>, SessionError> {
-    // If the guard is killed, its programs become children of this process.
-    set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
-    let sender = sender.clone();
-    let report = move |event| {
-        let _ = sender.send(match event {
-            GuardEvent::Run(event) => SessionEvent::Run(event),
-            GuardEvent::Swept { left, stuck } => SessionEvent::Swept { left, stuck },
-            GuardEvent::Ended => SessionEvent::GuardEnded,
+/// A session at its opening: all that the guard and the threads are started with.
+struct SessionOpening<'a> {
+    plan: &'a Arc<Plan>,
+    directory: &'a RunDirectory,
+    connection: &'a ConnectionFile,
+    titin: &'a Path,
+    placement: &'a Arc<Placement>,
+    /// The way to the loop.
+    sender: &'a Sender<SessionEvent>,
+}
+
+impl SessionOpening<'_> {
+    /// Starts the guard. Its reports go to the loop.
+    fn start_guard(&self, scratch: Option<&Path>) -> Result<Arc<Guard>, SessionError> {
+        // If the guard is killed, the programs become children of this process.
+        set_child_subreaper(Some(getpid()))
+            .map_err(|error| system("adopt orphans")(error.into()))?;
+        let sender = self.sender.clone();
+        let report = move |event| {
+            let _ = sender.send(match event {
+                GuardEvent::Run(event) => SessionEvent::Run(event),
+                GuardEvent::Swept { left, stuck } => SessionEvent::Swept { left, stuck },
+                GuardEvent::Ended => SessionEvent::GuardEnded,
+            });
+        };
+        let guard = Guard::start(
+            self.titin.as_os_str(),
+            &self.directory.connection(),
+            self.connection.meeting_place(),
+            scratch,
+            self.directory.open_log()?,
+            report,
+        );
+        Ok(Arc::new(guard.map_err(system("start the guard"))?))
+    }
+
+    /// Begins the thread for the profile.
+    fn start_recorder(&self, host: &str) -> Result<Recorder, SessionError> {
+        let recorder = Recorder::start(
+            self.directory.profile(),
+            self.plan.clone(),
+            host.to_owned(),
+            Placement::clone(self.placement),
+        );
+        recorder.map_err(system("start the thread for the profile"))
+    }
+
+    /// Begins the thread for the start of programs.
+    fn begin_starter(
+        &self,
+        guard: &Arc<Guard>,
+        folders: Vec<PathBuf>,
+    ) -> Result<Starter, SessionError> {
+        let meeting_place = self.connection.meeting_place();
+        let preparer = ProgramPreparer {
+            plan: self.plan.clone(),
+            directory: self.directory.clone(),
+            temporary: meeting_place.is_dir().then(|| meeting_place.to_owned()),
+            folders,
+            titin: self.titin.to_owned(),
+            placement: self.placement.clone(),
+            guard: guard.clone(),
+        };
+        let sender = self.sender.clone();
+        let report = move |event| {
+            let _ = sender.send(match event {
+                StarterEvent::Run(event) => SessionEvent::Run(event),
+                StarterEvent::Manual(start) => SessionEvent::Manual(start),
+            });
+        };
+        Starter::begin(preparer, report).map_err(system("start the thread that starts programs"))
+    }
+
+    /// Starts the thread that watches processes that the guard has not started. `hosting` is the process
+    /// that runs the hosted instances: without it they cannot go on.
+    fn start_watcher(&self, hosting: Option<u32>) -> Result<ProcessWatcher, SessionError> {
+        let sender = self.sender.clone();
+        let watcher = ProcessWatcher::start(move |pid| {
+            if hosting == Some(pid) {
+                let text = format!(
+                    "process {pid}, which had begun the run and hosts some of its instances, has ended"
+                );
+                let _ = sender.send(SessionEvent::Run(RunEvent::ManagerFailed(text)));
+            }
+            let _ = sender.send(SessionEvent::Run(RunEvent::ProcessGone(pid)));
         });
-    };
-    let guard = Guard::start(
-        titin.as_os_str(),
-        &directory.connection(),
-        connection.meeting_place(),
-        scratch.as_deref(),
-        directory.open_log()?,
-        report,
-    );
-    Ok(Arc::new(guard.map_err(system("start the guard"))?))
+        watcher.map_err(system("start the thread that watches programs"))
+    }
 }
 
-/// Begins the thread that prepares and starts programs.
-fn begin_starter(
-    preparer: ProgramPreparer,
-    sender: &Sender<SessionEvent>,
-) -> Result<Starter, SessionError> {
-    let sender = sender.clone();
-    let report = move |event| {
-        let _ = sender.send(match event {
-            StarterEvent::Run(event) => SessionEvent::Run(event),
-            StarterEvent::Manual(start) => SessionEvent::Manual(start),
-        });
-    };
-    Starter::begin(preparer, report).map_err(system("start the thread that starts programs"))
-}
-
-/// Starts the thread that watches processes that the guard has not started. `hosting` is the process
-/// that runs the hosted instances: without it they cannot go on.
-fn start_watcher(
-    hosting: Option<u32>,
-    sender: &Sender<SessionEvent>,
-) -> Result<ProcessWatcher, SessionError> {
-    let sender = sender.clone();
-    let watcher = ProcessWatcher::start(move |pid| {
-        if hosting == Some(pid) {
-            let text = format!(
-                "process {pid}, which had begun the run and hosts some of its instances, has ended"
-            );
-            let _ = sender.send(SessionEvent::Run(RunEvent::ManagerFailed(text)));
-        }
-        let _ = sender.send(SessionEvent::Run(RunEvent::ProcessGone(pid)));
-    });
-    watcher.map_err(system("start the thread that watches programs"))
-}
-
-/// The name of this host, as programs report theirs.
+/// The name of this host, in the form of programs' reports.
 fn host_name() -> String {
     let system = rustix::system::uname();
     system.nodename().to_string_lossy().into_owned()
@@ -238,7 +249,7 @@ fn place_instances(plan: &Plan, spans_hosts: bool) -> Placement {
     placement
 }
 
-/// Listens, and returns the addresses at which programs reach the manager.
+/// Listens, and returns the manager's addresses for programs.
 fn listen(reactor: &Reactor, ip: IpAddr) -> std::io::Result<Vec<Address>> {
     let address = reactor.listen(Medium::Tcp, &ip.to_string())?;
     Ok(match address {
@@ -261,7 +272,7 @@ fn allow_many_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Hands what the reactor hears on control links to the loop.
+/// Hands events of control links to the loop.
 struct ControlHandler(Sender<SessionEvent>);
 
 impl Handler for ControlHandler {

@@ -10,7 +10,7 @@ use crate::plan::{InstanceId, PlannedInstance};
 use crate::stage::{self, MayContinue, StagingProblem};
 use crate::state::{Manager, REPEATED_INTERRUPT, RunOutcome};
 
-/// What came of copying the results.
+/// The outcome of copying the results.
 #[derive(Default)]
 pub(super) struct StagedResults {
     /// Why some results are lost, in words.
@@ -41,7 +41,7 @@ impl Session {
         self.log_staging(problems, signal.as_deref(), view)
     }
 
-    /// Logs what could not be copied.
+    /// Logs problems with results.
     fn log_staging(
         &mut self,
         problems: Vec<(InstanceId, StagingProblem)>,

@@ -1,4 +1,4 @@
-//! What reports about an instance mean: whether it has failed, and when that is certain.
+//! The meaning of reports about an instance: whether the instance has failed, and since when that is certain.
 //!
 //! A sign of failure that another report may still explain is held as a *doubt* for a short time. What
 //! is certain fails the run at once. The end of a link alone is not the end of a process. A link that
@@ -28,20 +28,20 @@ const DONE_MESSAGE_TIME: Duration = Duration::from_secs(3);
 /// another failure to be explained by that failure.
 const EXPLANATION_TIME: Duration = Duration::from_secs(1);
 
-/// A failure of an instance that counts unless it is explained within `wait`.
+/// A failure of an instance, unless another report explains the signs within `wait`.
 #[derive(Debug)]
-struct Verdict {
+struct FaultVerdict {
     wait: Duration,
     fault: Fault,
 }
 
-impl Verdict {
+impl FaultVerdict {
     fn at_once(fault: Fault) -> Option<Self> {
-        Verdict::after(Duration::ZERO, fault)
+        FaultVerdict::after(Duration::ZERO, fault)
     }
 
     fn after(wait: Duration, fault: Fault) -> Option<Self> {
-        Some(Verdict { wait, fault })
+        Some(FaultVerdict { wait, fault })
     }
 }
 
@@ -57,13 +57,13 @@ impl Manager {
         };
         match verdict {
             None => {}
-            Some(Verdict { wait, fault }) if wait.is_zero() => self.record_fault(id, fault),
+            Some(FaultVerdict { wait, fault }) if wait.is_zero() => self.record_fault(id, fault),
             Some(verdict) => self.doubt(id, verdict),
         }
     }
 
-    /// Holds a verdict as a doubt. A new doubt replaces an earlier one, but does not put it off.
-    fn doubt(&mut self, id: InstanceId, Verdict { wait, fault }: Verdict) {
+    /// Holds a verdict as a doubt. A new doubt replaces an earlier one, without delay.
+    fn doubt(&mut self, id: InstanceId, FaultVerdict { wait, fault }: FaultVerdict) {
         let member = &mut self.members[id];
         let mut due = self.now + wait;
         if let Some(earlier) = &member.doubt {
@@ -73,18 +73,20 @@ impl Manager {
         self.next_doubt_due = Some(self.next_doubt_due.map_or(due, |next| next.min(due)));
     }
 
-    /// What is known about an instance, as a verdict.
-    fn verdict(&self, id: InstanceId) -> Option<Verdict> {
+    /// A verdict on an instance, from all reports.
+    fn verdict(&self, id: InstanceId) -> Option<FaultVerdict> {
         let member = &self.members[id];
         match (&member.reported_error, member.process) {
             // The death of the other instance is about to be reported.
             (Some((text, ErrorOrigin::PeerFailed)), _) => {
-                Verdict::after(EXPLANATION_TIME, Fault::Reported(text.clone()))
+                FaultVerdict::after(EXPLANATION_TIME, Fault::Reported(text.clone()))
             }
             (Some((text, ErrorOrigin::PeerEnded(peers))), _) => {
                 self.verdict_on_error_after_end(text, peers)
             }
-            (Some((text, ErrorOrigin::Own)), _) => Verdict::at_once(Fault::Reported(text.clone())),
+            (Some((text, ErrorOrigin::Own)), _) => {
+                FaultVerdict::at_once(Fault::Reported(text.clone()))
+            }
             (None, ProcessState::Ended(exit)) => self.verdict_on_exit(id, exit),
             (None, _) => self.verdict_on_link(id),
         }
@@ -92,9 +94,9 @@ impl Manager {
 
     /// A verdict on an error that an instance reports because its peers have ended a port. A peer may
     /// be failing, and its own error is about to be reported then.
-    fn verdict_on_error_after_end(&self, text: &str, peers: &[InstanceId]) -> Option<Verdict> {
+    fn verdict_on_error_after_end(&self, text: &str, peers: &[InstanceId]) -> Option<FaultVerdict> {
         let is_done = |id: &InstanceId| matches!(self.members[*id].membership, Membership::Done);
-        // Behind a peer that ended well may be a third instance that closed a port and fails now.
+        // Behind a peer with a good end may be a third instance, which closed a port and fails now.
         let has_reported =
             |id: InstanceId| is_done(&id) || self.members[id].reported_error.is_some();
         let wait = match self.ids().all(has_reported) {
@@ -106,26 +108,28 @@ impl Manager {
             by: titin_model::listing(peers.iter().map(|peer| self.name(*peer))),
             well: peers.iter().all(is_done),
         };
-        Verdict::after(wait, fault)
+        FaultVerdict::after(wait, fault)
     }
 
     /// A verdict on the end of an instance's process.
-    fn verdict_on_exit(&self, id: InstanceId, exit: Exit) -> Option<Verdict> {
+    fn verdict_on_exit(&self, id: InstanceId, exit: Exit) -> Option<FaultVerdict> {
         match &self.members[id].membership {
             Membership::NotJoined | Membership::Done if self.is_explained_by_sharer(id) => None,
-            Membership::NotJoined => Verdict::at_once(Fault::BeforeJoining(exit)),
+            Membership::NotJoined => FaultVerdict::at_once(Fault::BeforeJoining(exit)),
             Membership::Joined(_) if exit.is_success() => {
-                Verdict::after(DONE_MESSAGE_TIME, Fault::WithoutClosing(exit))
+                FaultVerdict::after(DONE_MESSAGE_TIME, Fault::WithoutClosing(exit))
             }
-            Membership::Joined(_) => Verdict::after(LAST_MESSAGE_TIME, Fault::WithoutClosing(exit)),
-            Membership::LinkLost(_) => Verdict::at_once(Fault::WithoutClosing(exit)),
+            Membership::Joined(_) => {
+                FaultVerdict::after(LAST_MESSAGE_TIME, Fault::WithoutClosing(exit))
+            }
+            Membership::LinkLost(_) => FaultVerdict::at_once(Fault::WithoutClosing(exit)),
             Membership::Done if exit.is_success() => None,
-            Membership::Done => Verdict::at_once(Fault::AfterDone(exit)),
+            Membership::Done => FaultVerdict::at_once(Fault::AfterDone(exit)),
         }
     }
 
-    /// A verdict on a link that was lost, or on the end of a process that the manager did not start.
-    fn verdict_on_link(&self, id: InstanceId) -> Option<Verdict> {
+    /// A verdict on a lost link, or on the end of a process started by the user.
+    fn verdict_on_link(&self, id: InstanceId) -> Option<FaultVerdict> {
         let member = &self.members[id];
         let runs = matches!(
             member.process,
@@ -135,35 +139,35 @@ impl Manager {
             // What has started the process may know how it ended, or the report of its start is still
             // on its way.
             Membership::LinkLost(_) if member.local_process_gone && runs => {
-                Verdict::after(LAST_MESSAGE_TIME, Fault::ProcessGone)
+                FaultVerdict::after(LAST_MESSAGE_TIME, Fault::ProcessGone)
             }
             Membership::LinkLost(_) if member.local_process_gone => {
-                Verdict::at_once(Fault::ProcessGone)
+                FaultVerdict::at_once(Fault::ProcessGone)
             }
             Membership::Joined(_) if member.local_process_gone => {
-                Verdict::after(DONE_MESSAGE_TIME, Fault::ProcessGone)
+                FaultVerdict::after(DONE_MESSAGE_TIME, Fault::ProcessGone)
             }
             Membership::LinkLost(why) if runs || member.watched => {
-                Verdict::after(EXPLANATION_TIME, Fault::LinkLost(why.clone()))
+                FaultVerdict::after(EXPLANATION_TIME, Fault::LinkLost(why.clone()))
             }
-            Membership::LinkLost(why) => Verdict::at_once(Fault::LinkLost(why.clone())),
+            Membership::LinkLost(why) => FaultVerdict::at_once(Fault::LinkLost(why.clone())),
             _ => None,
         }
     }
 
     /// A verdict once the run has failed: the instance fails as a consequence, so less time is given
     /// for explanations.
-    fn verdict_after_failure(&self, id: InstanceId) -> Option<Verdict> {
-        let Verdict { wait, fault } = self.verdict(id)?;
+    fn verdict_after_failure(&self, id: InstanceId) -> Option<FaultVerdict> {
+        let FaultVerdict { wait, fault } = self.verdict(id)?;
         match fault {
             // The exit of the process will say more.
             Fault::LinkLost(_) if matches!(self.members[id].process, ProcessState::Running(_)) => {
                 None
             }
             Fault::Reported(text) | Fault::ReportedAfterEnd { text, .. } => {
-                Verdict::at_once(Fault::Reported(text))
+                FaultVerdict::at_once(Fault::Reported(text))
             }
-            fault => Verdict::after(wait.min(LAST_MESSAGE_TIME), fault),
+            fault => FaultVerdict::after(wait.min(LAST_MESSAGE_TIME), fault),
         }
     }
 
@@ -177,7 +181,7 @@ impl Manager {
         self.plan.hosting(id).is_some() && self.plan.sharers(id).iter().any(is_coupled)
     }
 
-    /// Decides on the doubts that are due.
+    /// Decides on due doubts.
     pub(super) fn resolve_doubts(&mut self) {
         if self.next_doubt_due.is_none_or(|next| next > self.now) {
             return;
@@ -193,7 +197,7 @@ impl Manager {
         self.next_doubt_due = doubts.map(|doubt| doubt.due).min();
     }
 
-    /// Records the doubts that are due, as consequences of the failure.
+    /// Records due doubts, as consequences of the failure.
     fn record_due_doubts(&mut self) {
         for id in self.ids() {
             let is_due = |doubt: &mut Doubt| doubt.due <= self.now;
@@ -264,7 +268,7 @@ impl Manager {
         let omission_of = |peer: InstanceId| {
             let omitted = self.members[peer].omitted_messages.iter();
             let explaining = omitted.filter(|omitted| omitted.explains(name, text));
-            // An omission on this very port says most, and of several the last one.
+            // An omission on the very port says most, and of several omissions the last.
             let best = explaining.max_by_key(|omitted| omitted.port.is_some())?;
             Some((peer, best.text.clone()))
         };

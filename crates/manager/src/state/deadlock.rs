@@ -23,17 +23,17 @@ use super::wait_graph::{
 use crate::event::Level;
 use crate::plan::{ConduitId, InstanceId, PlannedConduit};
 
-/// From the report of a wait to the search, so that many reports at once cost one search.
+/// From the report of a wait to the search: many reports at once cost one search.
 const SEARCH_DELAY: Duration = Duration::from_millis(20);
 
-/// From a probe that proved nothing, or was not answered, to the next one.
+/// From a probe without a result, or without an answer, to the next probe.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// A deadlock with a parallel program in it is reported only after this time. Until then a rank may
 /// report that another rank has left out a call, which is the better explanation.
 const RANK_REPORT_TIME: Duration = Duration::from_secs(1);
 
-/// Bytes of memory that a message takes beside its payload.
+/// Bytes of memory for a message beside the payload.
 const MESSAGE_OVERHEAD: u64 = 256;
 
 /// Reported waits, and the state of the search in them.
@@ -61,7 +61,7 @@ struct Probe {
 }
 
 impl Probe {
-    /// Whether an instance waits for a message that is still on its way.
+    /// Whether an instance waits for a message in flight.
     fn is_in_flight(&self, id: InstanceId, on: &AwaitedConduit) -> bool {
         let count = |end| self.counts.get(&(on.reported.conduit, end));
         let received = count(id);
@@ -69,7 +69,7 @@ impl Probe {
     }
 }
 
-/// A buffer that was raised, with its limits.
+/// A raised buffer, with the limits.
 #[derive(Debug, Clone, Copy)]
 struct RaisedBuffer {
     times: u64,
@@ -195,7 +195,7 @@ impl Manager {
         self.deadlock_search.search_soon(self.now);
     }
 
-    /// The conduit that an instance waits on; `None` if the instance does not have that end of it.
+    /// The conduit of a wait; `None` if the instance has no such end of the conduit.
     pub(super) fn awaited(&self, id: InstanceId, reported: WaitOn) -> Option<AwaitedConduit> {
         let planned = self.plan.conduit(reported.conduit)?;
         let (here, there) = match reported.sends {
@@ -228,7 +228,7 @@ impl Manager {
         }
     }
 
-    /// Asks all instances of a set that looks stuck, and their peers, for their counts.
+    /// Asks all instances of a set, and the peers, for message counts.
     fn send_probe(&mut self, stuck: BTreeSet<InstanceId>) {
         let search = &mut self.deadlock_search;
         let mut asked: BTreeMap<InstanceId, BTreeSet<ConduitId>> = BTreeMap::new();
@@ -293,7 +293,7 @@ impl Manager {
         }
     }
 
-    /// Decides on a probe that all members have answered from the wait in which they were asked.
+    /// Decides on a probe, once all members have answered from the same waits as before.
     fn conclude_probe(&mut self, probe: &Probe) {
         let Some(set) = self.still_stuck(probe) else {
             return self.deadlock_search.search_at(self.now + RETRY_DELAY);
@@ -305,7 +305,7 @@ impl Manager {
             for (id, on) in senders {
                 self.raise_buffer(id, &on);
             }
-            // A sender that gets through reports its next wait. One that does not is looked at again.
+            // A sender with enough room reports the next wait. Another sender is looked at again.
             return self.deadlock_search.search_at(self.now + RETRY_DELAY);
         }
         if let Some(time) = self.rank_reports_until(&set) {
@@ -323,7 +323,7 @@ impl Manager {
         }));
     }
 
-    /// The closed set among the members of a probe, now that their counts are known.
+    /// The closed set among the members of a probe, with the counts known.
     fn still_stuck(&self, probe: &Probe) -> Option<BTreeSet<InstanceId>> {
         let is_declared = |conduit| {
             let ends = self.fields.get(&conduit);
@@ -393,7 +393,7 @@ impl Manager {
     }
 }
 
-/// The memory that the messages in the buffers of these senders take.
+/// The memory of the messages in the buffers of the senders.
 fn buffered_bytes(senders: &[(InstanceId, WaitOn)]) -> u64 {
     senders.iter().fold(0, |held: u64, (_, on)| {
         held.saturating_add(on.ahead_bytes)

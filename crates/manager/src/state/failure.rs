@@ -1,4 +1,4 @@
-//! Why a run failed, and how that is put in words.
+//! The failure of a run, in types and in words.
 
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ pub struct Failure {
     pub at: Duration,
     /// Why the run failed.
     pub cause: Cause,
-    /// The instances that waited at that time, each with its wait in words.
+    /// The waiting instances at the time, each with the wait in words.
     pub waits: Vec<(InstanceId, String)>,
-    /// The instances that were in their own code.
+    /// The instances in their own code at the time.
     pub computing: Vec<InstanceId>,
 }
 
@@ -64,7 +64,7 @@ impl Manager {
         }
     }
 
-    /// The instances that failed by this cause: one instance, or all instances of a process.
+    /// The failed instances: one instance, or all instances of a process.
     pub fn culprits(&self, cause: &Cause) -> Vec<InstanceId> {
         match cause {
             Cause::Instance(id, fault) if fault.is_of_process() => self.plan.sharers(*id),
@@ -73,7 +73,7 @@ impl Manager {
         }
     }
 
-    /// The message that tells programs of the failure.
+    /// The message about the failure for programs.
     pub(super) fn failure_message(&self, failure: &Failure) -> ToProgram {
         let (culprit, text) = self.culprit_and_text(&failure.cause);
         ToProgram::RunFailed {
@@ -83,7 +83,7 @@ impl Manager {
         }
     }
 
-    /// The name of the culprit, and how it failed.
+    /// The name of the culprit, and the failure in words.
     pub fn culprit_and_text(&self, cause: &Cause) -> (String, String) {
         let (culprit, text) = match cause {
             Cause::Instance(id, fault) => return self.failed_instance(*id, fault),
@@ -98,7 +98,7 @@ impl Manager {
         (culprit.to_owned(), text)
     }
 
-    /// The name of a failed instance, or of the host process that failed with it, and how it failed.
+    /// The name of a failed instance, or of the failed host process, and the fault in words.
     fn failed_instance(&self, id: InstanceId, fault: &Fault) -> (String, String) {
         match self.plan.hosting(id).filter(|_| fault.is_of_process()) {
             Some(host) => (

@@ -5,56 +5,56 @@ use std::time::Duration;
 
 use crate::event::Exit;
 
-/// Why an instance counts as failed. Printed, it follows the instance's name.
+/// How an instance failed. Printed, the text follows the instance's name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
     /// Its program could not be started.
     StartFailed(String),
-    /// The files that it needs could not be put into its work directory.
+    /// The files to stage could not be copied into its work directory.
     StagingFailed(String),
-    /// Its process ended before it had joined.
+    /// Its process ended before the instance had joined.
     BeforeJoining(Exit),
-    /// Its process ended while it took part.
+    /// Its process ended before the instance was done.
     WithoutClosing(Exit),
-    /// Its process ended badly after it was done.
+    /// Its process ended badly after the instance was done.
     AfterDone(Exit),
-    /// Its process, which is not ours, ended while it took part.
+    /// The process, started by the user, ended before the instance was done.
     ProcessGone,
-    /// It said so itself.
+    /// It reported an error.
     Reported(String),
-    /// It said so itself, of what others have ended.
+    /// It reported an error because peers had ended something.
     ReportedAfterEnd {
-        /// What it said.
+        /// The error.
         text: String,
-        /// Who has ended it.
+        /// The names of the peers.
         by: String,
-        /// Whether all of them are done, in good order.
+        /// Whether all these peers are done.
         well: bool,
     },
-    /// It has left out a message, for want of which another one has failed.
+    /// The instance has left out a message, so another instance has failed.
     OmittedMessage(String),
-    /// It was not let in.
+    /// Its registration was refused.
     Refused(String),
-    /// Its link was lost, though its process lives or cannot be seen.
+    /// The link was lost, and the process lives or is out of sight.
     LinkLost(String),
-    /// Nothing was heard of it for this long.
+    /// The instance was silent for this time.
     Silent(Duration),
-    /// It did not join within this time.
+    /// The instance did not join within this time.
     Late(Duration),
-    /// It was made to end with the run.
+    /// The manager ended it with the run.
     Stopped,
-    /// This, after one of its processes was not let in, which may be why.
+    /// The instance failed after the refusal of another process, which may be the reason.
     AfterRefusal {
-        /// Which one, and why.
+        /// The process, and why it was refused.
         text: String,
         /// How the instance failed.
         fault: Box<Fault>,
     },
-    /// This, after the process of one of its ranks had ended, which may be why.
+    /// The instance failed after the end of a rank's process, which may be the reason.
     AfterRank {
-        /// Which rank.
+        /// The rank.
         rank: u32,
-        /// Its process.
+        /// The process of the rank.
         pid: u32,
         /// How the instance failed.
         fault: Box<Fault>,
@@ -62,7 +62,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// How the instance failed, whichever of its processes was first.
+    /// The fault without the circumstances.
     pub fn underlying(&self) -> &Fault {
         match self {
             Fault::AfterRank { fault, .. } | Fault::AfterRefusal { fault, .. } => {
@@ -72,7 +72,7 @@ impl Fault {
         }
     }
 
-    /// Whether a process has not ended well.
+    /// Whether a process has ended badly, or in an unknown way.
     pub(super) fn is_bad_exit(&self) -> bool {
         match self {
             Fault::BeforeJoining(exit) | Fault::WithoutClosing(exit) | Fault::AfterDone(exit) => {
@@ -83,7 +83,7 @@ impl Fault {
         }
     }
 
-    /// Whether a file that it did not find may be the reason.
+    /// Whether a missing file may be the reason.
     pub fn may_miss_a_file(&self) -> bool {
         match self.underlying() {
             Fault::BeforeJoining(exit) | Fault::WithoutClosing(exit) => {
@@ -94,7 +94,7 @@ impl Fault {
         }
     }
 
-    /// Whether a process has failed, with every instance that it runs.
+    /// Whether the process has failed, with all instances in the process.
     pub fn is_of_process(&self) -> bool {
         !matches!(
             self.underlying(),
@@ -107,7 +107,7 @@ impl Fault {
         )
     }
 
-    /// The same, of the process of a host. Printed, it follows the host's name.
+    /// How a host process failed. Printed, the text follows the name of the host process.
     pub(super) fn describe_for_host(&self) -> String {
         match self {
             Fault::BeforeJoining(exit) => {
@@ -138,38 +138,13 @@ impl fmt::Display for Fault {
             Fault::StartFailed(why) | Fault::StagingFailed(why) => {
                 write!(f, "could not be started: {why}")
             }
-            Fault::BeforeJoining(exit) => write!(f, "{exit} before it had joined the run"),
-            Fault::WithoutClosing(exit @ Exit::Code(0)) => {
-                write!(
-                    f,
-                    "{exit}, but without closing its instance, so its peers were left waiting"
-                )
-            }
-            Fault::WithoutClosing(exit) => write!(f, "{exit}"),
-            Fault::AfterDone(exit) => write!(f, "{exit} after it had finished its coupling"),
-            Fault::ProcessGone => {
-                write!(f, "ended (how is not known) without closing its instance")
-            }
             Fault::Reported(text) => write!(f, "reported an error: {text}"),
-            Fault::ReportedAfterEnd {
-                text,
-                by,
-                well: true,
-            } => {
-                write!(
-                    f,
-                    "reported an error: {text}\n({by} ended well, and nothing else had failed)"
-                )
-            }
-            Fault::ReportedAfterEnd {
-                text,
-                by,
-                well: false,
-            } => {
-                write!(
-                    f,
-                    "reported an error: {text}\n({by} had not ended yet, and has reported no failure)"
-                )
+            Fault::ReportedAfterEnd { text, by, well } => {
+                let end = match well {
+                    true => "ended well, and nothing else had failed",
+                    false => "had not ended yet, and has reported no failure",
+                };
+                write!(f, "reported an error: {text}\n({by} {end})")
             }
             Fault::OmittedMessage(text) => write!(f, "left its peers waiting: {text}"),
             Fault::Refused(text) => write!(f, "was not let in: {text}"),
@@ -182,19 +157,32 @@ impl fmt::Display for Fault {
                 time.as_secs_f64()
             ),
             Fault::Stopped => write!(f, "was made to end"),
+            end_of_process => end_of_process.write_end(f),
+        }
+    }
+}
+
+impl Fault {
+    /// Writes how a process ended.
+    fn write_end(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::BeforeJoining(exit) => write!(f, "{exit} before it had joined the run"),
+            Fault::WithoutClosing(exit @ Exit::Code(0)) => write!(
+                f,
+                "{exit}, but without closing its instance, so its peers were left waiting"
+            ),
+            Fault::WithoutClosing(exit) => write!(f, "{exit}"),
+            Fault::AfterDone(exit) => write!(f, "{exit} after it had finished its coupling"),
             Fault::AfterRefusal { text, fault } => write!(f, "{fault}, after {text}"),
-            Fault::AfterRank { rank, pid, fault } if **fault == Fault::ProcessGone => {
-                write!(
-                    f,
-                    "ended without closing its instance, rank {rank} (process {pid}) first; how is not known"
-                )
-            }
-            Fault::AfterRank { rank, pid, fault } => {
-                write!(
-                    f,
-                    "{fault}; of its ranks, rank {rank} (process {pid}) ended first"
-                )
-            }
+            Fault::AfterRank { rank, pid, fault } if **fault == Fault::ProcessGone => write!(
+                f,
+                "ended without closing its instance, rank {rank} (process {pid}) first; how is not known"
+            ),
+            Fault::AfterRank { rank, pid, fault } => write!(
+                f,
+                "{fault}; of its ranks, rank {rank} (process {pid}) ended first"
+            ),
+            _ => write!(f, "ended (how is not known) without closing its instance"),
         }
     }
 }

@@ -34,7 +34,7 @@ impl FieldEnds {
 }
 
 impl Manager {
-    /// Conduits that carry fields, with the declarations of the sender and the receiver.
+    /// Conduits with fields, with the declarations of the sender and the receiver.
     pub fn field_couplings(&self) -> impl Iterator<Item = (ConduitId, [FieldEnd; 2])> {
         let couplings = self.fields.iter();
         couplings.filter_map(|(&conduit, ends)| Some((conduit, ends.both()?.map(FieldEnd::clone))))

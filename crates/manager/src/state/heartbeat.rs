@@ -1,4 +1,4 @@
-//! Heartbeats on the control links, and instances that are late to join.
+//! Heartbeats on the control links, and late instances.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Manager {
         (self.plan.options.heartbeat / 3).max(Duration::from_millis(1))
     }
 
-    /// Sends a heartbeat to every program, and looks for programs that have been silent for too long.
+    /// Sends a heartbeat to every program, and looks for silent programs.
     pub(super) fn exchange_heartbeats(&mut self) {
         let links: Vec<LinkId> = self.links.keys().copied().collect();
         for link in links {
@@ -77,7 +77,7 @@ impl Manager {
             || matches!(member.process, ProcessState::Running(_))
     }
 
-    /// When an instance that has not joined counts as late.
+    /// The time after which a missing instance counts as late.
     fn join_deadline(&self, id: InstanceId) -> Option<Duration> {
         let member = &self.members[id];
         let is_expected = matches!(member.membership, Membership::NotJoined)

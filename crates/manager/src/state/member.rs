@@ -1,4 +1,4 @@
-//! What the manager knows about one instance.
+//! One instance, as far as the manager knows.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::plan::{InstanceId, StartMode};
 /// How many of an instance's last log lines are kept for the report.
 const RECENT: usize = 10;
 
-/// What is known about one instance.
+/// The knowledge about one instance.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) process: ProcessState,
     pub(super) membership: Membership,
-    /// When its start was asked for; the beginning of the run if the manager does not start it.
+    /// The time of the order to start; the beginning of the run if the user starts the program.
     pub(super) waiting_since: Duration,
-    /// The process that has joined as this instance, if it is on the manager's host.
+    /// The process of the instance, if the process is on the manager's host.
     pub(super) local_pid: Option<u32>,
     /// Whether the local process is watched, because the guard has not started it.
     pub(super) watched: bool,
@@ -30,7 +30,7 @@ pub(super) struct Member {
     pub(super) local_process_gone: bool,
     /// The processes of the ranks from 1 on, if the program is parallel.
     pub(super) ranks: Vec<RankProcess>,
-    /// The first rank of which the process has ended, rank 0 included: its number and its process.
+    /// The first rank with an ended process, rank 0 included: the number and the process.
     pub(super) first_rank_gone: Option<(u32, u32)>,
     /// A process that was refused as this instance, and why, in words. A launcher may end the joined
     /// process because of it.
@@ -39,7 +39,7 @@ pub(super) struct Member {
     pub(super) reported_error: Option<(String, ErrorOrigin)>,
     /// The messages that the instance left out.
     pub(super) omitted_messages: Vec<OmittedMessage>,
-    /// A failure that counts unless it is explained in time.
+    /// A failure, unless another report explains the signs in time.
     pub(super) doubt: Option<Doubt>,
     /// How the instance failed: first, or as a consequence.
     pub(super) fault: Option<Fault>,
@@ -84,7 +84,7 @@ impl Member {
         }
     }
 
-    /// Notes that the guard has started the process that has joined as this instance.
+    /// Notes that the guard has started the process of the instance.
     pub(super) fn assign_process(&mut self, pid: u32) {
         if self.local_pid == Some(pid) && self.process == ProcessState::NotOurs {
             self.process = ProcessState::Running(pid);
@@ -100,7 +100,7 @@ impl Member {
         }
     }
 
-    /// Adds what may have led to a fault: a rank that ended first, or a process that was refused.
+    /// Adds the circumstances of a fault: a rank with an early end, or a refused process.
     pub(super) fn with_circumstances(&mut self, fault: Fault) -> Fault {
         let refused = self.refused_process.take_if(|_| fault.is_bad_exit());
         let rank = self.first_rank_gone.filter(|_| fault.is_of_process());
@@ -122,7 +122,7 @@ impl Member {
     }
 }
 
-/// A failure that counts from a certain time on, unless it is explained before.
+/// A failure from a certain time on, unless another report explains the signs before.
 #[derive(Debug, PartialEq)]
 pub(super) struct Doubt {
     pub(super) due: Duration,
@@ -134,7 +134,7 @@ pub(super) struct Doubt {
 pub(super) struct OmittedMessage {
     /// The instances that wait for the message in vain.
     pub(super) peers: Vec<String>,
-    /// The port that errors name which follow from it; `None` if they may name any port.
+    /// The port named by errors of the peers; `None` if errors may name any port.
     pub(super) port: Option<String>,
     pub(super) text: String,
 }
@@ -171,13 +171,13 @@ pub(super) enum ProcessState {
     NotOurs,
     /// Its start was asked for.
     Starting,
-    /// It runs, with this process number.
+    /// The process runs, under this number.
     Running(u32),
     /// It has ended.
     Ended(Exit),
     /// It was not started, and will not be.
     Never,
-    /// It was started, but its end will not be reported.
+    /// The process was started, but the end will not be reported.
     Unknown,
 }
 
@@ -188,7 +188,7 @@ pub(super) enum Membership {
     NotJoined,
     /// A process has joined.
     Joined(JoinedInstance),
-    /// The instance has reported that it is done.
+    /// The instance has reported a good end.
     Done,
     /// The link was lost before the instance was done, for this reason.
     LinkLost(String),
@@ -212,7 +212,7 @@ pub(super) struct ControlLink {
     pub(super) last_heard: Duration,
     /// Whether the log says that the program is silent.
     pub(super) reported_silent: bool,
-    /// The instances that have joined by this link.
+    /// The instances of this link.
     pub(super) members: Vec<InstanceId>,
 }
 

@@ -1,4 +1,4 @@
-//! Messages of programs, handed to the parts that they concern.
+//! Messages of programs, handed to the other parts.
 
 use titin_transport::LinkId;
 use titin_wire::control::ToManager;
@@ -111,7 +111,7 @@ impl Manager {
     }
 }
 
-/// The instance for which a program sends a message, if it sends it for one.
+/// The instance named in a message, if there is one.
 fn instance_of(message: &ToManager) -> Option<&str> {
     match message {
         ToManager::Waiting { instance, .. }

@@ -1,4 +1,4 @@
-//! Which programs may join the run, and what a program is told when it joins.
+//! Registration of programs: checks, and the start of an instance's part in the run.
 //!
 //! An instance may join at any time, once. It must declare the ports that the description connects: a
 //! port that is misspelt in the program is found here, before another instance waits for it.
@@ -36,7 +36,7 @@ impl Manager {
         let has_failed = self.run_state.failure().is_some();
         let is_ours = id.is_some_and(|id| self.members[id].process != ProcessState::NotOurs);
         let is_fatal = is_ours && error.is_lasting();
-        // A refusal that fails the run is reported as its cause.
+        // A fatal refusal is reported as the cause of the failure.
         if has_failed || !is_fatal {
             let text = format!("{name} is not let in: {text}");
             self.log(Level::Warning, None, text);
@@ -55,7 +55,7 @@ impl Manager {
         } else if is_fatal {
             self.record_fault(id, Fault::Refused(text));
         } else {
-            // If `mpirun` has started both processes, it may end the joined one because of this one.
+            // A launcher that has started both processes may end the joined one because of the refused one.
             member.refused_process.get_or_insert(told);
         }
     }
@@ -218,7 +218,7 @@ impl Manager {
         }
     }
 
-    /// Tells a program that has joined which of its peers have joined, and which are done.
+    /// Tells a new program about joined peers, and about peers at their end.
     fn tell_newcomer_of_peers(&mut self, link: LinkId, id: InstanceId) {
         let peers = self.peers[id].iter();
         let known: Vec<Peer> = peers.filter_map(|&peer| self.peer(peer)).collect();
@@ -307,7 +307,7 @@ impl Manager {
         self.log(Level::Warning, Some(id), text);
     }
 
-    /// An instance as its peers are told of it, if it has joined.
+    /// An instance in the form for peers, if the instance has joined.
     fn peer(&self, id: InstanceId) -> Option<Peer> {
         let joined = self.members[id].joined()?;
         Some(Peer {
@@ -325,7 +325,7 @@ impl Manager {
     }
 }
 
-/// What the log says of a program that joins.
+/// The text for the log about a new program.
 fn joined_text(registration: &Registration) -> String {
     let Registration {
         pid,
@@ -341,7 +341,7 @@ fn joined_text(registration: &Registration) -> String {
     format!("joined: process {pid} on {host}{ranks}, {language}, titin {release}")
 }
 
-/// Compares the ports that a program declares with those that the description connects.
+/// Compares the declared ports of a program with the connected ports of the description.
 fn check_ports<'a>(
     planned: &PlannedInstance,
     ends: impl Iterator<Item = &'a PlannedEnd>,
@@ -359,23 +359,13 @@ fn check_ports<'a>(
     let by_name: HashMap<&str, &PortDeclaration> =
         by_name.map(|port| (port.name.as_str(), port)).collect();
     for end in ends.filter(|end| end.port != SETTINGS_IN) {
-        let (name, component) = (planned.name.clone(), planned.component.clone());
-        let port = end.port.to_string();
         match by_name.get(end.port.as_str()) {
-            None => {
-                let hint = undeclared_port_hint(&port, declared);
-                return Err(PortMismatch::NotDeclared {
-                    name,
-                    component,
-                    port,
-                    hint,
-                });
-            }
+            None => return Err(not_declared(planned, &end.port, declared)),
             Some(declared) if end.slot.is_some() && !declared.vector => {
                 return Err(PortMismatch::NoVector {
-                    name,
-                    component,
-                    port,
+                    name: planned.name.clone(),
+                    component: planned.component.clone(),
+                    port: end.port.to_string(),
                 });
             }
             Some(_) => {}
@@ -413,11 +403,20 @@ fn check_operator(
     }
 }
 
-/// What may be meant by a port that a program does not declare.
-fn undeclared_port_hint(port: &str, declared: &[PortDeclaration]) -> String {
+/// The error of an undeclared port, with a similar name as a hint.
+fn not_declared(
+    planned: &PlannedInstance,
+    port: &str,
+    declared: &[PortDeclaration],
+) -> PortMismatch {
     let names = || declared.iter().map(|port| port.name.as_str());
-    match titin_model::nearest(port, names()) {
-        Some(near) => format!("it has {near}: is one of the two names misspelt?"),
-        None => format!("it has {}", titin_model::listing(names())),
+    PortMismatch::NotDeclared {
+        name: planned.name.clone(),
+        component: planned.component.clone(),
+        port: port.to_owned(),
+        hint: match titin_model::nearest(port, names()) {
+            Some(near) => format!("it has {near}: is one of the two names misspelt?"),
+            None => format!("it has {}", titin_model::listing(names())),
+        },
     }
 }

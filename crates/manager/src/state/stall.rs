@@ -16,26 +16,26 @@ use super::wait_graph::{ReportedWait, WaitCycle, WaitGraph, closed_set, stuck};
 use crate::event::Level;
 use crate::plan::InstanceId;
 
-/// A wait for room that lasts this long is looked at, and then again after each such time.
+/// The time between two looks at a wait for room.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Waits that last this long are reported.
+/// The duration of a wait in a reported stall.
 const STALL_TIME: Duration = Duration::from_secs(30);
 
-/// What is known about instances that poll.
+/// The knowledge about polling instances.
 #[derive(Debug, Default)]
 pub(super) struct Stall {
     /// The time of the next check, while an instance waits for room.
     next_check: Option<Duration>,
     /// The number of the last probe.
     probe: u64,
-    /// The instances that were asked by the last probe.
+    /// The instances asked by the last probe.
     asked: BTreeSet<InstanceId>,
-    /// The instances that have answered the last probe.
+    /// The instances with an answer to the last probe.
     answered: BTreeSet<InstanceId>,
-    /// What polling instances look for, each since the time at which the manager first heard of it.
+    /// The polls of instances, each with the time of the first report.
     polls: WaitGraph,
-    /// The instances of the stall that was reported last.
+    /// The instances of the last reported stall.
     reported: BTreeSet<InstanceId>,
 }
 
@@ -44,7 +44,7 @@ impl Stall {
         self.next_check
     }
 
-    /// An instance begins a wait, so it has gone on from the wait before.
+    /// An instance begins a wait, so the wait before has ended.
     pub(super) fn wait_begins(&mut self, id: InstanceId, for_room: bool, now: Duration) {
         self.reported.remove(&id);
         if for_room {
@@ -52,7 +52,7 @@ impl Stall {
         }
     }
 
-    /// The polls of instances that have reported no wait since.
+    /// The polls of instances without a later wait.
     fn current_polls<'a>(
         &'a self,
         waits: &'a WaitGraph,
@@ -60,7 +60,7 @@ impl Stall {
         self.polls.iter().filter(|(id, _)| !waits.contains_key(id))
     }
 
-    /// Takes in what an instance polls for.
+    /// Takes in the poll of an instance.
     fn poll_reported(&mut self, id: InstanceId, poll: ReportedWait) {
         let message = |wait: &ReportedWait| {
             let on = &wait.awaited[0].reported;
@@ -83,7 +83,7 @@ impl Stall {
 
 /// Whether a wait has lasted long enough to be part of a stall.
 fn is_stalled(wait: &ReportedWait, now: Duration) -> bool {
-    // No instance is asked whether it polls before a wait has lasted for one interval.
+    // The first question about polling comes one interval after the beginning of a wait.
     let time = match wait.polls {
         true => STALL_TIME - CHECK_INTERVAL,
         false => STALL_TIME,
@@ -109,7 +109,7 @@ impl Manager {
         self.probe_pollers();
     }
 
-    /// An instance answers the last probe: what it polls for, if it polls.
+    /// An instance answers the last probe, with its poll if there is one.
     pub(super) fn poll_reported(&mut self, id: InstanceId, probe: u64, on: Option<WaitOn>) {
         if self.stall.next_check.is_none() || probe != self.stall.probe {
             return;
@@ -145,7 +145,7 @@ impl Manager {
         }
     }
 
-    /// The instances that wait for room, and those for which they wait or poll, directly or not.
+    /// The instances in a wait for room, and all instances on which such a wait depends.
     fn instances_behind_waits_for_room(&self) -> BTreeSet<InstanceId> {
         let waits = self.deadlock_search.graph();
         let for_room = waits.iter().filter(|(_, wait)| wait.is_for_room());
@@ -185,7 +185,7 @@ impl Manager {
         self.log(Level::Warning, None, text);
     }
 
-    /// What each instance waits or polls for, in words.
+    /// The waits and polls of instances, in words.
     pub(super) fn current_waits(&self) -> Vec<(InstanceId, String)> {
         let waits = self.deadlock_search.graph();
         let all = waits.iter().chain(self.stall.current_polls(waits));

@@ -15,33 +15,33 @@ use crate::plan::InstanceId;
 pub struct InstanceStatus {
     /// The instance's name.
     pub name: String,
-    /// What the instance does.
+    /// The current activity.
     pub phase: Phase,
-    /// How far it has come, by its own report.
+    /// The progress, by the instance's own report.
     pub position: Option<Progress>,
-    /// The simulated time at which it ends, if known.
+    /// The simulated time of the end, if known.
     pub end: Option<f64>,
 }
 
-/// What an instance does, in a word.
+/// The activity of an instance, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Its program is being started, or has not joined yet.
+    /// The program is being started, or has not joined yet.
     Starting,
-    /// The user has to start it.
+    /// The user has to start the program.
     Awaited,
-    /// It computes.
+    /// The instance computes.
     Running,
-    /// It waits for a peer.
+    /// The instance waits for a peer.
     Waiting,
     /// It has reported that it is done.
     Done,
-    /// It has failed.
+    /// The instance has failed.
     Failed,
 }
 
 impl Phase {
-    /// The phase as it is printed.
+    /// The printed name.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Starting => "starting",
@@ -82,12 +82,12 @@ impl Manager {
         }
     }
 
-    /// The last lines that an instance logged.
+    /// The last log lines of an instance.
     pub fn recent_log(&self, id: InstanceId) -> Vec<String> {
         self.members[id].recent_log.iter().cloned().collect()
     }
 
-    /// How an instance's process ended, if the manager started it and it has ended.
+    /// The exit of an instance's process, if the manager has started the process.
     pub fn exit(&self, id: InstanceId) -> Option<Exit> {
         match self.members[id].process {
             ProcessState::Ended(exit) => Some(exit),
@@ -95,7 +95,7 @@ impl Manager {
         }
     }
 
-    /// The peers whose end led to an instance's own error, if that is the reason it reports.
+    /// The ended peers in an instance's own error, if the error is about ended peers.
     pub fn ended_peers(&self, id: InstanceId) -> Vec<InstanceId> {
         match &self.members[id].reported_error {
             Some((_, ErrorOrigin::PeerEnded(peers))) => peers.clone(),
@@ -103,7 +103,7 @@ impl Manager {
         }
     }
 
-    /// The instances that the failure of the culprits affected, each with how, in a few words.
+    /// The instances affected by the culprits' failure, each with the effect in a few words.
     pub fn affected_instances(&self, culprits: &[InstanceId]) -> Vec<(InstanceId, String)> {
         let culprits: HashSet<InstanceId> = culprits.iter().copied().collect();
         let others = self.ids().filter(|id| !culprits.contains(id));
@@ -112,7 +112,7 @@ impl Manager {
             .collect()
     }
 
-    /// What the failure of another instance did to this one.
+    /// The effect of another instance's failure on this instance.
     fn consequence(&self, id: InstanceId) -> Option<String> {
         let member = &self.members[id];
         match &member.fault {
@@ -125,7 +125,7 @@ impl Manager {
         }
     }
 
-    /// The process that an instance shares with others, in words.
+    /// The process shared by an instance and others, in words.
     fn shared_process(&self, id: InstanceId) -> Option<String> {
         let host = self.plan.hosting(id);
         if let Some(host) = host.filter(|_| self.plan.sharers(id).len() > 1) {
@@ -140,7 +140,7 @@ impl Manager {
     }
 }
 
-/// What happened to an instance that has not failed itself.
+/// The end of an instance without a failure of its own.
 fn consequence_without_fault(member: &Member) -> Option<&'static str> {
     match member.membership {
         Membership::Done => None,
@@ -163,7 +163,7 @@ fn consequence_in_shared_process(fault: &Fault, process: &str) -> Option<String>
     }
 }
 
-/// What a fault says of an instance that has a process of its own.
+/// The effect of a fault on an instance with a process of its own.
 fn consequence_of(fault: &Fault) -> String {
     match fault {
         Fault::Reported(text) => text.lines().next().unwrap_or_default().to_owned(),

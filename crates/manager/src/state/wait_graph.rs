@@ -13,10 +13,10 @@ use titin_wire::control::WaitOn;
 
 use crate::plan::InstanceId;
 
-/// Instances that wait, each with its wait.
+/// The waits of instances.
 pub(super) type WaitGraph = BTreeMap<InstanceId, ReportedWait>;
 
-/// A wait as the instance reported it. Printed, it follows the instance's name.
+/// A reported wait. Printed, the text follows the instance's name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ReportedWait {
     /// The instance's own number for the wait.
@@ -24,11 +24,11 @@ pub(super) struct ReportedWait {
     pub(super) reported_at: Duration,
     /// Whether the instance polls, or waits with a time limit, instead of waiting until a message comes.
     pub(super) polls: bool,
-    /// The alternatives: any of them ends the wait.
+    /// The alternatives: any one ends the wait.
     pub(super) awaited: Vec<AwaitedConduit>,
 }
 
-/// A conduit of the plan on which something would end a wait.
+/// A conduit of the plan, as an alternative of a wait.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AwaitedConduit {
     /// The instance at the other end.
@@ -64,7 +64,7 @@ impl AwaitedConduit {
 
 impl fmt::Display for ReportedWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// The most alternatives that are listed.
+        /// The most alternatives in the text.
         const MOST: usize = 4;
         f.write_str(match self.polls {
             true => "polls, or waits with a time limit,",
@@ -146,7 +146,7 @@ pub(super) fn stuck(
     }
 }
 
-/// A part of a stuck set from which no wait leads out.
+/// A part of a stuck set, without a wait that leads out.
 pub(super) fn closed_set(
     waits: &WaitGraph,
     stuck: &BTreeSet<InstanceId>,
@@ -156,7 +156,7 @@ pub(super) fn closed_set(
         let reachable = reachable_from(waits, start);
         let waiters = waiters_for(waits, start, &reachable);
         match reachable.iter().find(|id| !waiters.contains(id)) {
-            // No wait leads back from this one, so it reaches fewer instances.
+            // No wait leads back from `other`, so fewer instances are reachable from there.
             Some(&other) => start = other,
             None => return Some(reachable),
         }
@@ -187,7 +187,7 @@ fn waiters_for(
     waiters
 }
 
-/// The instances for which `start` waits, directly or through others.
+/// The instances reachable from `start` by waits, directly or through others.
 fn reachable_from(waits: &WaitGraph, start: InstanceId) -> BTreeSet<InstanceId> {
     let mut reachable = BTreeSet::new();
     let mut rest = vec![start];
@@ -210,7 +210,7 @@ pub struct WaitCycle {
     dependents: Vec<WaitingInstance>,
 }
 
-/// An instance with its wait.
+/// An instance with a wait.
 #[derive(Debug, Clone, PartialEq)]
 struct WaitingInstance {
     id: InstanceId,
@@ -300,22 +300,22 @@ fn cycle_in(waits: &WaitGraph, start: InstanceId) -> Vec<InstanceId> {
 pub struct Deadlock {
     /// The instances, and what each waits for.
     pub cycle: WaitCycle,
-    /// The buffers of senders among them, if larger ones could have helped.
+    /// The buffers of senders in the cycle, if there are any.
     pub full_buffers: Option<FullBuffers>,
-    /// What the user should do.
+    /// The advice for the user.
     pub advice: DeadlockAdvice,
 }
 
-/// Buffers that are full, and cannot be raised any more.
+/// Full buffers, without room for a raise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FullBuffers {
     /// Bytes in the buffers.
     pub held: u64,
-    /// The most bytes that raised buffers may hold on this host.
+    /// The most bytes for raised buffers on this host.
     pub ceiling: u64,
 }
 
-/// What ends a deadlock the next time.
+/// How to avoid the deadlock the next time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadlockAdvice {
     /// Declare a field at both of its ends.

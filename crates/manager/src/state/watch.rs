@@ -1,4 +1,4 @@
-//! Processes and links: what the manager hears of their beginning and their end.
+//! Processes and links: reports of the beginning and the end.
 //!
 //! One death is reported in several ways at once: the guard reports the exit, the link ends, the program
 //! may have reported an error, and its peers complain. The reports come in any order. `assessment`
@@ -63,7 +63,7 @@ impl Manager {
         }
     }
 
-    /// The same for an instance that joins after its program was started.
+    /// The same for an instance of a started program.
     pub(super) fn assign_process_to(&mut self, id: InstanceId, pid: u32) {
         if self.programs.contains(&pid) {
             self.members[id].assign_process(pid);
@@ -130,7 +130,7 @@ impl Manager {
         }
     }
 
-    /// The guard has ended. The session ends its programs as orphans, and their exits stay unknown.
+    /// The guard has ended. The session ends the programs as orphans, with unknown exits.
     pub(super) fn guard_lost(&mut self, why: String) {
         for member in self.members.iter_mut() {
             member.process = match member.process {
@@ -153,7 +153,7 @@ impl Manager {
         }
     }
 
-    /// An instance reports that it is done.
+    /// An instance reports a good end.
     pub(super) fn instance_done(&mut self, id: InstanceId) {
         self.deadlock_search.forget(id, self.now);
         self.deadlock_search.search_soon(self.now);
@@ -166,7 +166,7 @@ impl Manager {
         self.tell_peers_of_end(id, link);
         self.assess_errors_after_an_end();
         match self.members[id].process {
-            // The assessment of other instances of the process may have waited for this one.
+            // The assessment of other instances of the process may have waited for this report.
             ProcessState::Ended(_) => {
                 for id in self.plan.sharers(id) {
                     self.assess(id);
@@ -176,7 +176,7 @@ impl Manager {
         }
     }
 
-    /// Tells an instance and its peers that it is done, each program once.
+    /// Tells an instance and the peers about the instance's end, each program once.
     fn tell_peers_of_end(&mut self, id: InstanceId, link: LinkId) {
         let mut links = vec![link];
         let peers = self.peers[id].iter();

@@ -1,4 +1,4 @@
-//! What a program is told about its instance when it joins.
+//! The welcome of a program: the facts about the new instance.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,16 +8,16 @@ use titin_wire::control::{ConduitEnd, PortDeclaration, Welcome};
 use super::Manager;
 use crate::plan::{ConduitId, InstanceId, PlannedEnd, PlannedPort};
 
-/// The ports of an instance that joins, as far as its wires depend on them.
+/// The ports of a new instance, as far as conduits depend on the ports.
 struct JoiningPorts<'a> {
     /// The names of the vector ports.
     vectors: HashSet<&'a str>,
-    /// The ports on a timeline that is not the usual one.
+    /// The ports on a special timeline.
     timelines: HashMap<&'a str, &'a Name>,
 }
 
 impl Manager {
-    /// What a program is told that joins. `declared` are the ports of the program, if it declares them.
+    /// The welcome of a program. `declared` are the declared ports of the program, if any.
     pub(super) fn welcome(&self, id: InstanceId, declared: Option<&[PortDeclaration]>) -> Welcome {
         let planned = &self.plan.instances[id];
         let ports = self.ports_of(id, declared);
@@ -94,7 +94,7 @@ impl Manager {
         ports.map(declaration).collect()
     }
 
-    /// What a program is told about its end of a conduit.
+    /// A conduit, from the program's end.
     fn wire_of(&self, (conduit, sends): (ConduitId, bool), ports: &JoiningPorts<'_>) -> ConduitEnd {
         let (here, there) = (
             self.end_of((conduit, sends)),

@@ -161,7 +161,7 @@ impl InstanceFields {
         for link in self.all_links() {
             link.port
                 .every_inlet()
-                .for_each(|inlet| inlet.inbox.settle());
+                .for_each(|inlet| inlet.inbox.acknowledge_now());
         }
     }
 

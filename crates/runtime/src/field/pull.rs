@@ -22,7 +22,7 @@ use super::rendezvous::{Coupling, VersionSender};
 use super::versions::{
     Chooser, Decision, Keeper, Question, VersionMessage, VersionOrder, VersionRefusal,
 };
-use super::{Field, FieldConduit, FieldId, FieldState, InstanceFields, Stamps};
+use super::{Field, FieldConduit, FieldId, FieldLinks, FieldState, InstanceFields, Stamps};
 use crate::field_mark::announces_field;
 use crate::message::Lent;
 use crate::peer_names::instance_of;
@@ -369,7 +369,7 @@ impl InstanceFields {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
         };
-        let Some(sequence) = outlet.window.claim_place() else {
+        let Some(sequence) = outlet.window.claim_without_room() else {
             return;
         };
         let meta = Arc::new(meta);
@@ -402,26 +402,52 @@ impl InstanceFields {
     pub(super) fn keep_version(
         &self,
         field: &Field,
-        way: &FieldConduit,
+        conduit: &FieldConduit,
         link: &Arc<FieldLink>,
         arrays: &[SourceArray<'_>],
         stamps: Timestamps,
     ) -> Result<()> {
-        // The background thread sends the pieces, and cannot wait for a receiver that has not come
-        // yet.
-        let own = self.serial.outlet_of(way.conduit).into_iter();
-        let outlets: Vec<&Outlet> = own.chain(link.port.every_outlet()).collect();
-        let is_over = || {
-            let given_up = self.pull_of(way.conduit, Pull::is_over) == Some(true);
-            given_up || self.serial.core.process.finished(&way.peer)
+        self.wait_for_carriers(conduit, link)?;
+        self.wait_for_room(conduit)?;
+        if self.takes_no_more(conduit) {
+            self.pass_over(conduit);
+            return Ok(());
+        }
+        let sizes = || arrays.iter().map(|array| array.size);
+        let whole = |to| {
+            let bytes = 0..link.schedule.bytes(to, sizes());
+            self.pack(field, link, to, arrays, bytes, false)
         };
+        let pieces = (0..link.schedule.count())
+            .map(whole)
+            .collect::<Result<_>>()?;
+        let version = PackedVersion {
+            link: link.clone(),
+            pieces,
+            stamps,
+        };
+        self.change_field(conduit.conduit, |coupling| {
+            coupling.pull(|pull| pull.produce(version));
+        });
+        Ok(())
+    }
+
+    /// Whether the receiver of a field that is pulled takes no more versions.
+    fn takes_no_more(&self, conduit: &FieldConduit) -> bool {
+        let given_up = self.pull_of(conduit.conduit, Pull::is_over) == Some(true);
+        given_up || self.serial.core.process.finished(&conduit.peer)
+    }
+
+    /// Waits until the ends of a field have carriers: the background thread sends the pieces, and cannot
+    /// wait for a receiver that has not come yet.
+    fn wait_for_carriers(&self, conduit: &FieldConduit, link: &FieldLink) -> Result<()> {
+        let own = self.serial.outlet_of(conduit.conduit).into_iter();
+        let outlets: Vec<&Outlet> = own.chain(link.port.every_outlet()).collect();
+        let is_missing = |outlet: &&&Outlet| outlet.end.carrier.get().is_none();
         let there = || {
-            for outlet in outlets
-                .iter()
-                .filter(|outlet| outlet.end.carrier.get().is_none())
-            {
+            for outlet in outlets.iter().filter(is_missing) {
                 match self.serial.reachable(&outlet.end) {
-                    _ if is_over() => {}
+                    _ if self.takes_no_more(conduit) => {}
                     // The receiver may have left; then the manager will say so.
                     Err(error) if error.kind != Kind::PeerLost => return Err(error),
                     _ => return Ok(None),
@@ -430,57 +456,32 @@ impl InstanceFields {
             Ok(Some(()))
         };
         self.serial
-            .wait(Wait::about(way.conduit), Vec::new, there)?;
+            .wait(Wait::about(conduit.conduit), Vec::new, there)
+    }
+
+    /// Waits for room for one more version, if the description says so.
+    fn wait_for_room(&self, conduit: &FieldConduit) -> Result<()> {
         let room = || {
-            let has_room = self.pull_of(way.conduit, Pull::has_room) == Some(true);
-            Ok((has_room || is_over()).then_some(()))
+            let has_room = self.pull_of(conduit.conduit, Pull::has_room) == Some(true);
+            Ok((has_room || self.takes_no_more(conduit)).then_some(()))
         };
         let on = || {
-            let untaken = self.pull_of(way.conduit, Pull::untaken);
+            let untaken = self.pull_of(conduit.conduit, Pull::untaken);
             let (ahead, ahead_bytes) = untaken.unwrap_or_default();
-            let on = |outlet: &Outlet| {
-                Some(WaitOn {
-                    ahead,
-                    // Other ranks have about as much.
-                    ahead_bytes: ahead_bytes.saturating_mul(u64::from(self.place().count)),
-                    ..self
-                        .serial
-                        .wait_on(&outlet.end, Some(&outlet.window), None)?
-                })
-            };
-            self.serial
-                .outlet_of(way.conduit)
-                .and_then(on)
-                .into_iter()
-                .collect()
+            let outlet = self.serial.outlet_of(conduit.conduit);
+            let on = outlet
+                .and_then(|outlet| self.serial.wait_on(&outlet.end, Some(&outlet.window), None));
+            // Other ranks have about as many bytes.
+            let ahead_bytes = ahead_bytes.saturating_mul(u64::from(self.place().count));
+            on.map(|on| WaitOn {
+                ahead,
+                ahead_bytes,
+                ..on
+            })
+            .into_iter()
+            .collect()
         };
-        self.serial.wait(Wait::about(way.conduit), on, room)?;
-        if is_over() {
-            self.pass_over(way);
-            return Ok(());
-        }
-        let partners = 0..link.schedule.count();
-        let sizes = || arrays.iter().map(|array| array.size);
-        let whole = |to| {
-            self.pack(
-                field,
-                link,
-                to,
-                arrays,
-                0..link.schedule.bytes(to, sizes()),
-                false,
-            )
-        };
-        let pieces = partners.map(whole).collect::<Result<_>>()?;
-        let version = PackedVersion {
-            link: link.clone(),
-            pieces,
-            stamps,
-        };
-        self.change_field(way.conduit, |coupling| {
-            coupling.pull(|pull| pull.produce(version))
-        });
-        Ok(())
+        self.serial.wait(Wait::about(conduit.conduit), on, room)
     }
 
     /// The receiver takes no more versions, and may have left without saying so.
@@ -732,6 +733,27 @@ impl InstanceFields {
             );
             return Err(Error::new(Kind::Usage, text));
         }
+        self.mark_withdrawn(field);
+        let links = state.links.clone();
+        // At once: a receiver that waits for a piece of this rank learns that none comes.
+        self.end_some_links(links.as_ref(), false)?;
+        // A call that was interrupted after this step and is made again skips the step: rank 0
+        // tells its verdict once.
+        if !state.withdrawal_agreed {
+            self.agree_on_withdrawal(field)?;
+            state.withdrawal_agreed = true;
+        }
+        for conduit in field.pulled().filter(|_| !self.serial.leads()) {
+            self.serial
+                .wait(Wait::default(), Vec::new, || self.is_taken(conduit))?;
+        }
+        self.end_some_links(links.as_ref(), true)?;
+        state.withdrawal_agreed = false;
+        Ok(())
+    }
+
+    /// Notes that a field is withdrawn. The first time rank 0 tells the manager.
+    fn mark_withdrawn(&self, field: &Field) {
         for conduit in &field.conduits {
             let outlet = self.serial.outlet_of(conduit.conduit);
             outlet.inspect(|outlet| outlet.end.withdrawn.store(true, Ordering::Relaxed));
@@ -739,56 +761,36 @@ impl InstanceFields {
         if !field.withdrawn.swap(true, Ordering::Relaxed) && self.serial.leads() {
             self.tell_withdrawn(field);
         }
-        let links = state.links.clone();
-        let end_links = |pulled: bool| {
-            let links = links.iter().flat_map(|links| links.iter().flatten());
-            links
-                .filter(|link| link.pulled == pulled)
-                .try_for_each(|link| self.end_link(link))
-        };
-        // At once: a receiver that waits for a piece of this rank learns that none comes.
-        end_links(false)?;
-        let pulled: Vec<ConduitId> = field
-            .conduits
-            .iter()
-            .filter(|way| way.is_pulled())
-            .map(|way| way.conduit)
-            .collect();
-        let end = || {
-            field
-                .conduits
-                .iter()
-                .try_for_each(|way| match way.pattern.cache() {
-                    Some(_) => self.end_versions(way.conduit),
-                    None => self
-                        .serial
-                        .outlet_of(way.conduit)
-                        .map_or(Ok(()), |outlet| self.serial.end_stream(outlet)),
-                })
+    }
+
+    /// Ends the links to receivers that pull, or the other links.
+    fn end_some_links(&self, links: Option<&FieldLinks>, pulled: bool) -> Result<()> {
+        let links = links.into_iter().flat_map(|links| links.iter().flatten());
+        links
+            .filter(|link| link.pulled == pulled)
+            .try_for_each(|link| self.end_link(link))
+    }
+
+    /// Makes the withdrawal on all ranks: rank 0 ends the conduits of the field.
+    fn agree_on_withdrawal(&self, field: &Field) -> Result<()> {
+        let end = |conduit: &FieldConduit| match conduit.is_pulled() {
+            true => self.end_versions(conduit.conduit),
+            false => {
+                let outlet = self.serial.outlet_of(conduit.conduit);
+                outlet.map_or(Ok(()), |outlet| self.serial.end_stream(outlet))
+            }
         };
         // Versions that rank 0 has decided to send go first. Fails if this rank has not produced
         // them.
-        let unequal = || {
-            pulled
-                .iter()
-                .try_for_each(|conduit| self.is_taken(*conduit).map(drop))
+        let may_wait = || {
+            field
+                .pulled()
+                .try_for_each(|conduit| self.is_taken(conduit).map(drop))
         };
-        // A call that was interrupted after this step and is made again skips the step: rank 0
-        // tells its verdict once.
-        if !state.withdrawal_agreed {
-            self.act_on_all(
-                &format!("withdraw of the field on port '{}'", field.name),
-                end,
-                unequal,
-            )?;
-            state.withdrawal_agreed = true;
-        }
-        for conduit in pulled.iter().filter(|_| !self.serial.leads()) {
-            self.serial
-                .wait(Wait::default(), Vec::new, || self.is_taken(*conduit))?;
-        }
-        end_links(true)?;
-        state.withdrawal_agreed = false;
-        Ok(())
+        self.act_on_all(
+            &format!("withdraw of the field on port '{}'", field.name),
+            || field.conduits.iter().try_for_each(end),
+            may_wait,
+        )
     }
 }

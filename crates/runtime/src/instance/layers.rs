@@ -65,7 +65,7 @@ impl UpperLayers for Layers {
         let group = self.group.iter();
         group
             .flat_map(|group| group.tree.inlets())
-            .for_each(|inlet| inlet.inbox.settle());
+            .for_each(|inlet| inlet.inbox.acknowledge_now());
         self.fields.acknowledge();
     }
 

@@ -141,7 +141,7 @@ impl Process {
         // Of a parallel program only rank 0 has conduits with others.
         let has_conduit = |peer: &str| near.iter().any(|near| **near == *peer);
         for wire in welcome.wires.iter().filter(|wire| has_conduit(&wire.peer)) {
-            let pinned = wire.medium.as_deref() == Some(Medium::Tcp.name());
+            let pinned = wire.medium.as_deref() == Some(Medium::Tcp.key());
             let way = if pinned { Way::Tcp } else { Way::Best };
             state.routes.want(&wire.peer, way, wire.link);
         }

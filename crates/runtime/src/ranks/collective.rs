@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
 
-use titin_transport::Latched;
+use titin_transport::SpinLockGuard;
 use titin_wire::control::{self, FieldEnd};
 use titin_wire::ranks::{CollectiveReport, CollectiveResult, FieldSteps, children};
 
@@ -373,40 +373,43 @@ impl RankGroup {
         };
         loop {
             let told = next()?;
-            let verdict: CollectiveReport = control::decode(told.bytes()).map_err(|error| {
-                Error::new(
-                    Kind::Internal,
-                    format!(
-                        "{}: what rank 0 tells cannot be read: {error}",
-                        self.serial.core.name
-                    ),
-                )
+            let report: CollectiveReport = control::decode(told.bytes()).map_err(|error| {
+                let name = &self.serial.core.name;
+                let text = format!("{name}: what rank 0 tells cannot be read: {error}");
+                Error::new(Kind::Internal, text)
             })?;
-            let common = result(verdict.outcome);
-            let data = match &common {
+            let outcome = result(report.outcome);
+            let data = match &outcome {
                 Ok(CollectiveResult::Message { .. }) => Some(next()?),
                 _ => None,
             };
-            self.compare_calls(call, &verdict.call)?;
-            if common.is_ok() && self.serial.cycle().checked() {
-                let unequal =
-                    self.counts
-                        .unequal(self.place.rank, (0, &verdict.steps), |theirs, ours| {
-                            theirs != ours
-                        });
-                unequal.map_or(Ok(()), Err)?;
-            }
-            match common {
-                Ok(CollectiveResult::Waits) => continue,
-                Ok(common) => return Ok((common, data)),
-                Err(error) if error.kind == Kind::PortClosed => {
-                    return Err(self
-                        .serial
-                        .by_end_of(error, self.remote_peers().map(|peer| &**peer)));
-                }
-                Err(error) => return Err(error),
+            self.compare_calls(call, &report.call)?;
+            match self.own_outcome(outcome, &report.steps)? {
+                CollectiveResult::Waits => {}
+                common => return Ok((common, data)),
             }
         }
+    }
+
+    /// The outcome of a call for this rank. Fails if rank 0 has sent or received a field more or less often
+    /// than this rank.
+    fn own_outcome(
+        &self,
+        outcome: Result<CollectiveResult>,
+        steps: &FieldSteps,
+    ) -> Result<CollectiveResult> {
+        if outcome.is_ok() && self.serial.cycle().checked() {
+            let differs = |theirs: u64, ours: u64| theirs != ours;
+            let unequal = self.counts.unequal(self.place.rank, (0, steps), differs);
+            unequal.map_or(Ok(()), Err)?;
+        }
+        outcome.map_err(|error| match error.kind {
+            Kind::PortClosed => {
+                let peers = self.remote_peers().map(|peer| &**peer);
+                self.serial.by_end_of(error, peers)
+            }
+            _ => error,
+        })
     }
 
     /// Fails if rank 0 is in another call than this one.
@@ -444,7 +447,7 @@ impl RankGroup {
     }
 
     /// Takes a port between ranks.
-    fn take_turn<'p>(&self, port: &'p Port) -> Result<Latched<'p, PortState>> {
+    fn take_turn<'p>(&self, port: &'p Port) -> Result<SpinLockGuard<'p, PortState>> {
         port.enter().map_err(|_| {
             let text = format!(
                 "{}: two calls at once of a parallel program: ranks make their calls together, so one at a time",

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use titin_model::{InstanceName, MuscleSettings, Operator, Settings};
-use titin_transport::{Doorbell, Latch};
+use titin_transport::{Doorbell, SpinLock};
 use titin_wire::ConduitId;
 use titin_wire::control::{ConduitEnd, Welcome};
 
@@ -69,9 +69,9 @@ impl Opened<'_> {
             core: self.core(path, habits),
             table,
             execution: Execution {
-                cycle: Latch::new(ExecutionLoop::new(true)),
+                cycle: SpinLock::new(ExecutionLoop::new(true)),
                 counts_steps: welcome.counts_steps,
-                beginning: Latch::default(),
+                beginning: SpinLock::default(),
             },
             overlays: Overlays {
                 settings,
@@ -123,7 +123,7 @@ impl Opened<'_> {
         WaitReporter {
             waits: AtomicU64::new(0),
             waiting: Mutex::default(),
-            polled: Latch::default(),
+            polled: SpinLock::default(),
             unwatched: AtomicBool::new(false),
             watches_ranks: self.has_ranks_below,
             pending: self.options.ready.is_some().then(PendingCalls::default),

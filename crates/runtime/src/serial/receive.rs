@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Carrier, Inbox, Latched, Message as Arrived};
+use titin_transport::{Carrier, Inbox, IncomingMessage as Arrived, SpinLockGuard};
 use titin_wire::control::WaitOn;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
@@ -54,7 +54,7 @@ pub(super) struct ReceivingEnd<'a> {
 }
 
 /// The ports that a call has taken.
-pub(super) type HeldPorts<'a> = Vec<Latched<'a, PortState>>;
+pub(super) type HeldPorts<'a> = Vec<SpinLockGuard<'a, PortState>>;
 
 /// A use that begins.
 pub(crate) struct NextUse {
@@ -397,7 +397,7 @@ impl Serial {
     }
 
     /// Takes the port for a call on this end. Fails if a call on several ports waits for the end.
-    fn enter_for<'a>(&self, source: &ReceivingEnd<'a>) -> Result<Latched<'a, PortState>> {
+    fn enter_for<'a>(&self, source: &ReceivingEnd<'a>) -> Result<SpinLockGuard<'a, PortState>> {
         let port = source.port.enter()?;
         if self.any.lists.load(Ordering::Relaxed) && source.inlet.inbox.is_waited_for() {
             return Err(two_at_once(&source.port.name));
@@ -575,7 +575,7 @@ impl Serial {
         let inbox = source.direct_inbox();
         if self.reporter.pending.is_none() {
             if let (Some(carrier), Some(inbox)) = (carrier, inbox)
-                && inbox.is_still()
+                && inbox.has_no_news()
                 && !state.has_stash()
                 && let Some(arrived) = self.spin(end, carrier, inbox)
             {

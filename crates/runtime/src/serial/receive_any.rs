@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use titin_model::Operator;
-use titin_transport::{Arrivals, Carrier, Latch, Listed};
+use titin_transport::{Arrival, Arrivals, Carrier, SpinLock};
 
 use super::Serial;
 use super::receive::{HeldPorts, Patience, Received, ReceivingEnd};
@@ -27,7 +27,7 @@ pub struct PortChoice {
     number: u64,
     ports: Vec<PortId>,
     /// Where the ports' inboxes put themselves on a list.
-    selection: Option<Latch<Selection>>,
+    selection: Option<SpinLock<Selection>>,
 }
 
 /// Receiving ends, and which of them have something.
@@ -105,7 +105,7 @@ impl Serial {
             asked: 0,
             carriers: Carriers::Unknown,
         };
-        let selection = plain.then(|| Latch::new(selection));
+        let selection = plain.then(|| SpinLock::new(selection));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(PortChoice {
             number,
@@ -120,14 +120,14 @@ struct Using(Arc<Arrivals>);
 
 impl Using {
     fn of(arrivals: &Arc<Arrivals>) -> Self {
-        arrivals.use_now(true);
+        arrivals.set_in_use(true);
         Using(arrivals.clone())
     }
 }
 
 impl Drop for Using {
     fn drop(&mut self) {
-        self.0.use_now(false);
+        self.0.set_in_use(false);
     }
 }
 
@@ -153,7 +153,7 @@ impl Selection {
                 .end_at(*end)
                 .inlet
                 .inbox
-                .list(&self.arrivals, number as u32);
+                .announce_in(&self.arrivals, number as u32);
         }
         Ok(held)
     }
@@ -238,19 +238,19 @@ impl Serial {
                 Some(carrier) => carrier.look(),
                 None => self.carriers().iter().for_each(|carrier| carrier.look()),
             }
-            while let Some(number) = arrivals.next() {
+            while let Some(number) = arrivals.pop() {
                 let source = self.end_at(ends[number as usize]);
                 // An end whose message is not taken stays on the list.
                 let mut port = source.port.enter().inspect_err(|_| arrivals.push(number))?;
-                match source.inlet.inbox.take_listed() {
-                    Listed::Message(arrived) => {
+                match source.inlet.inbox.take_arrival() {
+                    Arrival::Message(arrived) => {
                         let state = &mut port.inlets[source.place];
                         let slot = source.slot.unwrap_or(0);
                         let message = self.unpack(&source, slot, state, arrived, since.get())?;
                         return Ok(Some((source, message)));
                     }
-                    Listed::Nothing => {}
-                    Listed::Over => *open -= 1,
+                    Arrival::Nothing => {}
+                    Arrival::End => *open -= 1,
                 }
             }
             if *open == 0 {

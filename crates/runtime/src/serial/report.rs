@@ -217,7 +217,7 @@ impl Serial {
     /// What was counted at an end of a conduit.
     pub(crate) fn conduit_profile(&self, end: &PortEnd, receives: bool) -> ConduitProfile {
         let carrier = end.carrier.get();
-        let medium = carrier.map_or("none", |carrier| carrier.medium().name());
+        let medium = carrier.map_or("none", |carrier| carrier.medium().key());
         let streams = carrier.map(|carrier| carrier.streams() as u32);
         ConduitProfile {
             conduit: end.conduit.0,

@@ -37,7 +37,7 @@ impl Serial {
         port: PortId,
         slot: Option<u32>,
         payload: &Payload<'_>,
-        (timestamp, next_timestamp): Timestamps,
+        times: Timestamps,
         settings: Option<&Overlay>,
         left_out: Option<Vec<ConduitId>>,
     ) -> Result<()> {
@@ -45,92 +45,31 @@ impl Serial {
         let number = port.0;
         let port = &self.table.ports[number];
         if !port.operator.sends() {
-            let text = format!(
-                "send on {} port '{}': {} receives; send on O_I and O_F ports",
-                port.operator, port.name, port.operator
-            );
-            return Err(Error::new(Kind::Usage, text));
+            return Err(receives(port));
         }
         let mut state = port.enter()?;
         let (place, slot) = port.find(slot)?;
         payload.check()?;
-        if let Some(next) = next_timestamp.filter(|next| next.is_nan() || *next < timestamp) {
-            let text = format!(
-                "the next timestamp on port '{}' is {next:?}, before {timestamp:?}",
-                port.name
-            );
-            return Err(Error::new(Kind::Usage, text));
+        check_next_timestamp(port, times)?;
+        if let Some(mut unfinished) = self.take_unfinished(&mut state, slot, times) {
+            let outlets = &port.outlets[place];
+            let sent = self.send_along_all(port, outlets, &mut state, payload, &mut unfinished);
+            state.keep(unfinished, &sent);
+            return sent;
         }
-        if next_timestamp.is_some_and(f64::is_infinite) {
-            let text = format!(
-                "the next timestamp on port '{}' is infinite; give none where no message follows",
-                port.name
-            );
-            return Err(Error::new(Kind::Usage, text));
-        }
-        if let Some(index) = state
-            .sending
-            .iter()
-            .position(|sending| sending.slot == slot)
-        {
-            let mut halfway = state.sending.swap_remove(index);
-            // After an interruption a program may send another message instead.
-            let same = (halfway.timestamp, halfway.next_timestamp) == (timestamp, next_timestamp);
-            if same || self.reporter.pending.is_some() {
-                let outlets = &port.outlets[place];
-                let sent = self.send_along_all(port, outlets, &mut state, payload, &mut halfway);
-                state.keep(halfway, &sent);
-                return sent;
-            }
-        }
-        let overlay = match settings {
-            None if !self.overlays.overlaid.load(Ordering::Acquire) => None,
-            None => Some(
-                self.overlays
-                    .overlay
-                    .lock()
-                    .expect("never poisoned")
-                    .clone(),
-            ),
-            Some(overlay) => Some(self.number(overlay.clone())?),
-        };
-        let overlay = overlay.filter(|(number, _)| *number != 0);
-        let (end, operator, timeline) = ((number, slot), port.operator, port.timeline);
-        let call = PortCall {
+        let overlay = self.overlay_to_send(settings)?;
+        let iteration = self.note_send(&PortCall {
             port: &port.name,
-            end,
-            operator,
-            timeline,
-            timestamp,
-            next: next_timestamp,
-        };
-        let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name));
-        let counted = self.execution.counts_steps;
-        if counted {
-            // A call that is refused ends no steps.
-            self.cycle().check(&call).map_err(refused)?;
-            match operator {
-                Operator::OI => self.pass_steps(operator, timeline, end)?,
-                _ => self.end_steps()?,
-            }
-        }
-        let mut cycle = self.cycle();
-        let iteration = if counted {
-            cycle.iteration(operator, timeline, end)
-        } else {
-            Iteration::default()
-        };
-        cycle.call(&call).map_err(refused)?;
-        let misannounced = cycle.take_misannounced();
-        drop(cycle);
-        misannounced.inspect(|text| self.log(WARNING, text));
-        self.goes_on();
-        self.at(timestamp);
-
+            end: (number, slot),
+            operator: port.operator,
+            timeline: port.timeline,
+            timestamp: times.0,
+            next: times.1,
+        })?;
         let Some(outlets) = port.outlets.get(place) else {
             return Ok(());
         };
-        let plain = SendState::of(payload, (timestamp, next_timestamp));
+        let plain = SendState::of(payload, times);
         let mut sending = SendState {
             slot,
             iteration,
@@ -142,6 +81,92 @@ impl Serial {
         state.keep(sending, &sent);
         sent
     }
+
+    /// Takes the send on this slot that was interrupted, or is pending, and is made again now.
+    #[inline(always)]
+    fn take_unfinished(
+        &self,
+        state: &mut PortState,
+        slot: u32,
+        times: Timestamps,
+    ) -> Option<SendState> {
+        let is_on_slot = |sending: &SendState| sending.slot == slot;
+        let index = state.sending.iter().position(is_on_slot)?;
+        let unfinished = state.sending.swap_remove(index);
+        // After an interruption a program may send another message instead.
+        let is_same = (unfinished.timestamp, unfinished.next_timestamp) == times;
+        (is_same || self.reporter.pending.is_some()).then_some(unfinished)
+    }
+
+    /// The overlay that goes with a message: this one, or the overlay in force.
+    #[inline(always)]
+    fn overlay_to_send(&self, settings: Option<&Overlay>) -> Result<Option<(u32, Arc<Overlay>)>> {
+        let overlays = &self.overlays;
+        let overlay = match settings {
+            None if !overlays.overlaid.load(Ordering::Acquire) => return Ok(None),
+            None => overlays.overlay.lock().expect("never poisoned").clone(),
+            Some(overlay) => self.number(overlay.clone())?,
+        };
+        Ok(Some(overlay).filter(|(number, _)| *number != 0))
+    }
+
+    /// Notes in the execution loop that a message is about to be sent. The step of the message.
+    #[inline(always)]
+    fn note_send(&self, call: &PortCall<'_>) -> Result<Iteration> {
+        let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name));
+        let counted = self.execution.counts_steps;
+        if counted {
+            // A call that is refused ends no steps.
+            self.cycle().check(call).map_err(refused)?;
+            match call.operator {
+                Operator::OI => self.pass_steps(call.operator, call.timeline, call.end)?,
+                _ => self.end_steps()?,
+            }
+        }
+        let mut cycle = self.cycle();
+        let iteration = if counted {
+            cycle.iteration(call.operator, call.timeline, call.end)
+        } else {
+            Iteration::default()
+        };
+        cycle.call(call).map_err(refused)?;
+        let misannounced = cycle.take_misannounced();
+        drop(cycle);
+        misannounced.inspect(|text| self.log(WARNING, text));
+        self.goes_on();
+        self.at(call.timestamp);
+        Ok(iteration)
+    }
+}
+
+/// Fails if the next timestamp of a message is before its timestamp, or no time.
+#[inline(always)]
+fn check_next_timestamp(port: &Port, (timestamp, next): Timestamps) -> Result<()> {
+    match next {
+        Some(next) if next.is_nan() || next < timestamp || next.is_infinite() => {
+            Err(wrong_next_timestamp(port, timestamp, next))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn wrong_next_timestamp(port: &Port, timestamp: f64, next: f64) -> Error {
+    let why = match next.is_nan() || next < timestamp {
+        true => format!("{next:?}, before {timestamp:?}"),
+        false => "infinite; give none where no message follows".to_owned(),
+    };
+    let text = format!("the next timestamp on port '{}' is {why}", port.name);
+    Error::new(Kind::Usage, text)
+}
+
+#[cold]
+fn receives(port: &Port) -> Error {
+    let text = format!(
+        "send on {} port '{}': {} receives; send on O_I and O_F ports",
+        port.operator, port.name, port.operator
+    );
+    Error::new(Kind::Usage, text)
 }
 
 impl Serial {
@@ -362,7 +387,7 @@ impl Serial {
             Some(PieceChunk {
                 room: Some(bytes), ..
             }) => self.claim(outlet, bytes)?,
-            Some(_) => outlet.window.claim_place(),
+            Some(_) => outlet.window.claim_without_room(),
         };
         let Some(sequence) = claimed else {
             return self.refuse(outlet);
@@ -424,7 +449,7 @@ impl Serial {
         meta.supersedes = outlet.superseded(&message.iteration);
         let claimed = match meta.supersedes {
             // The message takes the place of another, so there is room.
-            Some(_) => outlet.window.claim_place(),
+            Some(_) => outlet.window.claim_without_room(),
             None => self.claim(outlet, length).inspect_err(|error| {
                 if let Some(body) = mapped.clone().filter(|_| error.is_unfinished()) {
                     message.filtered = Some(Box::new((body, meta.clone(), stamps)));

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use titin_model::Operator;
-use titin_transport::{Message as Arrived, Outgoing};
+use titin_transport::{IncomingMessage as Arrived, Outgoing};
 use titin_wire::meta::Meta;
 
 use super::Serial;
@@ -262,7 +262,7 @@ impl Serial {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
         };
-        let Some(sequence) = outlet.window.claim_place() else {
+        let Some(sequence) = outlet.window.claim_without_room() else {
             return;
         };
         let mut sent = outlet.sent();

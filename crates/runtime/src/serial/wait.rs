@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use titin_transport::{Carrier, Inbox, Message, Wake};
+use titin_transport::{Carrier, Inbox, IncomingMessage, Wake};
 use titin_wire::ConduitId;
 use titin_wire::control::{ToManager, WaitOn};
 
@@ -105,7 +105,7 @@ impl Serial {
         &self,
         wait: Wait<'_>,
         on: impl Fn() -> Vec<WaitOn>,
-        mut look: impl FnMut(Option<Message>) -> Result<Option<T>>,
+        mut look: impl FnMut(Option<IncomingMessage>) -> Result<Option<T>>,
     ) -> Result<T> {
         if let Some(pending) = &self.reporter.pending {
             return self.look_once(pending, wait, on, || look(None));
@@ -180,7 +180,7 @@ impl Serial {
         limit: Option<Duration>,
         wait: Wait<'_>,
         progress: &WaitProgress,
-    ) -> std::result::Result<Message, Wake> {
+    ) -> std::result::Result<IncomingMessage, Wake> {
         let bell = &self.core.bell;
         // In a long wait a rank also listens to the ranks below, which may have closed.
         let listens_below = progress.acknowledged && self.reporter.watches_ranks;

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use titin_runtime::*;
-use titin_testkit::{Peer, header, message};
+use titin_testkit::{RawPeer, header, message};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, PortDeclaration, Registration, ToManager, ToProgram};
 use titin_wire::frame::{Frame, Head, Header};
@@ -17,8 +17,8 @@ const OWN: EndpointId = EndpointId(1);
 
 /// The instance `a`, played by hand.
 struct Hand {
-    manager: Peer,
-    peer: Peer,
+    manager: RawPeer,
+    peer: RawPeer,
 }
 
 impl Hand {
@@ -44,7 +44,7 @@ impl Hand {
             ranks: Vec::new(),
         };
         let asks = said(&control::encode(&ToManager::Register(registration)));
-        let mut manager = Peer::enter_with(Purpose::Control, address, secret, &asks);
+        let mut manager = RawPeer::enter_with(Purpose::Control, address, secret, &asks);
         let peer = loop {
             if let ToProgram::Peers { peers } = hear(&mut manager) {
                 break peers
@@ -63,7 +63,7 @@ impl Hand {
             mail: false,
         };
         let greets = said(&control::encode(&greeting));
-        let peer = Peer::enter_with(Purpose::Data, address, secret, &greets);
+        let peer = RawPeer::enter_with(Purpose::Data, address, secret, &greets);
         Hand { manager, peer }
     }
 }
@@ -79,7 +79,7 @@ fn said(body: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-fn hear(manager: &mut Peer) -> ToProgram {
+fn hear(manager: &mut RawPeer) -> ToProgram {
     let mut bytes = [0; 64];
     manager.0.read_exact(&mut bytes).unwrap();
     let Frame::Control { body } = Header::decode(&bytes).unwrap().frame().unwrap() else {

@@ -10,16 +10,16 @@ use titin_wire::meta::Meta;
 use super::received::Received;
 use crate::buffer::Filling;
 use crate::error::Lost;
-use crate::inbox::Message;
+use crate::inbox::IncomingMessage;
 
-/// A message that comes over several streams, as far as it has arrived.
+/// A message over several streams, as far as arrived.
 pub(super) struct StripedMessage {
     announced: Option<(Head, Arc<Meta>)>,
     body: Filling,
     total: u64,
     /// The ranges of bytes that no piece has announced: beginnings and ends.
     unclaimed: BTreeMap<u64, u64>,
-    /// Bytes that have not arrived.
+    /// The number of missing bytes.
     missing: u64,
 }
 
@@ -27,7 +27,7 @@ impl StripedMessage {
     /// A message of which nothing has arrived.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If there is no memory.
     pub(super) fn new(total: u64) -> Result<Self, Lost> {
         let unclaimed = BTreeMap::from([(0, total)]);
         Ok(StripedMessage {
@@ -77,7 +77,7 @@ impl StripedMessage {
         self.body.part(offset, length)
     }
 
-    /// Counts bytes that have arrived; true if none are missing any more.
+    /// Counts arrived bytes; true if none are missing any more.
     pub(super) fn arrived(&mut self, count: usize) -> bool {
         self.missing -= count as u64;
         self.missing == 0
@@ -87,9 +87,9 @@ impl StripedMessage {
         self.missing == 0
     }
 
-    fn finish(self) -> Option<Message> {
+    fn finish(self) -> Option<IncomingMessage> {
         let (head, meta) = self.announced?;
-        Some(Message {
+        Some(IncomingMessage {
             head,
             meta,
             body: Arc::new(self.body.finish()),
@@ -99,13 +99,13 @@ impl StripedMessage {
 
 /// What a conduit brings.
 pub(super) enum OrderedItem {
-    Message(Message),
+    Message(IncomingMessage),
     End(u64),
-    /// The message of this number, which is incomplete.
+    /// The incomplete message of this number.
     Striped(u64),
 }
 
-/// Keeps the items of each conduit in the order in which they were sent.
+/// Keeps the items of each conduit in the order of sending.
 #[derive(Default)]
 pub(super) struct ConduitOrder(HashMap<ConduitId, VecDeque<OrderedItem>>);
 
@@ -124,7 +124,7 @@ impl ConduitOrder {
         }
     }
 
-    /// Notes that the incomplete message of this number is the next one of its conduit.
+    /// Adds an incomplete message as the next item of its conduit.
     pub(super) fn expect(&mut self, conduit: ConduitId, sequence: u64) {
         self.0
             .entry(conduit)
@@ -132,7 +132,7 @@ impl ConduitOrder {
             .push_back(OrderedItem::Striped(sequence));
     }
 
-    /// Hands on the items that need not wait any more.
+    /// Hands on all items up to the next incomplete message.
     pub(super) fn release(
         &mut self,
         conduit: ConduitId,

@@ -15,16 +15,16 @@ use super::received::Received;
 use super::socket::{read, read_with_files};
 use super::streams::FurtherStreams;
 use super::{Handler, Link, LinkId};
+use crate::conduit_table::ConduitTable;
 use crate::error::Lost;
-use crate::exchange::Exchange;
 
-/// The most bytes that are read from one link before other links get their turn.
+/// The most bytes read from one link in a turn.
 const TURN: usize = 4 << 20;
 
-/// The most bytes that are read from one further stream before the others get their turn.
+/// The most bytes read from one further stream in a turn.
 const STREAM_TURN: usize = 1 << 20;
 
-/// The most further streams that are read in one turn.
+/// The most further streams read in a turn.
 const STREAMS: usize = 16;
 
 /// How long the link goes on after a further stream has ended. When the other end closes the link, or its
@@ -36,10 +36,10 @@ const NOW: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// The receivers of the frames that come in on the links of a process.
+/// The receivers of all frames of a process's links.
 pub(crate) struct Receivers {
     pub(crate) handler: Arc<dyn Handler>,
-    pub(crate) exchange: Option<Arc<Exchange>>,
+    pub(crate) conduits: Option<Arc<ConduitTable>>,
 }
 
 /// The reading side of a link. One thread at a time uses it.
@@ -56,11 +56,11 @@ pub(crate) struct LinkInput {
     lost: Option<Lost>,
 }
 
-/// Further streams that have ended while the first stream has not.
+/// Further streams with an end while the first stream goes on.
 struct EndedStreams {
-    /// Those that the bundle still watches.
+    /// The ended streams still in the bundle.
     numbers: Vec<usize>,
-    /// When it is certain that a stream broke by itself.
+    /// When certainly a stream broke by itself.
     until: Instant,
     /// The error then.
     why: Lost,
@@ -86,7 +86,7 @@ impl LinkInput {
         }
     }
 
-    /// Reads the bytes that are there, up to the length of a turn, and hands on complete frames. Returns
+    /// Reads available bytes, up to the length of a turn, and hands on complete frames. Returns
     /// the number of bytes.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl LinkInput {
         }
     }
 
-    /// Reads the bytes that are there on the further streams, and writes their queue.
+    /// Reads available bytes of the further streams, and writes the streams' queue.
     fn read_further_streams(
         &mut self,
         link: &Arc<Link>,
@@ -182,7 +182,7 @@ impl LinkInput {
         Ok(turn)
     }
 
-    /// Reads the bytes that are there on one further stream, up to its share of a turn.
+    /// Reads available bytes of one further stream, up to the stream's share of a turn.
     fn read_further_stream(
         &mut self,
         number: usize,
@@ -233,7 +233,7 @@ impl LinkInput {
     }
 }
 
-/// The further streams that are ready, and the events of each.
+/// The ready streams, and the events of each.
 fn ready_streams(streams: &FurtherStreams) -> Result<Vec<(usize, epoll::EventFlags)>, Lost> {
     let mut events = Vec::with_capacity(STREAMS);
     match epoll::wait(
@@ -285,22 +285,22 @@ impl Receivers {
         received: Received,
         link: impl FnOnce() -> Option<LinkId>,
     ) -> Result<(), Lost> {
-        let Some(exchange) = &self.exchange else {
+        let Some(conduits) = &self.conduits else {
             return Err(Malformed::new("frame", "data on a link that carries none").into());
         };
         match received {
             Received::Message(message) => {
                 let conduit = message.head.conduit;
-                let (inbox, is_new) = exchange.arrival(conduit);
+                let (inbox, is_new) = conduits.arrival(conduit);
                 inbox.deliver(message)?;
                 if is_new {
                     self.handler.stray(link(), conduit);
                 }
             }
-            Received::Ended(conduit, sent) => exchange.inbox(conduit).end(sent)?,
-            Received::Asked(conduit, sequence) => exchange.inbox(conduit).ask(sequence),
+            Received::Ended(conduit, sent) => conduits.inbox(conduit).end(sent)?,
+            Received::Asked(conduit, sequence) => conduits.inbox(conduit).ask(sequence),
             Received::Acknowledged(conduit, ack) => {
-                exchange
+                conduits
                     .window(conduit)
                     .inspect(|window| window.acknowledged(ack));
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::buffer::Buffer;
 use crate::error::Lost;
 
-/// The end of a payload, in memory that does not change.
+/// The end of a payload, in unchanging memory.
 pub(super) struct PayloadRest {
     bytes: Arc<Buffer>,
     /// Offset of the first byte in the payload.
@@ -17,7 +17,7 @@ impl PayloadRest {
     /// A copy of the bytes of these parts from `start` on.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If there is no memory.
     pub(super) fn copy(parts: &[IoSlice<'_>], start: u64, total: u64) -> Result<Self, Lost> {
         let mut slices = Vec::new();
         slice_parts(parts, start, total - start, &mut slices);

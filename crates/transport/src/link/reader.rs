@@ -13,7 +13,7 @@ use super::assembly::{ConduitOrder, OrderedItem, StripedMessage};
 use super::received::Received;
 use crate::buffer::Filling;
 use crate::error::Lost;
-use crate::inbox::Message;
+use crate::inbox::IncomingMessage;
 
 /// Bytes of the first stream's buffer.
 const SCRATCH: usize = 64 << 10;
@@ -27,9 +27,9 @@ pub struct FrameReader {
     /// Messages of the first stream of which some frames have arrived, but for the message whose frame is
     /// under way.
     incomplete: HashMap<ConduitId, IncompleteMessage>,
-    /// Messages that come over several streams and are incomplete.
+    /// Incomplete messages over several streams.
     striped: HashMap<(ConduitId, u64), StripedMessage>,
-    /// Messages and ends that wait for those.
+    /// Messages and ends behind incomplete messages.
     order: ConduitOrder,
 }
 
@@ -41,7 +41,7 @@ struct StreamParser {
     state: ParserState,
 }
 
-/// What the next bytes of a stream are.
+/// The meaning of a stream's next bytes.
 enum ParserState {
     Header,
     Meta {
@@ -65,7 +65,7 @@ enum ParserState {
     },
 }
 
-/// A message of the first stream whose bytes have not all arrived.
+/// An incomplete message of the first stream.
 struct IncompleteMessage {
     head: Head,
     meta: Arc<Meta>,
@@ -74,7 +74,7 @@ struct IncompleteMessage {
 }
 
 impl FrameReader {
-    /// A reader that begins with bytes that came behind the handshake.
+    /// A reader for a stream whose first bytes came behind the handshake.
     pub fn new(ahead: &[u8]) -> Self {
         FrameReader::with_streams(ahead, &[])
     }
@@ -99,7 +99,7 @@ impl FrameReader {
     /// room was filled, so that more bytes may be there.
     ///
     /// # Errors
-    /// [`Lost`] as `fill` reports it, and for bytes that cannot be understood.
+    /// [`Lost`] as reported by `fill`, and for senseless bytes.
     pub fn read(
         &mut self,
         out: &mut Vec<Received>,
@@ -251,7 +251,7 @@ impl FrameReader {
         }
     }
 
-    /// Begins a frame on the stream of this number; what its next bytes are.
+    /// Begins a frame on the stream of this number. Returns the meaning of the next bytes.
     fn begin(
         &mut self,
         number: usize,
@@ -362,7 +362,7 @@ impl FrameReader {
         Ok(ParserState::Header)
     }
 
-    /// A message that comes over several streams, new or begun.
+    /// A message over several streams, new or begun.
     fn striped(
         &mut self,
         message: (ConduitId, u64),
@@ -383,7 +383,7 @@ impl FrameReader {
         Err(Malformed::new("piece", why).into())
     }
 
-    /// Takes the head of a message that comes over several streams.
+    /// Takes the head of a message over several streams.
     fn announce(
         &mut self,
         head: Head,
@@ -447,7 +447,7 @@ impl FrameReader {
         let IncompleteMessage {
             head, meta, body, ..
         } = message;
-        let message = Message {
+        let message = IncomingMessage {
             head,
             meta,
             body: Arc::new(body.finish()),

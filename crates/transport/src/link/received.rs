@@ -1,18 +1,18 @@
-//! The frames that come in on a link.
+//! The incoming frames of a link.
 
 use titin_wire::ConduitId;
 use titin_wire::frame::Ack;
 
-use crate::inbox::Message;
+use crate::inbox::IncomingMessage;
 
-/// A frame that came in on a link, or a message that came in several.
+/// An incoming frame of a link, or a message of several frames.
 #[derive(Debug)]
 pub enum Received {
     /// A message.
-    Message(Message),
+    Message(IncomingMessage),
     /// How far the receiver of a conduit has come.
     Acknowledged(ConduitId, Ack),
-    /// No message follows the first ones of a conduit, which are this many.
+    /// The end of a conduit, and the number of its messages.
     Ended(ConduitId, u64),
     /// The sender of a conduit waits for room for the message of this number.
     Asked(ConduitId, u64),
@@ -20,7 +20,7 @@ pub enum Received {
     Control(Vec<u8>),
     /// Between processes that share memory: a segment, whose descriptor has come as well.
     Segment {
-        /// Number of its first block.
+        /// Number of the first block.
         first: u64,
         /// Bytes of a block.
         size: u64,

@@ -59,7 +59,7 @@ pub(super) fn write(
     }
 }
 
-/// Whether an error means that the connection has ended.
+/// Whether an error means the end of the connection.
 fn is_of_link(error: Errno) -> bool {
     matches!(
         error,

@@ -27,7 +27,7 @@ use titin_os::Descriptor;
 /// The smallest piece. Messages that are not longer go by the first stream.
 const SMALL: u64 = 128 << 10;
 
-/// The most bytes of copied messages that are written in one turn, so that other threads get theirs.
+/// The most bytes of copied messages written in one turn, for the sake of other threads.
 const TURN: usize = 4 << 20;
 
 /// The further streams of one link.
@@ -203,8 +203,8 @@ impl FurtherStreams {
         )
     }
 
-    /// Writes the queue, as far as the sockets take it. Leaves it to the thread that is writing, if there is
-    /// one.
+    /// Writes the queue, as far as the sockets take it. A thread already at work does so
+    /// instead.
     ///
     /// # Errors
     /// [`StreamFailure`]: the link is of no use any more.

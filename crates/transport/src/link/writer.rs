@@ -17,7 +17,7 @@ use crate::error::Lost;
 /// Queued frames are joined up to this many bytes, so that small ones share a system call.
 const BATCH: usize = 64 << 10;
 
-/// The most bytes of the queue that are written in one turn, so that other threads get theirs.
+/// The most bytes of the queue written in one turn, for the sake of other threads.
 const TURN: usize = 4 << 20;
 
 /// A frame or a message of a thread that does not wait for a turn.

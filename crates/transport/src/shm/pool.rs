@@ -23,7 +23,7 @@ use titin_os::host;
 use super::returns::Returns;
 use super::segment::{Segment, block_number};
 use crate::buffer::{BlockOwner, Buffer, Filling, OwnBlock};
-use crate::exchange::{PayloadMemory, Shortage};
+use crate::conduit_table::{PayloadMemory, Shortage};
 use crate::shared_memory::{self, SharedBytes};
 
 /// The most blocks of a process at a time. Each peer has that many counts of returns.
@@ -60,11 +60,11 @@ pub(crate) struct Pool {
     state: Mutex<PoolState>,
     /// A thread has made a segment, or failed to.
     grown: Condvar,
-    /// The ceiling that the user has set, which no array goes beyond.
+    /// The user's ceiling, which no array exceeds.
     set_ceiling: Option<usize>,
     /// The ceiling otherwise.
     default_ceiling: OnceLock<usize>,
-    /// Held while an extra segment is made, so that two threads do not count on the same free memory.
+    /// Held while an extra segment is made: two threads must not count on the same free memory.
     extra: Mutex<()>,
     /// Why a request for a block failed last.
     shortage: Mutex<Option<Shortage>>,
@@ -90,22 +90,24 @@ struct PoolState {
     pause: usize,
 }
 
-/// The blocks of one size that no message of this process has.
+/// The blocks of one size without a message of this process.
 #[derive(Debug, Default)]
 struct SizeClass {
+    /// Boxed: a message takes the box, without a new allocation.
+    #[allow(clippy::vec_box)]
     free: Vec<Box<Block>>,
-    /// Blocks that peers may still hold; those given last are at the end.
+    /// Blocks perhaps still held by peers, the last given at the end.
     out: VecDeque<Box<Block>>,
     bytes: usize,
     /// Whether a thread is making a segment.
     growing: bool,
 }
 
-/// A segment that is to be made.
+/// A planned segment.
 #[derive(Debug)]
 struct SegmentPlan {
     serial: u32,
-    /// Index of its first block.
+    /// Index of the first block.
     first: usize,
     /// For each of its blocks, how often earlier blocks of the index were given.
     given: Vec<Vec<GivenCount>>,
@@ -116,10 +118,10 @@ struct SegmentPlan {
 /// Room for one payload.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Which count of returns is its own.
+    /// Index of the block's counts of returns.
     index: usize,
     segment: Arc<Segment>,
-    /// Locked only while a message has the block.
+    /// Locked only while a message uses the block.
     given: Mutex<Vec<GivenCount>>,
     pool: Weak<Pool>,
 }
@@ -221,8 +223,8 @@ impl Pool {
     }
 
     fn give_back(&self, mut block: Box<Block>) {
-        // In a forked child the block is the parent's, and a thread that the child does not have may hold
-        // the lock for ever.
+        // In a forked child the block is the parent's, and a thread of the parent may hold the lock for
+        // ever.
         if titin_os::descriptors::forked() {
             return;
         }
@@ -529,12 +531,12 @@ impl Block {
         }
     }
 
-    /// Tells the block from all others that there ever are.
+    /// Unique among all blocks, past and future.
     pub(super) fn number(&self) -> u64 {
         block_number(self.segment.serial, self.index)
     }
 
-    /// Which count of returns is the block's.
+    /// Index of the block's counts of returns.
     pub(super) fn index(&self) -> usize {
         self.index
     }
@@ -602,7 +604,7 @@ impl SegmentPlan {
         self.size * self.given.len()
     }
 
-    /// The bytes that count against the ceiling.
+    /// The bytes counted against the ceiling.
     fn counted_bytes(&self) -> usize {
         if self.is_extra { 0 } else { self.bytes() }
     }

@@ -17,7 +17,7 @@ use super::ring::{self, Consumer, LINE, RingEntry};
 use super::segment::split_block_number;
 use crate::buffer::{Buffer, Filling};
 use crate::error::Lost;
-use crate::inbox::Message;
+use crate::inbox::IncomingMessage;
 use crate::link::Received;
 use crate::shared_memory::{SharedBytes, SharedRegion, Writers};
 
@@ -30,7 +30,7 @@ pub(super) struct RingInput {
     /// The peer's segments, by the indices of their first blocks.
     segments: BTreeMap<usize, PeerSegment>,
     /// Messages that came by the socket before their entry in the ring, by conduit and number.
-    from_socket: FxHashMap<(ConduitId, u64), Message>,
+    from_socket: FxHashMap<(ConduitId, u64), IncomingMessage>,
     /// The number of the last message of each conduit that superseded others. The sender may have dropped
     /// the entries of those, while the socket still brings them.
     latest: FxHashMap<ConduitId, u64>,
@@ -43,7 +43,7 @@ pub(super) struct RingInput {
 /// A segment of the peer's.
 pub(super) struct PeerSegment {
     serial: u32,
-    /// Index of its first block.
+    /// Index of the first block.
     first: usize,
     region: Arc<SharedRegion>,
     size: usize,
@@ -84,7 +84,7 @@ impl RingInput {
     }
 
     /// Adds a message that has come by the socket.
-    pub(super) fn add_from_socket(&mut self, message: Message) {
+    pub(super) fn add_from_socket(&mut self, message: IncomingMessage) {
         let Head {
             conduit, sequence, ..
         } = message.head;
@@ -257,7 +257,7 @@ impl RingInput {
     }
 
     /// Drops the messages that this one supersedes.
-    fn supersede(&mut self, message: &Message) {
+    fn supersede(&mut self, message: &IncomingMessage) {
         let Some(first) = message.meta.supersedes else {
             return;
         };
@@ -297,7 +297,7 @@ impl RingInput {
                     filling.advance(body_length);
                     Arc::new(filling.finish())
                 };
-                let message = Message { head, meta, body };
+                let message = IncomingMessage { head, meta, body };
                 let size = ring::size(meta_length, body_length);
                 return Ok((RingItem::Whole(Received::Message(message)), size));
             }
@@ -447,7 +447,7 @@ impl RingItem {
     /// The conduit in whose order the item stands. Acknowledgements and the like stand in none.
     fn conduit(&self) -> Option<ConduitId> {
         match self {
-            RingItem::Whole(Received::Message(Message { head, .. }))
+            RingItem::Whole(Received::Message(IncomingMessage { head, .. }))
             | RingItem::InBlock { head, .. } => Some(head.conduit),
             RingItem::BySocket { conduit, .. } | RingItem::Whole(Received::Ended(conduit, _)) => {
                 Some(*conduit)
@@ -459,7 +459,7 @@ impl RingItem {
     /// The number of its message, if it is one.
     fn sequence(&self) -> Option<u64> {
         match self {
-            RingItem::Whole(Received::Message(Message { head, .. }))
+            RingItem::Whole(Received::Message(IncomingMessage { head, .. }))
             | RingItem::InBlock { head, .. } => Some(head.sequence),
             RingItem::BySocket { sequence, .. } => Some(*sequence),
             RingItem::Whole(_) | RingItem::TakenBack => None,
@@ -478,7 +478,7 @@ impl RingItem {
     /// The first of the messages that it supersedes, if it does and that is known yet.
     fn supersedes(&self) -> Option<u64> {
         match self {
-            RingItem::Whole(Received::Message(Message { meta, .. }))
+            RingItem::Whole(Received::Message(IncomingMessage { meta, .. }))
             | RingItem::InBlock { meta, .. } => meta.supersedes,
             _ => None,
         }
@@ -487,7 +487,7 @@ impl RingItem {
 
 fn message(head: Head, meta: Arc<Meta>, body: Buffer) -> Received {
     let body = Arc::new(body);
-    Received::Message(Message { head, meta, body })
+    Received::Message(IncomingMessage { head, meta, body })
 }
 
 /// Whether an entry may have metadata of this length: whole lines.

@@ -15,16 +15,16 @@ use crate::shared_memory::{SharedRegion, Writers};
 pub(crate) struct Segment {
     pub(super) region: Arc<SharedRegion>,
     file: Descriptor,
-    /// Tells the segment from earlier ones that had the same block indices.
+    /// Distinguishes the segment from earlier segments of the same block indices.
     pub(crate) serial: u32,
-    /// Index of its first block.
+    /// Index of the first block.
     pub(crate) first: usize,
     /// Bytes of a block.
     pub(crate) size: usize,
     pub(crate) count: usize,
-    /// Whether its only block goes beyond the pool's ceiling.
+    /// Whether the only block exceeds the pool's ceiling.
     pub(super) is_extra: bool,
-    /// The links by which the segment was handed over.
+    /// The links of the peers with the segment.
     holders: Mutex<Vec<Weak<Link>>>,
 }
 
@@ -53,22 +53,22 @@ impl Segment {
         self.size * self.count
     }
 
-    /// The bytes that count against the pool's ceiling.
+    /// The bytes counted against the pool's ceiling.
     pub(super) fn counted_bytes(&self) -> usize {
         if self.is_extra { 0 } else { self.bytes() }
     }
 
-    /// Number of its first block.
+    /// Number of the first block.
     pub(crate) fn number(&self) -> u64 {
         block_number(self.serial, self.first)
     }
 
-    /// Notes that the segment is handed over by this link.
+    /// Notes the handing over by a link.
     pub(crate) fn note_holder(&self, link: &Weak<Link>) {
         self.holders.lock().expect(POISONED).push(link.clone());
     }
 
-    /// Tells the peers that have the segment that it is used no more.
+    /// Tells all holders about the withdrawal.
     pub(super) fn tell_withdrawn(&self) {
         let holders = std::mem::take(&mut *self.holders.lock().expect(POISONED));
         let first = self.number();
@@ -79,18 +79,18 @@ impl Segment {
 }
 
 impl AsFd for Segment {
-    /// The file that peers map.
+    /// The file for peers to map.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 }
 
-/// The number of a block: the serial number of its segment above, its index below.
+/// The number of a block: the segment's serial number above, the index below.
 pub(crate) fn block_number(serial: u32, index: usize) -> u64 {
     u64::from(serial) << 32 | index as u64
 }
 
-/// The serial number of its segment, and the index, of the block of this number.
+/// The segment's serial number and the index in a block number.
 pub(crate) fn split_block_number(number: u64) -> (u32, usize) {
     ((number >> 32) as u32, number as u32 as usize)
 }

@@ -15,7 +15,7 @@ use super::ring::{LINE, Producer};
 use super::segment::{Segment, split_block_number};
 use super::{INLINE, REACTOR, ShmCarrier};
 use crate::buffer::{Buffer, Filling};
-use crate::carrier::{Outgoing, Sent};
+use crate::carrier::{Outgoing, SendReport};
 use crate::error::Lost;
 use crate::link::Link;
 use crate::spin_lock::SpinLockGuard;
@@ -210,14 +210,18 @@ impl RingOutput {
 }
 
 /// How a message goes by the socket: [`Link::send`], or [`Link::post`], which does not wait.
-type BySocket = fn(&Link, &Outgoing<'_>) -> Result<Sent, Lost>;
+type BySocket = fn(&Link, &Outgoing<'_>) -> Result<SendReport, Lost>;
 
 impl ShmCarrier {
     /// Puts a message in. A payload for which there is no block goes `by_socket`.
     #[inline(always)]
-    pub(super) fn put(&self, message: &Outgoing<'_>, by_socket: BySocket) -> Result<Sent, Lost> {
+    pub(super) fn put(
+        &self,
+        message: &Outgoing<'_>,
+        by_socket: BySocket,
+    ) -> Result<SendReport, Lost> {
         let head = message.head;
-        let mut sent = Sent::default();
+        let mut sent = SendReport::default();
         let mut output = self.output.lock();
         if let Some(first) = message.meta.supersedes {
             // First, since superseded messages may have the memory that this one needs.
@@ -240,7 +244,7 @@ impl ShmCarrier {
             body = self.place(message, &mut sent);
             if body.is_none() {
                 let sent = self.put_by_socket(message, by_socket)?;
-                return Ok(Sent {
+                return Ok(SendReport {
                     by_socket: true,
                     ..sent
                 });
@@ -343,7 +347,7 @@ impl ShmCarrier {
 
     /// The message's payload in a block that is counted as given to the peer: the block where the payload
     /// lies, or a copy. `None` if there is no block.
-    fn place(&self, message: &Outgoing<'_>, sent: &mut Sent) -> Option<Arc<Buffer>> {
+    fn place(&self, message: &Outgoing<'_>, sent: &mut SendReport) -> Option<Arc<Buffer>> {
         let is_in_pool =
             |body: &Buffer| block_of(body).is_some_and(|block| block.is_of(&self.pool));
         let body = match message.copied().filter(|body| is_in_pool(body)) {
@@ -362,7 +366,11 @@ impl ShmCarrier {
     }
 
     /// Sends a message by the socket, and puts an entry in that keeps its place.
-    fn put_by_socket(&self, message: &Outgoing<'_>, by_socket: BySocket) -> Result<Sent, Lost> {
+    fn put_by_socket(
+        &self,
+        message: &Outgoing<'_>,
+        by_socket: BySocket,
+    ) -> Result<SendReport, Lost> {
         let link = self.link.upgrade().ok_or(Lost::Closed)?;
         let (conduit, sequence) = (message.head.conduit, message.head.sequence);
         let mut sent = by_socket(&link, message)?;

@@ -156,10 +156,10 @@ impl Negotiation for ShmNegotiation {
         link: &Weak<Link>,
         receivers: &Arc<Receivers>,
     ) -> Arc<dyn SideCarrier> {
-        let exchange = receivers.exchange.as_ref();
+        let conduits = receivers.conduits.as_ref();
         // A process without conduits shares no blocks.
-        let pool = exchange
-            .and_then(|exchange| exchange.memory())
+        let pool = conduits
+            .and_then(|conduits| conduits.memory())
             .unwrap_or_else(|| Pool::new(Some(0)));
         ShmCarrier::new(
             self.own.expect("the negotiation has begun"),

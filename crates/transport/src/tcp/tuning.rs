@@ -43,9 +43,9 @@ pub(super) fn set_buffers(socket: &Descriptor, settings: &LinkSettings) {
 
 /// Has the system pace one of `streams` streams, which share the rate of the link.
 pub(super) fn set_pacing(socket: &Descriptor, settings: &LinkSettings, streams: u64) {
-    settings
-        .pacing
-        .map(|rate| sockets::set_pacing_rate(socket, rate.div_ceil(streams.max(1))));
+    if let Some(rate) = settings.pacing {
+        sockets::set_pacing_rate(socket, rate.div_ceil(streams.max(1)));
+    }
 }
 
 #[cfg(test)]

@@ -413,7 +413,7 @@ fn a_wait_for_any_of_several_is_stuck_only_if_all_are() {
 }
 
 #[test]
-fn a_knot_of_alternatives_is_a_deadlock_and_names_all_in_it() {
+fn a_closed_set_of_alternatives_is_a_deadlock_and_names_all_in_it() {
     let conduits = [
         "a.out o_f -> hub.a s",
         "b.out o_f -> hub.b s",
@@ -445,7 +445,7 @@ fn a_knot_of_alternatives_is_a_deadlock_and_names_all_in_it() {
     );
     assert!(
         !failure.contains("end waits"),
-        "it is not part of the knot: {failure}"
+        "it is not part of the closed set: {failure}"
     );
     rig.wind_up();
 }

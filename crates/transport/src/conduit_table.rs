@@ -1,4 +1,4 @@
-//! The conduit ends of a process, by number.
+//! The conduit ends of a process, by the number of the conduit.
 
 use std::any::Any;
 use std::sync::{Arc, RwLock};
@@ -11,7 +11,7 @@ use crate::inbox::Inbox;
 use crate::window::Window;
 
 /// Memory from which peers can read payloads in place. A medium that has such memory registers it with
-/// the exchange.
+/// the conduits.
 pub trait PayloadMemory: Any + Send + Sync {
     /// Room for a payload; `None` if there is none.
     fn loan(&self, length: usize) -> Option<Filling>;
@@ -39,16 +39,16 @@ pub enum Shortage {
 type ByConduit<T> = FxHashMap<ConduitId, Arc<T>>;
 
 /// All inboxes and windows of a process, where carriers find them, and its memory for payloads.
-pub struct Exchange {
+pub struct ConduitTable {
     inboxes: RwLock<ByConduit<Inbox>>,
     windows: RwLock<ByConduit<Window>>,
     memory: Arc<dyn PayloadMemory>,
 }
 
-impl Exchange {
-    /// An exchange whose process has this memory for payloads.
+impl ConduitTable {
+    /// A table with this memory for payloads.
     pub fn with_memory(memory: Arc<dyn PayloadMemory>) -> Self {
-        Exchange {
+        ConduitTable {
             inboxes: RwLock::default(),
             windows: RwLock::default(),
             memory,
@@ -65,8 +65,8 @@ impl Exchange {
         self.memory.is_switched_off()
     }
 
-    /// Room for a payload that is sent from where it lies: in memory that peers on this host can read,
-    /// if there is some.
+    /// Room for a payload, to be sent without a copy: in memory shared with peers on this host, if
+    /// available.
     ///
     /// # Errors
     /// [`std::io::ErrorKind::OutOfMemory`] if there is none at all.
@@ -77,18 +77,18 @@ impl Exchange {
         shared.map_or_else(|| Filling::new(length), Ok)
     }
 
-    /// The memory for payloads, if it is of this type.
+    /// The memory for payloads, if of this type.
     pub(crate) fn memory<T: PayloadMemory>(&self) -> Option<Arc<T>> {
         let memory: Arc<dyn Any + Send + Sync> = self.memory.clone();
         memory.downcast().ok()
     }
 
-    /// The inbox of a conduit, made when it is first asked for.
+    /// The inbox of a conduit, made at the first call.
     pub fn inbox(&self, conduit: ConduitId) -> Arc<Inbox> {
         self.arrival(conduit).0
     }
 
-    /// As [`Exchange::inbox`], for a message that has come in; and whether nobody has asked for that inbox before.
+    /// As [`ConduitTable::inbox`], for a message that has come in; and whether the inbox is new.
     pub(crate) fn arrival(&self, conduit: ConduitId) -> (Arc<Inbox>, bool) {
         if let Some(inbox) = self.inboxes.read().expect("never poisoned").get(&conduit) {
             return (inbox.clone(), false);
@@ -102,7 +102,7 @@ impl Exchange {
         (inbox.clone(), is_new)
     }
 
-    /// The window of a conduit, if we send on it.
+    /// The window of a conduit, if this process sends on it.
     pub fn window(&self, conduit: ConduitId) -> Option<Arc<Window>> {
         self.windows
             .read()
@@ -111,7 +111,7 @@ impl Exchange {
             .cloned()
     }
 
-    /// Makes a window known, so that acknowledgements find it.
+    /// Adds a window, so that acknowledgements find it.
     pub fn open_window(&self, conduit: ConduitId, window: Arc<Window>) {
         self.windows
             .write()
@@ -119,16 +119,16 @@ impl Exchange {
             .insert(conduit, window);
     }
 
-    /// Forgets all ends. The carriers by which inboxes answer know this exchange, which without that would outlive its process's
-    /// part in a run that has failed.
+    /// Removes all ends. Inboxes hold carriers, which hold this table; without this call both would outlive the
+    /// process's part in a run that has failed.
     pub fn clear(&self) {
         let inboxes = std::mem::take(&mut *self.inboxes.write().expect("never poisoned"));
         self.windows.write().expect("never poisoned").clear();
         drop(inboxes);
     }
 
-    /// Forgets the ends of a conduit: the inbox if we received on it, else the window. An inbox whose sender may go on
-    /// stays, and drops whatever arrives: a new one, which nobody takes from, would keep it.
+    /// Removes the end of a conduit: the inbox if this process receives on it, else the window. An inbox whose
+    /// sender may go on stays, and drops all messages: a new inbox would keep them.
     pub fn forget(&self, conduit: ConduitId, receives: bool) {
         if receives {
             let mut inboxes = self.inboxes.write().expect("never poisoned");
@@ -155,21 +155,21 @@ mod tests {
     use crate::{Doorbell, InboxOptions, Inproc};
 
     #[test]
-    fn what_is_cleared_outlives_nobody() {
-        let exchange = Arc::new(Exchange::default());
+    fn a_cleared_table_is_dropped() {
+        let conduits = Arc::new(ConduitTable::default());
         let (carrier, options) = (
-            Arc::new(Inproc::new(exchange.clone())),
+            Arc::new(Inproc::new(conduits.clone())),
             InboxOptions {
                 messages: 1,
                 bytes: 1,
             },
         );
-        exchange
+        conduits
             .inbox(ConduitId(1))
             .attach(Arc::new(Doorbell::default()), carrier, options);
-        let kept = Arc::downgrade(&exchange);
-        exchange.clear();
-        drop(exchange);
+        let kept = Arc::downgrade(&conduits);
+        conduits.clear();
+        drop(conduits);
         assert!(kept.upgrade().is_none());
     }
 }
