@@ -223,7 +223,7 @@ fn planned_command(
 }
 
 /// The host process of a function, with this function alone.
-fn hosting(function: &model::Guest, instance: &str, folders: Vec<PathBuf>) -> Hosting {
+fn hosting(function: &model::HostedFunction, instance: &str, folders: Vec<PathBuf>) -> Hosting {
     let (library, name) = match &function.call {
         UserFunction::Python { module, function } => (None, format!("{module}:{function}")),
         UserFunction::Library { path, symbol } => {
