@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use titin_model::{Description, LoadOptions, Report, Start, load};
+use titin_model::{Description, LoadOptions, ProblemReport, StartPolicy, load};
 
 /// The files of a description, and the model in them.
 #[derive(Args, Clone, Debug)]
@@ -18,7 +18,11 @@ pub(crate) struct Sources {
 
 impl Sources {
     /// Reads and checks the files.
-    pub(crate) fn load(&self, start: Start, strict_timelines: bool) -> Result<Description, Report> {
+    pub(crate) fn load(
+        &self,
+        start: StartPolicy,
+        strict_timelines: bool,
+    ) -> Result<Description, ProblemReport> {
         let options = LoadOptions {
             search: variable_paths("YMMSL_PATH"),
             site_packages: site_packages(),

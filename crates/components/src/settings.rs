@@ -187,7 +187,7 @@ pub(crate) fn meta_of(message: &titin_runtime::Message) -> MessageMeta {
 mod tests {
     use super::*;
     use crate::{merger, splitter};
-    use titin_runtime::Takes;
+    use titin_runtime::AcceptedValue;
 
     /// This module reads the same words that `titin check` accepts.
     #[test]
@@ -197,7 +197,7 @@ mod tests {
                 .settings()
                 .iter()
                 .find(|(known, _)| *known == name);
-            let Some((_, Takes::Word(words))) = found else {
+            let Some((_, AcceptedValue::Word(words))) = found else {
                 panic!("{name} takes no words")
             };
             words.to_vec()

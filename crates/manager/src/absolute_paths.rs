@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use titin_model::{Call, Description, Guest, Program, ProgramKind};
+use titin_model::{Description, HostedFunction, Program, ProgramKind, UserFunction};
 
 use crate::compile::beside;
 use crate::stage::locate;
@@ -18,7 +18,7 @@ pub fn with_absolute_paths(mut description: Description, folders: &[PathBuf]) ->
         make_program_absolute(program);
     }
     for filter in description.extras.filters.values_mut() {
-        if let Call::Library { path, .. } = &mut filter.call
+        if let UserFunction::Library { path, .. } = &mut filter.call
             && let Some(found) = beside(path, folders)
         {
             *path = found.to_string_lossy().into_owned();
@@ -43,8 +43,8 @@ fn make_program_absolute(program: &mut Arc<Program>) {
     else {
         return;
     };
-    if let ProgramKind::Hosted(Guest {
-        call: Call::Library { path, .. },
+    if let ProgramKind::Hosted(HostedFunction {
+        call: UserFunction::Library { path, .. },
         ..
     }) = &mut Arc::make_mut(program).kind
         && let Some(found) = beside(path, std::slice::from_ref(&folder))
@@ -123,7 +123,7 @@ mod tests {
             [at("*.txt"), "none.txt".into()]
         );
         let library = |name: &str| match &kept.extras.filters[name].call {
-            Call::Library { path, .. } => path.clone(),
+            UserFunction::Library { path, .. } => path.clone(),
             call => panic!("{call:?}"),
         };
         assert_eq!(

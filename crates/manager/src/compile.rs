@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use titin_model as model;
 use titin_model::quantity::{Quantity, UnitError};
-use titin_model::{Call, Description, Network, NetworkComponent};
+use titin_model::{Description, Network, NetworkComponent, UserFunction};
 use titin_os::host;
 use titin_wire::LinkSettings;
 use titin_wire::control::FilterFunction;
@@ -180,8 +180,8 @@ fn planned_conduit(network: &Network, id: model::ConduitId) -> Option<PlannedCon
     })
 }
 
-fn link_settings(link: &model::Link) -> Box<LinkSettings> {
-    let &model::Link {
+fn link_settings(link: &model::LinkTuning) -> Box<LinkSettings> {
+    let &model::LinkTuning {
         streams,
         pacing,
         send_buffer,
@@ -203,10 +203,12 @@ fn filters(network: &Network, folders: &[PathBuf]) -> BTreeMap<String, FilterFun
     calls.collect()
 }
 
-fn user_filter(call: &Call, folders: &[PathBuf]) -> FilterFunction {
+fn user_filter(call: &UserFunction, folders: &[PathBuf]) -> FilterFunction {
     match call {
-        Call::Python { module, function } => FilterFunction::Python(format!("{module}:{function}")),
-        Call::Library { path, symbol } => FilterFunction::Library {
+        UserFunction::Python { module, function } => {
+            FilterFunction::Python(format!("{module}:{function}"))
+        }
+        UserFunction::Library { path, symbol } => FilterFunction::Library {
             path: library_path(path, folders),
             symbol: symbol.clone(),
         },
@@ -355,7 +357,7 @@ titin:
             (there.buffer_messages, there.buffer_bytes),
             (5, BUFFER_BYTES)
         );
-        assert_eq!(there.filters[0].side, Some(model::Side::Sender));
+        assert_eq!(there.filters[0].side, Some(model::FilterSide::Sender));
         assert_eq!(plan.filters["mine"], FilterFunction::Python("m:f".into()));
         assert_eq!(plan.options.grace, Duration::from_secs(60));
 

@@ -5,7 +5,9 @@ mod hosted_functions;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use titin_model::{Bundle, Filter, InstanceName, Network, NetworkComponent, PYTHON_BETWEEN, Side};
+use titin_model::{
+    Bundle, Filter, FilterSide, InstanceName, Network, NetworkComponent, PYTHON_BETWEEN,
+};
 
 use crate::compile::{Choices, compile};
 use crate::launch::{LaunchContext, LaunchError, PreparedCommand, prepare};
@@ -147,8 +149,8 @@ fn python_filter_in(network: &Network, bundle: &Bundle, program: &str) -> Option
     filters.iter().zip(&sides).find_map(|(filter, side)| {
         let name = network.in_python(filter)?;
         let (here, there, other_side) = match side {
-            Side::Sender => (sender, receiver, "receiver"),
-            Side::Receiver => (receiver, sender, "sender"),
+            FilterSide::Sender => (sender, receiver, "receiver"),
+            FilterSide::Receiver => (receiver, sender, "sender"),
         };
         if here.program.as_ref()?.name != program {
             return None;

@@ -1,11 +1,12 @@
-//! Reads description files, checks them, and prints the report as JSON: `check [--by-hand] [--strict] [--model M] FILES...`.
-//! With `--write` it prints the description as yMMSL v0.2 instead, and with `--timelines` the timeline of each component.
-//! Directories to import from are those of `YMMSL_PATH`, and those of Python packages those of `PYTHONPATH`.
+//! Reads description files, checks them, and prints the report as JSON: `check [--by-hand]
+//! [--strict] [--model M] FILES...`. With `--write` the example prints the description as yMMSL
+//! v0.2 instead, and with `--timelines` the timeline of each component. `YMMSL_PATH` lists the
+//! directories to import from, `PYTHONPATH` the directories of Python packages.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use titin_model::{LoadOptions, Start, load};
+use titin_model::{LoadOptions, StartPolicy, load};
 
 fn main() -> ExitCode {
     let directories = |variable: &str| {
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--by-hand" => options.start = Start::ByHand,
+            "--by-hand" => options.start = StartPolicy::ByHand,
             "--strict" => options.strict_timelines = true,
             "--write" => write = true,
             "--timelines" => timelines = true,

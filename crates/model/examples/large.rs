@@ -1,12 +1,13 @@
-//! A large description, for measuring: `large [COMPONENTS CONDUITS]` prints it; `large --time [COMPONENTS CONDUITS]` reads, checks,
-//! flattens it and finds all ends in memory, and prints how long each took (best of seven).
+//! A large description, for measuring: `large [COMPONENTS CONDUITS]` prints the description; `large
+//! --time [COMPONENTS CONDUITS]` reads, checks and flattens it and finds all ends in memory, and
+//! prints the time of each step (best of seven).
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use titin_model::{LoadOptions, load_texts};
 
-/// Components in layers: each sends to several of the next layer, in each step or at its end.
+/// Components in layers: each sends to several of the next layer, in each step or at the end.
 fn describe(components: usize, conduits: usize) -> String {
     let mut text = String::from("ymmsl_version: v0.2\nmodels:\n  large:\n    components:\n");
     let fan = conduits.div_ceil(components);
@@ -27,7 +28,7 @@ fn describe(components: usize, conduits: usize) -> String {
     text.push_str("    conduits:\n");
     for n in 0..conduits {
         let (from, port) = (n % components, n / components);
-        // A different stride for each port, so that the graph is no mere ring.
+        // A different stride for each port, so that the graph is not a plain ring.
         let to = (from + 1 + port * 7) % components;
         let _ = writeln!(text, "      c{from}.out_{port}: c{to}.in_{port}");
     }

@@ -1,27 +1,27 @@
-//! The components that come with titin, and the settings that each reads.
+//! The components that come with titin, and the settings that each of them reads.
 
 use titin_element::Dtype;
 
-use crate::settings::{SettingType, Value};
+use crate::settings::{Setting, SettingType};
 
 /// The components that come with titin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltIn {
     /// Sends what files hold.
     Source,
-    /// Writes to files what it receives.
+    /// Writes received messages to files.
     Sink,
     /// Sends each message on to several ports.
     Duplicator,
-    /// Several messages to one.
+    /// Makes one message of several.
     Merger,
-    /// One message to several.
+    /// Makes several messages of one.
     Splitter,
 }
 
-/// What a setting of a built-in component may be.
+/// The values that a setting of a built-in component accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Takes {
+pub enum AcceptedValue {
     /// Any text.
     Text,
     /// One of these words.
@@ -38,9 +38,9 @@ pub enum Takes {
     Counts,
 }
 
-use Takes::{Count, Counts, Flag, Text, Time, Times, Word};
+use AcceptedValue::{Count, Counts, Flag, Text, Time, Times, Word};
 
-type Row = (&'static str, Takes);
+type Row = (&'static str, AcceptedValue);
 
 const FILE: Row = ("file", Text);
 const FORMAT: Row = ("format", Word(&["npy", "csv", "jsonl", "ndjson", "json"]));
@@ -76,7 +76,7 @@ const SPLITTER: &[Row] = &[
 ];
 
 impl BuiltIn {
-    /// All of them.
+    /// All built-in components.
     pub const ALL: [BuiltIn; 5] = [
         BuiltIn::Source,
         BuiltIn::Sink,
@@ -85,7 +85,7 @@ impl BuiltIn {
         BuiltIn::Splitter,
     ];
 
-    /// As an implementation in a description: `titin.source`.
+    /// The name as an implementation in a description: `titin.source`.
     pub fn name(self) -> &'static str {
         match self {
             BuiltIn::Source => "titin.source",
@@ -96,13 +96,14 @@ impl BuiltIn {
         }
     }
 
-    /// The one with this [`name`](BuiltIn::name).
+    /// The component with this [`name`](BuiltIn::name).
     pub fn from_name(name: &str) -> Option<BuiltIn> {
         BuiltIn::ALL.into_iter().find(|b| b.name() == name)
     }
 
-    /// The settings that it reads, for all of it or for one of its ports (`rain.north.file`).
-    pub fn settings(self) -> &'static [(&'static str, Takes)] {
+    /// The settings of the component; each may be given for the whole component or for one port
+    /// (`rain.north.file`).
+    pub fn settings(self) -> &'static [(&'static str, AcceptedValue)] {
         match self {
             BuiltIn::Source => SOURCE,
             BuiltIn::Sink => SINK,
@@ -113,20 +114,20 @@ impl BuiltIn {
     }
 }
 
-impl Takes {
-    /// Whether a value would do; else what would.
-    pub(crate) fn check(self, value: &Value) -> Result<(), String> {
+impl AcceptedValue {
+    /// Whether the setting accepts a value; the error describes the accepted values.
+    pub(crate) fn check(self, value: &Setting) -> Result<(), String> {
         let (fits, wanted) = match (self, value) {
             (Text, _) => (value.fits(SettingType::Str), "a text".to_string()),
-            (Word(words), Value::Str(word)) => (words.contains(&word.as_str()), String::new()),
+            (Word(words), Setting::Str(word)) => (words.contains(&word.as_str()), String::new()),
             (Word(_), _) => (false, String::new()),
             (Flag, _) => (value.fits(SettingType::Bool), "true or false".to_string()),
             (Count, _) => (
-                matches!(value, Value::Int(0..)),
+                matches!(value, Setting::Int(0..)),
                 "a whole number from 0".to_string(),
             ),
             (Times, _) => (
-                matches!(value, Value::Bool(_) | Value::Int(1..)),
+                matches!(value, Setting::Bool(_) | Setting::Int(1..)),
                 "true, or a whole number from 1".to_string(),
             ),
             (Time, _) => (
@@ -135,7 +136,7 @@ impl Takes {
             ),
             (Counts, _) => {
                 let whole = match value {
-                    Value::Ints(sizes) => sizes.iter().all(|size| *size >= 0),
+                    Setting::Ints(sizes) => sizes.iter().all(|size| *size >= 0),
                     _ => value.fits(SettingType::Ints),
                 };
                 (whole, "a list of whole numbers from 0".to_string())
@@ -163,39 +164,39 @@ mod tests {
                 .unwrap()
                 .1
         };
-        let text = |text: &str| Value::Str(text.into());
+        let text = |text: &str| Setting::Str(text.into());
         let source = |name| of(BuiltIn::Source, name);
         for (takes, good, bad) in [
-            (source("file"), vec![text("a.npy")], vec![Value::Int(3)]),
+            (source("file"), vec![text("a.npy")], vec![Setting::Int(3)]),
             (
                 source("dt"),
-                vec![text("10 min"), Value::Int(3), Value::Float(0.5)],
+                vec![text("10 min"), Setting::Int(3), Setting::Float(0.5)],
                 vec![text("3 km"), text("x")],
             ),
             (
                 source("repeat"),
-                vec![Value::Bool(true), Value::Int(3)],
-                vec![Value::Int(0), text("x")],
+                vec![Setting::Bool(true), Setting::Int(3)],
+                vec![Setting::Int(0), text("x")],
             ),
             (
                 source("slots"),
-                vec![Value::Int(0)],
-                vec![Value::Int(-1), Value::Float(2.0)],
+                vec![Setting::Int(0)],
+                vec![Setting::Int(-1), Setting::Float(2.0)],
             ),
             (
                 source("time_axis"),
-                vec![Value::Bool(false)],
-                vec![Value::Int(0)],
+                vec![Setting::Bool(false)],
+                vec![Setting::Int(0)],
             ),
             (
                 of(BuiltIn::Merger, "how"),
                 vec![text("by-time")],
-                vec![text("bytime"), Value::Int(0)],
+                vec![text("bytime"), Setting::Int(0)],
             ),
             (
                 of(BuiltIn::Splitter, "sizes"),
-                vec![Value::Ints(vec![1, 0])],
-                vec![Value::Ints(vec![-1]), Value::Int(1)],
+                vec![Setting::Ints(vec![1, 0])],
+                vec![Setting::Ints(vec![-1]), Setting::Int(1)],
             ),
         ] {
             good.iter()

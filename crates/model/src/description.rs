@@ -1,4 +1,4 @@
-//! The description: what the files say, merged, with every name that was imported.
+//! The description: the content of all files, merged, with all imports.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,53 +6,59 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::built_in::BuiltIn;
-use crate::extras::{Call, Extras};
 use crate::filter::Filter;
-use crate::load::Start;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, Place, Problems, Report};
+use crate::options::StartPolicy;
+use crate::problem::{Code, ProblemReport, Problems, TextPosition};
 use crate::settings::{SettingType, Settings};
+use crate::titin_section::{Extras, UserFunction};
 
-/// Everything that the files of a description say. Made by [`load`](crate::load).
+/// The port for settings that travel with messages; every component has one.
+pub const SETTINGS_IN: &str = "muscle_settings_in";
+
+/// The most instances of a run, and so of a component in one dimension.
+pub(crate) const MOST_INSTANCES: u64 = 1 << 24;
+
+/// The content of all files of a description. Made by [`load`](crate::load).
 #[derive(Clone, Debug, Default)]
 pub struct Description {
-    /// What the whole is about.
+    /// The subject of the description, for people.
     pub description: String,
-    /// Models by name; imported ones under their full dotted name.
+    /// Models by name; imported models under the full dotted name.
     pub models: IndexMap<Name, Model>,
-    /// Programs by name; imported ones under their full dotted name.
+    /// Programs by name; imported programs under the full dotted name.
     pub programs: IndexMap<Name, Arc<Program>>,
-    /// Implementation by `model.component`; `None` takes the component out.
-    pub custom_implementations: IndexMap<Name, Custom>,
-    /// The settings; paths begin with a component's name.
+    /// Implementation by `model.component`; `None` removes the component.
+    pub custom_implementations: IndexMap<Name, CustomImplementation>,
+    /// The settings; paths begin with the name of a component.
     pub settings: Settings,
     /// Resources by `model.component`.
     pub resources: IndexMap<Name, Resources>,
-    /// When the state is to be saved.
+    /// The times at which the state is saved.
     pub checkpoints: Checkpoints,
     /// Snapshot to resume from, by `model.component`.
     pub resume: IndexMap<Name, Resume>,
-    /// What stands under `titin:`.
+    /// The `titin:` section.
     pub extras: Extras,
-    /// Warnings; errors would have kept the description from being made.
-    pub warnings: Report,
+    /// Warnings. A description with errors is not made.
+    pub warnings: ProblemReport,
     pub(crate) files: Vec<String>,
-    /// Components and implementations that run inside the calling program, or are started by hand.
+    /// Components and implementations that run inside the calling program or are started by hand.
     pub(crate) named: Vec<String>,
     /// How the components come to run.
-    pub(crate) start: Start,
-    /// What could not be imported, so that its lack is reported once.
+    pub(crate) start: StartPolicy,
+    /// Implementations whose import failed and was reported.
     pub(crate) not_imported: std::collections::HashSet<Name>,
 }
 
 impl Description {
-    /// The files that were read, imports included, as the user named them.
+    /// The files that were read, with imports, under the names that the user gave.
     pub fn files(&self) -> &[String] {
         &self.files
     }
 
-    /// Adds a warning about a program: this host could not start it, and why.
+    /// Adds a warning that this host cannot start a program.
     pub fn warn_not_here(&mut self, program: &str, why: String) {
         let at = self
             .programs
@@ -72,13 +78,13 @@ impl Description {
 /// A model: components and the conduits between them.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    /// Its name.
+    /// The name.
     pub name: Name,
     /// For people.
     pub description: String,
-    /// Its ports to a model that uses it as an implementation.
+    /// The ports towards a model that uses this model as an implementation.
     pub ports: Ports,
-    /// The settings that it reads.
+    /// The settings that the model reads.
     pub supported_settings: IndexMap<Name, SupportedSetting>,
     /// The components by name.
     pub components: IndexMap<Name, Component>,
@@ -86,30 +92,30 @@ pub struct Model {
     pub conduits: Vec<Conduit>,
     /// Timelines that have the same points.
     pub matching_timelines: Vec<MatchingTimelines>,
-    /// Whether a part of it could not be read, which has been reported.
+    /// Whether a part of the model could not be read; the problem has been reported.
     pub(crate) faulty: bool,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// A submodel, mapper or terminal.
 #[derive(Clone, Debug, Default)]
 pub struct Component {
-    /// Its name.
+    /// The name.
     pub name: Name,
     /// For people.
     pub description: String,
-    /// Its ports.
+    /// The ports.
     pub ports: Arc<Ports>,
-    /// The program or model that does the work.
+    /// The program or model that implements the component.
     pub implementation: Option<Name>,
     /// The number of instances in each dimension; empty for one.
     pub multiplicity: Vec<u32>,
-    /// Whether it may be left out.
+    /// Whether the model can run without the component.
     pub optional: bool,
-    /// Whether its description lists ports, if only to say that there are none.
+    /// Whether the description lists the ports, even as an empty list.
     pub(crate) lists_ports: bool,
-    pub(crate) at: Place,
-    pub(crate) implementation_at: Place,
+    pub(crate) at: TextPosition,
+    pub(crate) implementation_at: TextPosition,
 }
 
 /// Ports by name, in the order of the description.
@@ -118,41 +124,41 @@ pub type Ports = IndexMap<Name, Port>;
 /// A port of a component, program or model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
-    /// Its name.
+    /// The name.
     pub name: Name,
-    /// Where in the loop it is used.
+    /// The operator that uses the port.
     pub operator: Operator,
-    /// The timeline of the component's own that it is on; the root for the usual one.
+    /// The component's timeline that the port is on; the root for the usual timeline.
     pub timeline: Timeline,
-    /// Whether the operator was guessed from the conduits, as for a v0.1 component that lists no ports: then only the direction
-    /// is sure.
+    /// Whether the operator was guessed from the conduits, because a v0.1 component lists no ports.
+    /// Only the direction of a guessed port is certain.
     pub guessed: bool,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
-/// Two ports joined.
+/// A conduit between two ports.
 #[derive(Clone, Debug)]
 pub struct Conduit {
-    /// Where messages come from.
-    pub sender: End,
-    /// Where they go.
-    pub receiver: End,
-    /// What happens to them on the way.
+    /// The port that messages come from.
+    pub sender: PortReference,
+    /// The port that messages go to.
+    pub receiver: PortReference,
+    /// The filters on the way.
     pub filters: Vec<Filter>,
-    pub(crate) at: Place,
-    pub(crate) receiver_at: Place,
+    pub(crate) at: TextPosition,
+    pub(crate) receiver_at: TextPosition,
 }
 
-/// One end of a conduit.
+/// A port, as conduits name an end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct End {
+pub struct PortReference {
     /// The component; `None` for a port of the model itself.
     pub component: Option<Name>,
     /// The port.
     pub port: Name,
 }
 
-impl std::fmt::Display for End {
+impl std::fmt::Display for PortReference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.component {
             Some(component) => write!(f, "{component}.{}", self.port),
@@ -164,34 +170,34 @@ impl std::fmt::Display for End {
 /// Timelines that have the same points, as declared.
 #[derive(Clone, Debug)]
 pub struct MatchingTimelines {
-    /// The leading one.
+    /// The first timeline.
     pub head: Timeline,
-    /// Those that follow it.
+    /// The timelines that match the first.
     pub others: Vec<Timeline>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// A setting that a program or model reads.
 #[derive(Clone, Debug)]
 pub struct SupportedSetting {
-    /// The type of its value.
+    /// The type of the value.
     pub of: SettingType,
     /// For people.
     pub description: String,
 }
 
-/// What is started for an instance.
+/// A program: the code that is started for an instance.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Its name.
+    /// The name.
     pub name: Name,
     /// For people.
     pub description: String,
-    /// How it comes to run.
+    /// How the program comes to run.
     pub kind: ProgramKind,
-    /// Its ports, if they are fixed; else empty.
+    /// The ports, if they are fixed; else empty.
     pub ports: Ports,
-    /// The settings that it reads; empty if it does not say.
+    /// The settings that the program reads; empty if the description lists none.
     pub supported_settings: IndexMap<Name, SupportedSetting>,
     /// The environment to begin with.
     pub base_env: BaseEnv,
@@ -205,13 +211,14 @@ pub struct Program {
     pub execution_model: ExecutionModel,
     /// The arguments of the executable.
     pub args: Vec<String>,
-    /// Whether it may share cores with a component that computes at other times.
+    /// Whether the program may share cores with a component that computes at other times.
     pub can_share_resources: bool,
-    /// What it keeps from one use to the next.
+    /// The state that is kept from one use to the next.
     pub keeps_state_for_next_use: KeepsState,
-    /// The directory of the file that describes it; `None` if it was not read from a file.
+    /// The directory of the file with the description; `None` if the description comes from no
+    /// file.
     pub directory: Option<PathBuf>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// How a program comes to run.
@@ -221,34 +228,35 @@ pub enum ProgramKind {
     Executable(PathBuf),
     /// The text of a shell script.
     Script(String),
-    /// The user starts it.
+    /// Started by the user.
     #[default]
     Manual,
-    /// One of titin's own.
+    /// A component that comes with titin.
     BuiltIn(BuiltIn),
-    /// A function, on a thread of a process that hosts others too.
-    Hosted(Guest),
+    /// A function, on a thread of a host process.
+    Hosted(HostedFunction),
 }
 
 /// A function that a host runs as an instance.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Guest {
-    /// Name of the host: programs that name the same one share a process.
+pub struct HostedFunction {
+    /// The name of the host: programs with the same host share a process.
     pub host: Name,
-    /// What is called.
-    pub call: Call,
-    /// Of a library: whether it is called again and again, whenever the instance can go on.
+    /// The function to call.
+    pub call: UserFunction,
+    /// For a function in a library: whether the host calls it as a step, again and again, whenever
+    /// the instance can go on.
     pub steps: bool,
 }
 
 /// The environment that a program begins with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BaseEnv {
-    /// That of a login shell.
+    /// The environment of a login shell.
     Login,
-    /// The manager's, without modules and virtual environments.
+    /// The environment of the manager, without modules and virtual environments.
     Clean,
-    /// The manager's.
+    /// The environment of the manager.
     #[default]
     Manager,
 }
@@ -261,7 +269,7 @@ pub enum ExecutionModel {
     Direct,
     /// By Open MPI's mpirun.
     OpenMpi,
-    /// By MPICH's mpiexec. Titin's own: other tools for yMMSL do not know it.
+    /// By MPICH's mpiexec. Only titin has this model; other tools for yMMSL do not know the word.
     Mpich,
     /// By Intel MPI's mpirun.
     IntelMpi,
@@ -272,64 +280,64 @@ pub enum ExecutionModel {
 }
 
 impl ExecutionModel {
-    /// Whether an instance is several processes.
+    /// Whether an instance runs as several processes.
     pub fn is_mpi(self) -> bool {
         !matches!(self, ExecutionModel::Direct | ExecutionModel::Manual)
     }
 }
 
-/// What an implementation keeps from one use to the next.
+/// The state that an implementation keeps from one use to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeepsState {
-    /// What it cannot go on without.
+    /// State that the next use needs.
     #[default]
     Necessary,
-    /// Nothing.
+    /// No state.
     No,
-    /// What it could compute again.
+    /// State that could be computed again.
     Helpful,
 }
 
 /// An entry of `custom_implementations`.
 #[derive(Clone, Debug)]
-pub struct Custom {
-    /// The implementation; `None` takes the component out.
+pub struct CustomImplementation {
+    /// The implementation; `None` removes the component.
     pub implementation: Option<Name>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
-/// What each instance of a component needs.
+/// The resources of each instance of a component.
 #[derive(Clone, Debug)]
 pub struct Resources {
-    /// How much.
-    pub need: Need,
-    pub(crate) at: Place,
+    /// The amount.
+    pub need: ResourceRequest,
+    pub(crate) at: TextPosition,
 }
 
 /// Cores and processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum ResourceRequest {
     /// One process.
     Threads(u32),
     /// MPI processes wherever there are cores.
     MpiCores {
-        /// Their number.
+        /// The number of processes.
         processes: u32,
-        /// Cores for each.
+        /// Cores for each process.
         threads_per_process: u32,
     },
     /// MPI processes on whole nodes.
     MpiNodes {
         /// The number of nodes.
         nodes: u32,
-        /// Processes on each.
+        /// Processes on each node.
         processes_per_node: u32,
         /// Cores for each process.
         threads_per_process: u32,
     },
 }
 
-impl Need {
+impl ResourceRequest {
     /// The number of cores for one instance.
     pub fn cores(self) -> u64 {
         let product = |parts: &[u32]| {
@@ -338,12 +346,12 @@ impl Need {
                 .fold(1u64, |product, n| product.saturating_mul(u64::from(*n)))
         };
         match self {
-            Need::Threads(n) => n.into(),
-            Need::MpiCores {
+            ResourceRequest::Threads(n) => n.into(),
+            ResourceRequest::MpiCores {
                 processes,
                 threads_per_process,
             } => product(&[processes, threads_per_process]),
-            Need::MpiNodes {
+            ResourceRequest::MpiNodes {
                 nodes,
                 processes_per_node,
                 threads_per_process,
@@ -354,9 +362,9 @@ impl Need {
     /// The number of processes of one instance.
     pub fn processes(self) -> u64 {
         match self {
-            Need::Threads(_) => 1,
-            Need::MpiCores { processes, .. } => processes.into(),
-            Need::MpiNodes {
+            ResourceRequest::Threads(_) => 1,
+            ResourceRequest::MpiCores { processes, .. } => processes.into(),
+            ResourceRequest::MpiNodes {
                 nodes,
                 processes_per_node,
                 ..
@@ -365,7 +373,7 @@ impl Need {
     }
 }
 
-/// When the state is to be saved.
+/// The times at which the state is saved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checkpoints {
     /// Once, at the end.
@@ -374,28 +382,28 @@ pub struct Checkpoints {
     pub wallclock_time: Vec<CheckpointRule>,
     /// By simulated time.
     pub simulation_time: Vec<CheckpointRule>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 impl Checkpoints {
-    /// Whether there are none.
+    /// Whether no checkpoint is asked for.
     pub fn is_empty(&self) -> bool {
         !self.at_end && self.wallclock_time.is_empty() && self.simulation_time.is_empty()
     }
 }
 
-/// A rule for when to save.
+/// A rule for times of checkpoints.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CheckpointRule {
     /// At these times.
     At(Vec<f64>),
     /// At equal distances.
     Every {
-        /// The distance.
+        /// The distance between two checkpoints.
         every: f64,
-        /// The first; `None` for every multiple of the distance.
+        /// The first checkpoint; `None` for every multiple of the distance.
         start: Option<f64>,
-        /// The last.
+        /// The last checkpoint.
         stop: Option<f64>,
     },
 }
@@ -405,7 +413,7 @@ pub enum CheckpointRule {
 pub struct Resume {
     /// The snapshot.
     pub snapshot: PathBuf,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 impl Default for Name {

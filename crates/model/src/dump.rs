@@ -1,154 +1,145 @@
-//! Back to yMMSL v0.2.
+//! Writes a description as yMMSL v0.2.
+
+use indexmap::IndexMap;
 
 use crate::description::{
-    BaseEnv, CheckpointRule, Checkpoints, Description, ExecutionModel, KeepsState, Need, Ports,
-    Program, ProgramKind, SupportedSetting,
+    BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, CustomImplementation, Description,
+    ExecutionModel, HostedFunction, KeepsState, MatchingTimelines, Model, Ports, Program,
+    ProgramKind, ResourceRequest, Resources, SETTINGS_IN, SupportedSetting,
 };
-use crate::emit::{Map, Yaml, float};
-use crate::extras::{Buffer, Call, EndTime, Extras, Link};
-use crate::filter::{Filter, Side};
-use crate::merge::SETTINGS_IN;
+use crate::emit::{Yaml, YamlMap, float};
+use crate::filter::FilterSide;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
-use crate::pattern::{Full, Pattern, Share, Steps};
+use crate::pattern::{Pattern, PatternSide, Steps, WhenFull};
 use crate::quantity::{Dimension, Quantity};
-use crate::settings::{Settings, Value};
+use crate::settings::{Setting, Settings};
+use crate::titin_section::{
+    BufferLimits, EndTime, Extras, FilterDefinition, LinkTuning, Scales, StagedFiles, UserFunction,
+};
 
 impl Description {
     /// The description as one yMMSL v0.2 file, imports included.
     pub fn to_ymmsl(&self) -> String {
         let mut top = begin(&self.description);
-        let mut models = Map::default();
+        let mut models = YamlMap::default();
         for model in self.models.values() {
-            let mut map = Map::default();
-            map.text("description", &model.description);
-            map.map("ports", ports(&model.ports));
-            map.map(
-                "supported_settings",
-                supported_settings(&model.supported_settings),
-            );
-            let mut components = Map::default();
-            for component in model.components.values() {
-                let implementation = component.implementation.as_ref();
-                let mut inner = component_map(
-                    &component.description,
-                    &component.ports,
-                    implementation,
-                    &component.multiplicity,
-                );
-                if component.optional {
-                    inner.raw("optional", Some(true));
-                }
-                components.put(component.name.as_str(), Yaml::Map(inner));
-            }
-            map.map("components", components);
-            let matching = model
-                .matching_timelines
-                .iter()
-                .map(|m| (&m.head, m.others.as_slice()));
-            map.map("matching_timelines", matching_timelines(matching));
-            let lines = model.conduits.iter().map(|c| {
-                (
-                    c.sender.to_string(),
-                    c.filters.as_slice(),
-                    c.receiver.to_string(),
-                )
-            });
-            map.map("conduits", conduits(lines));
-            models.put(model.name.as_str(), Yaml::Map(map));
+            models.put(model.name.as_str(), Yaml::Map(model_map(model)));
         }
         top.map("models", models);
-        let mut custom = Map::default();
-        for (path, entry) in &self.custom_implementations {
-            let value = entry
-                .implementation
-                .as_ref()
-                .map_or(Yaml::Raw("null".into()), |name| {
-                    Yaml::Text(name.to_string())
-                });
-            custom.put(path.as_str(), value);
-        }
-        top.map("custom_implementations", custom);
+        top.map(
+            "custom_implementations",
+            custom_implementations(&self.custom_implementations),
+        );
         top.map("settings", settings(&self.settings));
         top.map("programs", programs(self.programs.values().map(|p| &**p)));
-        top.map(
-            "resources",
-            resources(
-                self.resources
-                    .iter()
-                    .map(|(path, r)| (path.to_string(), r.need)),
-            ),
-        );
+        top.map("resources", resources(&self.resources));
         top.map("checkpoints", checkpoints(&self.checkpoints));
         top.map("titin", extras(&self.extras));
         top.document()
     }
 }
 
-fn begin(description: &str) -> Map {
-    let mut top = Map::default();
+fn begin(description: &str) -> YamlMap {
+    let mut top = YamlMap::default();
     top.raw("ymmsl_version", Some("v0.2"));
     top.text("description", description);
     top
 }
 
-fn component_map(
-    description: &str,
-    ports_of: &Ports,
-    implementation: Option<&Name>,
-    multiplicity: &[u32],
-) -> Map {
-    let mut map = Map::default();
-    map.put("description", Yaml::Text(description.into()));
-    // Without them they are guessed again; written down, a guess would be taken for a fact.
-    if !ports_of.values().any(|port| port.guessed) {
-        map.put("ports", Yaml::Map(ports(ports_of)));
-    }
-    map.text(
-        "implementation",
-        implementation.map_or("", |name| name.as_str()),
+fn model_map(model: &Model) -> YamlMap {
+    let mut map = YamlMap::default();
+    map.text("description", &model.description);
+    map.map("ports", ports(&model.ports));
+    map.map(
+        "supported_settings",
+        supported_settings(&model.supported_settings),
     );
-    match multiplicity {
-        [] => {}
-        [one] => map.raw("multiplicity", Some(one)),
-        sizes => map.raw("multiplicity", Some(format!("{sizes:?}"))),
+    let mut components = YamlMap::default();
+    for component in model.components.values() {
+        components.put(component.name.as_str(), Yaml::Map(component_map(component)));
+    }
+    map.map("components", components);
+    map.map(
+        "matching_timelines",
+        matching_timelines(&model.matching_timelines),
+    );
+    map.map("conduits", conduits(&model.conduits));
+    map
+}
+
+fn custom_implementations(custom: &IndexMap<Name, CustomImplementation>) -> YamlMap {
+    let mut map = YamlMap::default();
+    for (path, entry) in custom {
+        let value = match &entry.implementation {
+            Some(name) => Yaml::Text(name.to_string()),
+            None => Yaml::Raw("null".into()),
+        };
+        map.put(path.as_str(), value);
     }
     map
 }
 
-fn ports(ports: &Ports) -> Map {
-    let mut map = Map::default();
+fn component_map(component: &Component) -> YamlMap {
+    let mut map = YamlMap::default();
+    map.put("description", Yaml::Text(component.description.clone()));
+    // Without ports in the file, the reader guesses again. A written guess would count as a fact.
+    if !component.ports.values().any(|port| port.guessed) {
+        map.put("ports", Yaml::Map(ports(&component.ports)));
+    }
+    if let Some(name) = &component.implementation {
+        map.text("implementation", name.as_str());
+    }
+    match component.multiplicity.as_slice() {
+        [] => {}
+        [one] => map.raw("multiplicity", Some(one)),
+        sizes => map.raw("multiplicity", Some(format!("{sizes:?}"))),
+    }
+    if component.optional {
+        map.raw("optional", Some(true));
+    }
+    map
+}
+
+fn ports(ports: &Ports) -> YamlMap {
+    let mut map = YamlMap::default();
+    for operator in Operator::ALL {
+        map.text(
+            operator.key(),
+            &port_names(ports, operator, &Timeline::default()),
+        );
+    }
     let mut timelines: Vec<&Timeline> = Vec::new();
     for port in ports.values().filter(|port| !port.timeline.is_root()) {
         if !timelines.contains(&&port.timeline) {
             timelines.push(&port.timeline);
         }
     }
-    let of = |operator: Operator, timeline: &Timeline| {
-        let all = ports
-            .values()
-            .filter(|p| p.operator == operator && p.timeline == *timeline && p.name != SETTINGS_IN);
-        all.map(|port| port.name.as_str())
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    for operator in Operator::ALL {
-        map.text(operator.key(), &of(operator, &Timeline::default()));
-    }
     for timeline in timelines {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         for operator in [Operator::OI, Operator::S] {
-            inner.text(operator.key(), &of(operator, timeline));
+            inner.text(operator.key(), &port_names(ports, operator, timeline));
         }
         map.map(&format!("timeline {timeline}"), inner);
     }
     map
 }
 
-fn supported_settings(settings: &indexmap::IndexMap<Name, SupportedSetting>) -> Map {
-    let mut map = Map::default();
+/// The names of the ports of an operator on a timeline, with blanks between.
+fn port_names(ports: &Ports, operator: Operator, timeline: &Timeline) -> String {
+    let listed = ports
+        .values()
+        .filter(|p| p.operator == operator && p.timeline == *timeline && p.name != SETTINGS_IN);
+    listed
+        .map(|port| port.name.as_str())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn supported_settings(settings: &IndexMap<Name, SupportedSetting>) -> YamlMap {
+    let mut map = YamlMap::default();
     for (name, setting) in settings {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         inner.put("type", Yaml::Raw(setting.of.key().into()));
         inner.text("description", &setting.description);
         map.put(name.as_str(), Yaml::Map(inner));
@@ -156,22 +147,28 @@ fn supported_settings(settings: &indexmap::IndexMap<Name, SupportedSetting>) -> 
     map
 }
 
-fn matching_timelines<'a>(all: impl Iterator<Item = (&'a Timeline, &'a [Timeline])>) -> Map {
-    let mut map = Map::default();
-    for (head, others) in all {
-        map.list(&head.to_string(), others.iter().map(ToString::to_string));
+fn matching_timelines(matching: &[MatchingTimelines]) -> YamlMap {
+    let mut map = YamlMap::default();
+    for timelines in matching {
+        map.list(
+            &timelines.head.to_string(),
+            timelines.others.iter().map(ToString::to_string),
+        );
     }
     map
 }
 
-fn conduits<'a>(all: impl Iterator<Item = (String, &'a [Filter], String)>) -> Map {
-    let mut by_sender: indexmap::IndexMap<String, Vec<String>> = indexmap::IndexMap::new();
-    for (sender, filters, receiver) in all {
-        let mut words: Vec<String> = filters.iter().map(ToString::to_string).collect();
-        words.push(receiver);
-        by_sender.entry(sender).or_default().push(words.join(" "));
+fn conduits(conduits: &[Conduit]) -> YamlMap {
+    let mut by_sender: IndexMap<String, Vec<String>> = IndexMap::new();
+    for conduit in conduits {
+        let mut words: Vec<String> = conduit.filters.iter().map(ToString::to_string).collect();
+        words.push(conduit.receiver.to_string());
+        by_sender
+            .entry(conduit.sender.to_string())
+            .or_default()
+            .push(words.join(" "));
     }
-    let mut map = Map::default();
+    let mut map = YamlMap::default();
     for (sender, receivers) in by_sender {
         match receivers.as_slice() {
             [one] => map.put(sender, Yaml::Text(one.clone())),
@@ -181,115 +178,132 @@ fn conduits<'a>(all: impl Iterator<Item = (String, &'a [Filter], String)>) -> Ma
     map
 }
 
-fn settings(settings: &Settings) -> Map {
-    let mut map = Map::default();
+fn settings(settings: &Settings) -> YamlMap {
+    let mut map = YamlMap::default();
     for (path, value) in settings.iter() {
-        let row = |row: &[f64]| {
-            format!(
-                "[{}]",
-                row.iter().map(|x| float(*x)).collect::<Vec<_>>().join(", ")
-            )
-        };
-        let value = match value {
-            Value::Bool(b) => Yaml::Raw(b.to_string()),
-            Value::Int(i) => Yaml::Raw(i.to_string()),
-            Value::Float(x) => Yaml::Raw(float(*x)),
-            Value::Str(text) => Yaml::Text(text.clone()),
-            Value::Ints(items) => Yaml::Raw(format!("{items:?}")),
-            Value::Floats(items) => Yaml::Raw(row(items)),
-            Value::Table(rows) if rows.is_empty() => Yaml::Raw("[[]]".into()),
-            Value::Table(rows) => Yaml::List(rows.iter().map(|r| Yaml::Raw(row(r))).collect()),
-        };
-        map.put(path.as_str(), value);
+        map.put(path.as_str(), setting(value));
     }
     map
 }
 
-fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Map {
-    let mut map = Map::default();
-    for program in programs {
-        let mut inner = Map::default();
-        inner.text("description", &program.description);
-        inner.map("ports", ports(&program.ports));
-        inner.map(
-            "supported_settings",
-            supported_settings(&program.supported_settings),
-        );
-        match program.base_env {
-            BaseEnv::Manager => {}
-            BaseEnv::Clean => inner.text("base_env", "clean"),
-            BaseEnv::Login => inner.text("base_env", "login"),
-        }
-        inner.list("modules", &program.modules);
-        if let Some(path) = &program.virtual_env {
-            inner.text("virtual_env", &path.display().to_string());
-        }
-        let mut env = Map::default();
-        for (name, value) in &program.env {
-            env.put(name.as_str(), Yaml::Text(value.clone()));
-        }
-        inner.map("env", env);
-        match program.execution_model {
-            ExecutionModel::Direct => {}
-            ExecutionModel::OpenMpi => inner.text("execution_model", "openmpi"),
-            ExecutionModel::Mpich => inner.text("execution_model", "mpich"),
-            ExecutionModel::IntelMpi => inner.text("execution_model", "intelmpi"),
-            ExecutionModel::SrunMpi => inner.text("execution_model", "srunmpi"),
-            ExecutionModel::Manual => inner.text("execution_model", "manual"),
-        }
-        match &program.kind {
-            ProgramKind::Executable(path) => inner.text("executable", &path.display().to_string()),
-            ProgramKind::Script(script) => inner.put("script", Yaml::Text(script.clone())),
-            ProgramKind::Manual => {}
-            ProgramKind::BuiltIn(_) => continue,
-            ProgramKind::Hosted(guest) => {
-                let mut titin = Map::default();
-                titin.text("host", &guest.host);
-                let key = if guest.steps { "step" } else { "function" };
-                match &guest.call {
-                    Call::Python { module, function } => {
-                        titin.text(key, &format!("{module}:{function}"))
-                    }
-                    Call::Library { path, symbol } => {
-                        titin.text("library", path.as_str());
-                        titin.text(key, symbol.as_str());
-                    }
-                }
-                inner.map("titin", titin);
-            }
-        }
-        inner.list("args", &program.args);
-        if !program.can_share_resources {
-            inner.raw("can_share_resources", Some(false));
-        }
-        match program.keeps_state_for_next_use {
-            KeepsState::Necessary => {}
-            // In quotes, since to older readers of YAML a bare `no` is false.
-            KeepsState::No => inner.text("keeps_state_for_next_use", "no"),
-            KeepsState::Helpful => inner.text("keeps_state_for_next_use", "helpful"),
-        }
-        map.put(program.name.as_str(), Yaml::Map(inner));
+fn setting(value: &Setting) -> Yaml {
+    match value {
+        Setting::Bool(b) => Yaml::Raw(b.to_string()),
+        Setting::Int(i) => Yaml::Raw(i.to_string()),
+        Setting::Float(x) => Yaml::Raw(float(*x)),
+        Setting::Str(text) => Yaml::Text(text.clone()),
+        Setting::Ints(items) => Yaml::Raw(format!("{items:?}")),
+        Setting::Floats(items) => floats(items),
+        Setting::Table(rows) if rows.is_empty() => Yaml::Raw("[[]]".into()),
+        Setting::Table(rows) => Yaml::List(rows.iter().map(|row| floats(row)).collect()),
+    }
+}
+
+/// A list of numbers on one line.
+fn floats(numbers: &[f64]) -> Yaml {
+    let numbers: Vec<String> = numbers.iter().map(|x| float(*x)).collect();
+    Yaml::Raw(format!("[{}]", numbers.join(", ")))
+}
+
+fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> YamlMap {
+    let mut map = YamlMap::default();
+    for program in programs.filter(|p| !matches!(p.kind, ProgramKind::BuiltIn(_))) {
+        map.put(program.name.as_str(), Yaml::Map(program_map(program)));
     }
     map
 }
 
-fn resources(all: impl Iterator<Item = (String, Need)>) -> Map {
-    let mut map = Map::default();
-    for (path, need) in all {
-        let mut inner = Map::default();
-        let threads = match need {
-            Need::Threads(n) => {
+fn program_map(program: &Program) -> YamlMap {
+    let mut map = YamlMap::default();
+    map.text("description", &program.description);
+    map.map("ports", ports(&program.ports));
+    map.map(
+        "supported_settings",
+        supported_settings(&program.supported_settings),
+    );
+    environment(&mut map, program);
+    map.text("execution_model", execution_model(program.execution_model));
+    match &program.kind {
+        ProgramKind::Executable(path) => map.text("executable", &path.display().to_string()),
+        ProgramKind::Script(script) => map.put("script", Yaml::Text(script.clone())),
+        ProgramKind::Manual | ProgramKind::BuiltIn(_) => {}
+        ProgramKind::Hosted(function) => map.map("titin", hosted_function(function)),
+    }
+    map.list("args", &program.args);
+    if !program.can_share_resources {
+        map.raw("can_share_resources", Some(false));
+    }
+    match program.keeps_state_for_next_use {
+        KeepsState::Necessary => {}
+        // In quotes, because a bare `no` is false to older readers of YAML.
+        KeepsState::No => map.text("keeps_state_for_next_use", "no"),
+        KeepsState::Helpful => map.text("keeps_state_for_next_use", "helpful"),
+    }
+    map
+}
+
+fn environment(map: &mut YamlMap, program: &Program) {
+    match program.base_env {
+        BaseEnv::Manager => {}
+        BaseEnv::Clean => map.text("base_env", "clean"),
+        BaseEnv::Login => map.text("base_env", "login"),
+    }
+    map.list("modules", &program.modules);
+    if let Some(path) = &program.virtual_env {
+        map.text("virtual_env", &path.display().to_string());
+    }
+    let mut variables = YamlMap::default();
+    for (name, value) in &program.env {
+        variables.put(name.as_str(), Yaml::Text(value.clone()));
+    }
+    map.map("env", variables);
+}
+
+/// The key of an execution model; empty for the default.
+fn execution_model(model: ExecutionModel) -> &'static str {
+    match model {
+        ExecutionModel::Direct => "",
+        ExecutionModel::OpenMpi => "openmpi",
+        ExecutionModel::Mpich => "mpich",
+        ExecutionModel::IntelMpi => "intelmpi",
+        ExecutionModel::SrunMpi => "srunmpi",
+        ExecutionModel::Manual => "manual",
+    }
+}
+
+fn hosted_function(hosted: &HostedFunction) -> YamlMap {
+    let mut map = YamlMap::default();
+    map.text("host", &hosted.host);
+    let key = if hosted.steps { "step" } else { "function" };
+    match &hosted.call {
+        UserFunction::Python { module, function } => {
+            map.text(key, &format!("{module}:{function}"));
+        }
+        UserFunction::Library { path, symbol } => {
+            map.text("library", path.as_str());
+            map.text(key, symbol.as_str());
+        }
+    }
+    map
+}
+
+fn resources(resources: &IndexMap<Name, Resources>) -> YamlMap {
+    let mut map = YamlMap::default();
+    for (path, resources) in resources {
+        let mut inner = YamlMap::default();
+        let threads = match resources.need {
+            ResourceRequest::Threads(n) => {
                 inner.raw("threads", Some(n));
                 1
             }
-            Need::MpiCores {
+            ResourceRequest::MpiCores {
                 processes,
                 threads_per_process,
             } => {
                 inner.raw("mpi_processes", Some(processes));
                 threads_per_process
             }
-            Need::MpiNodes {
+            ResourceRequest::MpiNodes {
                 nodes,
                 processes_per_node,
                 threads_per_process,
@@ -300,13 +314,13 @@ fn resources(all: impl Iterator<Item = (String, Need)>) -> Map {
             }
         };
         inner.raw("threads_per_mpi_process", (threads > 1).then_some(threads));
-        map.put(path, Yaml::Map(inner));
+        map.put(path.as_str(), Yaml::Map(inner));
     }
     map
 }
 
-fn checkpoints(checkpoints: &Checkpoints) -> Map {
-    let mut map = Map::default();
+fn checkpoints(checkpoints: &Checkpoints) -> YamlMap {
+    let mut map = YamlMap::default();
     map.raw("at_end", checkpoints.at_end.then_some(true));
     for (key, rules) in [
         ("simulation_time", &checkpoints.simulation_time),
@@ -323,8 +337,8 @@ fn checkpoints(checkpoints: &Checkpoints) -> Map {
     map
 }
 
-fn checkpoint_rule(rule: &CheckpointRule) -> Map {
-    let mut map = Map::default();
+fn checkpoint_rule(rule: &CheckpointRule) -> YamlMap {
+    let mut map = YamlMap::default();
     match rule {
         CheckpointRule::At(times) => {
             let times: Vec<_> = times.iter().map(|t| float(*t)).collect();
@@ -348,81 +362,47 @@ fn quantity(quantity: &Quantity) -> Yaml {
     Yaml::Text(format!("{} {unit}", float(quantity.value_si)))
 }
 
-fn extras(extras: &Extras) -> Map {
-    let mut top = Map::default();
-    let mut section = Map::default();
-    for (path, scales) in &extras.scales {
-        let mut inner = Map::default();
-        for (key, value) in [("dt", &scales.dt), ("total", &scales.total)] {
-            if let Some(value) = value {
-                inner.put(key, quantity(value));
-            }
-        }
-        for (key, values) in [("dx", &scales.dx), ("extent", &scales.extent)] {
-            if !values.is_empty() {
-                inner.put(key, Yaml::List(values.iter().map(quantity).collect()));
-            }
-        }
-        section.put(path.as_str(), Yaml::Map(inner));
-    }
-    top.map("scales", std::mem::take(&mut section));
-    for (path, stage) in &extras.stage {
-        let mut inner = Map::default();
-        inner.list("in", &stage.input);
-        inner.list("out", &stage.output);
-        section.put(path.as_str(), Yaml::Map(inner));
-    }
-    top.map("stage", std::mem::take(&mut section));
+fn extras(extras: &Extras) -> YamlMap {
+    let mut top = YamlMap::default();
+    top.map(
+        "scales",
+        map_of(&extras.scales, |scales| Yaml::Map(scales_map(scales))),
+    );
+    top.map(
+        "stage",
+        map_of(&extras.stage, |stage| Yaml::Map(stage_map(stage))),
+    );
     if let Some(unit) = &extras.time_unit {
         top.text("time_unit", unit);
     }
-    for (path, progress) in &extras.progress {
-        let end = match &progress.end {
-            EndTime::Time(time) => quantity(time),
-            EndTime::Setting(name) => Yaml::Text(name.to_string()),
-        };
-        section.put(path.as_str(), end);
+    top.map(
+        "progress",
+        map_of(&extras.progress, |progress| end_time(&progress.end)),
+    );
+    top.map(
+        "filters",
+        map_of(&extras.filters, |filter| {
+            Yaml::Map(filter_definition(filter))
+        }),
+    );
+    let mut buffers = YamlMap::default();
+    if extras.buffer.default != BufferLimits::default() {
+        buffers.map("default", buffer(extras.buffer.default));
     }
-    top.map("progress", std::mem::take(&mut section));
-    for (name, filter) in &extras.filters {
-        let mut inner = Map::default();
-        match &filter.call {
-            Call::Python { module, function } => {
-                inner.text("python", &format!("{module}:{function}"))
-            }
-            Call::Library { path, symbol } => {
-                inner.text("library", path);
-                inner.text("symbol", symbol);
-            }
-        }
-        inner.text(
-            "side",
-            filter.side.map_or("", |side| {
-                if side == Side::Sender {
-                    "sender"
-                } else {
-                    "receiver"
-                }
-            }),
-        );
-        section.put(name.as_str(), Yaml::Map(inner));
-    }
-    top.map("filters", std::mem::take(&mut section));
-    if extras.buffer.default != Buffer::default() {
-        section.map("default", buffer(extras.buffer.default));
-    }
-    for (path, (limits, _)) in &extras.buffer.ports {
-        section.put(path.as_str(), Yaml::Map(buffer(*limits)));
-    }
-    top.map("buffer", std::mem::take(&mut section));
-    for (path, pinned) in &extras.medium {
-        section.text(path, pinned.medium.key());
-    }
-    top.map("medium", std::mem::take(&mut section));
-    for (path, (pattern, _)) in &extras.fields {
-        section.put(path.as_str(), Yaml::Map(field(pattern)));
-    }
-    top.map("fields", std::mem::take(&mut section));
+    buffers.extend(map_of(&extras.buffer.ports, |(limits, _)| {
+        Yaml::Map(buffer(*limits))
+    }));
+    top.map("buffer", buffers);
+    top.map(
+        "medium",
+        map_of(&extras.medium, |pinned| {
+            Yaml::Text(pinned.medium.key().into())
+        }),
+    );
+    top.map(
+        "fields",
+        map_of(&extras.fields, |(pattern, _)| Yaml::Map(field(pattern))),
+    );
     for (key, time) in [
         ("grace", extras.grace),
         ("heartbeat", extras.heartbeat),
@@ -432,28 +412,87 @@ fn extras(extras: &Extras) -> Map {
             top.put(key, quantity(&time));
         }
     }
-    for (name, required) in &extras.required {
-        section.list(name, required.ports.iter().map(|port| port.to_string()));
+    let mut required = YamlMap::default();
+    for (name, ports) in &extras.required {
+        required.list(name, ports.ports.iter().map(|port| port.to_string()));
     }
-    top.map("required", std::mem::take(&mut section));
-    if extras.links.default != Link::default() {
-        section.map("default", link(extras.links.default));
+    top.map("required", required);
+    let mut links = YamlMap::default();
+    if extras.links.default != LinkTuning::default() {
+        links.map("default", link(extras.links.default));
     }
-    for (path, (settings, _)) in &extras.links.components {
-        section.put(path.as_str(), Yaml::Map(link(*settings)));
-    }
-    top.map("links", section);
+    links.extend(map_of(&extras.links.components, |(tuning, _)| {
+        Yaml::Map(link(*tuning))
+    }));
+    top.map("links", links);
     top
 }
 
-fn field(pattern: &Pattern) -> Map {
-    let mut map = Map::default();
+/// A mapping from the same keys to the YAML of the values.
+fn map_of<T>(entries: &IndexMap<Name, T>, yaml: impl Fn(&T) -> Yaml) -> YamlMap {
+    let mut map = YamlMap::default();
+    for (key, value) in entries {
+        map.put(key.as_str(), yaml(value));
+    }
+    map
+}
+
+fn scales_map(scales: &Scales) -> YamlMap {
+    let mut map = YamlMap::default();
+    for (key, value) in [("dt", &scales.dt), ("total", &scales.total)] {
+        if let Some(value) = value {
+            map.put(key, quantity(value));
+        }
+    }
+    for (key, values) in [("dx", &scales.dx), ("extent", &scales.extent)] {
+        if !values.is_empty() {
+            map.put(key, Yaml::List(values.iter().map(quantity).collect()));
+        }
+    }
+    map
+}
+
+fn stage_map(stage: &StagedFiles) -> YamlMap {
+    let mut map = YamlMap::default();
+    map.list("in", &stage.input);
+    map.list("out", &stage.output);
+    map
+}
+
+fn end_time(end: &EndTime) -> Yaml {
+    match end {
+        EndTime::Time(time) => quantity(time),
+        EndTime::Setting(name) => Yaml::Text(name.to_string()),
+    }
+}
+
+fn filter_definition(filter: &FilterDefinition) -> YamlMap {
+    let mut map = YamlMap::default();
+    match &filter.call {
+        UserFunction::Python { module, function } => {
+            map.text("python", &format!("{module}:{function}"));
+        }
+        UserFunction::Library { path, symbol } => {
+            map.text("library", path);
+            map.text("symbol", symbol);
+        }
+    }
+    match filter.side {
+        None => {}
+        Some(FilterSide::Sender) => map.text("side", "sender"),
+        Some(FilterSide::Receiver) => map.text("side", "receiver"),
+    }
+    map
+}
+
+fn field(pattern: &Pattern) -> YamlMap {
+    let mut map = YamlMap::default();
     if let Some(cache) = pattern.cache() {
         map.text("mode", "pull");
         map.raw("versions", Some(cache.versions));
         map.text(
             "full",
-            if cache.full == Full::Wait {
+            if cache.full == WhenFull::Wait {
                 "wait"
             } else {
                 "evict"
@@ -465,14 +504,14 @@ fn field(pattern: &Pattern) -> Map {
         return map;
     }
     for (key, end) in [("sender", &pattern.sender), ("receiver", &pattern.receiver)] {
-        let mut inner = Map::default();
+        let mut inner = YamlMap::default();
         share(&mut inner, end);
         map.map(key, inner);
     }
     map
 }
 
-fn share(map: &mut Map, share: &Share) {
+fn share(map: &mut YamlMap, share: &PatternSide) {
     let Steps { from, until, every } = share.steps;
     map.raw("from", (from != 1).then_some(from));
     map.raw("until", until);
@@ -482,8 +521,8 @@ fn share(map: &mut Map, share: &Share) {
     }
 }
 
-fn link(link: Link) -> Map {
-    let mut map = Map::default();
+fn link(link: LinkTuning) -> YamlMap {
+    let mut map = YamlMap::default();
     map.raw("streams", link.streams);
     map.raw("pacing", link.pacing);
     map.raw("send_buffer", link.send_buffer);
@@ -491,8 +530,8 @@ fn link(link: Link) -> Map {
     map
 }
 
-fn buffer(buffer: Buffer) -> Map {
-    let mut map = Map::default();
+fn buffer(buffer: BufferLimits) -> YamlMap {
+    let mut map = YamlMap::default();
     map.raw("messages", buffer.messages);
     map.raw("bytes", buffer.bytes);
     map

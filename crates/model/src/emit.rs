@@ -1,24 +1,24 @@
-//! A small tree of YAML and its text.
+//! A small tree of YAML, and the writer of its text.
 
 use std::fmt::Write;
 
-use crate::yaml::{Type, plain_type};
+use crate::yaml::{ScalarType, plain_type};
 
-/// What is written.
+/// A node of the tree.
 pub(crate) enum Yaml {
-    /// A text, quoted if it must be.
+    /// A text, in quotes if necessary.
     Text(String),
-    /// Written as it is: a number, a truth value, a list on one line.
+    /// Written without change: a number, a truth value, a list on one line.
     Raw(String),
     List(Vec<Yaml>),
-    Map(Map),
+    Map(YamlMap),
 }
 
-/// Keys in the order of writing; what is empty is left out.
+/// Keys in the order of writing. Empty values are left out.
 #[derive(Default)]
-pub(crate) struct Map(Vec<(String, Yaml)>);
+pub(crate) struct YamlMap(Vec<(String, Yaml)>);
 
-impl Map {
+impl YamlMap {
     pub fn put(&mut self, key: impl Into<String>, value: Yaml) {
         self.0.push((key.into(), value));
     }
@@ -35,7 +35,7 @@ impl Map {
         }
     }
 
-    pub fn map(&mut self, key: &str, map: Map) {
+    pub fn map(&mut self, key: &str, map: YamlMap) {
         if !map.0.is_empty() {
             self.put(key, Yaml::Map(map));
         }
@@ -51,6 +51,10 @@ impl Map {
         }
     }
 
+    pub fn extend(&mut self, more: YamlMap) {
+        self.0.extend(more.0);
+    }
+
     /// The text of a document.
     pub fn document(&self) -> String {
         let mut out = String::new();
@@ -59,7 +63,7 @@ impl Map {
     }
 }
 
-/// A number that every reader of YAML takes for a float.
+/// A number in a form that every reader of YAML takes for a float.
 pub(crate) fn float(value: f64) -> String {
     if value.is_nan() {
         return ".nan".into();
@@ -78,7 +82,7 @@ pub(crate) fn float(value: f64) -> String {
     }
 }
 
-fn write_map(out: &mut String, map: &Map, indent: usize) {
+fn write_map(out: &mut String, map: &YamlMap, indent: usize) {
     for (key, value) in &map.0 {
         let _ = write!(out, "{:indent$}{}:", "", inline(key));
         write_value(out, value, indent);
@@ -142,7 +146,7 @@ fn write_text(out: &mut String, text: &str, indent: usize) {
     }
 }
 
-/// A text on one line, in quotes if a reader could take it for something else.
+/// A text on one line, in quotes if a reader could mistake the bare text.
 pub(crate) fn inline(text: &str) -> String {
     let plain = text
         .starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.'))
@@ -151,7 +155,7 @@ pub(crate) fn inline(text: &str) -> String {
             .chars()
             .all(|c| c.is_alphanumeric() || " _./-+(),@=~%:$*<>'".contains(c))
         && !text.contains(": ")
-        && plain_type(text) == Type::Text
+        && plain_type(text) == ScalarType::Text
         && (text.contains(' ') || !text.starts_with(|c: char| c.is_ascii_digit()))
         && !["yes", "no", "on", "off", "y", "n"].contains(&text.to_lowercase().as_str());
     if plain {
@@ -177,30 +181,30 @@ pub(crate) fn inline(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::problem::Problems;
-    use crate::yaml::{Kind, parse};
+    use crate::yaml::{NodeKind, parse};
 
     fn back(text: &str) -> String {
-        let mut map = Map::default();
+        let mut map = YamlMap::default();
         map.put(
             "key",
-            Yaml::Map(Map(vec![(text.into(), Yaml::Text(text.into()))])),
+            Yaml::Map(YamlMap(vec![(text.into(), Yaml::Text(text.into()))])),
         );
         let document = map.document();
         let mut problems = Problems::default();
         let file = problems.add_file("t".into());
         let node = parse(&document, file, &mut problems)
             .unwrap_or_else(|| panic!("{text:?}\n{document}\n{}", problems.into_report()));
-        let Kind::Map(outer) = node.kind() else {
+        let NodeKind::Map(outer) = node.kind() else {
             panic!()
         };
-        let Kind::Map(inner) = outer[0].value.kind() else {
+        let NodeKind::Map(inner) = outer[0].value.kind() else {
             panic!("{document}")
         };
         assert_eq!(inner[0].key, text, "{document}");
-        let Kind::Scalar(scalar) = inner[0].value.kind() else {
+        let NodeKind::Scalar(scalar) = inner[0].value.kind() else {
             panic!("{document}")
         };
-        assert_eq!(scalar.of, Type::Text, "{document}");
+        assert_eq!(scalar.of, ScalarType::Text, "{document}");
         scalar.text.clone()
     }
 

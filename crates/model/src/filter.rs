@@ -1,4 +1,4 @@
-//! Filters: what happens to a message on its way through a conduit.
+//! Filters: changes to a message on the way through a conduit.
 
 use std::fmt;
 
@@ -12,41 +12,42 @@ use crate::yaml::shorten;
 /// One filter of a conduit, as written before the receiver: `a.out: last scale(2, 0.5) b.in`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Filter {
-    /// What it does.
+    /// The kind of the filter.
     pub kind: FilterKind,
-    /// The side that it was pinned to (`scale(2, 0)@receiver`); `None` leaves the choice to the filter.
-    pub side: Option<Side>,
+    /// The side that the conduit pins the filter to (`scale(2, 0)@receiver`); `None` leaves the
+    /// choice to the filter.
+    pub side: Option<FilterSide>,
 }
 
-/// What a filter does.
+/// The change that a filter makes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilterKind {
     /// Only the last message of a timeline passes.
     Last,
-    /// One message is received again and again.
+    /// One message is received many times.
     Repeat,
     /// One message is received once, then nil.
     Pad,
     /// Compressed on the wire, with this level.
     Zstd(Option<i32>),
-    /// Every number becomes `a x + b`.
+    /// Every number `x` becomes `a x + b`.
     Scale {
         /// The factor.
         a: f64,
-        /// What is added.
+        /// The number to add.
         b: f64,
     },
-    /// Array elements of another type.
+    /// Converts array elements to another type.
     Astype(Dtype),
-    /// A function of the user's, named under `titin: filters`.
+    /// A user function, named under `titin: filters`.
     User(Name),
 }
 
 /// The end of a conduit at which a filter runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum FilterSide {
     /// Before the wire.
     Sender,
     /// After the wire.
@@ -59,12 +60,12 @@ impl FilterKind {
         matches!(self, FilterKind::Last)
     }
 
-    /// Whether it chooses among messages, rather than change them.
+    /// Whether the filter selects messages and leaves their data unchanged.
     pub fn chooses(&self) -> bool {
         self.reduces() || self.repeats()
     }
 
-    /// Whether it can run at either end.
+    /// Whether the filter can run at either end.
     pub(crate) fn takes_sides(&self) -> bool {
         matches!(
             self,
@@ -77,7 +78,7 @@ impl FilterKind {
         matches!(self, FilterKind::Repeat | FilterKind::Pad)
     }
 
-    /// The place in the order that yMMSL asks for; filters without one may stand anywhere.
+    /// The rank in the order that yMMSL asks for; `None` if the filter may stand anywhere.
     fn rank(&self) -> Option<u8> {
         match self {
             FilterKind::Last => Some(0),
@@ -91,11 +92,11 @@ impl FilterKind {
 /// The names of the filters that come with titin.
 pub const FILTER_NAMES: [&str; 6] = ["last", "repeat", "pad", "zstd", "scale", "astype"];
 
-/// What helps where no end of a conduit can call a filter in Python.
+/// The hint for a Python filter that neither end of a conduit can call.
 pub const PYTHON_BETWEEN: &str = "put a component in Python between the two, and the filter before it; or write the filter in a \
                                   language that makes shared libraries: {library: ..., symbol: ...}";
 
-/// Splits `last scale(2, 1) b.in` into its words; a blank within parentheses does not split.
+/// Splits `last scale(2, 1) b.in` into words; a blank inside parentheses does not split.
 pub(crate) fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut start, mut depth) = (None, 0usize);
@@ -115,40 +116,50 @@ pub(crate) fn words(text: &str) -> Vec<&str> {
     words
 }
 
-/// Reads one filter. A name that is none of ours is taken to be the user's own; whether there is one is known once all files
-/// are read. The error says why it is no filter, and what may have been meant.
-pub(crate) fn parse(word: &str) -> Result<Filter, (String, Option<String>)> {
-    let (word, side) = match word.rsplit_once('@') {
-        Some((word, "sender")) => (word, Some(Side::Sender)),
-        Some((word, "receiver")) => (word, Some(Side::Receiver)),
-        Some((_, other)) => {
-            return Err((
-                format!("\"@{other}\" is no side of a conduit; write @sender or @receiver"),
-                None,
-            ));
-        }
-        None => (word, None),
-    };
+/// Reads one filter. An unknown name is taken for a user filter; whether it exists is known once
+/// all files are read. The error has the reason and a hint.
+pub(crate) fn parse(word: &str) -> Result<Filter, FilterFault> {
+    let (word, side) = split_side(word)?;
     let (name, arguments) = match word.split_once('(') {
         None => (word, None),
-        Some((name, rest)) => {
-            let inside = rest
-                .strip_suffix(')')
-                .ok_or_else(|| (format!("\"{word}\" lacks its \")\""), None))?;
-            (name, Some(arguments_in(inside)))
-        }
+        Some((name, rest)) => match rest.strip_suffix(')') {
+            Some(inside) => (name, Some(arguments_in(inside))),
+            None => return Err(fault(format!("\"{word}\" lacks its \")\""))),
+        },
     };
     let kind = kind(name, arguments.as_deref())?;
     if side.is_some() && !kind.takes_sides() {
-        return Err((
-            format!("\"{name}\" knows its side of the wire and cannot be pinned"),
-            None,
-        ));
+        let why = format!("\"{name}\" knows its side of the wire and cannot be pinned");
+        return Err(fault(why));
     }
     Ok(Filter { kind, side })
 }
 
-/// Numbers and names with commas or blanks between them: in a list on one line a comma would end the item.
+/// The reason why a text is no filter, and a hint.
+pub(crate) type FilterFault = (String, Option<String>);
+
+fn fault(why: String) -> FilterFault {
+    (why, None)
+}
+
+fn fault_hint(why: impl Into<String>, hint: impl Into<String>) -> FilterFault {
+    (why.into(), Some(hint.into()))
+}
+
+/// Splits off the side that the filter is pinned to: `scale(2, 0)@receiver`.
+fn split_side(word: &str) -> Result<(&str, Option<FilterSide>), FilterFault> {
+    match word.rsplit_once('@') {
+        Some((word, "sender")) => Ok((word, Some(FilterSide::Sender))),
+        Some((word, "receiver")) => Ok((word, Some(FilterSide::Receiver))),
+        Some((_, other)) => Err(fault(format!(
+            "\"@{other}\" is no side of a conduit; write @sender or @receiver"
+        ))),
+        None => Ok((word, None)),
+    }
+}
+
+/// Numbers and names, separated by commas or blanks. (In a YAML list on one line a comma would end
+/// the item.)
 fn arguments_in(text: &str) -> Vec<&str> {
     if text.contains(',') {
         return text.split(',').map(str::trim).collect();
@@ -156,89 +167,97 @@ fn arguments_in(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, (String, Option<String>)> {
+fn kind(name: &str, arguments: Option<&[&str]>) -> Result<FilterKind, FilterFault> {
     let plain = |kind| match arguments {
         None => Ok(kind),
-        Some(_) => Err((format!("\"{name}\" takes nothing in parentheses"), None)),
-    };
-    let number = |text: &str| match text.parse::<f64>() {
-        Ok(x) if x.is_finite() => Ok(x),
-        _ => Err((
-            format!("\"{text}\" is not a number"),
-            Some("write scale(a, b), as scale(2.0, 0.5)".into()),
-        )),
+        Some(_) => Err(fault(format!("\"{name}\" takes nothing in parentheses"))),
     };
     match name {
         "last" => plain(FilterKind::Last),
         "repeat" => plain(FilterKind::Repeat),
         "pad" => plain(FilterKind::Pad),
-        "zstd" => match arguments {
-            None => Ok(FilterKind::Zstd(None)),
-            Some([level]) => match level.parse() {
-                Ok(level @ 1..=22) => Ok(FilterKind::Zstd(Some(level))),
-                _ => Err((
-                    format!("\"{level}\" is not a level of zstd; they go from 1 to 22"),
-                    None,
-                )),
-            },
-            Some(_) => Err((
-                "zstd takes one level".into(),
-                Some("write zstd or zstd(3)".into()),
-            )),
-        },
-        "scale" => match arguments {
-            Some([a]) => Ok(FilterKind::Scale {
-                a: number(a)?,
-                b: 0.0,
-            }),
-            Some([a, b]) => Ok(FilterKind::Scale {
-                a: number(a)?,
-                b: number(b)?,
-            }),
-            _ => Err((
-                "scale needs its numbers a and b, for a x + b".into(),
-                Some("write scale(2.0, 0.5)".into()),
-            )),
-        },
-        "astype" => {
-            let names = || Dtype::NAMES.into_iter();
-            let Some([wanted]) = arguments else {
-                return Err((
-                    "astype needs the type wanted".into(),
-                    Some("write astype(float32)".into()),
-                ));
-            };
-            Dtype::from_name(wanted)
-                .map(FilterKind::Astype)
-                .ok_or_else(|| {
-                    (
-                        format!("\"{wanted}\" is no element type"),
-                        did_you_mean(wanted, names()).or(Some(listing(names()))),
-                    )
-                })
-        }
+        "zstd" => zstd(arguments),
+        "scale" => scale(arguments),
+        "astype" => astype(arguments),
         _ if is_identifier(name) => plain(FilterKind::User(name.into())),
-        _ => Err((
-            format!("\"{}\" is not the name of a filter", shorten(name)),
-            None,
-        )),
+        _ => Err(fault(format!(
+            "\"{}\" is not the name of a filter",
+            shorten(name)
+        ))),
     }
 }
 
+fn zstd(arguments: Option<&[&str]>) -> Result<FilterKind, FilterFault> {
+    match arguments {
+        None => Ok(FilterKind::Zstd(None)),
+        Some([level]) => match level.parse() {
+            Ok(level @ 1..=22) => Ok(FilterKind::Zstd(Some(level))),
+            _ => Err(fault(format!(
+                "\"{level}\" is not a level of zstd; they go from 1 to 22"
+            ))),
+        },
+        Some(_) => Err(fault_hint("zstd takes one level", "write zstd or zstd(3)")),
+    }
+}
+
+fn scale(arguments: Option<&[&str]>) -> Result<FilterKind, FilterFault> {
+    match arguments {
+        Some([a]) => Ok(FilterKind::Scale {
+            a: finite(a)?,
+            b: 0.0,
+        }),
+        Some([a, b]) => Ok(FilterKind::Scale {
+            a: finite(a)?,
+            b: finite(b)?,
+        }),
+        _ => {
+            let why = "scale needs its numbers a and b, for a x + b";
+            Err(fault_hint(why, "write scale(2.0, 0.5)"))
+        }
+    }
+}
+
+fn finite(text: &str) -> Result<f64, FilterFault> {
+    match text.parse::<f64>() {
+        Ok(x) if x.is_finite() => Ok(x),
+        _ => {
+            let why = format!("\"{text}\" is not a number");
+            Err(fault_hint(why, "write scale(a, b), as scale(2.0, 0.5)"))
+        }
+    }
+}
+
+fn astype(arguments: Option<&[&str]>) -> Result<FilterKind, FilterFault> {
+    let Some([wanted]) = arguments else {
+        return Err(fault_hint(
+            "astype needs the type wanted",
+            "write astype(float32)",
+        ));
+    };
+    if let Some(dtype) = Dtype::from_name(wanted) {
+        return Ok(FilterKind::Astype(dtype));
+    }
+    let names = || Dtype::NAMES.into_iter();
+    let hint = did_you_mean(wanted, names()).unwrap_or_else(|| listing(names()));
+    Err(fault_hint(format!("\"{wanted}\" is no element type"), hint))
+}
+
 impl Filter {
-    /// Whether this one has to run before the wire: it was pinned to the sender, or makes messages smaller.
+    /// Whether the filter has to run before the wire: because of a pin to the sender, or because
+    /// the filter makes messages smaller.
     fn is_early(&self) -> bool {
         match (self.side, &self.kind) {
-            (Some(side), _) => side == Side::Sender,
+            (Some(side), _) => side == FilterSide::Sender,
             (None, FilterKind::Zstd(_)) => true,
-            // Half of all numbers are sent as float64, so a conversion to anything smaller pays before the wire.
+            // Most numbers are sent as float64, so a conversion to a smaller type pays before the
+            // wire.
             (None, FilterKind::Astype(to)) => to.size() < 8,
             (None, _) => false,
         }
     }
 }
 
-/// How many of a conduit's filters run before the wire: all up to the last one that has to.
+/// The number of a conduit's filters that run before the wire: up to the last filter that has to.
 pub fn before_wire(filters: &[Filter]) -> usize {
     filters
         .iter()
@@ -246,7 +265,7 @@ pub fn before_wire(filters: &[Filter]) -> usize {
         .map_or(0, |last| last + 1)
 }
 
-/// Whether the filters stand in an order that makes sense; the error names two that do not.
+/// Whether the filters stand in a valid order; the error names two filters that do not.
 pub(crate) fn check_order(filters: &[Filter]) -> Result<(), String> {
     let ranked = filters
         .iter()
@@ -272,8 +291,8 @@ impl fmt::Display for Filter {
         }
         match self.side {
             None => Ok(()),
-            Some(Side::Sender) => f.write_str("@sender"),
-            Some(Side::Receiver) => f.write_str("@receiver"),
+            Some(FilterSide::Sender) => f.write_str("@sender"),
+            Some(FilterSide::Receiver) => f.write_str("@receiver"),
         }
     }
 }

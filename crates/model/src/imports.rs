@@ -1,26 +1,26 @@
 //! Imports: modules found on a search path, and their models and programs under full dotted names.
-//!
-//! A module `a.b` is a file `a/b.ymmsl` in one of the search directories, or a text in an installed Python package that says so in
-//! its entry points (group `ymmsl.module`). Python is not started for that: the text is read from the package's source.
+//! A module `a.b` is a file `a/b.ymmsl` in one of the search directories, or a text in an installed
+//! Python package that lists the module among the entry points of group `ymmsl.module`. Python is
+//! not started: the text is read from the source of the package.
 
 mod python;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::built_in::BuiltIn;
-use crate::load::{LoadOptions, read_file};
+use crate::document::{Document, Import};
 use crate::names::Name;
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
-use crate::read::{Document, Import};
+use crate::options::LoadOptions;
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
 
 /// The longest chain of modules that import each other.
 const DEEPEST: usize = 32;
-/// The most modules.
+/// The most modules that are read.
 const MOST_MODULES: usize = 10_000;
 
-/// Adds to `document` what it imports, and gives every implementation its full name. Returns the names of what could not be
-/// imported, which has been reported.
+/// Adds all imports to `document`, and gives every implementation the full name. Returns the names
+/// of failed imports; the failures have been reported.
 pub(crate) fn resolve(
     document: &mut Document,
     options: &LoadOptions,
@@ -40,17 +40,18 @@ pub(crate) fn resolve(
 
 struct Modules<'o> {
     options: &'o LoadOptions,
-    /// Modules by name; `None` if they could not be read, which has been reported.
+    /// Modules by name; `None` if the module could not be read, which has been reported.
     loaded: HashMap<Name, Option<Document>>,
-    /// Those that are being read, outermost first.
+    /// The modules that are being read, outermost first.
     open: Vec<Name>,
     entry_points: Option<Vec<python::EntryPoint>>,
-    /// What could not be imported, which has been reported.
+    /// Names of failed imports; the failures have been reported.
     missing: HashSet<Name>,
 }
 
 impl Modules<'_> {
-    /// `module` is the document's own name; `None` for what the user gave.
+    /// Resolves the imports of a document. `module` is the name of the document; `None` for files
+    /// that the user gave.
     fn resolve(&mut self, document: &mut Document, module: Option<&Name>, problems: &mut Problems) {
         let full = |name: &Name| match module {
             Some(module) => Name::from(format!("{module}.{name}")),
@@ -93,7 +94,7 @@ impl Modules<'_> {
         customise(document, &locals, module, problems);
     }
 
-    /// Sees to it that the module of an import is loaded, or its failure reported.
+    /// Loads the module of an import, or reports the failure.
     fn load(&mut self, import: &Import, problems: &mut Problems) {
         let module = &import.module;
         if self.loaded.contains_key(module) {
@@ -136,20 +137,7 @@ impl Modules<'_> {
             .iter()
             .find(|entry| entry.module == module.as_str())
         {
-            return match python::text(entry) {
-                Ok((path, text)) => {
-                    let file = problems.add_file(path.display().to_string());
-                    crate::read::document(&text, file, problems)
-                }
-                Err(why) => {
-                    let hint = format!(
-                        "save its text as {}.ymmsl in a directory of YMMSL_PATH",
-                        module.replace('.', "/")
-                    );
-                    problems.error_hint(import.at, Code::Import, what, why, hint);
-                    None
-                }
-            };
+            return installed_module(entry, import, what, problems);
         }
         let relative: PathBuf = module
             .split('.')
@@ -162,47 +150,78 @@ impl Modules<'_> {
             .collect();
         if let Some(path) = tried.iter().find(|path| path.exists()) {
             let file = problems.add_file(path.display().to_string());
-            return read_file(path, file, problems);
+            return crate::read::file(path, file, problems);
         }
-        let mut why = match tried.as_slice() {
-            [] => format!(
-                "it would be a file {}, but YMMSL_PATH names no directory",
-                relative.display()
-            ),
-            tried => {
-                let tried: Vec<_> = tried
-                    .iter()
-                    .map(|path| format!("\n  {}", path.display()))
-                    .collect();
-                format!("there is no file{}", tried.concat())
-            }
-        };
-        let installed = || entry_points.iter().map(|entry| entry.module.as_str());
-        if installed().next().is_some() {
-            why += &format!("\ninstalled Python packages have {}", listing(installed()));
-        } else {
-            why += "\nand no installed Python package has a module of this name";
-        }
-        let package = module
-            .rsplit_once('.')
-            .map_or(String::new(), |(package, _)| format!("{package}."));
-        let beside: Vec<String> = beside(&tried)
-            .into_iter()
-            .map(|name| format!("{package}{name}"))
-            .collect();
-        let known = installed().chain(beside.iter().map(String::as_str));
-        problems.error_hint(
-            import.at,
-            Code::Import,
-            what,
-            why,
-            did_you_mean(module, known),
-        );
+        let why = not_found(&relative, &tried, entry_points);
+        let hint = meant_module(module, &tried, entry_points);
+        problems.error_hint(import.at, Code::Import, what, why, hint);
         None
     }
 }
 
-/// The last names of the modules in the directories in which one was looked for.
+/// Reads a module from an installed Python package.
+fn installed_module(
+    entry: &python::EntryPoint,
+    import: &Import,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<Document> {
+    match python::text(entry) {
+        Ok((path, text)) => {
+            let file = problems.add_file(path.display().to_string());
+            crate::read::document(&text, file, problems)
+        }
+        Err(why) => {
+            let path = import.module.replace('.', "/");
+            let hint = format!("save its text as {path}.ymmsl in a directory of YMMSL_PATH");
+            problems.error_hint(import.at, Code::Import, what, why, hint);
+            None
+        }
+    }
+}
+
+/// The reason why a module was not found: the places that were searched.
+fn not_found(relative: &Path, tried: &[PathBuf], installed: &[python::EntryPoint]) -> String {
+    let mut why = match tried {
+        [] => format!(
+            "it would be a file {}, but YMMSL_PATH names no directory",
+            relative.display()
+        ),
+        tried => {
+            let tried: Vec<_> = tried
+                .iter()
+                .map(|path| format!("\n  {}", path.display()))
+                .collect();
+            format!("there is no file{}", tried.concat())
+        }
+    };
+    if installed.is_empty() {
+        why += "\nand no installed Python package has a module of this name";
+    } else {
+        let modules = installed.iter().map(|entry| entry.module.as_str());
+        why += &format!("\ninstalled Python packages have {}", listing(modules));
+    }
+    why
+}
+
+/// The hint for a module that was not found: a module with a similar name.
+fn meant_module(
+    module: &Name,
+    tried: &[PathBuf],
+    installed: &[python::EntryPoint],
+) -> Option<String> {
+    let package = module
+        .rsplit_once('.')
+        .map_or(String::new(), |(package, _)| format!("{package}."));
+    let beside: Vec<String> = beside(tried)
+        .into_iter()
+        .map(|name| format!("{package}{name}"))
+        .collect();
+    let installed = installed.iter().map(|entry| entry.module.as_str());
+    did_you_mean(module, installed.chain(beside.iter().map(String::as_str)))
+}
+
+/// The last names of the modules beside the files that were tried.
 fn beside(tried: &[PathBuf]) -> Vec<String> {
     let directories = tried
         .iter()
@@ -218,7 +237,7 @@ fn beside(tried: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// Gives the document's own implementations their full names, where they are described and where they are used.
+/// Gives the document's implementations their full names, in definitions and uses.
 fn rename(document: &mut Document, locals: &HashMap<Name, Name>, full: impl Fn(&Name) -> Name) {
     let used = |name: &mut Name| {
         if let Some(full) = locals.get(name) {
@@ -249,7 +268,8 @@ fn rename(document: &mut Document, locals: &HashMap<Name, Name>, full: impl Fn(&
     }
 }
 
-/// Copies an implementation out of a module, with everything that it is made of; false if it is not there.
+/// Copies an implementation out of a module, with all parts; false if the module has no such
+/// implementation.
 fn take(
     document: &mut Document,
     module: &Document,
@@ -307,8 +327,8 @@ fn take(
     true
 }
 
-/// Makes the paths of custom implementations begin with full names. An imported model that is changed is copied first, so that
-/// other uses of it stay as they were.
+/// Makes the paths of custom implementations begin with full names. A customised model is copied
+/// first, so that other uses of the imported model stay unchanged.
 fn customise(
     document: &mut Document,
     locals: &HashMap<Name, Name>,
@@ -324,7 +344,8 @@ fn customise(
     for (path, custom) in std::mem::take(&mut document.custom_implementations) {
         let (first, rest) = path.split_once('.').unwrap_or((&path, ""));
         let Some(full) = locals.get(first) else {
-            // Either it came along with an imported model, or it leads nowhere, which is found when paths are checked.
+            // The path came with an imported model, or leads nowhere, which the check of paths
+            // reports.
             renamed.insert(path, custom);
             continue;
         };
@@ -359,7 +380,7 @@ fn unknown(
     locals: &HashMap<Name, Name>,
     path: &Name,
     name: &Name,
-    at: Place,
+    at: TextPosition,
     problems: &mut Problems,
 ) {
     let mut names: Vec<&str> = locals.keys().map(|name| name.as_str()).collect();
@@ -376,7 +397,8 @@ fn unknown(
     );
 }
 
-/// Models that were copied to be changed, and that nothing else uses, are in the way: they would seem to be models to run.
+/// Removes imported models that were copied and have no other use: they would look like models to
+/// run.
 fn drop_originals(
     document: &mut Document,
     models: &[Name],

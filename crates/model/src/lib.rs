@@ -1,11 +1,12 @@
 //! yMMSL and the model graph: components, ports, operators, conduits, settings, checks.
 //!
-//! [`load`] reads description files of yMMSL v0.1 and v0.2, merges them, follows imports and reports everything that is wrong at
-//! once. [`Description::network`] takes nested models apart and gives the flat [`Network`] that is run: components with their
-//! programs, their instances, and the conduits between these.
+//! [`load`] reads description files of yMMSL v0.1 and v0.2, merges them, follows imports and
+//! reports all problems at once. [`Description::network`] flattens nested models into the
+//! [`Network`] that is run: components with their programs, the instances, and the conduits
+//! between instances.
 //!
-//! This crate reads the files that it is given and the modules that they import. It never prints, starts nothing, opens no
-//! socket, and takes no text, however hostile, for granted.
+//! This crate reads the given files and the modules that they import. The crate never prints,
+//! starts no process, opens no socket, and survives any text, however hostile.
 //!
 //! ```
 //! use titin_model::{LoadOptions, load_texts};
@@ -44,52 +45,59 @@
 
 #![forbid(unsafe_code)]
 
+pub mod array_description;
 mod built_in;
+mod byte_size;
 mod check;
 mod description;
+mod document;
 mod dump;
 mod emit;
-pub mod exchange;
-mod extras;
 mod filter;
 mod flatten;
 mod imports;
 mod load;
 mod merge;
-mod muscle;
+mod muscle_settings;
 mod names;
 mod network;
 mod operator;
+mod options;
 mod pattern;
 mod problem;
 pub mod quantity;
 mod read;
+mod roots;
 mod settings;
+mod source;
 mod timelines;
+mod titin_section;
 mod yaml;
 
-pub use built_in::{BuiltIn, Takes};
+pub use built_in::{AcceptedValue, BuiltIn};
+pub use byte_size::bytes_of;
 pub use description::{
-    BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, Custom, Description, End,
-    ExecutionModel, Guest, KeepsState, MatchingTimelines, Model, Need, Port, Ports, Program,
-    ProgramKind, Resources, Resume, SupportedSetting,
+    BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, CustomImplementation, Description,
+    ExecutionModel, HostedFunction, KeepsState, MatchingTimelines, Model, Port, PortReference,
+    Ports, Program, ProgramKind, ResourceRequest, Resources, Resume, SETTINGS_IN, SupportedSetting,
 };
-pub use extras::{
-    Buffer, Buffers, Call, EndTime, Extras, Link, Links, Medium, Pinned, Placed, Progress,
-    Required, Scales, Stage, UserFilter,
-};
-pub use filter::{FILTER_NAMES, Filter, FilterKind, PYTHON_BETWEEN, Side, before_wire};
-pub use load::{LoadOptions, Start, load, load_texts};
-pub use merge::SETTINGS_IN;
-pub use muscle::Habits;
+pub use filter::{FILTER_NAMES, Filter, FilterKind, FilterSide, PYTHON_BETWEEN, before_wire};
+pub use load::{load, load_texts};
+pub use muscle_settings::MuscleSettings;
 pub use names::{
-    BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name, NameError, Part, Reference,
-    is_identifier,
+    BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name, NameError, Reference,
+    ReferencePart, is_identifier,
 };
 pub use network::{Bundle, ConduitEnds, Network, NetworkComponent};
 pub use operator::{Operator, Timeline};
-pub use pattern::{Cache, Full, Mode, Pattern, Share, Steps};
-pub use problem::{Code, MOST_PROBLEMS, Place, Problem, Report, Severity, listing, nearest};
-pub use read::bytes_of;
-pub use settings::{SettingType, Settings, Value};
+pub use options::{LoadOptions, StartPolicy};
+pub use pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenFull};
+pub use problem::{
+    Code, MOST_PROBLEMS, Problem, ProblemReport, Severity, TextPosition, listing, nearest,
+};
+pub use settings::{Setting, SettingType, Settings};
 pub use titin_element::Dtype;
+pub use titin_section::{
+    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
+    PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+};

@@ -1,122 +1,34 @@
-//! From files to a [`Description`]: read, merged from left to right, imports followed, checked.
+//! Makes a [`Description`] of files: reads and merges them from left to right, follows imports, and
+//! checks the result.
 
-use std::collections::HashSet;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::check;
 use crate::description::Description;
+use crate::document::Document;
 use crate::imports;
 use crate::merge;
-use crate::names::InstanceName;
-use crate::network::NetworkComponent;
-use crate::problem::{Code, Place, Problems, Report};
-use crate::read::{self, Document};
-use crate::yaml::LONGEST_FILE;
+use crate::options::LoadOptions;
+use crate::problem::{Code, ProblemReport, Problems, TextPosition};
+use crate::read;
 
-/// Where to look, and what to ask of the description.
-#[derive(Clone, Debug, Default)]
-pub struct LoadOptions {
-    /// Directories with modules to import from: those of `YMMSL_PATH`.
-    pub search: Vec<PathBuf>,
-    /// Python's `site-packages` directories, whose entry points are modules too.
-    pub site_packages: Vec<PathBuf>,
-    /// The model to run; needed only where several could be meant.
-    pub model: Option<String>,
-    /// How the components come to run.
-    pub start: Start,
-    /// Refuse components that exchange messages in each step unless the file says that their timelines match.
-    pub strict_timelines: bool,
-}
-
-/// How the components come to run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Start {
-    /// Each has a program, which is started.
-    #[default]
-    Programs,
-    /// The user starts them, or the file is only looked at; a component without a program is no problem.
-    ByHand,
-    /// As [`Programs`](Start::Programs), except for some, named by component, implementation or instance.
-    Except {
-        /// They run inside the calling program.
-        hosted: Vec<String>,
-        /// The user starts them.
-        by_hand: Vec<String>,
-    },
-}
-
-impl Start {
-    /// Whether no instance of a component is started, so that it needs no program.
-    pub(crate) fn leaves_out(&self, component: &NetworkComponent) -> bool {
-        let Start::Except { hosted, by_hand } = self else {
-            return *self == Start::ByHand;
-        };
-        let names = || hosted.iter().chain(by_hand);
-        let implementation = component.implementation.as_ref();
-        if names().any(|name| {
-            component.path == name.as_str() || implementation.is_some_and(|i| *i == name.as_str())
-        }) {
-            return true;
-        }
-        let own = names().filter_map(|name| name.parse::<InstanceName>().ok());
-        let own: HashSet<InstanceName> = own
-            .filter(|name| *name.component() == component.path)
-            .collect();
-        let exists = |name: &&InstanceName| {
-            let (indices, sizes) = (name.indices(), &component.multiplicity);
-            indices.len() == sizes.len()
-                && indices.iter().zip(sizes).all(|(index, size)| index < size)
-        };
-        own.iter().filter(exists).count() == component.instances() as usize
-    }
-
-    /// The components that are named, also by one of their instances.
-    fn named(&self) -> Vec<String> {
-        let Start::Except { hosted, by_hand } = self else {
-            return Vec::new();
-        };
-        let component = |name: &String| name.split('[').next().unwrap_or_default().to_string();
-        hosted.iter().chain(by_hand).map(component).collect()
-    }
-}
-
-/// What stands for the text that comes in on standard input, whose relative paths begin in the current directory.
-const STANDARD_INPUT: &str = "-";
-
-/// Reads, merges and checks files; `-` is standard input. All problems are reported at once.
-pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, Report> {
+/// Reads, merges and checks files; `-` is standard input. One report has all problems.
+pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Description, ProblemReport> {
     let mut problems = Problems::default();
     let mut documents = Vec::new();
     for path in paths {
         let file = problems.add_file(path.display().to_string());
-        documents.extend(read_file(path, file, &mut problems));
+        documents.extend(read::file(path, file, &mut problems));
     }
     finish(documents, options, problems)
 }
 
-pub(crate) fn read_file(path: &Path, file: Place, problems: &mut Problems) -> Option<Document> {
-    let text = file_text(path, file, problems)?;
-    let mut document = read::document(&text, file, problems)?;
-    let directory = directory(path);
-    document
-        .programs
-        .values_mut()
-        .for_each(|program| program.directory = Some(directory.clone()));
-    Some(document)
-}
-
-/// The directory of a file; `.` for a name alone, whose parent is the empty path and could not be made absolute.
-fn directory(path: &Path) -> PathBuf {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new(".")).to_path_buf()
-}
-
-/// As [`load`], from texts with names that messages give as their files.
-pub fn load_texts(texts: &[(&str, &str)], options: &LoadOptions) -> Result<Description, Report> {
+/// As [`load`], from texts; messages give the names as files.
+pub fn load_texts(
+    texts: &[(&str, &str)],
+    options: &LoadOptions,
+) -> Result<Description, ProblemReport> {
     let mut problems = Problems::default();
     let mut documents = Vec::new();
     for (name, text) in texts {
@@ -130,10 +42,10 @@ fn finish(
     documents: Vec<Document>,
     options: &LoadOptions,
     mut problems: Problems,
-) -> Result<Description, Report> {
+) -> Result<Description, ProblemReport> {
     if documents.is_empty() && problems.errors() == 0 {
         problems.error(
-            Place::default(),
+            TextPosition::default(),
             Code::NoModel,
             "there is nothing to read",
             "no file was given",
@@ -158,7 +70,7 @@ fn finish(
         checkpoints: document.checkpoints,
         resume: document.resume,
         extras: document.extras,
-        warnings: Report::default(),
+        warnings: ProblemReport::default(),
         files: problems.files.clone(),
         not_imported,
         named: options.start.named(),
@@ -172,38 +84,6 @@ fn finish(
     }
     description.warnings = report;
     Ok(description)
-}
-
-/// The text of a file, or the reason that there is none. No more is read than may be, also of what has no size.
-pub(crate) fn file_text(path: &Path, file: Place, problems: &mut Problems) -> Option<String> {
-    let what = "the file cannot be read";
-    let mut bytes = Vec::new();
-    let longest = LONGEST_FILE as u64 + 1;
-    let read = match path == Path::new(STANDARD_INPUT) {
-        true => std::io::stdin().take(longest).read_to_end(&mut bytes),
-        false => std::fs::File::open(path).and_then(|file| {
-            if file.metadata()?.is_dir() {
-                return Err(std::io::Error::other("it is a directory"));
-            }
-            file.take(longest).read_to_end(&mut bytes)
-        }),
-    };
-    match read {
-        Err(error) => problems.error(file, Code::File, what, error.to_string()),
-        Ok(length) if length > LONGEST_FILE => {
-            let why = format!("it has more than {LONGEST_FILE} bytes");
-            problems.error(file, Code::Limit, what, why);
-        }
-        Ok(_) => match String::from_utf8(bytes) {
-            Ok(text) => return Some(text),
-            Err(error) => {
-                let place = error.utf8_error().valid_up_to();
-                let why = format!("it is not UTF-8 text; byte {place} is the first that is not");
-                problems.error(file, Code::File, what, why);
-            }
-        },
-    }
-    None
 }
 
 #[cfg(test)]
@@ -228,13 +108,6 @@ mod tests {
         assert!(refused("/").why.contains("a directory"));
         assert_eq!(refused("/dev/zero").code, Code::Limit);
         assert_eq!(refused("/dev/null").code, Code::Version);
-    }
-
-    #[test]
-    fn a_file_named_alone_is_in_the_current_directory() {
-        assert_eq!(directory(Path::new("model.ymmsl")), Path::new("."));
-        assert_eq!(directory(Path::new("runs/model.ymmsl")), Path::new("runs"));
-        assert_eq!(directory(Path::new("/model.ymmsl")), Path::new("/"));
     }
 
     #[test]

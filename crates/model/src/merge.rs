@@ -1,28 +1,25 @@
-//! Several files to one, from left to right.
-//!
-//! v0.1 files among themselves merge their models: a component replaces one of the same name, a conduit one to the same
-//! receiver. As soon as a v0.2 file is among them, names of models and programs must differ.
+//! Merges several files into one, from left to right.
+//! v0.1 files among themselves merge their models: a component replaces the component of the same
+//! name, a conduit replaces the conduit to the same receiver. With a v0.2 file among them, names of
+//! models and programs must differ.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::description::{Checkpoints, Component, End, Model, Port};
-use crate::extras::Extras;
+use crate::description::{Checkpoints, Component, Model, Port, PortReference, SETTINGS_IN};
+use crate::document::{Document, FormatVersion};
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Problems};
-use crate::read::{Document, Version};
+use crate::titin_section::Extras;
 
-/// The port through which settings come in, which every component has.
-pub const SETTINGS_IN: &str = "muscle_settings_in";
-
-/// One document in the terms of v0.2.
+/// Merges documents into one document in the terms of v0.2.
 pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -> Document {
     let all_old = documents
         .iter()
-        .all(|document| document.version == Version::V01);
+        .all(|document| document.version == FormatVersion::V01);
     if !all_old {
         documents
             .iter_mut()
@@ -68,7 +65,7 @@ pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -
         merge_extras(&mut merged.extras, document.extras);
     }
     if all_old {
-        merged.version = Version::V01;
+        merged.version = FormatVersion::V01;
         modernise(&mut merged, problems);
     }
     merged
@@ -77,7 +74,7 @@ pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -
 fn merge_new<T>(
     merged: &mut IndexMap<Name, T>,
     more: IndexMap<Name, T>,
-    at: impl Fn(&T) -> crate::problem::Place,
+    at: impl Fn(&T) -> crate::problem::TextPosition,
     what: &str,
     problems: &mut Problems,
 ) {
@@ -114,7 +111,7 @@ fn merge_old_model(merged: &mut Document, models: IndexMap<Name, Model>) {
         model.name = name.clone();
         model.faulty |= overlay.faulty;
         model.components.extend(overlay.components);
-        let replaced: HashSet<&End> = overlay
+        let replaced: HashSet<&PortReference> = overlay
             .conduits
             .iter()
             .map(|conduit| &conduit.receiver)
@@ -157,12 +154,12 @@ fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.links.components.extend(more.links.components);
 }
 
-/// What a v0.1 document leaves to be understood, said as in v0.2.
+/// States the defaults of a v0.1 document in the terms of v0.2.
 fn modernise(document: &mut Document, problems: &mut Problems) {
-    if document.version == Version::V02 {
+    if document.version == FormatVersion::V02 {
         return;
     }
-    document.version = Version::V02;
+    document.version = FormatVersion::V02;
     let Some((name, model)) = document.models.first_mut() else {
         return;
     };
@@ -178,7 +175,7 @@ fn modernise(document: &mut Document, problems: &mut Problems) {
     guess_ports(model, |component| component.ports.is_empty(), problems);
 }
 
-/// Gives components that have no ports those that the conduits name. The operators are guessed.
+/// Gives components without ports the ports that the conduits name. The operators are guessed.
 pub(crate) fn guess_ports(
     model: &mut Model,
     which: impl Fn(&Component) -> bool,

@@ -1,4 +1,5 @@
-//! Names as users write them: identifiers, references such as `a.b[1].c`, instances such as `macro[3]`.
+//! Names as users write them: identifiers, references such as `a.b[1].c`, instances such as
+//! `macro[3]`.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The longest reference that is accepted, in bytes.
 pub const LONGEST_REFERENCE: usize = 4096;
 
-/// A name that is shared rather than copied: of a component, a port, a program, a model, a setting.
+/// The name of a component, port, program, model or setting; clones share the memory.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Arc<str>);
 
@@ -89,7 +90,8 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// Whether `text` may name a port, a component or a setting: a letter or `_`, then letters, digits and `_`.
+/// Whether `text` may name a port, a component or a setting: a letter or `_`, then letters, digits
+/// and `_`.
 pub fn is_identifier(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes
@@ -103,22 +105,22 @@ pub fn is_dotted(text: &str) -> bool {
     text.len() <= LONGEST_REFERENCE && text.split('.').all(is_identifier)
 }
 
-/// A piece of a [`Reference`].
+/// A part of a [`Reference`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+pub enum ReferencePart {
     /// `a` or `.a`
     Name(Name),
     /// `[3]`
     Index(u32),
 }
 
-/// A reference of yMMSL: `a.b[1].c`. Always begins with a name.
+/// A reference of yMMSL, `a.b[1].c`; the first part is a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Reference(Vec<Part>);
+pub struct Reference(Vec<ReferencePart>);
 
 impl Reference {
     /// The parts, from left to right; at least one.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[ReferencePart] {
         &self.0
     }
 }
@@ -150,13 +152,13 @@ impl FromStr for Reference {
             if !is_identifier(name) {
                 return Err(NameError(identifier_fault(name, place)));
             }
-            parts.push(Part::Name(name.into()));
+            parts.push(ReferencePart::Name(name.into()));
             while !rest.is_empty() {
                 let inside = rest
                     .strip_prefix('[')
                     .and_then(|r| r.split_once(']'))
                     .ok_or_else(|| NameError(format!("\"{rest}\" is not an index such as [3]")))?;
-                parts.push(Part::Index(index(inside.0)?));
+                parts.push(ReferencePart::Index(index(inside.0)?));
                 rest = inside.1;
             }
         }
@@ -195,9 +197,9 @@ impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, part) in self.0.iter().enumerate() {
             match part {
-                Part::Name(name) if i == 0 => write!(f, "{name}")?,
-                Part::Name(name) => write!(f, ".{name}")?,
-                Part::Index(index) => write!(f, "[{index}]")?,
+                ReferencePart::Name(name) if i == 0 => write!(f, "{name}")?,
+                ReferencePart::Name(name) => write!(f, ".{name}")?,
+                ReferencePart::Index(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())
@@ -225,7 +227,7 @@ impl InstanceName {
         &self.component
     }
 
-    /// Its place among the instances of its component; empty where there is only one.
+    /// The indices of the instance in each dimension; empty if there is only one instance.
     pub fn indices(&self) -> &[u32] {
         &self.indices
     }
@@ -246,7 +248,7 @@ impl FromStr for InstanceName {
             .parts()
             .iter()
             .filter_map(|part| {
-                if let Part::Index(i) = part {
+                if let ReferencePart::Index(i) = part {
                     Some(*i)
                 } else {
                     None
@@ -313,7 +315,8 @@ id! {
     ComponentId
 }
 id! {
-    /// An instance of a [`Network`](crate::Network): all instances of the first component, then of the next.
+    /// An instance of a [`Network`](crate::Network): numbers go through all instances of the first
+    /// component, then of the next.
     InstanceId
 }
 id! {
@@ -321,7 +324,8 @@ id! {
     ConduitId
 }
 id! {
-    /// A conduit of the description between two components: as many [`ConduitId`]s as pairs of instances.
+    /// A conduit of the description between two components, for as many [`ConduitId`]s as there are
+    /// pairs of instances.
     BundleId
 }
 

@@ -1,142 +1,169 @@
-//! The flat model to run: nested models taken apart, every component with its program, and who is joined to whom.
-//!
-//! Conduits of the description join components; one of them (a [`Bundle`]) stands for one conduit per pair of instances. Those
-//! are never listed: their ids and ends are computed from the multiplicities, so a network of any size costs what its
-//! description costs.
+//! The flat model to run: nested models flattened, every component with its program, and the
+//! conduits between them.
+//! A conduit of the description joins two components. A [`Bundle`] stands for the conduits of all
+//! pairs of their instances. These conduits are never listed: ids and ends are computed from the
+//! multiplicities, so the cost of a network depends on the size of the description alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::description::{Need, Port, Ports, Program};
-use crate::extras::{Buffer, Call, Extras, Link, Medium};
-use crate::filter::{Filter, FilterKind, Side, before_wire};
+use crate::description::{Port, Ports, Program, ResourceRequest};
+use crate::filter::{Filter, FilterKind, FilterSide, before_wire};
 use crate::names::{BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name};
 use crate::operator::Timeline;
+use crate::options::StartPolicy;
 use crate::pattern::Pattern;
-use crate::problem::Place;
+use crate::problem::TextPosition;
 use crate::settings::Settings;
+use crate::titin_section::{BufferLimits, Extras, LinkTuning, Medium, UserFunction};
 
-/// A model as it is run. Made by [`Description::network`](crate::Description::network).
+/// A model in the form that is run. Made by [`Description::network`](crate::Description::network).
 #[derive(Clone, Debug)]
 pub struct Network {
     /// The name of the model.
     pub model: Name,
-    /// The components that have an implementation, nested ones under their dotted path.
+    /// The components with an implementation; nested components under the dotted path.
     pub components: Vec<NetworkComponent>,
     /// The conduits between them.
     pub bundles: Vec<Bundle>,
     /// The settings.
     pub settings: Settings,
-    /// What stands under `titin:`.
+    /// The `titin:` section.
     pub extras: Extras,
     /// Timelines that have the same points, as declared or inferred.
     pub matching_timelines: Vec<Vec<Timeline>>,
     pub(crate) by_path: HashMap<Name, ComponentId>,
-    /// The bundles of each component: those that it sends on, then those that it receives on.
-    pub(crate) attached: Vec<Attached>,
+    /// The bundles of each component: bundles that the component sends on, then bundles that it
+    /// receives on.
+    pub(crate) attached: Vec<AttachedBundles>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Attached {
+pub(crate) struct AttachedBundles {
     pub sending: Vec<BundleId>,
     pub receiving: Vec<BundleId>,
 }
 
-/// A component as it is run.
+/// A component in the form that is run.
 #[derive(Clone, Debug)]
 pub struct NetworkComponent {
-    /// Its number.
+    /// The number of the component.
     pub id: ComponentId,
-    /// Its dotted path, without the model's name.
+    /// The dotted path, without the model's name.
     pub path: Name,
     /// For people.
     pub description: String,
-    /// Its ports.
+    /// The ports.
     pub ports: Arc<Ports>,
-    /// The name of what does the work; `None` if the description leaves it to the one who runs it.
+    /// The name of the implementation; `None` if the description leaves the choice to the user.
     pub implementation: Option<Name>,
-    /// What is started; `None` if it runs inside the calling program or is started by the user.
+    /// The program to start; `None` if the component runs inside the calling program or the user
+    /// starts it.
     pub program: Option<Arc<Program>>,
     /// The number of instances in each dimension; empty for one.
     pub multiplicity: Vec<u32>,
-    /// The timeline of its steps.
+    /// The timeline of the component's steps.
     pub timeline: Timeline,
-    /// What each instance needs.
-    pub need: Need,
+    /// The resources of each instance.
+    pub need: ResourceRequest,
     pub(crate) calls: Calls,
     pub(crate) first_instance: u32,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 impl NetworkComponent {
-    /// The number of its instances.
+    /// The number of instances.
     pub fn instances(&self) -> u32 {
         volume(&self.multiplicity)
     }
+
+    /// Whether no instance of the component is started, so that the component needs no program.
+    pub(crate) fn is_left_out_by(&self, start: &StartPolicy) -> bool {
+        let StartPolicy::Except { hosted, by_hand } = start else {
+            return *start == StartPolicy::ByHand;
+        };
+        let names = || hosted.iter().chain(by_hand);
+        let implementation = self.implementation.as_ref();
+        if names().any(|name| {
+            self.path == name.as_str() || implementation.is_some_and(|i| *i == name.as_str())
+        }) {
+            return true;
+        }
+        let own = names().filter_map(|name| name.parse::<InstanceName>().ok());
+        let own: HashSet<InstanceName> =
+            own.filter(|name| *name.component() == self.path).collect();
+        let exists = |name: &&InstanceName| {
+            let (indices, sizes) = (name.indices(), &self.multiplicity);
+            indices.len() == sizes.len()
+                && indices.iter().zip(sizes).all(|(index, size)| index < size)
+        };
+        own.iter().filter(exists).count() == self.instances() as usize
+    }
 }
 
-/// Which of the user's own filters a component's program can call.
+/// The user filters that a component's program can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Calls {
-    /// All of them, or so it has to be taken.
+    /// All filters, or nothing to the contrary is known.
     All,
-    /// Those in shared libraries: there is no Python in it.
+    /// Filters in shared libraries: the process has no Python.
     Libraries,
-    /// None: it is one of titin's own.
+    /// No filters: the component is a built-in.
     Nothing,
 }
 
 /// A conduit of the description: one conduit per pair of instances.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// Its number.
+    /// The number of the bundle.
     pub id: BundleId,
-    /// Where messages come from.
+    /// The component that messages come from.
     pub sender: ComponentId,
-    /// The port there.
+    /// The sending port.
     pub sender_port: Name,
-    /// Where they go.
+    /// The component that messages go to.
     pub receiver: ComponentId,
-    /// The port there.
+    /// The receiving port.
     pub receiver_port: Name,
-    /// What happens to them on the way, in order.
+    /// The filters on the way, in order.
     pub filters: Vec<Filter>,
-    /// How much it may hold; `None` leaves it to the runtime.
-    pub buffer: Buffer,
-    /// The medium that it is pinned to.
+    /// The limits of the conduit's buffer; `None` leaves them to the runtime.
+    pub buffer: BufferLimits,
+    /// The medium that the conduit is pinned to.
     pub medium: Option<Medium>,
-    /// How a field that goes by it is coupled, if the description says anything.
+    /// The coupling pattern of a field on the conduit, if the description has one.
     pub pattern: Option<Box<Pattern>>,
-    /// How the link that it takes is made, if that is by tcp and the description says anything.
-    pub link: Option<Box<Link>>,
+    /// The settings of the link by tcp, if the description has some.
+    pub link: Option<Box<LinkTuning>>,
     pub(crate) first_conduit: u32,
-    /// Whether it leads through the port of a model.
+    /// Whether the conduit leads through the port of a model.
     pub(crate) through_models: bool,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// The two ends of a conduit between instances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConduitEnds {
-    /// The conduit of the description that it belongs to.
+    /// The bundle of the conduit.
     pub bundle: BundleId,
-    /// Where messages come from.
+    /// The instance that messages come from.
     pub sender: InstanceName,
-    /// The slot there, if the receiver has more dimensions; `None` for a scalar port, and for a vector port whose slots do not follow
-    /// from multiplicities: that one can be resized, and its slots pair with the peer's by number.
+    /// The slot of the sending port, if the receiver has more dimensions. `None` for a scalar port,
+    /// and for a vector port whose slots do not follow from multiplicities: such a port can be
+    /// resized, and slots pair with the peer's slots by number.
     pub sender_slot: Option<u32>,
-    /// Where they go.
+    /// The instance that messages go to.
     pub receiver: InstanceName,
-    /// The slot there, as for `sender_slot`.
+    /// The slot of the receiving port, as for `sender_slot`.
     pub receiver_slot: Option<u32>,
 }
 
 impl Bundle {
     /// The component at one end.
-    fn end(&self, side: Side) -> ComponentId {
+    fn end(&self, side: FilterSide) -> ComponentId {
         match side {
-            Side::Sender => self.sender,
-            Side::Receiver => self.receiver,
+            FilterSide::Sender => self.sender,
+            FilterSide::Receiver => self.receiver,
         }
     }
 }
@@ -226,7 +253,7 @@ impl Network {
         })
     }
 
-    /// The declared ports of a component that no conduit leads to or from.
+    /// The declared ports of a component without a conduit.
     pub fn unconnected<'a>(
         &'a self,
         component: &'a NetworkComponent,
@@ -240,7 +267,7 @@ impl Network {
             .receiving
             .iter()
             .map(|id| &self.bundles[id.index()].receiver_port);
-        let connected: std::collections::HashSet<&Name> = sending.chain(receiving).collect();
+        let connected: HashSet<&Name> = sending.chain(receiving).collect();
         component
             .ports
             .values()
@@ -255,7 +282,8 @@ impl Network {
         )
     }
 
-    /// Notes that there is no Python in the programs of these components, so that filters in Python run elsewhere.
+    /// Notes that the programs of these components have no Python, so that Python filters run
+    /// elsewhere.
     pub fn lacks_python(&mut self, components: &[ComponentId]) {
         for id in components {
             let calls = &mut self.components[id.index()].calls;
@@ -267,7 +295,7 @@ impl Network {
         }
     }
 
-    /// Whether a filter can run in a component's program; titin's own filters can in all.
+    /// Whether a component's program can call a filter; every program can call titin's filters.
     pub fn can_call(&self, component: ComponentId, filter: &Filter) -> bool {
         match self.components[component.index()].calls {
             Calls::All => true,
@@ -276,17 +304,18 @@ impl Network {
         }
     }
 
-    /// The name of a filter, if it is one of the user's own, and in Python.
+    /// The name of a filter, if it is a user filter in Python.
     pub fn in_python<'f>(&self, filter: &'f Filter) -> Option<&'f Name> {
         let FilterKind::User(name) = &filter.kind else {
             return None;
         };
         let own = self.extras.filters.get(name)?;
-        matches!(own.call, Call::Python { .. }).then_some(name)
+        matches!(own.call, UserFunction::Python { .. }).then_some(name)
     }
 
-    /// The filters of a bundle, each with the side that it is pinned to: by the conduit, else by its entry under `titin: filters`,
-    /// else, where one end alone can call it, by that.
+    /// The filters of a bundle, each with the side that it is pinned to. The pin of the conduit
+    /// goes first, then the pin under `titin: filters`. Without a pin, a filter that only one end
+    /// can call is pinned to that end.
     pub fn filters(&self, bundle: &Bundle) -> Vec<Filter> {
         let mut filters = self.pinned(bundle);
         for at in 0..filters.len() {
@@ -297,12 +326,12 @@ impl Network {
             }
             let mut moved = filters.clone();
             match side {
-                Side::Receiver => moved[at].side = Some(Side::Sender),
-                // What stands behind it is received first, so it runs there too.
-                Side::Sender => moved[at..]
+                FilterSide::Receiver => moved[at].side = Some(FilterSide::Sender),
+                // Filters behind this filter come after it, so they run at the receiver too.
+                FilterSide::Sender => moved[at..]
                     .iter_mut()
                     .filter(|filter| filter.side.is_none() && filter.kind.takes_sides())
-                    .for_each(|filter| filter.side = Some(Side::Receiver)),
+                    .for_each(|filter| filter.side = Some(FilterSide::Receiver)),
             }
             let fits = moved.iter().zip(sides(&moved)).all(|(filter, side)| {
                 filter.side.is_none_or(|pinned| pinned == side)
@@ -315,7 +344,7 @@ impl Network {
         filters
     }
 
-    /// The filters of a bundle, with the sides that are written.
+    /// The filters of a bundle, with the pins of the description.
     fn pinned(&self, bundle: &Bundle) -> Vec<Filter> {
         let mut filters = bundle.filters.clone();
         for filter in filters.iter_mut().filter(|filter| filter.side.is_none()) {
@@ -330,9 +359,9 @@ impl Network {
         filters
     }
 
-    /// At which end each filter of a bundle runs, in their order. A filter pinned to the receiver runs at the sender all the
-    /// same if one behind it does, which the checks refuse.
-    pub fn filter_sides(&self, bundle: &Bundle) -> Vec<Side> {
+    /// The end at which each filter of a bundle runs, in order. A filter pinned to the receiver
+    /// still runs at the sender if a later filter does; the checks refuse that.
+    pub fn filter_sides(&self, bundle: &Bundle) -> Vec<FilterSide> {
         sides(&self.filters(bundle))
     }
 
@@ -343,26 +372,26 @@ impl Network {
     }
 }
 
-/// At which end each of these filters runs.
-fn sides(filters: &[Filter]) -> Vec<Side> {
+/// The end at which each of these filters runs.
+fn sides(filters: &[Filter]) -> Vec<FilterSide> {
     let early = before_wire(filters);
     (0..filters.len())
         .map(|at| {
             if at < early {
-                Side::Sender
+                FilterSide::Sender
             } else {
-                Side::Receiver
+                FilterSide::Receiver
             }
         })
         .collect()
 }
 
-/// The number of cells of a block of these sizes. Flattening has made sure that it fits.
+/// The number of cells of a block of these sizes. Flattening has checked that the number fits.
 fn volume(sizes: &[u32]) -> u32 {
     sizes.iter().product()
 }
 
-/// The place of a cell in a block, the last index running fastest.
+/// The number of a cell in a block, the last index running fastest.
 fn ravel(indices: &[u32], sizes: &[u32]) -> u32 {
     indices
         .iter()
@@ -370,7 +399,7 @@ fn ravel(indices: &[u32], sizes: &[u32]) -> u32 {
         .fold(0, |place, (index, size)| place * size + index)
 }
 
-/// The cell at a place; the inverse of [`ravel`].
+/// The cell with a number; the inverse of [`ravel`].
 fn unravel(mut place: u32, sizes: &[u32]) -> Vec<u32> {
     let mut indices = vec![0; sizes.len()];
     for (index, size) in indices.iter_mut().zip(sizes).rev() {
@@ -385,14 +414,14 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     use super::*;
-    use crate::{LoadOptions, Start, load_texts};
+    use crate::{LoadOptions, StartPolicy, load_texts};
 
     fn network(components: &str, conduits: &str) -> Network {
         let text = format!(
             "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n{components}    conduits: {{{conduits}}}\n"
         );
         let options = LoadOptions {
-            start: Start::ByHand,
+            start: StartPolicy::ByHand,
             ..LoadOptions::default()
         };
         load_texts(&[("t", &text)], &options)
@@ -459,7 +488,8 @@ mod tests {
         assert!(network.instance_id(&"a".parse().unwrap()).is_none());
     }
 
-    /// The ends of every conduit are instances that agree in the dimensions they share, and each slot of a port has one conduit.
+    /// The ends of every conduit are instances that agree in the dimensions that both have, and
+    /// each slot of a port has one conduit.
     fn check_whole(network: &Network) {
         for (i, instance) in network.instances().enumerate() {
             assert_eq!(network.instance_id(&instance), Some(InstanceId(i as u32)));

@@ -1,4 +1,4 @@
-//! The operators of the submodel execution loop, and the timelines that they step along.
+//! The operators of the submodel execution loop, and timelines.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::Name;
 
-/// Where in the submodel execution loop a port is used.
+/// The place in the submodel execution loop at which a port is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operator {
@@ -21,20 +21,20 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// All four, in the order of the loop.
+    /// All operators, in the order of the loop.
     pub const ALL: [Operator; 4] = [Operator::FInit, Operator::OI, Operator::S, Operator::OF];
 
-    /// Whether its ports send.
+    /// Whether ports of the operator send.
     pub fn sends(self) -> bool {
         matches!(self, Operator::OI | Operator::OF)
     }
 
-    /// Whether its ports receive.
+    /// Whether ports of the operator receive.
     pub fn receives(self) -> bool {
         !self.sends()
     }
 
-    /// As in a yMMSL file: `f_init`.
+    /// The key in a yMMSL file: `f_init`.
     pub fn key(self) -> &'static str {
         match self {
             Operator::FInit => "f_init",
@@ -61,7 +61,8 @@ impl fmt::Display for Operator {
     }
 }
 
-/// A timeline: `macro:micro` is that of a micro called in each step of a macro; `macro.fast` is a second one of macro's own.
+/// A timeline. `macro:micro` is the timeline of a micro that is called in each step of a macro;
+/// `macro.fast` is a second timeline of the macro.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timeline(Vec<Name>);
@@ -72,12 +73,13 @@ impl Timeline {
         &self.0
     }
 
-    /// Whether it is the timeline of the whole run, or on a port: the component's own.
+    /// Whether this is the timeline of the whole run. On a port the root stands for the usual
+    /// timeline of the component.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Reads `a:b.c`; empty text is the root. The parts are not checked.
+    /// Reads `a:b.c`; an empty text is the root. The parts are not checked.
     pub fn parse(text: &str) -> Timeline {
         Timeline(
             text.split(':')

@@ -1,87 +1,91 @@
-//! The coupling pattern of a field: at which steps its conduit couples the two programs, which part of the array, and which of
-//! them says when it goes. After XpressSpace, where it stands in a file, too, and in no program.
+//! The coupling pattern of a field: the steps at which a conduit couples two programs, the region
+//! of the array, and the side that decides when the field goes. As in XpressSpace the pattern is
+//! written in a file and not in a program.
 
 use serde::{Deserialize, Serialize};
 
-/// The pattern of a conduit that carries a field. By default everything goes, when it is sent.
+/// The pattern of a conduit that carries a field. By default the whole field goes, each time it is
+/// sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
-    /// Who says when it goes.
-    pub mode: Mode,
-    /// What the sender couples.
-    pub sender: Share,
-    /// What the receiver couples.
-    pub receiver: Share,
+    /// The side that decides when a field goes.
+    pub mode: TransferMode,
+    /// The steps and the region of the sender.
+    pub sender: PatternSide,
+    /// The steps and the region of the receiver.
+    pub receiver: PatternSide,
 }
 
-/// Who says when a field goes.
+/// The side that decides when a field goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// The sender: each that it sends is received once.
+pub enum TransferMode {
+    /// The sender: each field that it sends is received once.
     #[default]
     Push,
     /// The receiver: it takes one of the versions that the sender keeps.
-    Pull(Cache),
+    Pull(VersionCache),
 }
 
-/// The versions of a field that its sender keeps for one receiver.
+/// The versions of a field that the sender keeps for one receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cache {
-    /// How many.
+pub struct VersionCache {
+    /// The number of versions.
     pub versions: u32,
-    /// What comes of one more.
-    pub full: Full,
+    /// What the sender does with one version more.
+    pub full: WhenFull,
 }
 
 /// What the sender does with one version more than it keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Full {
-    /// It gives up the oldest.
+pub enum WhenFull {
+    /// The sender drops the oldest version.
     #[default]
     Evict,
-    /// It waits until the receiver has taken one.
+    /// The sender waits until the receiver has taken a version.
     Wait,
 }
 
-/// What one end of a conduit couples.
+/// The steps and the region at one side of a coupling.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// At which of its steps.
+pub struct PatternSide {
+    /// The steps that take part.
     pub steps: Steps,
-    /// Which part of its array: the lower bounds, and the upper ones, which do not belong. `None` leaves it to the program.
+    /// The region of the array: the lower bounds and the upper bounds; the upper bounds are not
+    /// part of it. `None` leaves the region to the program.
     pub region: Option<(Vec<u64>, Vec<u64>)>,
 }
 
-/// Some of the steps of a program. Its calls on the field are its steps, counted from 1.
+/// Some of the steps of a program. The calls of a program on the field are its steps, counted from
+/// 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steps {
-    /// The first one.
+    /// The first step.
     pub from: u64,
-    /// None after this one.
+    /// No step after this number.
     pub until: Option<u64>,
-    /// From the first one on, each so many.
+    /// From the first step on, every so many steps.
     pub every: u64,
 }
 
 impl Pattern {
-    /// Whether the ends make as many steps as each other where the one sends and the other receives in each.
+    /// Whether a coupling in each step of both sides makes the same number of steps at both.
     pub fn keeps_step(&self) -> bool {
-        self.mode == Mode::Push && self.sender.steps == self.receiver.steps
+        self.mode == TransferMode::Push && self.sender.steps == self.receiver.steps
     }
 
     /// The versions that the sender keeps, if the receiver pulls.
-    pub fn cache(&self) -> Option<Cache> {
+    pub fn cache(&self) -> Option<VersionCache> {
         match self.mode {
-            Mode::Push => None,
-            Mode::Pull(cache) => Some(cache),
+            TransferMode::Push => None,
+            TransferMode::Pull(cache) => Some(cache),
         }
     }
 }
 
 impl Default for Steps {
-    /// All of them.
+    /// All steps.
     fn default() -> Self {
         Steps {
             from: 1,
@@ -92,24 +96,24 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Whether a step is among them.
+    /// Whether a step is among the steps.
     pub fn contain(&self, step: u64) -> bool {
         step >= self.from
             && self.until.is_none_or(|until| step <= until)
             && (step - self.from).is_multiple_of(self.every)
     }
 
-    /// Whether a step is the last one of them.
+    /// Whether a step is the last of the steps.
     pub fn end_with(&self, step: u64) -> bool {
         self.contain(step) && self.until.is_some_and(|until| until - step < self.every)
     }
 }
 
-impl Default for Cache {
+impl Default for VersionCache {
     fn default() -> Self {
-        Cache {
+        VersionCache {
             versions: 1,
-            full: Full::default(),
+            full: WhenFull::default(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a description: all problems at once, each with its place, its reason and what to do.
+//! Problems of a description: all of them in one report, each with a position, a reason and a hint.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::names::Name;
 
-/// The most errors, and the most warnings, that are kept; the rest are counted.
+/// The most errors, and the most warnings, that are kept; further problems are counted.
 pub const MOST_PROBLEMS: usize = 200;
 
-/// How bad a [`Problem`] is.
+/// The severity of a [`Problem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -33,9 +33,9 @@ pub enum Code {
     Limit,
     /// `ymmsl_version` is missing or not known.
     Version,
-    /// A key that has no meaning here.
+    /// A key that has no meaning at this position.
     UnknownKey,
-    /// A key that is needed is not there.
+    /// A required key is missing.
     MissingKey,
     /// A key or a name is given twice.
     Duplicate,
@@ -43,11 +43,11 @@ pub enum Code {
     WrongType,
     /// A value of the right type that makes no sense.
     BadValue,
-    /// A name that is not written as a name.
+    /// A text that is not a valid name.
     BadName,
     /// An import that cannot be followed.
     Import,
-    /// There is no model, or it is not clear which.
+    /// There is no model, or several models could be meant.
     NoModel,
     /// A component that does not exist.
     UnknownComponent,
@@ -59,7 +59,7 @@ pub enum Code {
     TwoSenders,
     /// A component and its implementation do not have the same ports.
     PortMismatch,
-    /// A port that must be connected is not.
+    /// A required port is not connected.
     Unconnected,
     /// An implementation that does not exist.
     UnknownImplementation,
@@ -67,7 +67,7 @@ pub enum Code {
     NoImplementation,
     /// Models that contain each other.
     ModelLoop,
-    /// A setting that nothing reads.
+    /// A setting without a reader.
     UnknownSetting,
     /// A setting of another type than its program supports.
     SettingType,
@@ -77,38 +77,38 @@ pub enum Code {
     Resources,
     /// Filters that do not exist or stand in the wrong order.
     Filter,
-    /// Components that wait for each other before they can start.
+    /// Components in a cycle: each waits for another before it can start.
     Cycle,
     /// Timelines that do not fit: one side sends more often than the other receives.
     Rate,
     /// Multiplicities that do not fit.
     Multiplicity,
-    /// A unit that is not known, or of another dimension than wanted.
+    /// An unknown unit, or a unit of the wrong dimension.
     Unit,
     /// A program that cannot be started on this host.
     NotHere,
-    /// Nothing wrong, but the file leaves out what other tools need.
+    /// No error, but the file lacks an entry that other tools need.
     Incomplete,
-    /// Something that titin does not do yet.
+    /// A feature that titin does not have yet.
     NotYet,
 }
 
-/// One thing that is wrong, told to someone who has only this text and the file.
+/// One problem, written for a reader with only this text and the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// Error or warning.
     pub severity: Severity,
     /// The kind, for tools.
     pub code: Code,
-    /// The file, as it was named by the user.
+    /// The file, under the name that the user gave.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: Option<u32>,
     /// The column, from 1, in characters.
     pub column: Option<u32>,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// Why it is wrong: what was expected, and what was found.
+    /// The reason: the expectation and the finding.
     pub why: String,
     /// What to do; "did you mean".
     pub hint: Option<String>,
@@ -141,17 +141,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a description.
+/// All problems of a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    /// The problems, by file and place.
+pub struct ProblemReport {
+    /// The problems, by file and position.
     pub problems: Vec<Problem>,
-    /// How many more were found than [`MOST_PROBLEMS`]. Past these not all are looked for.
+    /// The number of problems beyond [`MOST_PROBLEMS`]. Past that number the checks may stop.
     pub left_out: usize,
 }
 
-impl Report {
-    /// Whether nothing stands in the way of a run.
+impl ProblemReport {
+    /// Whether the model can be run: there are no errors.
     pub fn is_ok(&self) -> bool {
         self.errors() == 0
     }
@@ -170,7 +170,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ProblemReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.problems.iter().enumerate() {
             if i > 0 {
@@ -189,12 +189,13 @@ impl fmt::Display for Report {
     }
 }
 
-impl std::error::Error for Report {}
+impl std::error::Error for ProblemReport {}
 
-/// A place in one of the files of a description.
+/// A position in one of the files of a description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
-    /// Which file: its number in [`Description::files`](crate::Description::files) plus 1; 0 for none.
+pub struct TextPosition {
+    /// The number of the file in [`Description::files`](crate::Description::files) plus 1; 0 for
+    /// none.
     pub(crate) file: u32,
     /// From 1; 0 for none.
     pub(crate) line: u32,
@@ -202,20 +203,20 @@ pub struct Place {
     pub(crate) column: u32,
 }
 
-/// Problems as they are found, with the names of the files they are in.
+/// The problems found so far, with the names of the files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problems {
     pub(crate) files: Vec<String>,
-    list: Vec<(Place, Problem)>,
+    list: Vec<(TextPosition, Problem)>,
     left_out: usize,
     errors: usize,
     lost_section: bool,
     warnings: usize,
-    /// Names that were read: equal ones are one piece of memory, since a large model has few words and says them often.
+    /// Names that were read. Equal names share memory: a large model repeats few names very often.
     names: HashSet<Name>,
 }
 
-/// How many problems there were at some time.
+/// The state of the list of problems at some time.
 pub(crate) struct Mark {
     kept: usize,
     errors: usize,
@@ -224,7 +225,7 @@ pub(crate) struct Mark {
 }
 
 impl Problems {
-    /// A name that was read.
+    /// A name that was read, shared with equal names.
     pub(crate) fn name(&mut self, written: &str) -> Name {
         if let Some(name) = self.names.get(written) {
             return name.clone();
@@ -241,10 +242,10 @@ impl Problems {
         }
     }
 
-    /// Registers a file and returns the place before its first line.
-    pub(crate) fn add_file(&mut self, name: String) -> Place {
+    /// Registers a file and returns the position before the first line.
+    pub(crate) fn add_file(&mut self, name: String) -> TextPosition {
         self.files.push(name);
-        Place {
+        TextPosition {
             file: self.files.len() as u32,
             line: 0,
             column: 0,
@@ -253,7 +254,7 @@ impl Problems {
 
     pub(crate) fn error(
         &mut self,
-        at: Place,
+        at: TextPosition,
         code: Code,
         what: impl Into<String>,
         why: impl Into<String>,
@@ -263,7 +264,7 @@ impl Problems {
 
     pub(crate) fn error_hint(
         &mut self,
-        at: Place,
+        at: TextPosition,
         code: Code,
         what: impl Into<String>,
         why: impl Into<String>,
@@ -281,7 +282,7 @@ impl Problems {
 
     pub(crate) fn warn(
         &mut self,
-        at: Place,
+        at: TextPosition,
         code: Code,
         what: impl Into<String>,
         why: impl Into<String>,
@@ -300,13 +301,13 @@ impl Problems {
     fn add(
         &mut self,
         severity: Severity,
-        at: Place,
+        at: TextPosition,
         code: Code,
         what: String,
         why: String,
         hint: Option<String>,
     ) {
-        // Each kind has its own limit, so that warnings never push an error out.
+        // Each severity has a limit, so that warnings never push an error out.
         let count = if severity == Severity::Error {
             &mut self.errors
         } else {
@@ -335,7 +336,7 @@ impl Problems {
         self.list.push((at, problem));
     }
 
-    /// How far it has come.
+    /// The state of the list now.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             kept: self.list.len(),
@@ -345,17 +346,21 @@ impl Problems {
         }
     }
 
-    /// The places and codes of what was found since then, as far as it is kept.
-    pub(crate) fn since(&self, mark: &Mark) -> impl Iterator<Item = (Place, Code)> {
+    /// The positions and codes of the problems found since then, as far as they are kept.
+    pub(crate) fn since(&self, mark: &Mark) -> impl Iterator<Item = (TextPosition, Code)> {
         self.list[mark.kept..]
             .iter()
             .map(|(place, problem)| (*place, problem.code))
     }
 
-    /// Forgets what was found since then and is no problem after all.
-    pub(crate) fn forget_since(&mut self, mark: &Mark, is_none: impl Fn(Place, Code) -> bool) {
+    /// Drops problems found since then for which `is_none` is true.
+    pub(crate) fn forget_since(
+        &mut self,
+        mark: &Mark,
+        is_none: impl Fn(TextPosition, Code) -> bool,
+    ) {
         let found = self.list.split_off(mark.kept);
-        // Of those that were left out nothing is known.
+        // Nothing is known of the problems beyond the limit.
         if self.left_out == mark.left_out {
             (self.errors, self.warnings) = (mark.errors, mark.warnings);
             for (place, problem) in found
@@ -375,7 +380,8 @@ impl Problems {
         }
     }
 
-    /// A whole section was not read, for it has another name or stands elsewhere. What is missing then may well be in it.
+    /// Notes that a whole section was not read, because of a wrong name or position. Missing names
+    /// may be in that section.
     pub(crate) fn lost_section(&mut self) {
         self.lost_section = true;
     }
@@ -388,24 +394,24 @@ impl Problems {
         self.errors
     }
 
-    /// Whether more errors were found than are kept, so that it is time to stop looking: hints take time.
+    /// Whether more errors were found than are kept. The checks stop then, since hints take time.
     pub(crate) fn is_full(&self) -> bool {
         self.errors > MOST_PROBLEMS
     }
 
-    /// The problems by place; what was found twice is told once.
-    pub(crate) fn into_report(self) -> Report {
+    /// The problems by position, without repetitions.
+    pub(crate) fn into_report(self) -> ProblemReport {
         let mut list = self.list;
         list.sort_by_key(|(place, _)| *place);
         list.dedup();
-        Report {
+        ProblemReport {
             problems: list.into_iter().map(|(_, problem)| problem).collect(),
             left_out: self.left_out,
         }
     }
 }
 
-/// " Did you mean ...?" for the candidate nearest to what was written, if one is near.
+/// "did you mean ...?" with the candidate nearest to the written text, if one is near.
 pub(crate) fn did_you_mean<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -413,12 +419,12 @@ pub(crate) fn did_you_mean<'a>(
     nearest(written, candidates).map(|name| format!("did you mean \"{name}\"?"))
 }
 
-/// The candidate nearest to what was written, if it is near enough to have been meant.
+/// The candidate nearest to the written text, if it is near enough.
 pub fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // Comparing is quadratic in the length, and nobody misspells a name this long by a letter.
+    // The comparison is quadratic in the length, and a name this long is not misspelt by a letter.
     if written.len() > 200 {
         return None;
     }
@@ -427,7 +433,7 @@ pub fn nearest<'a>(
         3..=5 => 2,
         n => n / 3,
     };
-    /// Nobody waits for a hint out of more names than these.
+    /// Comparing more names than these would take too long for a hint.
     const MOST_CANDIDATES: usize = 10_000;
     let lower = written.to_lowercase();
     let distance = |name: &str| {
@@ -446,7 +452,7 @@ pub fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// Whether `long` begins or ends with `short`, as a part between underscores, and has more.
+/// Whether `long` begins or ends with `short`, with an underscore between `short` and the rest.
 fn has_at_edge(long: &str, short: &str) -> bool {
     let before = long
         .strip_suffix(short)
@@ -457,18 +463,18 @@ fn has_at_edge(long: &str, short: &str) -> bool {
     short.len() > 2 && (before || after)
 }
 
-/// `"a", "b" and "c"`, cut short after a few.
+/// `"a", "b" and "c"`, shortened after a few names.
 pub fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     joined(names, "and")
 }
 
-/// `"a", "b" or "c"`, for those of which one is to be chosen.
+/// `"a", "b" or "c"`, for a choice.
 pub(crate) fn either<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     joined(names, "or")
 }
 
 fn joined<'a>(names: impl IntoIterator<Item = &'a str>, word: &str) -> String {
-    // One more than these is shown too: "and 1 more" would hide a name for nothing.
+    // One more name than the limit is shown too: "and 1 more" would take as much room.
     const MOST: usize = 12;
     let mut names = names.into_iter();
     let mut shown: Vec<String> = names
@@ -496,7 +502,7 @@ mod tests {
     fn a_problem_reads_as_place_what_why_and_hint() {
         let mut problems = Problems::default();
         let file = problems.add_file("a.ymmsl".into());
-        let at = Place {
+        let at = TextPosition {
             line: 3,
             column: 5,
             ..file
@@ -532,7 +538,7 @@ mod tests {
     fn problems_past_the_limit_are_counted() {
         let mut problems = Problems::default();
         for i in 0..MOST_PROBLEMS + 5 {
-            problems.error(Place::default(), Code::Limit, format!("{i}"), "");
+            problems.error(TextPosition::default(), Code::Limit, format!("{i}"), "");
         }
         assert_eq!(problems.errors(), MOST_PROBLEMS + 5);
         assert_eq!(problems.into_report().left_out, 5);

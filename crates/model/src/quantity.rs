@@ -1,12 +1,13 @@
-//! Quantities with units, as scientists write them: `10 ms`, `2.5 km`, `3 days`, `1e-6 m2/s`, `1 kg m^-3`.
-//!
-//! A value is kept in SI base units with its dimension, so that it can be read in any unit of the same dimension.
+//! Quantities with units, as scientists write them: `10 ms`, `2.5 km`, `3 days`, `1e-6 m2/s`, `1 kg
+//! m^-3`.
+//! A value is kept in SI base units with its dimension, and can be read in any unit of the same
+//! dimension.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::problem::nearest;
+mod units;
 
 /// The exponents of metre, kilogram, second, ampere, kelvin, mole and candela.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,9 +59,9 @@ impl fmt::Display for Dimension {
 /// A value in SI base units.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantity {
-    /// In metres, kilograms, seconds and products of them.
+    /// In metres, kilograms, seconds and products of these units.
     pub value_si: f64,
-    /// What it measures.
+    /// The dimension.
     pub dimension: Dimension,
 }
 
@@ -86,7 +87,7 @@ impl Quantity {
     }
 }
 
-/// Why a text is not a quantity, or not one of the wanted dimension.
+/// The reason why a text is not a quantity, or has the wrong dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     text: String,
@@ -101,7 +102,7 @@ impl UnitError {
         }
     }
 
-    /// What may have been meant.
+    /// A similar unit that may be meant.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -136,27 +137,28 @@ pub fn parse(text: &str) -> Result<Quantity, UnitError> {
     })
 }
 
-/// Reads a number and, after it, a unit, and gives the number in `unit`. A number alone is in that unit already.
-///
-/// A unit without a dimension, as in `90 deg` or `5 %`, is a unit like others: it is converted, and fits no duration.
+/// Reads a number with an optional unit, and gives the number in `unit`. A number without a unit is
+/// taken to be in `unit`.
+/// A unit without a dimension, as in `90 deg` or `5 %`, is converted like other units, and fits no
+/// duration.
 pub fn parse_in(text: &str, unit: &str) -> Result<f64, UnitError> {
     let (quantity, (number, own)) = (parse(text)?, split(text)?);
-    // In its own unit a number stays as it is written: to SI and back it could change in the last digit.
+    // A number in the wanted unit is not converted: the way to SI and back could change the last
+    // digit.
     if own.is_empty() || own == unit {
         return Ok(number);
     }
     quantity.in_unit(unit)
 }
 
-/// Whether `unit` is one, or a product of some.
-///
+/// Whether `unit` is a known unit, or a product of known units.
 /// # Errors
-/// Says what in it is not known.
+/// Names the unknown part.
 pub fn check_unit(unit: &str) -> Result<(), UnitError> {
     parse_unit(unit).map(drop)
 }
 
-/// The number at the beginning, and the text of the unit after it, which may be empty.
+/// The number at the beginning, and the text of the unit, which may be empty.
 fn split(text: &str) -> Result<(f64, &str), UnitError> {
     let text = text.trim();
     let end = number_end(text);
@@ -169,7 +171,8 @@ fn split(text: &str) -> Result<(f64, &str), UnitError> {
     Ok((number, text[end..].trim_start()))
 }
 
-/// Where the number at the beginning ends. `1e` is followed by a digit or a sign, else the `e` belongs to the unit.
+/// The end of the number at the beginning. An `e` with a digit or a sign behind it belongs to the
+/// number, else to the unit.
 fn number_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
@@ -189,7 +192,7 @@ fn number_end(text: &str) -> usize {
     end
 }
 
-/// What one of a unit is in SI. The factor is kept as a ratio: 10 ms is 10 / 1000, which is the nearest number to 0.01.
+/// One of a unit in SI. The factor is a ratio: 10 ms is 10 / 1000, the number nearest to 0.01.
 struct Unit {
     times: f64,
     over: f64,
@@ -227,7 +230,7 @@ fn parse_unit(text: &str) -> Result<Unit, UnitError> {
         }
         let mut after = rest[end..].chars();
         if after.next() == Some('/') {
-            // `/s` with nothing before it is a slip of the pen.
+            // `/s` without a unit before the slash is a mistake.
             if sign < 0 || text.starts_with('/') {
                 return fault(format!("\"{text}\" is not a unit"));
             }
@@ -273,7 +276,7 @@ fn multiply(unit: &mut Unit, word: &str, sign: i8) -> Result<(), UnitError> {
             }
         },
     } * sign;
-    let (times, over, dimension) = find(name)?;
+    let (times, over, dimension) = units::find_unit(name)?;
     let Some(product) = unit.dimension.times(dimension, power) else {
         return fault("the powers of this unit are too high".into());
     };
@@ -289,347 +292,10 @@ fn multiply(unit: &mut Unit, word: &str, sign: i8) -> Result<(), UnitError> {
     Ok(())
 }
 
-fn find(name: &str) -> Result<(f64, f64, Dimension), UnitError> {
-    let exact = |name: &str| UNITS.iter().find(|row| row.0.contains(&name));
-    if let Some((_, times, over, dimension, _)) = exact(name) {
-        return Ok((*times, *over, Dimension(*dimension)));
-    }
-    for (prefixes, times, over) in PREFIXES {
-        for prefix in *prefixes {
-            let Some((_, t, o, dimension, Yes)) = name.strip_prefix(prefix).and_then(exact) else {
-                continue;
-            };
-            return Ok((t * times, o * over, Dimension(*dimension)));
-        }
-    }
-    let known = UNITS.iter().flat_map(|row| row.0.iter().copied());
-    let hint =
-        nearest(name, known.filter(|n| n.len() > 1)).map(|n| format!("did you mean \"{n}\"?"));
-    let text = if matches!(name, "°C" | "degC" | "C°" | "°F" | "degF") {
-        format!(
-            "\"{name}\" has an offset and cannot be converted by a factor; give the temperature in K"
-        )
-    } else if matches!(name, "month" | "months" | "mon" | "mo") {
-        format!("\"{name}\" has no fixed length; give the time in days")
-    } else {
-        format!("\"{name}\" is not a unit that titin knows")
-    };
-    Err(UnitError { text, hint })
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Prefix {
-    Yes,
-    No,
-}
-use Prefix::{No, Yes};
-
-type Row = (&'static [&'static str], f64, f64, [i8; 7], Prefix);
-
-/// Names, factor to SI as a ratio, dimension, and whether it takes prefixes.
-const UNITS: &[Row] = &[
-    // Time. `M` is mega, so a minute is never `m`, and a year is the Julian one, as in astronomy and CF.
-    (
-        &["s", "sec", "secs", "second", "seconds"],
-        1.0,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        Yes,
-    ),
-    (
-        &["min", "mins", "minute", "minutes"],
-        60.0,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["h", "hr", "hrs", "hour", "hours"],
-        3600.0,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["d", "day", "days"],
-        86_400.0,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["week", "weeks", "wk", "wks"],
-        604_800.0,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &[
-            "yr",
-            "yrs",
-            "year",
-            "years",
-            "y",
-            "a",
-            "julian_year",
-            "julian_years",
-        ],
-        31_557_600.0,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["decade", "decades"],
-        31_557_600e1,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["century", "centuries"],
-        31_557_600e2,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    // Not by prefixes: `ha` is a hectare, and `Pa` a pascal.
-    (
-        &["kyr", "ky", "ka", "millennium", "millennia"],
-        31_557_600e3,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["Myr", "My", "Ma"],
-        31_557_600e6,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["Gyr", "Gy", "Ga"],
-        31_557_600e9,
-        1.0,
-        [0, 0, 1, 0, 0, 0, 0],
-        No,
-    ),
-    // Length.
-    (
-        &["m", "meter", "meters", "metre", "metres"],
-        1.0,
-        1.0,
-        [1, 0, 0, 0, 0, 0, 0],
-        Yes,
-    ),
-    (&["micron", "microns"], 1.0, 1e6, [1, 0, 0, 0, 0, 0, 0], No),
-    (
-        &[
-            "angstrom",
-            "angstroms",
-            "Angstrom",
-            "Å",
-            "ångström",
-            "Ångström",
-        ],
-        1.0,
-        1e10,
-        [1, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["au", "AU", "astronomical_unit", "astronomical_units"],
-        149_597_870_700.0,
-        1.0,
-        [1, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["pc", "parsec", "parsecs"],
-        3.085_677_581_491_367e16,
-        1.0,
-        [1, 0, 0, 0, 0, 0, 0],
-        Yes,
-    ),
-    (
-        &["ly", "lightyear", "lightyears", "light_year", "light_years"],
-        9_460_730_472_580_800.0,
-        1.0,
-        [1, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["inch", "inches", "in"],
-        254.0,
-        1e4,
-        [1, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["ft", "foot", "feet"],
-        3048.0,
-        1e4,
-        [1, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["yd", "yard", "yards"],
-        9144.0,
-        1e4,
-        [1, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["fathom", "fathoms"],
-        18_288.0,
-        1e4,
-        [1, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["mile", "miles", "mi"],
-        1_609_344.0,
-        1e3,
-        [1, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["nmi", "nautical_mile", "nautical_miles"],
-        1852.0,
-        1.0,
-        [1, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    // Area, volume, speed.
-    (
-        &["ha", "hectare", "hectares"],
-        1e4,
-        1.0,
-        [2, 0, 0, 0, 0, 0, 0],
-        No,
-    ),
-    (
-        &["L", "l", "liter", "liters", "litre", "litres"],
-        1.0,
-        1e3,
-        [3, 0, 0, 0, 0, 0, 0],
-        Yes,
-    ),
-    (
-        &["kn", "knot", "knots"],
-        1852.0,
-        3600.0,
-        [1, 0, -1, 0, 0, 0, 0],
-        No,
-    ),
-    // Mass, current, temperature, amount, light.
-    (
-        &["g", "gram", "grams"],
-        1.0,
-        1e3,
-        [0, 1, 0, 0, 0, 0, 0],
-        Yes,
-    ),
-    (
-        &["t", "tonne", "tonnes"],
-        1e3,
-        1.0,
-        [0, 1, 0, 0, 0, 0, 0],
-        Yes,
-    ),
-    (
-        &["A", "ampere", "amperes"],
-        1.0,
-        1.0,
-        [0, 0, 0, 1, 0, 0, 0],
-        Yes,
-    ),
-    (&["K", "kelvin"], 1.0, 1.0, [0, 0, 0, 0, 1, 0, 0], Yes),
-    (
-        &["mol", "mole", "moles"],
-        1.0,
-        1.0,
-        [0, 0, 0, 0, 0, 1, 0],
-        Yes,
-    ),
-    (&["cd"], 1.0, 1.0, [0, 0, 0, 0, 0, 0, 1], Yes),
-    // Derived.
-    (&["Hz", "hertz"], 1.0, 1.0, [0, 0, -1, 0, 0, 0, 0], Yes),
-    (
-        &["N", "newton", "newtons"],
-        1.0,
-        1.0,
-        [1, 1, -2, 0, 0, 0, 0],
-        Yes,
-    ),
-    (
-        &["Pa", "pascal", "pascals"],
-        1.0,
-        1.0,
-        [-1, 1, -2, 0, 0, 0, 0],
-        Yes,
-    ),
-    (&["bar", "bars"], 1e5, 1.0, [-1, 1, -2, 0, 0, 0, 0], Yes),
-    (&["atm"], 101_325.0, 1.0, [-1, 1, -2, 0, 0, 0, 0], No),
-    (&["mmHg"], 133.322_387_415, 1.0, [-1, 1, -2, 0, 0, 0, 0], No),
-    (
-        &["J", "joule", "joules"],
-        1.0,
-        1.0,
-        [2, 1, -2, 0, 0, 0, 0],
-        Yes,
-    ),
-    (&["eV"], 1.602_176_634e-19, 1.0, [2, 1, -2, 0, 0, 0, 0], Yes),
-    (&["cal"], 4184.0, 1e3, [2, 1, -2, 0, 0, 0, 0], Yes),
-    (
-        &["W", "watt", "watts"],
-        1.0,
-        1.0,
-        [2, 1, -3, 0, 0, 0, 0],
-        Yes,
-    ),
-    (&["C", "coulomb"], 1.0, 1.0, [0, 0, 1, 1, 0, 0, 0], Yes),
-    (
-        &["V", "volt", "volts"],
-        1.0,
-        1.0,
-        [2, 1, -3, -1, 0, 0, 0],
-        Yes,
-    ),
-    (&["ohm", "Ω"], 1.0, 1.0, [2, 1, -3, -2, 0, 0, 0], Yes),
-    (&["T", "tesla"], 1.0, 1.0, [0, 1, -2, -1, 0, 0, 0], Yes),
-    // Without a dimension.
-    (&["rad"], 1.0, 1.0, [0; 7], Yes),
-    (
-        &["deg", "degree", "degrees", "°"],
-        std::f64::consts::PI,
-        180.0,
-        [0; 7],
-        No,
-    ),
-    (&["%", "percent"], 1.0, 100.0, [0; 7], No),
-];
-
-/// Names and factor as a ratio. The long names come first: `milli` before `m`.
-const PREFIXES: &[(&[&str], f64, f64)] = &[
-    (&["femto", "f"], 1.0, 1e15),
-    (&["pico", "p"], 1.0, 1e12),
-    (&["nano", "n"], 1.0, 1e9),
-    (&["micro", "µ", "μ", "u"], 1.0, 1e6),
-    (&["milli", "m"], 1.0, 1e3),
-    (&["centi", "c"], 1.0, 1e2),
-    (&["deci", "d"], 1.0, 1e1),
-    (&["hecto", "h"], 1e2, 1.0),
-    (&["kilo", "k"], 1e3, 1.0),
-    (&["mega", "M"], 1e6, 1.0),
-    (&["giga", "G"], 1e9, 1.0),
-    (&["tera", "T"], 1e12, 1.0),
-];
-
 #[cfg(test)]
 mod tests {
+    use super::units::Prefix::Yes;
+    use super::units::{PREFIXES, UNITS};
     use super::*;
 
     fn si(text: &str) -> f64 {
@@ -719,7 +385,8 @@ mod tests {
         let names: Vec<&str> = UNITS.iter().flat_map(|row| row.0.iter().copied()).collect();
         let distinct: std::collections::HashSet<&str> = names.iter().copied().collect();
         assert_eq!(names.len(), distinct.len());
-        // A name goes before what a prefix and another name would make of it. This one, and no other, could be read so.
+        // A unit's name goes before the same text as a prefix and another unit. Only this text is
+        // ambiguous.
         let also = names.iter().filter(|name| {
             let prefixes = PREFIXES.iter().flat_map(|(prefixes, ..)| *prefixes);
             let mut rests = prefixes.filter_map(|prefix| name.strip_prefix(prefix));
@@ -732,7 +399,8 @@ mod tests {
         assert_eq!(also.copied().collect::<Vec<_>>(), ["ft"]);
     }
 
-    /// What is converted is compared with Pint by `tests/python/test_units.py`, which has the units from that file.
+    /// Holds `units.csv` to the tables; `tests/python/test_units.py` compares the conversions of the
+    /// units in that file with Pint.
     #[test]
     fn all_units_stand_in_the_table_that_is_compared_with_pint() {
         let rows = include_str!("../../../tests/python/units.csv")

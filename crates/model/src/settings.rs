@@ -1,4 +1,4 @@
-//! Settings: values by name, and the look-up in which the most specific one wins.
+//! Settings: values by name; the most specific value wins.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{InstanceName, Name};
-use crate::problem::Place;
+use crate::problem::TextPosition;
 use crate::quantity::{self, UnitError};
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum Setting {
     /// `true`
     Bool(bool),
     /// `3`
@@ -62,7 +62,7 @@ impl SettingType {
         SettingType::Table,
     ];
 
-    /// As in a yMMSL file: `[float]`.
+    /// The notation in a yMMSL file: `[float]`.
     pub fn key(self) -> &'static str {
         match self {
             SettingType::Str => "str",
@@ -87,74 +87,76 @@ impl fmt::Display for SettingType {
     }
 }
 
-impl Value {
-    /// Its type; that of an empty list is `[int]`.
+impl Setting {
+    /// The type of the value; `[int]` for an empty list.
     pub fn setting_type(&self) -> SettingType {
         match self {
-            Value::Bool(_) => SettingType::Bool,
-            Value::Int(_) => SettingType::Int,
-            Value::Float(_) => SettingType::Float,
-            Value::Str(_) => SettingType::Str,
-            Value::Ints(_) => SettingType::Ints,
-            Value::Floats(_) => SettingType::Floats,
-            Value::Table(_) => SettingType::Table,
+            Setting::Bool(_) => SettingType::Bool,
+            Setting::Int(_) => SettingType::Int,
+            Setting::Float(_) => SettingType::Float,
+            Setting::Str(_) => SettingType::Str,
+            Setting::Ints(_) => SettingType::Ints,
+            Setting::Floats(_) => SettingType::Floats,
+            Setting::Table(_) => SettingType::Table,
         }
     }
 
-    /// Whether it serves where `wanted` is supported. A whole number serves as `float`, and so does a quantity with a unit.
+    /// Whether the value can be used for a setting of type `wanted`. A whole number and a quantity
+    /// with a unit can be used as `float`.
     pub fn fits(&self, wanted: SettingType) -> bool {
         match (self, wanted) {
-            (Value::Int(_), SettingType::Float) => true,
-            (Value::Ints(_), SettingType::Floats) => true,
-            (Value::Ints(list), SettingType::Table) => list.is_empty(),
-            (Value::Floats(list), SettingType::Ints | SettingType::Table) => list.is_empty(),
-            (Value::Str(text), SettingType::Float) => quantity::parse(text).is_ok(),
+            (Setting::Int(_), SettingType::Float) => true,
+            (Setting::Ints(_), SettingType::Floats) => true,
+            (Setting::Ints(list), SettingType::Table) => list.is_empty(),
+            (Setting::Floats(list), SettingType::Ints | SettingType::Table) => list.is_empty(),
+            (Setting::Str(text), SettingType::Float) => quantity::parse(text).is_ok(),
             _ => self.setting_type() == wanted,
         }
     }
 
-    /// The value as a number, in `unit`. A plain number is taken to be in that unit already.
+    /// The value as a number in `unit`. A plain number is taken to be in `unit`.
     pub fn in_unit(&self, unit: &str) -> Result<f64, UnitError> {
         match self {
-            Value::Int(number) => Ok(*number as f64),
-            Value::Float(number) => Ok(*number),
-            Value::Str(text) => quantity::parse_in(text, unit),
+            Setting::Int(number) => Ok(*number as f64),
+            Setting::Float(number) => Ok(*number),
+            Setting::Str(text) => quantity::parse_in(text, unit),
             other => Err(UnitError::not_a_number(&other.to_string())),
         }
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn list<T: fmt::Debug>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
             f.debug_list().entries(items).finish()
         }
         match self {
-            Value::Bool(b) => b.fmt(f),
-            Value::Int(i) => i.fmt(f),
-            Value::Float(x) => fmt::Debug::fmt(x, f),
-            Value::Str(text) => write!(f, "\"{text}\""),
-            Value::Ints(items) => list(f, items),
-            Value::Floats(items) => list(f, items),
-            Value::Table(rows) => list(f, rows),
+            Setting::Bool(b) => b.fmt(f),
+            Setting::Int(i) => i.fmt(f),
+            Setting::Float(x) => fmt::Debug::fmt(x, f),
+            Setting::Str(text) => write!(f, "\"{text}\""),
+            Setting::Ints(items) => list(f, items),
+            Setting::Floats(items) => list(f, items),
+            Setting::Table(rows) => list(f, rows),
         }
     }
 }
 
-/// Settings by the path that they were given under: `dt`, `macro.dt`, `micro[3].dt`.
+/// Settings by path: `dt`, `macro.dt`, `micro[3].dt`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    values: IndexMap<Name, (Value, Place)>,
+    values: IndexMap<Name, (Setting, TextPosition)>,
 }
 
 impl Settings {
-    /// The value that `instance` gets for `name`: that of `a.b[3].name` if there is one, else of `a.b.name`, `a.name`, `name`.
-    pub fn find(&self, instance: &InstanceName, name: &str) -> Option<&Value> {
+    /// The value of `name` for `instance`: the value of `a.b[3].name` if given, else of `a.b.name`,
+    /// `a.name`, `name`.
+    pub fn find(&self, instance: &InstanceName, name: &str) -> Option<&Setting> {
         self.find_entry(instance, name).map(|(_, value)| value)
     }
 
-    /// As [`find`](Settings::find), with the path under which the value was given.
-    pub fn find_entry(&self, instance: &InstanceName, name: &str) -> Option<(&Name, &Value)> {
+    /// As [`find`](Settings::find), with the path of the value.
+    pub fn find_entry(&self, instance: &InstanceName, name: &str) -> Option<(&Name, &Setting)> {
         if self.values.is_empty() {
             return None;
         }
@@ -162,19 +164,21 @@ impl Settings {
         found.map(|(path, (value, _))| (path, value))
     }
 
-    /// The value that `instance` gets for `name` where `overlay` gives values too. As in MUSCLE3, each path is looked up in the
-    /// overlay and then here, before the next less specific one: `macro.x` here goes before `x` in the overlay.
+    /// The value of `name` for `instance` where `overlay` has values too. As in MUSCLE3, each path
+    /// is looked up in the overlay and then in these settings, before the next less specific path:
+    /// `macro.x` in these settings goes before `x` in the overlay.
     pub fn find_overlaid<'a>(
         &'a self,
-        overlay: &'a BTreeMap<String, Value>,
+        overlay: &'a BTreeMap<String, Setting>,
         instance: &InstanceName,
         name: &str,
-    ) -> Option<&'a Value> {
+    ) -> Option<&'a Setting> {
         paths(instance, name).find_map(|path| overlay.get(&path).or_else(|| self.value(&path)))
     }
 
-    /// All that [`find`](Settings::find) can find for `instance`, under a name of its own or of one of its ports.
-    pub fn of(&self, instance: &InstanceName) -> impl Iterator<Item = (&Name, &Value)> {
+    /// All settings that [`find`](Settings::find) can find for `instance`, under a name of the
+    /// instance or of one of its ports.
+    pub fn of(&self, instance: &InstanceName) -> impl Iterator<Item = (&Name, &Setting)> {
         let whole = instance.to_string();
         let cuts: Vec<usize> = whole
             .match_indices('[')
@@ -185,7 +189,7 @@ impl Settings {
             let Some((owner, _)) = path.as_str().rsplit_once('.') else {
                 return true;
             };
-            // The instance is the owner's, or the owner is a port of the instance's.
+            // The owner contains the instance, or is a port of the instance.
             let leads = whole.strip_prefix(owner);
             leads.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
                 || cuts.iter().any(|&cut| {
@@ -196,26 +200,26 @@ impl Settings {
         })
     }
 
-    /// Sets a value under a path; the last one given counts.
-    pub fn set(&mut self, path: impl Into<Name>, value: Value) {
-        self.set_at(path.into(), value, Place::default());
+    /// Sets the value of a path; the last value counts.
+    pub fn set(&mut self, path: impl Into<Name>, value: Setting) {
+        self.set_at(path.into(), value, TextPosition::default());
     }
 
-    pub(crate) fn set_at(&mut self, path: Name, value: Value, at: Place) {
+    pub(crate) fn set_at(&mut self, path: Name, value: Setting, at: TextPosition) {
         self.values.insert(path, (value, at));
     }
 
-    /// The value given under exactly this path.
-    pub fn value(&self, path: &str) -> Option<&Value> {
+    /// The value with exactly this path.
+    pub fn value(&self, path: &str) -> Option<&Setting> {
         self.values.get(path).map(|(value, _)| value)
     }
 
     /// All paths and values, in the order of the description.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Name, &Value)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Name, &Setting)> {
         self.values.iter().map(|(path, (value, _))| (path, value))
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Name, &Value, Place)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Name, &Setting, TextPosition)> {
         self.values
             .iter()
             .map(|(path, (value, at))| (path, value, *at))
@@ -226,13 +230,13 @@ impl Settings {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no settings.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 }
 
-/// The paths under which `instance` may be given a value for `name`, the most specific one first.
+/// The paths at which `instance` finds a value for `name`, the most specific path first.
 fn paths(instance: &InstanceName, name: &str) -> impl Iterator<Item = String> {
     let whole = instance.to_string();
     let shorter = |end: &usize| (*end > 0).then(|| whole[..*end].rfind(['.', '[']).unwrap_or(0));
@@ -247,8 +251,8 @@ fn paths(instance: &InstanceName, name: &str) -> impl Iterator<Item = String> {
     ends.into_iter().map(path)
 }
 
-impl FromIterator<(Name, Value)> for Settings {
-    fn from_iter<T: IntoIterator<Item = (Name, Value)>>(items: T) -> Self {
+impl FromIterator<(Name, Setting)> for Settings {
+    fn from_iter<T: IntoIterator<Item = (Name, Setting)>>(items: T) -> Self {
         let mut settings = Settings::default();
         for (path, value) in items {
             settings.set(path, value);
@@ -264,7 +268,7 @@ mod tests {
     fn settings(items: &[(&str, i64)]) -> Settings {
         items
             .iter()
-            .map(|(path, value)| (Name::from(*path), Value::Int(*value)))
+            .map(|(path, value)| (Name::from(*path), Setting::Int(*value)))
             .collect()
     }
 
@@ -279,7 +283,7 @@ mod tests {
             ("y", 5),
         ]);
         let find = |instance: &str, name| match all.find(&instance.parse().unwrap(), name) {
-            Some(Value::Int(i)) => *i,
+            Some(Setting::Int(i)) => *i,
             _ => -1,
         };
         assert_eq!(find("a.b[3][1]", "x"), 4);
@@ -299,10 +303,10 @@ mod tests {
         let find = |overlay: &[(&str, i64)], name| {
             let overlay = overlay
                 .iter()
-                .map(|(path, value)| (path.to_string(), Value::Int(*value)))
+                .map(|(path, value)| (path.to_string(), Setting::Int(*value)))
                 .collect();
             match all.find_overlaid(&overlay, &"a.b[3]".parse().unwrap(), name) {
-                Some(Value::Int(i)) => *i,
+                Some(Setting::Int(i)) => *i,
                 _ => -1,
             }
         };
@@ -337,7 +341,7 @@ mod tests {
         ];
         let all: Settings = paths
             .iter()
-            .map(|path| (Name::from(*path), Value::Bool(true)))
+            .map(|path| (Name::from(*path), Setting::Bool(true)))
             .collect();
         let instance: InstanceName = "a.b[3][1]".parse().unwrap();
         let of: Settings = all
@@ -358,7 +362,7 @@ mod tests {
                 "a.b[3][1].port.x"
             ]
         );
-        // Looked up one after the other: when the nearest is gone, the next is found in both.
+        // Remove the nearest setting each time; both then find the next.
         let (mut all, mut of) = (all, of);
         while let Some((found, _)) = of.find_entry(&instance, "x") {
             let found = found.clone();
@@ -374,20 +378,20 @@ mod tests {
 
     #[test]
     fn values_fit_their_types() {
-        assert!(Value::Int(3).fits(SettingType::Float));
-        assert!(!Value::Float(3.0).fits(SettingType::Int));
-        assert!(Value::Str("10 ms".into()).fits(SettingType::Float));
-        assert!(!Value::Str("fast".into()).fits(SettingType::Float));
-        assert!(Value::Ints(vec![]).fits(SettingType::Table));
-        assert!(!Value::Bool(true).fits(SettingType::Int));
+        assert!(Setting::Int(3).fits(SettingType::Float));
+        assert!(!Setting::Float(3.0).fits(SettingType::Int));
+        assert!(Setting::Str("10 ms".into()).fits(SettingType::Float));
+        assert!(!Setting::Str("fast".into()).fits(SettingType::Float));
+        assert!(Setting::Ints(vec![]).fits(SettingType::Table));
+        assert!(!Setting::Bool(true).fits(SettingType::Int));
     }
 
     #[test]
     fn a_number_is_read_in_the_unit_asked_for() {
-        assert_eq!(Value::Str("10 ms".into()).in_unit("s"), Ok(0.01));
-        assert_eq!(Value::Float(0.01).in_unit("s"), Ok(0.01));
-        assert_eq!(Value::Str("12".into()).in_unit("km"), Ok(12.0));
-        assert!(Value::Str("10 m".into()).in_unit("s").is_err());
-        assert!(Value::Bool(true).in_unit("s").is_err());
+        assert_eq!(Setting::Str("10 ms".into()).in_unit("s"), Ok(0.01));
+        assert_eq!(Setting::Float(0.01).in_unit("s"), Ok(0.01));
+        assert_eq!(Setting::Str("12".into()).in_unit("km"), Ok(12.0));
+        assert!(Setting::Str("10 m".into()).in_unit("s").is_err());
+        assert!(Setting::Bool(true).in_unit("s").is_err());
     }
 }

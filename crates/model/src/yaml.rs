@@ -1,101 +1,115 @@
-//! YAML text to a small tree in which every key and value knows its place.
-//!
-//! Scalars follow the rules of the `ymmsl` package: `yes` is a string, `1e3` a float. Depth, size and aliases are limited, so
-//! that no text, however made, takes more memory than a small multiple of its length or ends in a stack overflow.
+//! Reads YAML into a small tree in which every key and value has its position.
+//! Scalars follow the rules of the `ymmsl` package: `yes` is a string, `1e3` a float. Depth, size
+//! and aliases are limited, so that no text needs more memory than a small multiple of its length,
+//! or overflows the stack.
 
 mod hint;
+mod scalar;
 
 use std::collections::HashMap;
-use std::collections::hash_map::{Entry as Found, RandomState};
+use std::collections::hash_map::{Entry as HashEntry, RandomState};
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 
-use crate::problem::{Code, Place, Problems};
+use crate::problem::{Code, Problems, TextPosition};
 
 pub(crate) use hint::with_colon;
+pub(crate) use scalar::plain_type;
+use scalar::scalar_type;
 
 /// The longest file, in bytes.
 pub(crate) const LONGEST_FILE: usize = 64 << 20;
 /// The deepest nesting.
 const DEEPEST: usize = 64;
-/// The most nodes that one file may stand for, aliases written out.
+/// The most nodes of one file, aliases written out.
 const MOST_NODES: usize = 8_000_000;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    pub at: Place,
-    pub kind: Kind,
+    pub at: TextPosition,
+    pub kind: NodeKind,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Scalar(Scalar),
     List(Vec<Node>),
-    Map(Vec<Entry>),
-    /// An alias; shared, so that it costs nothing.
+    Map(Vec<MapEntry>),
+    /// An alias. The node is shared, so an alias costs nothing.
     Alias(Rc<Node>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scalar {
     pub text: String,
-    pub of: Type,
+    pub of: ScalarType,
 }
 
-/// What a scalar means.
+/// The type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Type {
+pub(crate) enum ScalarType {
     Null,
     Bool(bool),
     Int(i64),
-    /// A number that does not fit (`1e400`), or that readers of YAML do not agree about (`012`, `1:30`).
+    /// A number that does not fit (`1e400`), or that YAML readers interpret differently (`012`,
+    /// `1:30`).
     OddNumber,
     Float(f64),
     Text,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct MapEntry {
     pub key: String,
-    pub at: Place,
+    pub at: TextPosition,
     pub value: Node,
 }
 
 impl Node {
-    /// The node itself, or what it is an alias of.
-    pub fn kind(&self) -> &Kind {
+    /// The kind of the node, or of the target of an alias.
+    pub fn kind(&self) -> &NodeKind {
         match &self.kind {
-            Kind::Alias(node) => node.kind(),
+            NodeKind::Alias(node) => node.kind(),
             kind => kind,
         }
     }
 
     pub fn is_null(&self) -> bool {
-        matches!(self.kind(), Kind::Scalar(Scalar { of: Type::Null, .. }))
+        matches!(
+            self.kind(),
+            NodeKind::Scalar(Scalar {
+                of: ScalarType::Null,
+                ..
+            })
+        )
     }
 
-    /// What it is, for "expected a list, found ...".
+    /// The node in words, for "expected a list, found ...".
     pub fn describe(&self) -> String {
         match self.kind() {
-            Kind::List(_) => "a list".into(),
-            Kind::Map(_) => "a mapping".into(),
-            Kind::Scalar(Scalar { of: Type::Null, .. }) => "nothing".into(),
-            Kind::Scalar(Scalar {
-                of: Type::Bool(b), ..
+            NodeKind::List(_) => "a list".into(),
+            NodeKind::Map(_) => "a mapping".into(),
+            NodeKind::Scalar(Scalar {
+                of: ScalarType::Null,
+                ..
+            }) => "nothing".into(),
+            NodeKind::Scalar(Scalar {
+                of: ScalarType::Bool(b),
+                ..
             }) => format!("the truth value {b}"),
-            Kind::Scalar(Scalar {
-                of: Type::Text,
+            NodeKind::Scalar(Scalar {
+                of: ScalarType::Text,
                 text,
             }) => format!("the text \"{}\"", shorten(text)),
-            Kind::Scalar(Scalar { text, .. }) => format!("the number {}", shorten(text)),
-            Kind::Alias(_) => "an alias".into(),
+            NodeKind::Scalar(Scalar { text, .. }) => format!("the number {}", shorten(text)),
+            NodeKind::Alias(_) => "an alias".into(),
         }
     }
 }
 
-/// A text cut to what fits in a message.
+/// A text shortened to fit in a message.
 pub(crate) fn shorten(text: &str) -> String {
     const LONGEST: usize = 60;
     let line: String = text
@@ -110,8 +124,8 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-/// Reads one document. What is not YAML is reported, and nothing is returned.
-pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<Node> {
+/// Reads one document. Reports a text that is not YAML and returns nothing.
+pub(crate) fn parse(text: &str, file: TextPosition, problems: &mut Problems) -> Option<Node> {
     if text.len() > LONGEST_FILE {
         let why = format!(
             "it has {} bytes; at most {LONGEST_FILE} are read",
@@ -123,7 +137,7 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
     let mut options =
         granit_parser::options! { flow_nesting_limit: DEEPEST, block_nesting_limit: DEEPEST };
     options.set_emit_comments(false);
-    let mut builder = Builder {
+    let mut builder = TreeBuilder {
         file,
         problems,
         nodes: 0,
@@ -138,7 +152,7 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
             Ok(event) => event,
             Err(error) => {
                 let mark = error.marker();
-                let at = Place {
+                let at = TextPosition {
                     line: mark.line() as u32,
                     column: mark.col() as u32 + 1,
                     ..file
@@ -146,7 +160,7 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
                 let lines: Vec<&str> = text.lines().take(mark.line()).collect();
                 match hint::entry_without_colon(&lines) {
                     Some((line, hint)) => {
-                        let at = Place {
+                        let at = TextPosition {
                             line,
                             column: hint::indent(lines[line as usize - 1]) as u32 + 1,
                             ..file
@@ -191,52 +205,53 @@ pub(crate) fn parse(text: &str, file: Place, problems: &mut Problems) -> Option<
 }
 
 /// A collection that is not closed yet.
-struct Open {
-    at: Place,
+struct OpenCollection {
+    at: TextPosition,
     anchor: usize,
     extent: Extent,
-    content: Content,
+    content: OpenContent,
 }
 
-enum Content {
+enum OpenContent {
     List(Vec<Node>),
-    /// The key that waits for its value has no text if it cannot be a key.
+    /// The key that waits for its value; without a text if the node cannot be a key.
     Map {
-        entries: Vec<Entry>,
-        key: Option<(Option<String>, Place)>,
-        /// The entries by the hash of their key, or the next number if another key had that.
+        entries: Vec<MapEntry>,
+        key: Option<(Option<String>, TextPosition)>,
+        /// The index of each entry by the hash of the key, or by the next number if another key has
+        /// the same hash.
         seen: HashMap<u64, u32>,
     },
 }
 
-/// How large a node is with its aliases written out.
+/// The size of a node with aliases written out.
 #[derive(Clone, Copy)]
 struct Extent {
     nodes: usize,
     depth: usize,
 }
 
-struct Builder<'a> {
-    file: Place,
+struct TreeBuilder<'a> {
+    file: TextPosition,
     problems: &'a mut Problems,
-    /// Of the whole document so far.
+    /// The number of nodes so far.
     nodes: usize,
     hash: RandomState,
     anchors: HashMap<usize, (Rc<Node>, Extent)>,
-    stack: Vec<Open>,
+    stack: Vec<OpenCollection>,
     root: Option<Node>,
 }
 
-impl Builder<'_> {
-    fn place(&self, span: &Span) -> Place {
-        Place {
+impl TreeBuilder<'_> {
+    fn place(&self, span: &Span) -> TextPosition {
+        TextPosition {
             line: span.start.line() as u32,
             column: span.start.col() as u32 + 1,
             ..self.file
         }
     }
 
-    /// `None` ends the reading.
+    /// Adds an event of the parser to the tree; `None` ends the reading.
     fn event(&mut self, event: Event<'_>, span: &Span) -> Option<()> {
         let at = self.place(span);
         match event {
@@ -245,18 +260,20 @@ impl Builder<'_> {
                 let of = scalar_type(&text, style == ScalarStyle::Plain, tag);
                 let node = Node {
                     at,
-                    kind: Kind::Scalar(Scalar {
+                    kind: NodeKind::Scalar(Scalar {
                         text: text.into_owned(),
                         of,
                     }),
                 };
                 self.add(node, anchor, Extent { nodes: 1, depth: 0 })
             }
-            Event::SequenceStart(_, anchor, _) => self.open(at, anchor, Content::List(Vec::new())),
+            Event::SequenceStart(_, anchor, _) => {
+                self.open(at, anchor, OpenContent::List(Vec::new()))
+            }
             Event::MappingStart(_, anchor, _) => self.open(
                 at,
                 anchor,
-                Content::Map {
+                OpenContent::Map {
                     entries: Vec::new(),
                     key: None,
                     seen: HashMap::new(),
@@ -265,8 +282,8 @@ impl Builder<'_> {
             Event::SequenceEnd | Event::MappingEnd => {
                 let open = self.stack.pop()?;
                 let kind = match open.content {
-                    Content::List(items) => Kind::List(items),
-                    Content::Map { entries, .. } => Kind::Map(entries),
+                    OpenContent::List(items) => NodeKind::List(items),
+                    OpenContent::Map { entries, .. } => NodeKind::Map(entries),
                 };
                 self.add(Node { at: open.at, kind }, open.anchor, open.extent)
             }
@@ -281,7 +298,7 @@ impl Builder<'_> {
                 self.add(
                     Node {
                         at,
-                        kind: Kind::Alias(node),
+                        kind: NodeKind::Alias(node),
                     },
                     0,
                     extent,
@@ -291,8 +308,8 @@ impl Builder<'_> {
         }
     }
 
-    fn open(&mut self, at: Place, anchor: usize, content: Content) -> Option<()> {
-        self.stack.push(Open {
+    fn open(&mut self, at: TextPosition, anchor: usize, content: OpenContent) -> Option<()> {
+        self.stack.push(OpenCollection {
             at,
             anchor,
             extent: Extent { nodes: 1, depth: 1 },
@@ -326,7 +343,7 @@ impl Builder<'_> {
             self.anchors.insert(anchor, (shared.clone(), extent));
             node = Node {
                 at,
-                kind: Kind::Alias(shared),
+                kind: NodeKind::Alias(shared),
             };
         }
         let Some(parent) = self.stack.last_mut() else {
@@ -336,10 +353,10 @@ impl Builder<'_> {
         parent.extent.nodes = parent.extent.nodes.saturating_add(extent.nodes);
         parent.extent.depth = parent.extent.depth.max(extent.depth + 1);
         match &mut parent.content {
-            Content::List(items) => items.push(node),
-            Content::Map { entries, key, seen } => match key.take() {
+            OpenContent::List(items) => items.push(node),
+            OpenContent::Map { entries, key, seen } => match key.take() {
                 None => {
-                    let text = if let Kind::Scalar(scalar) = node.kind() {
+                    let text = if let NodeKind::Scalar(scalar) = node.kind() {
                         Some(scalar.text.clone())
                     } else {
                         let why = format!("a key is a name; found {}", node.describe());
@@ -360,7 +377,7 @@ impl Builder<'_> {
                             let what = format!("\"{}\" is given twice", shorten(&text));
                             self.problems.error(at, Code::Duplicate, what, why);
                         }
-                        None => entries.push(Entry {
+                        None => entries.push(MapEntry {
                             key: text,
                             at,
                             value: node,
@@ -373,20 +390,20 @@ impl Builder<'_> {
     }
 }
 
-/// Where this key was given before. If it was not, it is noted as that of the next entry.
+/// The position at which a key was given before. A new key is noted as the key of the next entry.
 fn find(
     seen: &mut HashMap<u64, u32>,
-    entries: &[Entry],
+    entries: &[MapEntry],
     mut hash: u64,
     key: &str,
-) -> Option<Place> {
+) -> Option<TextPosition> {
     loop {
         match seen.entry(hash) {
-            Found::Vacant(place) => {
+            HashEntry::Vacant(place) => {
                 place.insert(entries.len() as u32);
                 return None;
             }
-            Found::Occupied(place) => {
+            HashEntry::Occupied(place) => {
                 let entry = &entries[*place.get() as usize];
                 if entry.key == key {
                     return Some(entry.at);
@@ -397,86 +414,11 @@ fn find(
     }
 }
 
-fn scalar_type(text: &str, plain: bool, tag: Option<&str>) -> Type {
-    match tag {
-        Some("str") => return Type::Text,
-        Some("int" | "float" | "bool" | "null") => {}
-        _ if !plain => return Type::Text,
-        _ => {}
-    }
-    let of = plain_type(text);
-    match (tag, of) {
-        (Some("float"), Type::Int(i)) => Type::Float(i as f64),
-        _ => of,
-    }
-}
-
-pub(crate) fn plain_type(text: &str) -> Type {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Type::Null,
-        "true" | "True" | "TRUE" => return Type::Bool(true),
-        "false" | "False" | "FALSE" => return Type::Bool(false),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
-            return Type::Float(f64::INFINITY);
-        }
-        "-.inf" | "-.Inf" | "-.INF" => return Type::Float(f64::NEG_INFINITY),
-        ".nan" | ".NaN" | ".NAN" => return Type::Float(f64::NAN),
-        _ => {}
-    }
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return Type::Text;
-    }
-    if let Some(of) = whole_number(text, unsigned) {
-        return of;
-    }
-    let digits = text.replace('_', "");
-    let is_float = digits
-        .bytes()
-        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
-        && digits.bytes().any(|b| b.is_ascii_digit());
-    match digits.parse() {
-        Ok(value) if is_float && f64::is_infinite(value) => Type::OddNumber,
-        Ok(value) if is_float => Type::Float(value),
-        _ => Type::Text,
-    }
-}
-
-fn whole_number(text: &str, unsigned: &str) -> Option<Type> {
-    let negative = text.starts_with('-');
-    let digits: String = unsigned.chars().filter(|c| *c != '_').collect();
-    let (radix, digits) = match digits.get(..2) {
-        Some("0x") => (16, &digits[2..]),
-        Some("0b") => (2, &digits[2..]),
-        _ => (10, digits.as_str()),
-    };
-    if radix == 10 && digits.contains(':') {
-        let clock = digits
-            .split(':')
-            .all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
-        return clock.then_some(Type::OddNumber);
-    }
-    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
-        return None;
-    }
-    if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
-        return Some(Type::OddNumber);
-    }
-    let value = i128::from_str_radix(digits, radix)
-        .ok()
-        .map(|v| if negative { -v } else { v });
-    Some(
-        value
-            .and_then(|v| i64::try_from(v).ok())
-            .map_or(Type::OddNumber, Type::Int),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Option<Node>, crate::Report) {
+    fn read(text: &str) -> (Option<Node>, crate::ProblemReport) {
         let mut problems = Problems::default();
         let file = problems.add_file("t".into());
         let node = parse(text, file, &mut problems);
@@ -486,45 +428,45 @@ mod tests {
     #[test]
     fn scalars_mean_what_they_mean_to_the_ymmsl_package() {
         for (text, of) in [
-            ("yes", Type::Text),
-            ("on", Type::Text),
-            ("TRUE", Type::Bool(true)),
-            ("1e3", Type::Float(1000.0)),
-            ("1.e3", Type::Float(1000.0)),
-            (".5", Type::Float(0.5)),
-            ("5.", Type::Float(5.0)),
-            ("0o17", Type::Text),
-            ("0x1F", Type::Int(31)),
-            ("1_000", Type::Int(1000)),
-            ("-7", Type::Int(-7)),
-            ("+1", Type::Int(1)),
-            ("012", Type::OddNumber),
-            ("1:30", Type::OddNumber),
-            ("99999999999999999999", Type::OddNumber),
-            ("1e400", Type::OddNumber),
-            ("-1e400", Type::OddNumber),
-            ("-.inf", Type::Float(f64::NEG_INFINITY)),
-            ("10 ms", Type::Text),
-            ("1.2.3", Type::Text),
-            ("2026-01-01", Type::Text),
-            (".", Type::Text),
-            ("~", Type::Null),
+            ("yes", ScalarType::Text),
+            ("on", ScalarType::Text),
+            ("TRUE", ScalarType::Bool(true)),
+            ("1e3", ScalarType::Float(1000.0)),
+            ("1.e3", ScalarType::Float(1000.0)),
+            (".5", ScalarType::Float(0.5)),
+            ("5.", ScalarType::Float(5.0)),
+            ("0o17", ScalarType::Text),
+            ("0x1F", ScalarType::Int(31)),
+            ("1_000", ScalarType::Int(1000)),
+            ("-7", ScalarType::Int(-7)),
+            ("+1", ScalarType::Int(1)),
+            ("012", ScalarType::OddNumber),
+            ("1:30", ScalarType::OddNumber),
+            ("99999999999999999999", ScalarType::OddNumber),
+            ("1e400", ScalarType::OddNumber),
+            ("-1e400", ScalarType::OddNumber),
+            ("-.inf", ScalarType::Float(f64::NEG_INFINITY)),
+            ("10 ms", ScalarType::Text),
+            ("1.2.3", ScalarType::Text),
+            ("2026-01-01", ScalarType::Text),
+            (".", ScalarType::Text),
+            ("~", ScalarType::Null),
         ] {
             assert_eq!(scalar_type(text, true, None), of, "{text}");
         }
-        assert_eq!(scalar_type("5", false, None), Type::Text);
-        assert_eq!(scalar_type("5", true, Some("str")), Type::Text);
-        assert_eq!(scalar_type("5", false, Some("int")), Type::Int(5));
+        assert_eq!(scalar_type("5", false, None), ScalarType::Text);
+        assert_eq!(scalar_type("5", true, Some("str")), ScalarType::Text);
+        assert_eq!(scalar_type("5", false, Some("int")), ScalarType::Int(5));
     }
 
     #[test]
     fn places_count_from_one() {
         let (node, _) = read("a:\n  bb: 1\n");
         let node = node.unwrap();
-        let Kind::Map(entries) = node.kind() else {
+        let NodeKind::Map(entries) = node.kind() else {
             panic!()
         };
-        let Kind::Map(inner) = entries[0].value.kind() else {
+        let NodeKind::Map(inner) = entries[0].value.kind() else {
             panic!()
         };
         assert_eq!((inner[0].at.line, inner[0].at.column), (2, 3));

@@ -1,18 +1,18 @@
-//! The corpus under `tests/model/corpus`: every file says itself what is wrong with it, and where.
-//!
-//! A comment `# titin: CODE, CODE` at the end of a line is a promise that these errors are reported in that line; `warning CODE`
-//! promises a warning; `# titin-file: CODE` promises one that has no line. Nothing else may be reported.
+//! The corpus under `tests/model/corpus`: every file lists its problems and their lines.
+//! A comment `# titin: CODE, CODE` at the end of a line promises that these errors are reported in
+//! the line; `warning CODE` promises a warning; `# titin-file: CODE` promises a problem without a
+//! line. Nothing else may be reported.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use titin_model::{LoadOptions, Report, Severity, load};
+use titin_model::{LoadOptions, ProblemReport, Severity, load};
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/model/corpus")
 }
 
-/// The cases in a folder: a file, or a directory of files that are given together.
+/// The cases in a folder: a file, or a directory of files that belong together.
 fn cases(folder: &str) -> Vec<Vec<PathBuf>> {
     let files_in = |directory: &Path| {
         let mut files: Vec<_> = std::fs::read_dir(directory)
@@ -35,7 +35,7 @@ fn cases(folder: &str) -> Vec<Vec<PathBuf>> {
         .collect()
 }
 
-fn check(files: &[PathBuf]) -> (Report, bool) {
+fn check(files: &[PathBuf]) -> (ProblemReport, bool) {
     let options = LoadOptions {
         search: vec![corpus().join("path")],
         site_packages: vec![corpus().join("site")],
@@ -43,7 +43,7 @@ fn check(files: &[PathBuf]) -> (Report, bool) {
     };
     match load(files, &options) {
         Ok(description) => {
-            // What is accepted can be run, and written and read again.
+            // An accepted description can be run, and written and read again.
             let network = description
                 .network(None)
                 .unwrap_or_else(|e| panic!("{files:?}: {e}"));
@@ -61,7 +61,7 @@ fn check(files: &[PathBuf]) -> (Report, bool) {
 
 type Promise = (String, u32, String);
 
-/// What a file promises.
+/// The problems that a file promises.
 fn promises(path: &str) -> Vec<Promise> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut promises = Vec::new();
@@ -85,7 +85,7 @@ fn promises(path: &str) -> Vec<Promise> {
     promises
 }
 
-fn kept(report: &Report) -> Vec<Promise> {
+fn kept(report: &ProblemReport) -> Vec<Promise> {
     let code = |p: &titin_model::Problem| {
         let code = serde_json::to_value(p.code)
             .unwrap()
@@ -154,7 +154,7 @@ fn files_that_the_ymmsl_package_takes_otherwise_get_the_verdict_intended() {
     run("differ", None);
 }
 
-/// Not shown to the package, which takes minutes for some of them.
+/// Not tested against the `ymmsl` package, which takes minutes for some of these files.
 #[test]
 fn hostile_files_are_refused_at_a_limit() {
     run("hostile", Some(false));

@@ -1,6 +1,6 @@
 //! A description that is written and read again is the same description.
 
-use titin_model::{LoadOptions, Operator, Start, load_texts};
+use titin_model::{LoadOptions, Operator, StartPolicy, load_texts};
 
 const EVERYTHING: &str = r#"
 ymmsl_version: v0.2
@@ -147,7 +147,7 @@ settings: {micro.x: 1}
     assert!(written.starts_with("ymmsl_version: v0.2\n"), "{written}");
     assert!(written.contains("old.macro"), "{written}");
     let options = LoadOptions {
-        start: Start::ByHand,
+        start: StartPolicy::ByHand,
         ..LoadOptions::default()
     };
     load_texts(&[("new", &written)], &options).unwrap_or_else(|e| panic!("{e}\n{written}"));

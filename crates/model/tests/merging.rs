@@ -1,17 +1,17 @@
-//! What several files come to be together, and what is imported into them.
+//! Merging of several files, and imports.
 
 use std::path::Path;
 
-use titin_model::{Description, LoadOptions, Report, load_texts};
+use titin_model::{Description, LoadOptions, ProblemReport, load_texts};
 
 /// Files are called a, b, and so on.
-fn read(texts: &[&str], options: &LoadOptions) -> Result<Description, Report> {
+fn read(texts: &[&str], options: &LoadOptions) -> Result<Description, ProblemReport> {
     let names = ["a", "b", "c"];
     let files: Vec<_> = names.into_iter().zip(texts.iter().copied()).collect();
     load_texts(&files, options)
 }
 
-/// An imported model of which a component gets another program.
+/// An imported model with a custom program for one component.
 const CHANGED: &str = "ymmsl_version: v0.2
 imports:
 - from shared.models import implementation pair
@@ -88,7 +88,7 @@ programs: {p: {executable: p}}
     assert_eq!(merged(["''", "one", "''"]), "one");
 }
 
-/// Two components that call each other at rates that nothing says to be the same.
+/// Two components that call each other at rates that may differ.
 const UNEQUAL: &str = "ymmsl_version: v0.1
 model:
   name: m

@@ -1,4 +1,5 @@
-//! What somebody is told who has mistyped a description: the cause, where it is, what to write; and nothing of what follows from it.
+//! Messages for a mistyped description: the cause, the position and the remedy, and no problems
+//! that follow from the first.
 
 use titin_model::{LoadOptions, Severity, load_texts};
 
@@ -16,7 +17,7 @@ programs:
   micro: {executable: /bin/true}
 ";
 
-/// The errors of the description with `what` in place of `from`, as they are printed.
+/// The errors of the description with `what` in place of `from`, as printed.
 fn errors(from: &str, what: &str) -> Vec<String> {
     assert!(BASE.contains(from));
     let text = BASE.replace(from, what);
@@ -31,7 +32,7 @@ fn errors(from: &str, what: &str) -> Vec<String> {
     errors.map(ToString::to_string).collect()
 }
 
-/// Of one error, with its beginning and what else it says.
+/// Checks the beginning and further texts of the only error.
 fn one(from: &str, what: &str, begins: &str, says: &[&str]) {
     let errors = errors(from, what);
     assert!(
@@ -42,7 +43,7 @@ fn one(from: &str, what: &str, begins: &str, says: &[&str]) {
         .for_each(|says| assert!(errors[0].contains(says), "{what}: {says} in {errors:#?}"));
 }
 
-/// A model within another one, which has settings and scales for both.
+/// A model within another model, with settings and scales for both.
 const NESTED: &str = "ymmsl_version: v0.2
 models:
   outer:
@@ -88,7 +89,7 @@ fn paths_from_the_whole_are_no_mistake_where_a_model_inside_it_is_looked_at() {
             "{model}: {said}"
         );
     }
-    // What leads nowhere from any of them is one.
+    // A path that leads nowhere in both models is an error.
     for (from, what) in [
         ("macro.dt", "macor.dt"),
         ("span: 3.0", "spam: 3.0"),
@@ -111,7 +112,7 @@ fn a_reversed_conduit_is_one_error() {
         "t:8:7: error: the conduit",
         &[hint],
     );
-    // Where one end alone is wrong that one is told.
+    // If only one end is wrong, the report names that end.
     one(
         "micro.final: macro",
         "micro.init: macro",
@@ -263,7 +264,7 @@ fn a_number_that_does_not_fit_is_not_taken_for_infinity() {
     );
 }
 
-/// What is wrong with this model, which steps together only as far as it says so.
+/// The problems of this model with strict timelines.
 fn problems(model: &str) -> Vec<String> {
     let text = format!("ymmsl_version: v0.2\nmodels:\n  m:\n    description: d\n{model}");
     let options = LoadOptions {

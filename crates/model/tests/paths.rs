@@ -1,6 +1,8 @@
 //! Paths that begin with a model's name, and those of older files that lack it.
 
-use titin_model::{Code, Description, LoadOptions, Need, Report, Severity, load_texts};
+use titin_model::{
+    Code, Description, LoadOptions, ProblemReport, ResourceRequest, Severity, load_texts,
+};
 
 const MODELS: &str = "
 ymmsl_version: v0.2
@@ -15,7 +17,7 @@ models:
 programs: {p: {executable: p}}
 ";
 
-fn read(sections: &[&str]) -> Result<Description, Report> {
+fn read(sections: &[&str]) -> Result<Description, ProblemReport> {
     let texts: Vec<_> = sections
         .iter()
         .map(|text| format!("ymmsl_version: v0.2\n{text}"))
@@ -27,7 +29,7 @@ fn read(sections: &[&str]) -> Result<Description, Report> {
     load_texts(&files, &LoadOptions::default())
 }
 
-fn need(description: &Description, component: &str) -> Need {
+fn need(description: &Description, component: &str) -> ResourceRequest {
     description
         .network(None)
         .unwrap()
@@ -40,7 +42,7 @@ fn need(description: &Description, component: &str) -> Need {
 fn the_name_of_the_model_may_be_missing() {
     for (path, component) in [("macro", "macro"), ("nest.core", "nest.core")] {
         let description = read(&[&format!("resources: {{{path}: {{threads: 3}}}}")]).unwrap();
-        assert_eq!(need(&description, component), Need::Threads(3));
+        assert_eq!(need(&description, component), ResourceRequest::Threads(3));
         let [warning] = description.warnings.problems.as_slice() else {
             panic!("{}", description.warnings)
         };
@@ -66,11 +68,11 @@ fn of_both_ways_to_write_a_path_the_later_file_counts() {
     );
     assert_eq!(
         need(&read(&[full, short]).unwrap(), "macro"),
-        Need::Threads(3)
+        ResourceRequest::Threads(3)
     );
     assert_eq!(
         need(&read(&[short, full]).unwrap(), "macro"),
-        Need::Threads(2)
+        ResourceRequest::Threads(2)
     );
     let twice = read(&["resources: {demo.macro: {threads: 2}, macro: {threads: 3}}"]).unwrap_err();
     assert!(
@@ -105,7 +107,7 @@ fn what_leads_to_no_component_or_to_several_is_an_error() {
 #[test]
 fn resources_of_a_model_inside_the_one_that_runs_have_no_effect() {
     let description = read(&["resources: {inner.core: {threads: 3}}"]).unwrap();
-    assert_eq!(need(&description, "nest.core"), Need::Threads(1));
+    assert_eq!(need(&description, "nest.core"), ResourceRequest::Threads(1));
     let told = description.warnings.to_string();
     assert!(
         told.contains("no effect") && told.contains("demo.COMPONENT.core"),
@@ -115,7 +117,7 @@ fn resources_of_a_model_inside_the_one_that_runs_have_no_effect() {
 
 #[test]
 fn instances_to_resume_may_lack_the_name_of_the_model() {
-    // MUSCLE3 writes them like this. What comes of it is another matter.
+    // MUSCLE3 writes such paths.
     let report = read(&["resume: {macro: macro_1.pack}"]).unwrap_err();
     let codes: Vec<_> = report.problems.iter().map(|problem| problem.code).collect();
     assert_eq!(codes, [Code::Incomplete, Code::NotYet], "{report}");

@@ -1,6 +1,6 @@
-//! How components come to run decides what must be there.
+//! The start mode of components decides which programs must exist.
 
-use titin_model::{BuiltIn, Code, LoadOptions, ProgramKind, Start, load_texts};
+use titin_model::{BuiltIn, Code, LoadOptions, ProgramKind, StartPolicy, load_texts};
 
 const MODEL: &str = "
 ymmsl_version: v0.2
@@ -16,7 +16,7 @@ models:
       micro.out: macro.in
 ";
 
-fn load(start: Start) -> Result<titin_model::Description, Vec<Code>> {
+fn load(start: StartPolicy) -> Result<titin_model::Description, Vec<Code>> {
     let options = LoadOptions {
         start,
         ..LoadOptions::default()
@@ -28,14 +28,14 @@ fn load(start: Start) -> Result<titin_model::Description, Vec<Code>> {
 #[test]
 fn programs_must_be_described_to_be_started() {
     assert_eq!(
-        load(Start::Programs).unwrap_err(),
+        load(StartPolicy::Programs).unwrap_err(),
         [Code::NoImplementation, Code::UnknownImplementation]
     );
 }
 
 #[test]
 fn by_hand_nothing_needs_a_program() {
-    let network = load(Start::ByHand).unwrap().network(None).unwrap();
+    let network = load(StartPolicy::ByHand).unwrap().network(None).unwrap();
     let paths: Vec<_> = network.components.iter().map(|c| c.path.as_str()).collect();
     assert_eq!(paths, ["macro", "micro", "sink"]);
     assert!(network.components[1].program.is_none());
@@ -49,7 +49,7 @@ fn by_hand_nothing_needs_a_program() {
 fn hosted_components_are_named_by_path_or_implementation() {
     let names = |names: &[&str]| {
         let hosted = names.iter().map(ToString::to_string).collect();
-        Start::Except {
+        StartPolicy::Except {
             hosted,
             by_hand: Vec::new(),
         }
@@ -64,7 +64,7 @@ fn hosted_components_are_named_by_path_or_implementation() {
         load(names(&["macro", "fast", "micor"])).unwrap_err(),
         [Code::UnknownComponent]
     );
-    // An optional component is there if something runs it.
+    // An optional component is present if a program runs it.
     let network = load(names(&["macro", "fast", "extra"]))
         .unwrap()
         .network(None)
@@ -77,10 +77,10 @@ fn what_is_started_by_hand_may_be_single_instances() {
     let names = |hosted: &[&str], by_hand: &[&str]| {
         let [hosted, by_hand] =
             [hosted, by_hand].map(|n| n.iter().map(ToString::to_string).collect());
-        Start::Except { hosted, by_hand }
+        StartPolicy::Except { hosted, by_hand }
     };
     assert!(load(names(&["macro"], &["micro[0]", "micro[1]"])).is_ok());
-    // One instance of a component that has no program is not all of them.
+    // One instance of a component without a program does not stand for all instances.
     assert_eq!(
         load(names(&["macro"], &["micro[1]"])).unwrap_err(),
         [Code::UnknownImplementation]

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, TryLockError, Weak};
 use std::time::Instant;
 
 use titin_array::{Error as Unfit, LocalLayout, Region, Role, Side, TargetArray};
-use titin_model::{Pattern, Share};
+use titin_model::{Pattern, PatternSide};
 use titin_wire::ConduitId;
 use titin_wire::control::WaitOn;
 use titin_wire::meta::Dtype;
@@ -126,7 +126,7 @@ impl FieldConduit {
         self.pattern.cache().is_some()
     }
 
-    fn share(&self, role: Role) -> &Share {
+    fn share(&self, role: Role) -> &PatternSide {
         match role {
             Role::Sender => &self.pattern.sender,
             Role::Receiver => &self.pattern.receiver,
@@ -135,7 +135,7 @@ impl FieldConduit {
 }
 
 /// The side of a field, with the region that the description couples, if the description names one.
-pub(crate) fn coupled(side: &Side, share: &Share) -> std::result::Result<Side, Unfit> {
+pub(crate) fn coupled(side: &Side, share: &PatternSide) -> std::result::Result<Side, Unfit> {
     let (side, who) = match &share.region {
         None => (side.clone(), "it"),
         Some((lower, upper)) => (

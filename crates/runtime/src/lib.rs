@@ -58,7 +58,7 @@ pub use profile::ProfileRegion;
 pub use serial::{Patience, PortChoice};
 pub use setting::{SettingValue, overlay_of};
 pub use titin_array as array;
-pub use titin_model::{BuiltIn, Operator, Takes, nearest};
+pub use titin_model::{AcceptedValue, BuiltIn, Operator, nearest};
 pub use titin_os::forks::{after as after_fork, before as before_fork};
 pub use titin_transport::{Buffer, Filling};
 pub use titin_wire::control::{FilterFunction, Scale};

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Instant;
 
-use titin_model::{Habits, InstanceName, Settings};
+use titin_model::{InstanceName, MuscleSettings, Settings};
 use titin_transport::{Carrier, Doorbell, SpinLock, SpinLockGuard};
 use titin_wire::ConduitId;
 use titin_wire::control::{Scale, ToManager};
@@ -79,7 +79,7 @@ pub(crate) struct Core {
     /// The rank of this process; none of a serial program.
     pub(crate) rank: Option<u32>,
     /// What settings of MUSCLE3 ask the instance to do.
-    pub(crate) habits: Habits,
+    pub(crate) habits: MuscleSettings,
     pub(crate) process: Arc<Process>,
     pub(crate) bell: Arc<Doorbell>,
     pub(crate) scale: Option<Scale>,

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use titin_model::{ConduitId, LoadOptions, Start, load_texts};
+use titin_model::{ConduitId, LoadOptions, StartPolicy, load_texts};
 use titin_transport::{FrameReader, Received};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
@@ -164,7 +164,7 @@ pub fn handshake(bytes: &[u8]) -> Outcome {
 pub fn description(bytes: &[u8]) -> Outcome {
     let text = &*String::from_utf8_lossy(bytes);
     let options = LoadOptions {
-        start: Start::ByHand,
+        start: StartPolicy::ByHand,
         ..LoadOptions::default()
     };
     let description = match load_texts(&[("fuzz", text)], &options) {

@@ -1,6 +1,6 @@
 //! Values of settings, in registrations and in overlays.
 
-pub use titin_model::Value as Setting;
+pub use titin_model::Setting;
 
 use crate::Malformed;
 

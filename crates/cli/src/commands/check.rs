@@ -9,7 +9,7 @@ use titin_draw::units::count;
 use titin_manager::compile::{Choices, folders};
 use titin_manager::launch::environment;
 use titin_manager::preflight::{find_executables_without_python, programs_that_cannot_start};
-use titin_model::{Description, Network, Problem, Report, Severity, Start};
+use titin_model::{Description, Network, Problem, ProblemReport, Severity, StartPolicy};
 
 use crate::sources::Sources;
 use crate::terminal::{
@@ -35,9 +35,9 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(&self) -> ExitCode {
         let start = if self.by_hand {
-            Start::ByHand
+            StartPolicy::ByHand
         } else {
-            Start::Programs
+            StartPolicy::Programs
         };
         let (report, network) = match self.sources.load(start, self.strict) {
             Ok(description) => network(description, self.sources.model.as_deref(), self.by_hand),
@@ -69,7 +69,7 @@ fn network(
     mut description: Description,
     model: Option<&str>,
     by_hand: bool,
-) -> (Report, Option<Network>) {
+) -> (ProblemReport, Option<Network>) {
     let mut made = description.network(model);
     if let Ok(network) = made.as_mut()
         && !by_hand
@@ -100,7 +100,11 @@ fn network(
 }
 
 /// The problems, each with its line of the file, and then how many there are.
-pub(crate) fn text(report: &Report, network: Option<&Network>, width: Option<usize>) -> String {
+pub(crate) fn text(
+    report: &ProblemReport,
+    network: Option<&Network>,
+    width: Option<usize>,
+) -> String {
     let mut sources = Excerpts::default();
     let mut out = String::new();
     for problem in &report.problems {

@@ -8,7 +8,7 @@ use titin_draw::{
     DrawError, FieldCoupling, FieldSchedule, described_field, draw_coupling_graph, draw_scale_map,
     draw_schedules, is_run, recorded_fields, schedules_to_json,
 };
-use titin_model::{Description, Model, Report, Start, exchange};
+use titin_model::{Description, Model, ProblemReport, StartPolicy, array_description};
 
 use super::check;
 use crate::sources::Sources;
@@ -48,7 +48,7 @@ enum PlotError {
     Draw(#[from] DrawError),
     /// The description has errors.
     #[error(transparent)]
-    Description(#[from] Report),
+    Description(#[from] ProblemReport),
     #[error(
         "model \"{model}\" is not drawn: it has {components} components and {conduits} conduits, and with more than \
          {MOST_COMPONENTS} or {MOST_CONDUITS} a picture cannot be read; draw a model inside it with -m"
@@ -126,12 +126,12 @@ impl Plot {
         if self.field.is_some() {
             return Err(PlotError::FieldWithoutRun);
         }
-        Ok(vec![described_field(&exchange::read(files)?)?])
+        Ok(vec![described_field(&array_description::read(files)?)?])
     }
 
     fn draw_model(&self) -> Result<String, PlotError> {
         // No program is started, so components without a program are no error.
-        let description: Description = self.sources.load(Start::ByHand, false)?;
+        let description: Description = self.sources.load(StartPolicy::ByHand, false)?;
         let network = description.network(self.sources.model.as_deref())?;
         if self.scales {
             return Ok(draw_scale_map(&network)?);

@@ -16,7 +16,7 @@ use titin_manager::event::signal_name;
 use titin_manager::launch::environment;
 use titin_manager::preflight::find_executables_without_python;
 use titin_manager::session::{Interrupter, RunEnd, Session, SessionSetup};
-use titin_model::Start;
+use titin_model::StartPolicy;
 
 use super::check;
 use crate::listen::reach;
@@ -80,7 +80,7 @@ impl RunCommand {
             hosted,
             by_hand,
         } = self;
-        let start = Start::Except {
+        let start = StartPolicy::Except {
             hosted: hosted.clone(),
             by_hand: by_hand.clone(),
         };
@@ -101,7 +101,7 @@ impl ManagerCommand {
     pub(crate) fn run(self) -> ExitCode {
         let trace = self.common.trace;
         self.common.run(
-            Start::ByHand,
+            StartPolicy::ByHand,
             &Choices {
                 serve_only: true,
                 trace,
@@ -112,7 +112,7 @@ impl ManagerCommand {
 }
 
 impl RunOptions {
-    fn run(self, start: Start, choices: &Choices) -> ExitCode {
+    fn run(self, start: StartPolicy, choices: &Choices) -> ExitCode {
         let asked = Instant::now();
         let network = self.sources.load(start, false).and_then(|description| {
             let network = description.network(self.sources.model.as_deref())?;

@@ -16,7 +16,7 @@ use titin_manager::plan::Plan;
 use titin_manager::report::Report;
 use titin_manager::session::{RunEnd, RunView, Session, SessionSetup};
 use titin_manager::state::InstanceStatus;
-use titin_model::{LoadOptions, Medium, Start, load};
+use titin_model::{LoadOptions, Medium, StartPolicy, load};
 use titin_runtime::{Instance, Options};
 
 use super::pingpong::{PORTS, echo, measure as ping};
@@ -147,11 +147,11 @@ fn open(peer: &BenchPeer, folder: &Path) -> Result<Session, BenchError> {
         BenchPeer::Here(_) => {}
         BenchPeer::Elsewhere(_) => by_hand.push(THERE.to_owned()),
     }
-    let start = Start::Except {
+    let start = StartPolicy::Except {
         hosted: hosted.clone(),
         by_hand: by_hand.clone(),
     };
-    let refused = |report: titin_model::Report| BenchError::Failed(report.to_string());
+    let refused = |report: titin_model::ProblemReport| BenchError::Failed(report.to_string());
     let description = load(
         &[file],
         &LoadOptions {

@@ -2,7 +2,7 @@
 //! ports that receive from it. A component that a model implements is a box with a graph inside.
 
 use indexmap::IndexMap;
-use titin_model::{Component, Conduit, Description, End, Model, Name, Operator};
+use titin_model::{Component, Conduit, Description, Model, Name, Operator, PortReference};
 
 /// A model: its components as boxes, and its conduits as nets.
 #[derive(Debug, Default)]
@@ -207,13 +207,18 @@ fn add_conduit(
 }
 
 /// The number of dimensions of the multiplicity at an end; `None` at the model's own ports.
-fn dimensions(model: &Model, end: &End) -> Option<usize> {
+fn dimensions(model: &Model, end: &PortReference) -> Option<usize> {
     let component = model.components.get(end.component.as_ref()?)?;
     Some(component.multiplicity.len())
 }
 
 /// The pin of an end. Adds ports that no component declares, such as the port for settings.
-fn pin(graph: &mut Graph, numbers: &IndexMap<Name, usize>, end: &End, sends: bool) -> Option<Pin> {
+fn pin(
+    graph: &mut Graph,
+    numbers: &IndexMap<Name, usize>,
+    end: &PortReference,
+    sends: bool,
+) -> Option<Pin> {
     let (number, ports) = match &end.component {
         Some(name) => {
             let number = *numbers.get(name)?;

@@ -1,7 +1,7 @@
 //! A field whose two sides the user gives in YAML, before there is a program that declares them.
 
 use titin_array::{Decomposition, Dims, IndexRange, Order, Ownership, Region, Side, Spread};
-use titin_model::exchange::{self, Bounds, Exchange, Owned};
+use titin_model::array_description::{self, Bounds, CoupledArrays, DecompositionDescription};
 
 use super::{FieldCoupling, FieldSide};
 use crate::{DrawError, Result};
@@ -10,8 +10,8 @@ use crate::{DrawError, Result};
 ///
 /// # Errors
 /// A side is wrong, or neither side gives the extents of the array.
-pub fn described_field(described: &Exchange) -> Result<FieldCoupling> {
-    let Exchange { from, to, dtypes } = described;
+pub fn described_field(described: &CoupledArrays) -> Result<FieldCoupling> {
+    let CoupledArrays { from, to, dtypes } = described;
     Ok(FieldCoupling {
         from: keyed_side("from", from, to)?,
         to: keyed_side("to", to, from)?,
@@ -25,8 +25,8 @@ pub fn described_field(described: &Exchange) -> Result<FieldCoupling> {
 /// One side. An error names the key.
 fn keyed_side(
     key: &'static str,
-    own: &exchange::Side,
-    other: &exchange::Side,
+    own: &array_description::ArrayDescription,
+    other: &array_description::ArrayDescription,
 ) -> Result<FieldSide> {
     let shape = shape(own, other).ok_or(DrawError::NoExtents)?;
     side(own, &shape).map_err(|error| DrawError::Side {
@@ -37,7 +37,10 @@ fn keyed_side(
 
 /// The extents of a side's array. A side without extents has those of the other side's region, or
 /// else of the other side's array.
-fn shape(own: &exchange::Side, other: &exchange::Side) -> Option<Vec<u64>> {
+fn shape(
+    own: &array_description::ArrayDescription,
+    other: &array_description::ArrayDescription,
+) -> Option<Vec<u64>> {
     let coupled = || {
         let region = other.region.as_ref()?;
         Some(region.iter().map(|(lower, upper)| upper - lower).collect())
@@ -48,7 +51,7 @@ fn shape(own: &exchange::Side, other: &exchange::Side) -> Option<Vec<u64>> {
         .or_else(|| other.shape.clone())
 }
 
-fn side(described: &exchange::Side, shape: &[u64]) -> Result<FieldSide> {
+fn side(described: &array_description::ArrayDescription, shape: &[u64]) -> Result<FieldSide> {
     let dims = shape.len();
     Dims::new(shape).map_err(titin_array::Error::from)?;
     let parts = parts(&described.owned)?;
@@ -70,7 +73,7 @@ fn side(described: &exchange::Side, shape: &[u64]) -> Result<FieldSide> {
 }
 
 /// What each rank owns; `None` if a rule says so.
-fn parts(owned: &Owned) -> Result<Option<Vec<Ownership>>> {
+fn parts(owned: &DecompositionDescription) -> Result<Option<Vec<Ownership>>> {
     let boxes = |rank: &Vec<Vec<Bounds>>| {
         let boxes: Result<_> = rank.iter().map(|bounds| region(bounds)).collect();
         boxes.map(Ownership::Boxes)
@@ -81,23 +84,27 @@ fn parts(owned: &Owned) -> Result<Option<Vec<Ownership>>> {
     };
     let indices = |rank: &Vec<Bounds>| Ok(Ownership::Indices(rank.iter().map(run).collect()));
     match owned {
-        Owned::Whole | Owned::Grid { .. } => Ok(None),
-        Owned::Boxes(ranks) => ranks.iter().map(boxes).collect::<Result<_>>().map(Some),
-        Owned::Indices(ranks) => ranks.iter().map(indices).collect::<Result<_>>().map(Some),
+        DecompositionDescription::Whole | DecompositionDescription::Grid { .. } => Ok(None),
+        DecompositionDescription::Boxes(ranks) => {
+            ranks.iter().map(boxes).collect::<Result<_>>().map(Some)
+        }
+        DecompositionDescription::Indices(ranks) => {
+            ranks.iter().map(indices).collect::<Result<_>>().map(Some)
+        }
     }
 }
 
-fn decomposition(owned: &Owned, shape: &[u64]) -> Result<Decomposition> {
+fn decomposition(owned: &DecompositionDescription, shape: &[u64]) -> Result<Decomposition> {
     let decomposition = match owned {
-        Owned::Whole => Decomposition::serial(shape),
-        Owned::Grid {
+        DecompositionDescription::Whole => Decomposition::serial(shape),
+        DecompositionDescription::Grid {
             processes,
             spread,
             fortran,
         } => {
             let dims = shape.len();
             let spreads = per_dimension(spread, dims, "ways to spread")?
-                .unwrap_or_else(|| vec![exchange::Spread::Even; dims]);
+                .unwrap_or_else(|| vec![array_description::SpreadDescription::Even; dims]);
             let spreads: Vec<Spread> = spreads.iter().map(array_spread).collect();
             let ranks = processes
                 .iter()
@@ -105,8 +112,10 @@ fn decomposition(owned: &Owned, shape: &[u64]) -> Result<Decomposition> {
                 .ok_or(DrawError::GridTooLarge)?;
             Decomposition::regular(shape, processes, &spreads, order(*fortran), ranks)
         }
-        Owned::Boxes(ranks) => Decomposition::boxes(shape, ranks.len() as u32),
-        Owned::Indices(ranks) => Decomposition::indices(shape, ranks.len() as u32),
+        DecompositionDescription::Boxes(ranks) => Decomposition::boxes(shape, ranks.len() as u32),
+        DecompositionDescription::Indices(ranks) => {
+            Decomposition::indices(shape, ranks.len() as u32)
+        }
     };
     Ok(decomposition?)
 }
@@ -126,12 +135,12 @@ fn per_dimension<T: Clone>(given: &[T], dims: usize, noun: &'static str) -> Resu
     }
 }
 
-fn array_spread(spread: &exchange::Spread) -> Spread {
+fn array_spread(spread: &array_description::SpreadDescription) -> Spread {
     match spread {
-        exchange::Spread::Even => Spread::Even,
-        exchange::Spread::Block => Spread::Block,
-        exchange::Spread::Cyclic(block) => Spread::Cyclic(*block),
-        exchange::Spread::Bounds(bounds) => Spread::Bounds(bounds.clone()),
+        array_description::SpreadDescription::Even => Spread::Even,
+        array_description::SpreadDescription::Block => Spread::Block,
+        array_description::SpreadDescription::Cyclic(block) => Spread::Cyclic(*block),
+        array_description::SpreadDescription::Bounds(bounds) => Spread::Bounds(bounds.clone()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use titin_array::{Bytes, Region, Side};
 use titin_manager::profile::{Database, RecordedField};
-use titin_model::{Share, listing, nearest};
+use titin_model::{PatternSide, listing, nearest};
 
 use super::{FieldCoupling, FieldSide};
 use crate::{DrawError, Result};
@@ -112,7 +112,7 @@ fn coupling(field: &RecordedField) -> Result<FieldCoupling> {
 }
 
 /// One side of a field, from the bytes in the profile.
-fn side(port: &str, bytes: &[u8], share: Option<&Share>) -> Result<FieldSide> {
+fn side(port: &str, bytes: &[u8], share: Option<&PatternSide>) -> Result<FieldSide> {
     let bad = |error| DrawError::BadField {
         port: port.to_owned(),
         error,

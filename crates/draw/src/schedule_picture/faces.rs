@@ -190,11 +190,11 @@ fn shortened(windows: &[Region; 2]) -> Option<[Region; 2]> {
 mod tests {
     use super::*;
     use crate::schedule::described::described_field;
-    use titin_model::exchange;
+    use titin_model::array_description;
 
     fn coupling(from: &str, to: &str) -> FieldCoupling {
         let sides = [format!("from: {from}"), format!("to: {to}")].map(std::path::PathBuf::from);
-        described_field(&exchange::read(&sides).unwrap()).unwrap()
+        described_field(&array_description::read(&sides).unwrap()).unwrap()
     }
 
     fn drawn(coupling: &FieldCoupling) -> [String; 2] {

@@ -221,16 +221,17 @@ mod tests {
     use crate::schedule::RankMessage;
     use crate::schedule::described::described_field;
     use crate::svg::Style;
-    use titin_model::exchange;
+    use titin_model::array_description;
 
     fn table(from: u32, to: u32, messages: &[(u32, u32, u64)]) -> (Table, String) {
         let sides = [
             format!("from: {{shape: 100, grid: {from}}}"),
             format!("to: {{grid: {to}}}"),
         ];
-        let coupling =
-            described_field(&exchange::read(&sides.map(std::path::PathBuf::from)).unwrap())
-                .unwrap();
+        let coupling = described_field(
+            &array_description::read(&sides.map(std::path::PathBuf::from)).unwrap(),
+        )
+        .unwrap();
         let messages = messages
             .iter()
             .map(|&(from, to, elements)| RankMessage { from, to, elements })

@@ -138,11 +138,11 @@ mod tests {
     use super::*;
     use crate::schedule::FieldCoupling;
     use crate::schedule::described::described_field;
-    use titin_model::exchange;
+    use titin_model::array_description;
 
     fn coupling(from: &str, to: &str) -> FieldCoupling {
         let sides = [format!("from: {from}"), format!("to: {to}")].map(std::path::PathBuf::from);
-        described_field(&exchange::read(&sides).unwrap()).unwrap()
+        described_field(&array_description::read(&sides).unwrap()).unwrap()
     }
 
     #[test]

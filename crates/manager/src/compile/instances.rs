@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use titin_model as model;
 use titin_model::quantity::{Dimension, Quantity};
 use titin_model::{
-    Call, EndTime, ExecutionModel, InstanceName, Need, Network, NetworkComponent, ProgramKind,
+    EndTime, ExecutionModel, InstanceName, Network, NetworkComponent, ProgramKind, ResourceRequest,
+    UserFunction,
 };
 use titin_wire::control::Scale;
 
@@ -222,10 +223,12 @@ fn planned_command(
 }
 
 /// The host process of a function, with this function alone.
-fn hosting(function: &model::Guest, instance: &str, folders: Vec<PathBuf>) -> Hosting {
+fn hosting(function: &model::HostedFunction, instance: &str, folders: Vec<PathBuf>) -> Hosting {
     let (library, name) = match &function.call {
-        Call::Python { module, function } => (None, format!("{module}:{function}")),
-        Call::Library { path, symbol } => (Some(library_path(path, &folders)), symbol.clone()),
+        UserFunction::Python { module, function } => (None, format!("{module}:{function}")),
+        UserFunction::Library { path, symbol } => {
+            (Some(library_path(path, &folders)), symbol.clone())
+        }
     };
     Hosting {
         name: function.host.to_string(),
@@ -251,10 +254,10 @@ fn mpi_launcher(model: ExecutionModel) -> Option<MpiLauncher> {
 }
 
 /// The number of nodes, if the description sets one.
-fn nodes(need: &Need) -> Option<u32> {
+fn nodes(need: &ResourceRequest) -> Option<u32> {
     match need {
-        Need::MpiNodes { nodes, .. } => Some(*nodes),
-        Need::Threads(_) | Need::MpiCores { .. } => None,
+        ResourceRequest::MpiNodes { nodes, .. } => Some(*nodes),
+        ResourceRequest::Threads(_) | ResourceRequest::MpiCores { .. } => None,
     }
 }
 

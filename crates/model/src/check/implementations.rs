@@ -1,25 +1,26 @@
-//! What does the work: that it exists, has the ports, and gets the resources that it can use.
+//! Implementations: each must exist, have the right ports, and get resources that fit.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{deeper, paths};
 use crate::built_in::BuiltIn;
 use crate::description::{
-    Description, ExecutionModel, Guest, Model, Need, Ports, Program, ProgramKind,
+    Description, ExecutionModel, HostedFunction, Model, Ports, Program, ProgramKind,
+    ResourceRequest, SETTINGS_IN,
 };
-use crate::extras::Call;
 use crate::flatten::DEEPEST;
-use crate::load::Start;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
 use crate::operator::Operator;
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::options::StartPolicy;
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+use crate::titin_section::UserFunction;
 
-/// Each component of the network: its program, ports and resources.
+/// Checks the program, the ports and the resources of each component.
 pub(super) fn check(
     description: &Description,
     network: &Network,
-    start: &Start,
+    start: &StartPolicy,
     problems: &mut Problems,
 ) {
     for component in &network.components {
@@ -46,7 +47,7 @@ pub(super) fn check(
         check_need(description, network, component, problems);
         check_received(description, network, component, problems);
     }
-    if let Start::Except { hosted, by_hand } = start {
+    if let StartPolicy::Except { hosted, by_hand } = start {
         let why = "code was handed over for it, to be run inside this program";
         check_named(network, hosted, why, problems);
         check_named(network, by_hand, "it is to be started by hand", problems);
@@ -59,14 +60,14 @@ pub(super) fn check(
 fn check_exists(
     description: &Description,
     component: &NetworkComponent,
-    start: &Start,
+    start: &StartPolicy,
     problems: &mut Problems,
 ) {
-    if component.program.is_some() || start.leaves_out(component) {
+    if component.program.is_some() || component.is_left_out_by(start) {
         return;
     }
-    // Whoever runs some components himself has most likely forgotten one.
-    let hosts = matches!(start, Start::Except { hosted, .. } if !hosted.is_empty());
+    // A user with hosted components has most likely forgotten to host this component.
+    let hosts = matches!(start, StartPolicy::Except { hosted, .. } if !hosted.is_empty());
     let by_code = if hosts {
         "hand over a function for it; or "
     } else {
@@ -108,7 +109,8 @@ fn check_exists(
     problems.error_hint(component.at, Code::UnknownImplementation, what, why, hint);
 }
 
-/// Each name of what is not to be started is that of a component, an implementation or an instance.
+/// Each name under "hosted" and "by hand" must be the name of a component, an implementation or an
+/// instance.
 fn check_named(network: &Network, names: &[String], why: &str, problems: &mut Problems) {
     let known = || {
         let implementations = network
@@ -153,13 +155,20 @@ fn check_named(network: &Network, names: &[String], why: &str, problems: &mut Pr
                 (format!("there is no component \"{name}\""), hint)
             }
         };
-        problems.error_hint(Place::default(), Code::UnknownComponent, what, why, hint);
+        problems.error_hint(
+            TextPosition::default(),
+            Code::UnknownComponent,
+            what,
+            why,
+            hint,
+        );
     }
 }
 
-/// Programs of one host share a process: its language, its environment, and a name that no component has.
+/// Programs of one host share a process, so they share a language and an environment. The name of
+/// the host must differ from all instances.
 pub(super) fn hosts(description: &Description, network: &Network, problems: &mut Problems) {
-    let mut first: HashMap<&Name, (&Program, &Guest)> = HashMap::new();
+    let mut first: HashMap<&Name, (&Program, &HostedFunction)> = HashMap::new();
     for program in description.programs.values() {
         let ProgramKind::Hosted(guest) = &program.kind else {
             continue;
@@ -173,7 +182,7 @@ pub(super) fn hosts(description: &Description, network: &Network, problems: &mut
             problems.error(program.at, Code::Duplicate, what, why);
         }
         let (other, theirs) = *first.entry(&guest.host).or_insert((program, guest));
-        let python = |guest: &Guest| matches!(guest.call, Call::Python { .. });
+        let python = |guest: &HostedFunction| matches!(guest.call, UserFunction::Python { .. });
         let differs = [
             ("language", python(guest) != python(theirs)),
             ("virtual_env", program.virtual_env != other.virtual_env),
@@ -195,7 +204,7 @@ pub(super) fn hosts(description: &Description, network: &Network, problems: &mut
     }
 }
 
-/// What comes with titin takes any ports, but not any number of them.
+/// Built-in components accept any port names, but not any number of ports.
 fn check_built_in(
     network: &Network,
     component: &NetworkComponent,
@@ -212,10 +221,7 @@ fn check_built_in(
             .values()
             .filter(|port| !unconnected.contains(&&port.name))
     };
-    let ins = || {
-        connected()
-            .filter(|port| port.operator.receives() && port.name != crate::merge::SETTINGS_IN)
-    };
+    let ins = || connected().filter(|port| port.operator.receives() && port.name != SETTINGS_IN);
     let name = built_in.name();
     let what = format!(
         "the ports of component \"{}\" are not those of a {name}",
@@ -248,12 +254,9 @@ fn check_built_in(
     }
 }
 
-/// Every port of a component must be one of what implements it, under the same operator.
+/// Every port of a component must be a port of the implementation, under the same operator.
 fn same_ports(path: &str, ports: &Ports, theirs: &Ports, owner: &str, problems: &mut Problems) {
-    for port in ports
-        .values()
-        .filter(|port| port.name != crate::merge::SETTINGS_IN)
-    {
+    for port in ports.values().filter(|port| port.name != SETTINGS_IN) {
         let Some(their) = theirs.get(&port.name) else {
             let names = || {
                 theirs
@@ -310,7 +313,7 @@ fn check_need(
     let path = format!("{}.{}", network.model, component.path);
     let given = description.resources.get(path.as_str());
     let (at, need) = given.map_or((component.at, None), |r| (r.at, Some(r.need)));
-    let mpi = !matches!(need, None | Some(Need::Threads(_)));
+    let mpi = !matches!(need, None | Some(ResourceRequest::Threads(_)));
     let model = program.execution_model;
     if model.is_mpi() && !mpi {
         let what = match need {
@@ -337,15 +340,15 @@ fn check_need(
     }
 }
 
-/// What is received in each step has to come from somewhere. That F_INIT ports are left out is common, and nobody hears what is
-/// sent where nothing is connected.
+/// Warns of S ports without a conduit: receiving there is an error. Unconnected F_INIT ports are
+/// common, and messages sent to unconnected ports are dropped, so both pass.
 fn check_received(
     description: &Description,
     network: &Network,
     component: &NetworkComponent,
     problems: &mut Problems,
 ) {
-    // A conduit that is in error may be meant for it.
+    // A conduit with an error may be meant for this port.
     if problems.errors() > 0 {
         return;
     }
@@ -376,7 +379,7 @@ fn check_required(
     description: &Description,
     network: &Network,
     name: &Name,
-    required: &crate::Required,
+    required: &crate::RequiredPorts,
     problems: &mut Problems,
 ) {
     let programs = || description.programs.keys().map(Name::as_str);
@@ -439,7 +442,8 @@ fn check_required(
     }
 }
 
-/// Components that models implement, at every place in the nesting: a custom implementation may reach in from outside.
+/// Components that are implemented by models, at every place in the nesting: a custom
+/// implementation of an outer model may replace an inner component.
 pub(super) fn nested(description: &Description, root: &Model, problems: &mut Problems) {
     let mut keys: Vec<&str> = description
         .custom_implementations
@@ -459,7 +463,8 @@ pub(super) fn nested(description: &Description, root: &Model, problems: &mut Pro
             continue;
         };
         let model = &description.models[*name];
-        // Where nothing reaches in, one place is like all others.
+        // Without custom implementations from outside, every place of a model in the nesting is the
+        // same.
         let special = around
             .iter()
             .any(|(outer, path)| reached(&format!("{outer}.{path}.")));
@@ -478,7 +483,8 @@ pub(super) fn nested(description: &Description, root: &Model, problems: &mut Pro
                 let (path, owner) = (&deeper[0].1, format!("model \"{name}\""));
                 same_ports(path, &component.ports, &inner.ports, &owner, problems);
             }
-            // What contains itself, or goes too deep, is told when the models are taken apart.
+            // Models that contain themselves or nest too deeply are reported when the models are
+            // flattened.
             if deeper.len() <= DEEPEST && chain.iter().all(|(around, _)| *around != name) {
                 todo.push(deeper);
             }
@@ -486,7 +492,7 @@ pub(super) fn nested(description: &Description, root: &Model, problems: &mut Pro
     }
 }
 
-/// `custom_implementations`: paths and implementations that exist.
+/// Checks the paths and the implementations under `custom_implementations`.
 pub(super) fn custom(description: &Description, problems: &mut Problems) {
     for (path, custom) in &description.custom_implementations {
         if paths::find(

@@ -1,24 +1,25 @@
-//! What can be known to be wrong before a run. All of it is looked for, so that all of it can be reported at once.
+//! Checks before a run. They look for all problems, so that one report has them all.
 
-mod extras;
+mod conduits;
 mod implementations;
 mod model;
 mod paths;
 mod settings;
-mod wire;
+mod titin_section;
 
 use std::collections::HashSet;
 
 use crate::description::{Component, Description, Model, Ports};
 use crate::flatten::flatten;
-use crate::load::LoadOptions;
 use crate::merge;
 use crate::names::Name;
 use crate::network::Network;
-use crate::problem::{Code, Place, Problems};
+use crate::options::LoadOptions;
+use crate::problem::{Code, Problems, TextPosition};
 use crate::timelines;
 
-/// Checks the whole description. Components that list no ports get those of their implementation first.
+/// Checks the whole description. Components without listed ports first get the ports of their
+/// implementation.
 pub(crate) fn description(
     description: &mut Description,
     options: &LoadOptions,
@@ -32,7 +33,7 @@ pub(crate) fn description(
         .cloned()
         .collect::<HashSet<Name>>();
     for model in description.models.values_mut() {
-        // Where a model does the work it says which ports there are, be it none.
+        // A model lists all of its ports, even if there are none.
         let unsaid = |component: &Component| {
             let by_model = component
                 .implementation
@@ -57,7 +58,8 @@ pub(crate) fn description(
         }
         let before = problems.errors();
         model::check(model, problems);
-        // Where a conduit leads nowhere the rates are those of another model, and what they say would mislead.
+        // A conduit to an unknown port hides the rates of the model, and reports about rates would
+        // mislead.
         if problems.errors() == before && !model.faulty {
             timelines::check(
                 model,
@@ -74,7 +76,7 @@ pub(crate) fn description(
         return;
     };
     implementations::nested(description, root, problems);
-    // Where models do not fit into each other there is no network, but the rest can still be checked.
+    // Models that do not fit into each other make no network, but the other checks still run.
     let Some(network) = flatten(description, root, problems) else {
         return;
     };
@@ -89,14 +91,15 @@ pub(crate) fn description(
         problems,
         |(root, network), problems| {
             settings::check(description, root, network, problems);
-            extras::check(description, network, problems);
+            titin_section::check(description, network, problems);
         },
     );
-    wire::check(&network, &options.start, problems);
+    conduits::check(&network, &options.start, problems);
 }
 
-/// Checks what goes by paths. Of several models that are run by themselves a path may be of another one than is run now, as `macro.dt` is
-/// where a model inside is looked at alone: what leads somewhere from any of them is no problem.
+/// Checks paths of the network. A description may hold several models that can be run, and a path
+/// such as `macro.dt` may belong to another model than the one that is run now. So a path is a
+/// problem only if it leads nowhere in every model.
 fn for_any_model(
     description: &Description,
     (root, network): (&Model, &Network),
@@ -117,7 +120,7 @@ fn for_any_model(
         };
         let start = there.mark();
         check((other, &network), &mut there);
-        let known = |at: Place| {
+        let known = |at: TextPosition| {
             there
                 .since(&start)
                 .any(|(place, code)| place == at && is_lost((place, code)))
@@ -128,11 +131,11 @@ fn for_any_model(
     }
 }
 
-fn is_lost((_, code): (Place, Code)) -> bool {
+fn is_lost((_, code): (TextPosition, Code)) -> bool {
     matches!(code, Code::UnknownSetting | Code::UnknownPath)
 }
 
-/// What a run cannot do yet, of which it would otherwise be found out too late.
+/// Features that titin lacks, and that a run would otherwise report too late.
 fn checkpoints(description: &Description, problems: &mut Problems) {
     const WHY: &str = "titin takes no snapshots yet";
     if let Some(resume) = description.resume.values().min_by_key(|resume| resume.at) {
@@ -160,7 +163,8 @@ fn checkpoints(description: &Description, problems: &mut Problems) {
     }
 }
 
-/// A component without ports has those of its implementation, and what was guessed of its ports gives way to what that says.
+/// Gives each component without ports the ports of the implementation. Guessed ports give way to
+/// ports that the implementation lists.
 fn inherit_ports(description: &mut Description) {
     let mut found: Vec<(Name, Name, Ports)> = Vec::new();
     for model in description.models.values() {
@@ -199,7 +203,8 @@ fn inherit_ports(description: &mut Description) {
     }
 }
 
-/// The models around what stands in `inner`, which implements `component`, outermost first, each with the path from there.
+/// The models around the components of `inner`, outermost first, each with the path from there.
+/// `inner` implements `component`.
 fn deeper<'d>(
     chain: &[(&'d Name, String)],
     component: &Component,

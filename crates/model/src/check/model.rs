@@ -1,15 +1,15 @@
-//! A model by itself: conduits between ports that are there and face the right way.
+//! One model: its conduits join existing ports, in the right direction.
 
 use std::collections::HashMap;
 
-use crate::description::{Conduit, Description, End, Model, Ports};
+use crate::description::{Conduit, Description, Model, PortReference, Ports, SETTINGS_IN};
 use crate::filter::{FILTER_NAMES, FilterKind};
-use crate::merge::SETTINGS_IN;
 use crate::operator::Operator;
-use crate::problem::{Code, Place, Problems, did_you_mean, either, listing};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, either, listing};
 
 pub(super) fn check(model: &Model, problems: &mut Problems) {
-    let mut senders: HashMap<&End, &Conduit> = HashMap::with_capacity(model.conduits.len());
+    let mut senders: HashMap<&PortReference, &Conduit> =
+        HashMap::with_capacity(model.conduits.len());
     for conduit in &model.conduits {
         if problems.is_full() {
             return;
@@ -39,7 +39,8 @@ pub(super) fn check(model: &Model, problems: &mut Problems) {
     }
 }
 
-/// Whether a conduit leads from a receiver to a sender; then that is reported, for both ends at once.
+/// Reports a conduit from a receiving port to a sending port, for both ends at once; true if it is
+/// one.
 fn is_reversed(model: &Model, conduit: &Conduit, problems: &mut Problems) -> bool {
     let (Some(from), Some(to)) = (
         operator(model, &conduit.sender),
@@ -60,14 +61,20 @@ fn is_reversed(model: &Model, conduit: &Conduit, problems: &mut Problems) -> boo
 }
 
 /// The operator of a component's port.
-fn operator(model: &Model, end: &End) -> Option<Operator> {
+fn operator(model: &Model, end: &PortReference) -> Option<Operator> {
     let component = model.components.get(end.component.as_ref()?)?;
     Some(component.ports.get(&end.port)?.operator)
 }
 
-fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut Problems) {
+fn check_end(
+    model: &Model,
+    end: &PortReference,
+    at: TextPosition,
+    sending: bool,
+    problems: &mut Problems,
+) {
     let Some(name) = &end.component else {
-        // Seen from inside, a port of the model on which it receives is one that sends.
+        // Inside the model, a port on which the model receives is a sending port.
         let same_port = model
             .components
             .values()
@@ -75,7 +82,7 @@ fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut 
         let hint = same_port.map(|c| format!("did you mean \"{}.{}\"?", c.name, end.port));
         let owner = format!("model \"{}\"", model.name);
         check_port(
-            Wanted {
+            ExpectedPort {
                 end,
                 sending,
                 operators: operators(!sending),
@@ -107,7 +114,7 @@ fn check_end(model: &Model, end: &End, at: Place, sending: bool, problems: &mut 
     };
     if sending || end.port != SETTINGS_IN {
         let owner = format!("component \"{name}\"");
-        let wanted = Wanted {
+        let wanted = ExpectedPort {
             end,
             sending,
             operators: operators(sending),
@@ -127,19 +134,19 @@ fn operators(sending: bool) -> [Operator; 2] {
     }
 }
 
-/// A port that a conduit needs.
-struct Wanted<'a> {
-    end: &'a End,
-    /// Whether the conduit begins there.
+/// The port that a conduit needs at one end.
+struct ExpectedPort<'a> {
+    end: &'a PortReference,
+    /// Whether the conduit begins at the port.
     sending: bool,
     operators: [Operator; 2],
     owner: String,
-    at: Place,
+    at: TextPosition,
     hint: Option<String>,
 }
 
-fn check_port(wanted: Wanted<'_>, ports: &Ports, problems: &mut Problems) {
-    let Wanted {
+fn check_port(wanted: ExpectedPort<'_>, ports: &Ports, problems: &mut Problems) {
+    let ExpectedPort {
         end,
         sending,
         operators,
@@ -199,7 +206,7 @@ fn check_port(wanted: Wanted<'_>, ports: &Ports, problems: &mut Problems) {
     }
 }
 
-/// The user's own filters on conduits are those under `titin: filters`.
+/// Each user filter on a conduit must be described under `titin: filters`.
 pub(super) fn filters_exist(description: &Description, problems: &mut Problems) {
     let own = &description.extras.filters;
     for conduit in description

@@ -1,4 +1,5 @@
-//! Paths that begin with a model's name, as under `resources`, `resume` and `custom_implementations`.
+//! Paths that begin with a model's name, as under `resources`, `resume` and
+//! `custom_implementations`.
 
 use std::collections::HashSet;
 
@@ -6,13 +7,14 @@ use indexmap::IndexMap;
 
 use super::deeper;
 use crate::description::{Component, Description, Model};
-use crate::load::LoadOptions;
 use crate::names::{Name, Reference};
 use crate::network::Network;
-use crate::problem::{Code, Place, Problems, did_you_mean, either, listing, nearest};
+use crate::options::LoadOptions;
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, either, listing, nearest};
 
-/// Puts the model's name before paths under `resources` and `resume` that lack it, where one component alone can be meant: older
-/// files have the former, and MUSCLE3 writes the latter.
+/// Puts the model's name before paths under `resources` and `resume` that lack the name, where only
+/// one component can be meant. Older files omit the name under `resources`, and MUSCLE3 omits it
+/// under `resume`.
 pub(super) fn complete(
     description: &mut Description,
     options: &LoadOptions,
@@ -20,7 +22,7 @@ pub(super) fn complete(
 ) {
     let resources = std::mem::take(&mut description.resources);
     let resume = std::mem::take(&mut description.resume);
-    // Models inside others are not run by themselves, unless one of them is asked for.
+    // Nested models are not run alone, unless the user asks for one.
     let mut roots = description.roots();
     let asked = options
         .model
@@ -43,7 +45,7 @@ fn completed<T>(
     description: &Description,
     roots: &[&Model],
     given: IndexMap<Name, T>,
-    at: impl Fn(&T) -> Place,
+    at: impl Fn(&T) -> TextPosition,
     section: &str,
     problems: &mut Problems,
 ) -> IndexMap<Name, T> {
@@ -56,7 +58,7 @@ fn completed<T>(
             all.insert(full, item);
             continue;
         };
-        // Of two files the later one counts, however each has written the path.
+        // If two files give the same path, in either notation, the later file counts.
         if at(other).file == at(&item).file {
             let why = format!(
                 "it is there with the model's name too, in line {}",
@@ -71,18 +73,20 @@ fn completed<T>(
     all
 }
 
-/// The path with the model's name, also where it lacks that and leads to one component. `None` if it leads to several.
+/// The path with the model's name, completed if the name is missing and one component can be meant.
+/// `None` if several components can be meant.
 fn full_path(
     description: &Description,
     roots: &[&Model],
     path: &Name,
-    at: Place,
+    at: TextPosition,
     section: &str,
     problems: &mut Problems,
 ) -> Option<Name> {
     let (component, _) = path.split_at(path.find('[').unwrap_or(path.len()));
-    let leads =
-        |model: &Model, path: &str| matches!(walk(description, model, path), Found::Component(..));
+    let leads = |model: &Model, path: &str| {
+        matches!(walk(description, model, path), PathTarget::Component(..))
+    };
     if prefixed(description, component).is_some_and(|(model, rest)| leads(model, rest)) {
         return Some(path.clone());
     }
@@ -117,7 +121,8 @@ fn full_path(
     }
 }
 
-/// The model with whose name a path begins, and the rest. A model's own name may have dots, so the longest that fits is meant.
+/// The model at the beginning of a path, and the rest of the path. The name of a model may have
+/// dots, so the longest match counts.
 fn prefixed<'d, 'p>(description: &'d Description, path: &'p str) -> Option<(&'d Model, &'p str)> {
     let fits = description.models.values().filter_map(|model| {
         let rest = path.strip_prefix(model.name.as_str())?.strip_prefix('.')?;
@@ -126,56 +131,25 @@ fn prefixed<'d, 'p>(description: &'d Description, path: &'p str) -> Option<(&'d 
     fits.max_by_key(|(model, _)| model.name.len())
 }
 
-/// The component at a path that begins with a model's name; if there is none, that is reported.
+/// The component at a path that begins with a model's name; reports a path that leads to no
+/// component.
 pub(super) fn find<'d>(
     description: &'d Description,
     path: &str,
-    at: Place,
+    at: TextPosition,
     section: &str,
     problems: &mut Problems,
 ) -> Option<&'d Component> {
     let what = format!("\"{path}\" leads to no component");
     let Some((model, rest)) = prefixed(description, path) else {
         let why = format!("paths under \"{section}\" begin with the name of a model");
-        let mut models = description.models.values();
-        let within =
-            models.find(|model| matches!(walk(description, model, path), Found::Component(..)));
-        let hint = match (within, description.models.get(path)) {
-            (Some(model), _) => format!("did you mean \"{}.{path}\"?", model.name),
-            (None, Some(model)) => {
-                let of = |component: &Name| format!("{path}.{component}");
-                let paths: Vec<String> = model.components.keys().map(of).collect();
-                format!(
-                    "it is a model; write the path of a component: {}",
-                    either(paths.iter().map(String::as_str))
-                )
-            }
-            (None, None) => {
-                let (first, rest) = path
-                    .split_once('.')
-                    .map_or((path, ""), |(first, _)| (first, &path[first.len()..]));
-                let names = || description.models.keys().map(Name::as_str);
-                let component = description.models.values().find_map(|model| {
-                    let near = nearest(first, model.components.keys().map(Name::as_str))?;
-                    Some(format!("did you mean \"{}.{near}{rest}\"?", model.name))
-                });
-                let model =
-                    nearest(first, names()).map(|near| format!("did you mean \"{near}{rest}\"?"));
-                let listed = || format!("the models are {}", listing(names()));
-                if rest.is_empty() {
-                    component
-                } else {
-                    model.or(component)
-                }
-                .unwrap_or_else(listed)
-            }
-        };
+        let hint = meant_path(description, path);
         problems.error_hint(at, Code::UnknownPath, what, why, hint);
         return None;
     };
     match walk(description, model, rest) {
-        Found::Component(component, _) => Some(component),
-        Found::Lost(model, rest) => {
+        PathTarget::Component(component, _) => Some(component),
+        PathTarget::Lost(model, rest) => {
             let names = || model.components.keys().map(Name::as_str);
             let hint = did_you_mean(&rest, names())
                 .or_else(|| did_you_mean(rest.split('.').next()?, names()))
@@ -187,7 +161,38 @@ pub(super) fn find<'d>(
     }
 }
 
-/// Paths under `resources`.
+/// The hint for a path that begins with no model's name.
+fn meant_path(description: &Description, path: &str) -> String {
+    let leads =
+        |model: &&Model| matches!(walk(description, model, path), PathTarget::Component(..));
+    if let Some(model) = description.models.values().find(leads) {
+        return format!("did you mean \"{}.{path}\"?", model.name);
+    }
+    if let Some(model) = description.models.get(path) {
+        let paths: Vec<String> = model
+            .components
+            .keys()
+            .map(|component| format!("{path}.{component}"))
+            .collect();
+        let paths = either(paths.iter().map(String::as_str));
+        return format!("it is a model; write the path of a component: {paths}");
+    }
+    let (first, rest) = path.split_at(path.find('.').unwrap_or(path.len()));
+    let names = || description.models.keys().map(Name::as_str);
+    let component = || {
+        description.models.values().find_map(|model| {
+            let near = nearest(first, model.components.keys().map(Name::as_str))?;
+            Some(format!("did you mean \"{}.{near}{rest}\"?", model.name))
+        })
+    };
+    let model = nearest(first, names()).filter(|_| !rest.is_empty());
+    model
+        .map(|near| format!("did you mean \"{near}{rest}\"?"))
+        .or_else(component)
+        .unwrap_or_else(|| format!("the models are {}", listing(names())))
+}
+
+/// Checks the paths under `resources`.
 pub(super) fn resources(description: &Description, network: &Network, problems: &mut Problems) {
     let roots: HashSet<&Name> = description
         .roots()
@@ -205,7 +210,7 @@ pub(super) fn resources(description: &Description, network: &Network, problems: 
             continue;
         };
         if model.name != network.model {
-            // Another model that could be run has resources of its own.
+            // Another model that could be run has resources too.
             if !roots.contains(&model.name) {
                 let what = format!("resources for \"{path}\" have no effect");
                 let why = format!(
@@ -239,10 +244,10 @@ pub(super) fn resources(description: &Description, network: &Network, problems: 
     }
 }
 
-/// Paths under `resume`.
+/// Checks the paths under `resume`.
 pub(super) fn resume(description: &Description, problems: &mut Problems) {
     for (path, resume) in &description.resume {
-        // An instance may be named, with indices at the end.
+        // The path may end with the indices of an instance.
         let component = path.split('[').next().unwrap_or_default();
         let Some(found) = find(description, component, resume.at, "resume", problems) else {
             continue;
@@ -264,21 +269,25 @@ pub(super) fn resume(description: &Description, problems: &mut Problems) {
     }
 }
 
-/// What a path of components leads to.
-pub(super) enum Found<'d> {
-    /// A component, and the model that implements it, if one does.
+/// The target of a path of components.
+pub(super) enum PathTarget<'d> {
+    /// A component, and the model that implements the component, if a model does.
     Component(&'d Component, Option<&'d Model>),
-    /// The deepest model that could be reached, and the part of the path that leads nowhere in it.
+    /// The deepest model on the path, and the rest of the path, which leads nowhere in the model.
     Lost(&'d Model, String),
 }
 
 /// Follows a dotted path from component to component, through the models that implement them.
-pub(super) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str) -> Found<'d> {
+pub(super) fn walk<'d>(
+    description: &'d Description,
+    root: &'d Model,
+    path: &str,
+) -> PathTarget<'d> {
     let mut model = root;
     let mut chain: Vec<(&Name, String)> = vec![(&root.name, String::new())];
     let mut rest = path;
     loop {
-        // A component's own name may have dots, so the longest that fits is meant.
+        // The name of a component may have dots, so the longest match counts.
         let mut ends = rest
             .char_indices()
             .filter(|(_, c)| *c == '.')
@@ -286,17 +295,17 @@ pub(super) fn walk<'d>(description: &'d Description, root: &'d Model, path: &str
             .chain([rest.len()]);
         let fits = ends.rfind(|end| model.components.contains_key(&rest[..*end]));
         let Some(end) = fits else {
-            return Found::Lost(model, rest.to_string());
+            return PathTarget::Lost(model, rest.to_string());
         };
         let component = &model.components[&rest[..end]];
         let implementation = description.implementation(&chain, component);
         let inner = implementation.and_then(|name| description.models.get(name));
         if end == rest.len() {
-            return Found::Component(component, inner);
+            return PathTarget::Component(component, inner);
         }
         let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name))
         else {
-            return Found::Lost(model, rest.to_string());
+            return PathTarget::Lost(model, rest.to_string());
         };
         chain = deeper(&chain, component, inner);
         model = inner;

@@ -1,15 +1,15 @@
-//! Settings: names that something reads, and values of the type that it reads.
+//! Settings: each must have a reader, and a value of the type that the reader supports.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::paths::{Found, walk};
-use crate::built_in::{BuiltIn, Takes};
+use super::paths::{PathTarget, walk};
+use crate::built_in::{AcceptedValue, BuiltIn};
 use crate::description::{Description, Model, SupportedSetting};
-use crate::muscle;
+use crate::muscle_settings;
 use crate::names::{InstanceName, Name};
 use crate::network::{Network, NetworkComponent};
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
-use crate::settings::{SettingType, Settings, Value};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+use crate::settings::{Setting, SettingType, Settings};
 
 type Supported = indexmap::IndexMap<Name, SupportedSetting>;
 
@@ -32,7 +32,7 @@ pub(super) fn check(
     check_types(description, root, network, problems);
 }
 
-/// The models that implement components of the network's model, by path.
+/// The models that implement components of the network, by path.
 fn nested<'d>(
     description: &'d Description,
     root: &'d Model,
@@ -50,28 +50,29 @@ fn nested<'d>(
     let models = paths
         .into_iter()
         .filter_map(|path| match walk(description, root, path) {
-            Found::Component(_, Some(model)) => Some((path.to_string(), model)),
+            PathTarget::Component(_, Some(model)) => Some((path.to_string(), model)),
             _ => None,
         });
     models.collect()
 }
 
-/// Who reads which settings.
+/// The settings that each component reads.
 struct Readers<'a> {
     network: &'a Network,
     root: &'a Model,
-    /// The names that each path's components read; `None` if one of them does not say.
+    /// The settings that the components at each path read; `None` if a component does not list its
+    /// settings.
     by_path: HashMap<&'a str, Option<BTreeSet<&'a str>>>,
-    /// All names that any component says it reads.
+    /// All settings that any component lists.
     known: BTreeSet<&'a str>,
 }
 
-/// Which of titin's own does the work of a component, if one does.
+/// The built-in component that implements a component, if there is one.
 fn built_in(component: &NetworkComponent) -> Option<BuiltIn> {
     BuiltIn::from_name(component.implementation.as_ref()?)
 }
 
-/// What a component says that it reads, if it says so.
+/// The settings that a component's program lists; `None` if the program lists none.
 fn supported<'a>(
     description: &'a Description,
     component: &NetworkComponent,
@@ -90,52 +91,54 @@ impl<'a> Readers<'a> {
             by_path: HashMap::new(),
             known: root.supported_settings.keys().map(|n| n.as_str()).collect(),
         };
-        // What is given to the whole, or to a component that a model implements, is read by all components within.
         for component in &network.components {
-            let names: Option<BTreeSet<&str>> = match built_in(component) {
-                Some(built_in) => Some(built_in.settings().iter().map(|(name, _)| *name).collect()),
-                None => supported(description, component)
-                    .map(|settings| settings.keys().map(|n| n.as_str()).collect()),
-            };
-            readers.known.extend(names.iter().flatten());
-            let path = component.path.as_str();
-            let ends = path
-                .char_indices()
-                .filter(|(_, c)| *c == '.')
-                .map(|(i, _)| i);
-            for end in [0].into_iter().chain(ends).chain([path.len()]) {
-                let all = readers
-                    .by_path
-                    .entry(&path[..end])
-                    .or_insert_with(|| Some(BTreeSet::new()));
-                match (all, &names) {
-                    (Some(all), Some(names)) => all.extend(names),
-                    (all, _) => *all = None,
-                }
-            }
+            readers.add_component(description, component);
         }
-        // Models that say which settings they take count as readers too.
-        for (path, model) in
-            std::iter::once((String::new(), root)).chain(nested(description, root, network))
-        {
-            for name in model.supported_settings.keys() {
-                readers.known.insert(name);
-                // It can be given to the model itself, or to anything around it.
-                let around = std::iter::successors(Some(path.as_str()), |path| {
-                    (!path.is_empty()).then(|| path.rsplit_once('.').map_or("", |(outer, _)| outer))
-                });
-                for path in around {
-                    if let Some(Some(all)) = readers.by_path.get_mut(path) {
-                        all.insert(name);
-                    }
-                }
-            }
+        // Models that list supported settings count as readers too.
+        readers.add_model(String::new(), root);
+        for (path, model) in nested(description, root, network) {
+            readers.add_model(path, model);
         }
         readers
     }
 
-    /// Splits a path where the longest component in front ends: `a.b[1]`, `a.b` and `x` for `a.b[1].x`. Without a component the
-    /// whole path is the setting's name.
+    /// Adds the settings that a component reads. A setting given to a whole model, or to a
+    /// component that a model implements, is read by all components inside.
+    fn add_component(&mut self, description: &'a Description, component: &'a NetworkComponent) {
+        let names: Option<BTreeSet<&str>> = match built_in(component) {
+            Some(built_in) => Some(built_in.settings().iter().map(|(name, _)| *name).collect()),
+            None => supported(description, component)
+                .map(|settings| settings.keys().map(|n| n.as_str()).collect()),
+        };
+        self.known.extend(names.iter().flatten());
+        let path = component.path.as_str();
+        let dots = path.match_indices('.').map(|(dot, _)| dot);
+        for end in [0].into_iter().chain(dots).chain([path.len()]) {
+            let all = self.by_path.entry(&path[..end]);
+            match (all.or_insert_with(|| Some(BTreeSet::new())), &names) {
+                (Some(all), Some(names)) => all.extend(names),
+                (all, _) => *all = None,
+            }
+        }
+    }
+
+    /// Adds the settings that a model lists. They can be given to the model, or to any model around.
+    fn add_model(&mut self, path: String, model: &'a Model) {
+        for name in model.supported_settings.keys() {
+            self.known.insert(name);
+            let around = std::iter::successors(Some(path.as_str()), |path| {
+                (!path.is_empty()).then(|| path.rsplit_once('.').map_or("", |(outer, _)| outer))
+            });
+            for path in around {
+                if let Some(Some(all)) = self.by_path.get_mut(path) {
+                    all.insert(name);
+                }
+            }
+        }
+    }
+
+    /// Splits a path after the longest component name: `a.b[1].x` gives `a.b[1]`, `a.b` and `x`.
+    /// Without a component the whole path is the name of the setting.
     fn split<'p>(&self, path: &'p str) -> (&'p str, &'p str, &'p str) {
         path.rmatch_indices('.')
             .map(|(dot, _)| {
@@ -147,13 +150,13 @@ impl<'a> Readers<'a> {
                 )
             })
             .find(|(instance, component, _)| {
-                // An index inside, as in `a[1].b`, is not how instances are named.
+                // Indices come at the end of an instance's name, so `a[1].b` names none.
                 self.by_path.contains_key(component) && !instance[component.len()..].contains('.')
             })
             .unwrap_or(("", "", path))
     }
 
-    fn check_path(&self, path: &str, value: &Value, at: Place, problems: &mut Problems) {
+    fn check_path(&self, path: &str, value: &Setting, at: TextPosition, problems: &mut Problems) {
         let (instance, component, name) = self.split(path);
         let is_model = !component.is_empty() && self.network.component(component).is_none();
         if is_model && instance != component {
@@ -183,7 +186,7 @@ impl<'a> Readers<'a> {
         } else if name.starts_with("muscle_") {
             check_muscle(path, name, value, at, problems);
         } else {
-            // What comes with titin has settings for each of its ports.
+            // Built-in components have settings for each port.
             let own = self
                 .network
                 .component(component)
@@ -197,13 +200,14 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// Whether something reads the setting `name` of `component`, or of any component if that is empty.
+    /// Reports a setting `name` of `component` that has no reader. An empty `component` stands for
+    /// all components.
     fn check_name(
         &self,
         path: &str,
         component: &str,
         name: &str,
-        at: Place,
+        at: TextPosition,
         problems: &mut Problems,
     ) {
         match self.by_path.get(component) {
@@ -248,8 +252,14 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// Whether an instance that a path names exists.
-    fn check_instance(&self, front: &str, plain: &str, at: Place, problems: &mut Problems) -> bool {
+    /// Whether the instance in a path exists; reports an instance that does not.
+    fn check_instance(
+        &self,
+        front: &str,
+        plain: &str,
+        at: TextPosition,
+        problems: &mut Problems,
+    ) -> bool {
         if front == plain {
             return true;
         }
@@ -279,12 +289,13 @@ impl<'a> Readers<'a> {
         false
     }
 
-    /// An index of a component that a model implements: those within it are the instances, each with all indices.
+    /// Reports an index on a component that a model implements. The components inside the model are
+    /// the instances, and carry all indices.
     fn no_instance_of_model(
         &self,
         path: &str,
         component: &str,
-        at: Place,
+        at: TextPosition,
         problems: &mut Problems,
     ) {
         let why = format!(
@@ -307,13 +318,13 @@ impl<'a> Readers<'a> {
         );
     }
 
-    /// A path that leads into a model, where there is no `word`.
+    /// Reports a path into a model that has no component `word`.
     fn lost_within(
         &self,
         path: &str,
         component: &str,
         word: &str,
-        at: Place,
+        at: TextPosition,
         problems: &mut Problems,
     ) {
         let what = format!("setting \"{path}\" belongs to no component");
@@ -332,7 +343,7 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// The paths of components within one that a model implements.
+    /// The paths of the components inside a component that a model implements.
     fn within(&self, component: &str) -> impl Iterator<Item = &'a str> {
         let inside = move |path: &&str| {
             path.strip_prefix(component)
@@ -345,8 +356,8 @@ impl<'a> Readers<'a> {
             .filter(inside)
     }
 
-    /// A path that begins with no component, but with `word`.
-    fn lost(&self, path: &str, word: &str, rest: &str, at: Place, problems: &mut Problems) {
+    /// Reports a path whose first word, `word`, is no component.
+    fn lost(&self, path: &str, word: &str, rest: &str, at: TextPosition, problems: &mut Problems) {
         let plain = word.split('[').next().unwrap_or_default();
         let what = format!("setting \"{path}\" belongs to no component");
         if self.root.name == plain {
@@ -369,13 +380,23 @@ impl<'a> Readers<'a> {
     }
 }
 
-/// A setting of MUSCLE3's own. Other couplers' files are to load, so nothing about it is an error.
-fn check_muscle(path: &str, name: &str, value: &Value, at: Place, problems: &mut Problems) {
-    match muscle::NAMES.iter().find(|(known, _)| *known == name) {
+/// Checks a setting of MUSCLE3. Problems are warnings only, since files of other couplers must
+/// load.
+fn check_muscle(
+    path: &str,
+    name: &str,
+    value: &Setting,
+    at: TextPosition,
+    problems: &mut Problems,
+) {
+    match muscle_settings::NAMES
+        .iter()
+        .find(|(known, _)| *known == name)
+    {
         None => {
             let why =
                 "names that begin with \"muscle_\" are those of settings that the coupler reads";
-            let hint = did_you_mean(name, muscle::NAMES.map(|(name, _)| name));
+            let hint = did_you_mean(name, muscle_settings::NAMES.map(|(name, _)| name));
             problems.warn(
                 at,
                 Code::UnknownSetting,
@@ -394,7 +415,7 @@ fn check_muscle(path: &str, name: &str, value: &Value, at: Place, problems: &mut
             );
         }
         Some((_, None)) => {
-            if let Err(wanted) = muscle::check(name, value) {
+            if let Err(wanted) = muscle_settings::check(name, value) {
                 let why = format!("it takes {wanted}; found {value}");
                 problems.warn(
                     at,
@@ -408,50 +429,19 @@ fn check_muscle(path: &str, name: &str, value: &Value, at: Place, problems: &mut
     }
 }
 
-/// Each value that a component gets must be of the type that it reads.
+/// Each value that a component reads must have the type that the program supports.
 fn check_types(
     description: &Description,
     root: &Model,
     network: &Network,
     problems: &mut Problems,
 ) {
-    let settings = &description.settings;
-    let mut given: HashMap<&str, Vec<&Name>> = HashMap::new();
-    for (path, _) in settings.iter().filter(|(path, _)| path.contains('[')) {
-        given
-            .entry(path.split('[').next().unwrap_or_default())
-            .or_default()
-            .push(path);
-    }
-    let places: HashMap<&Name, Place> =
-        settings.entries().map(|(path, _, at)| (path, at)).collect();
+    let given = GivenSettings::new(&description.settings);
     for component in &network.components {
         if let Some(built_in) = built_in(component) {
-            check_built_in(settings, component, built_in, &given, &places, problems);
+            check_built_in(&given, component, built_in, problems);
         }
     }
-    let mut check = |path: &Name, of: SettingType, reader: &str, name: &str| {
-        let Some(value) = settings.value(path).filter(|value| !value.fits(of)) else {
-            return;
-        };
-        let at = places.get(path).copied().unwrap_or_default();
-        let why = format!(
-            "{reader} reads \"{name}\" as {of}; found {value}, which is {}",
-            value.setting_type()
-        );
-        let hint = (of == SettingType::Float && value.setting_type() == SettingType::Str)
-            .then(|| "a number, or one with a unit such as \"10 ms\", would do".to_string());
-        problems.error_hint(
-            at,
-            Code::SettingType,
-            format!("setting \"{path}\" has the wrong type"),
-            why,
-            hint,
-        );
-    };
-    let implements = |implementation: &str, component: &str| {
-        format!("\"{implementation}\", which implements component \"{component}\",")
-    };
     let nested = nested(description, root, network);
     for (path, model) in std::iter::once((String::new(), root)).chain(nested) {
         let reader = match path.as_str() {
@@ -460,87 +450,148 @@ fn check_types(
         };
         let whole = InstanceName::new(path.as_str(), Vec::new());
         for (name, setting) in &model.supported_settings {
-            if let Some((given, _)) = settings.find_entry(&whole, name) {
-                check(given, setting.of, &reader, name);
+            if let Some((path, _)) = given.settings.find_entry(&whole, name) {
+                given.check_type(path, setting.of, &reader, name, problems);
             }
         }
     }
     for component in &network.components {
-        let Some(supported) = supported(description, component) else {
-            continue;
-        };
-        let reader = implements(
-            component.implementation.as_deref().unwrap_or_default(),
-            &component.path,
-        );
-        let whole = InstanceName::new(component.path.clone(), Vec::new());
-        for (name, setting) in supported {
-            if let Some((path, _)) = settings.find_entry(&whole, name) {
-                check(path, setting.of, &reader, name);
-            }
-            for path in given.get(component.path.as_str()).into_iter().flatten() {
-                if path
-                    .rsplit_once("].")
-                    .is_some_and(|(_, last)| last == name.as_str())
-                {
-                    check(path, setting.of, &reader, name);
-                }
-            }
+        if let Some(supported) = supported(description, component) {
+            check_component(&given, component, supported, problems);
         }
     }
 }
 
-/// What a component of titin's gets, for all of it, for a port, and for single instances.
+/// Checks the settings of a component, for the whole component and for single instances.
+fn check_component(
+    given: &GivenSettings<'_>,
+    component: &NetworkComponent,
+    supported: &Supported,
+    problems: &mut Problems,
+) {
+    let implementation = component.implementation.as_deref().unwrap_or_default();
+    let reader = implements(implementation, &component.path);
+    let whole = InstanceName::new(component.path.clone(), Vec::new());
+    for (name, setting) in supported {
+        let of_whole = given
+            .settings
+            .find_entry(&whole, name)
+            .map(|(path, _)| path);
+        let of_instances = given.of_instances(&component.path, name);
+        for path in of_whole.into_iter().chain(of_instances) {
+            given.check_type(path, setting.of, &reader, name, problems);
+        }
+    }
+}
+
+fn implements(implementation: &str, component: &str) -> String {
+    format!("\"{implementation}\", which implements component \"{component}\",")
+}
+
+/// The settings of a description, with quick access to positions and to settings of instances.
+struct GivenSettings<'s> {
+    settings: &'s Settings,
+    positions: HashMap<&'s Name, TextPosition>,
+    /// The paths that begin with an instance, by the component.
+    by_component: HashMap<&'s str, Vec<&'s Name>>,
+}
+
+impl<'s> GivenSettings<'s> {
+    fn new(settings: &'s Settings) -> Self {
+        let mut by_component: HashMap<&str, Vec<&Name>> = HashMap::new();
+        for (path, _) in settings.iter().filter(|(path, _)| path.contains('[')) {
+            let component = path.split('[').next().unwrap_or_default();
+            by_component.entry(component).or_default().push(path);
+        }
+        let positions = settings.entries().map(|(path, _, at)| (path, at)).collect();
+        GivenSettings {
+            settings,
+            positions,
+            by_component,
+        }
+    }
+
+    /// The paths of a setting of single instances of a component.
+    fn of_instances(&self, component: &str, name: &str) -> impl Iterator<Item = &'s Name> {
+        let paths = self
+            .by_component
+            .get(component)
+            .into_iter()
+            .flatten()
+            .copied();
+        paths.filter(move |path| path.rsplit_once("].").is_some_and(|(_, last)| last == name))
+    }
+
+    fn position(&self, path: &Name) -> TextPosition {
+        self.positions.get(path).copied().unwrap_or_default()
+    }
+
+    /// Reports a value that does not have the type that `reader` supports.
+    fn check_type(
+        &self,
+        path: &Name,
+        of: SettingType,
+        reader: &str,
+        name: &str,
+        problems: &mut Problems,
+    ) {
+        let Some(value) = self.settings.value(path).filter(|value| !value.fits(of)) else {
+            return;
+        };
+        let found = value.setting_type();
+        let why = format!("{reader} reads \"{name}\" as {of}; found {value}, which is {found}");
+        let hint = (of == SettingType::Float && found == SettingType::Str)
+            .then(|| "a number, or one with a unit such as \"10 ms\", would do".to_string());
+        let what = format!("setting \"{path}\" has the wrong type");
+        problems.error_hint(self.position(path), Code::SettingType, what, why, hint);
+    }
+}
+
+/// Checks the settings of a built-in component: for the whole component, for a port, and for single
+/// instances.
 fn check_built_in(
-    settings: &Settings,
+    given: &GivenSettings<'_>,
     component: &NetworkComponent,
     built_in: BuiltIn,
-    given: &HashMap<&str, Vec<&Name>>,
-    places: &HashMap<&Name, Place>,
     problems: &mut Problems,
 ) {
     let whole = InstanceName::new(component.path.clone(), Vec::new());
     let mut paths: BTreeSet<(&Name, usize)> = BTreeSet::new();
-    let single = given.get(component.path.as_str());
     for (row, (name, _)) in built_in.settings().iter().enumerate() {
         let of_ports = component.ports.keys().map(|port| format!("{port}.{name}"));
         for name in of_ports.chain([name.to_string()]) {
+            let of_whole = given
+                .settings
+                .find_entry(&whole, &name)
+                .map(|(path, _)| path);
+            let of_instances = given.of_instances(&component.path, &name);
             paths.extend(
-                settings
-                    .find_entry(&whole, &name)
-                    .map(|(path, _)| (path, row)),
+                of_whole
+                    .into_iter()
+                    .chain(of_instances)
+                    .map(|path| (path, row)),
             );
-            let of_instances = single.into_iter().flatten().copied();
-            let ends = of_instances
-                .filter(|path| path.rsplit_once("].").is_some_and(|(_, end)| end == name));
-            paths.extend(ends.map(|path| (path, row)));
         }
     }
     for (path, row) in paths {
-        let (name, takes) = built_in.settings()[row];
-        let Some((value, Err(wanted))) = settings
-            .value(path)
-            .map(|value| (value, takes.check(value)))
-        else {
+        let (name, accepted) = built_in.settings()[row];
+        let Some(value) = given.settings.value(path) else {
             continue;
         };
-        let at = places.get(path).copied().unwrap_or_default();
-        let who = format!(
-            "{}, which implements component \"{}\",",
-            built_in.name(),
-            component.path
+        let Err(wanted) = accepted.check(value) else {
+            continue;
+        };
+        let (built_in, component) = (built_in.name(), &component.path);
+        let why = format!(
+            "{built_in}, which implements component \"{component}\", takes for \"{name}\" {wanted}; found {value}"
         );
-        let why = format!("{who} takes for \"{name}\" {wanted}; found {value}");
-        let hint = match (takes, value) {
-            (Takes::Word(words), Value::Str(word)) => did_you_mean(word, words.iter().copied()),
+        let hint = match (accepted, value) {
+            (AcceptedValue::Word(words), Setting::Str(word)) => {
+                did_you_mean(word, words.iter().copied())
+            }
             _ => None,
         };
-        problems.error_hint(
-            at,
-            Code::SettingType,
-            format!("setting \"{path}\" does not fit"),
-            why,
-            hint,
-        );
+        let what = format!("setting \"{path}\" does not fit");
+        problems.error_hint(given.position(path), Code::SettingType, what, why, hint);
     }
 }

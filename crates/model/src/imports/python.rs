@@ -12,7 +12,7 @@ pub(super) struct EntryPoint {
     site: PathBuf,
 }
 
-/// All modules that the packages in these directories offer.
+/// All modules of the packages in these directories.
 pub(super) fn entry_points(sites: &[PathBuf]) -> Vec<EntryPoint> {
     let mut found = Vec::new();
     for site in sites {
@@ -38,7 +38,7 @@ pub(super) fn entry_points(sites: &[PathBuf]) -> Vec<EntryPoint> {
     found
 }
 
-/// The lines in section `[ymmsl.module]`.
+/// The lines of section `[ymmsl.module]`.
 fn modules(text: &str) -> impl Iterator<Item = (String, String)> + '_ {
     let mut inside = false;
     text.lines().filter_map(move |line| {
@@ -54,7 +54,8 @@ fn modules(text: &str) -> impl Iterator<Item = (String, String)> + '_ {
     })
 }
 
-/// The text of a module, and the file that has it. Lines keep their numbers in that file.
+/// The text of a module, and the file with the text. Lines keep the numbers that they have in the
+/// file.
 pub(super) fn text(entry: &EntryPoint) -> Result<(PathBuf, String), String> {
     let wrong = || format!("the entry point \"{}\" does not name a text", entry.value);
     let (package, attribute) = entry.value.split_once(':').ok_or_else(wrong)?;
@@ -86,13 +87,14 @@ pub(super) fn text(entry: &EntryPoint) -> Result<(PathBuf, String), String> {
     Ok((path.clone(), text))
 }
 
-/// The Python of the environment that a `site-packages` directory belongs to.
+/// The Python interpreter of the environment around a `site-packages` directory.
 fn interpreter(site: &Path) -> String {
     let prefix = site.ancestors().nth(3).unwrap_or(site);
     prefix.join("bin").join("python3").display().to_string()
 }
 
-/// What `ATTRIBUTE = """..."""` assigns, after as many empty lines as come before it.
+/// The text that `ATTRIBUTE = """..."""` assigns, after as many empty lines as stand before the
+/// assignment.
 fn assigned_text(source: &str, attribute: &str, interpreter: &str) -> Option<String> {
     let mut offset = 0;
     for (number, line) in source.split_inclusive('\n').enumerate() {
@@ -111,7 +113,7 @@ fn assigned_text(source: &str, attribute: &str, interpreter: &str) -> Option<Str
     None
 }
 
-/// A string literal at the beginning of some source.
+/// The string literal at the beginning of some source.
 fn literal(source: &str, interpreter: &str) -> Option<String> {
     let quoted = source.find(['"', '\''])?;
     let prefix = source[..quoted].to_lowercase();
@@ -130,7 +132,7 @@ fn literal(source: &str, interpreter: &str) -> Option<String> {
     let mut rest = &rest[quote.len()..];
     loop {
         if let Some(after) = rest.strip_prefix(quote) {
-            // Something after it, such as `.format(...)`, would change the text.
+            // Code behind the literal, such as `.format(...)`, would change the text.
             let line = after.lines().next().unwrap_or_default().trim();
             return (line.is_empty() || line.starts_with('#')).then_some(text);
         }

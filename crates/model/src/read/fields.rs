@@ -1,18 +1,19 @@
-//! The keys of a mapping, taken one by one; what is left over is unknown.
+//! The keys of a mapping, taken one by one; keys left over are unknown.
 
 use crate::names::{Name, is_dotted, is_identifier};
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
-use crate::yaml::{Entry, Kind, Node, shorten};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+use crate::yaml::{MapEntry, Node, NodeKind, shorten};
 
 pub(crate) struct Fields<'n> {
-    entries: &'n [Entry],
+    entries: &'n [MapEntry],
     taken: Vec<bool>,
     known: Vec<&'static str>,
     what: String,
 }
 
 impl<'n> Fields<'n> {
-    /// The keys of `node`; none if there is nothing there. `what` is the thing that the mapping describes.
+    /// The keys of `node`; none if the node is empty. `what` names the thing that the mapping
+    /// describes.
     pub fn new(node: &'n Node, what: impl Into<String>, problems: &mut Problems) -> Option<Self> {
         let what = what.into();
         let entries = entries(node, &what, problems)?;
@@ -24,22 +25,23 @@ impl<'n> Fields<'n> {
         })
     }
 
-    /// The value under `key`. Nothing written there counts as no key.
+    /// The value under `key`. A key without a value counts as missing.
     pub fn take(&mut self, key: &'static str) -> Option<&'n Node> {
         self.entry(key)
             .map(|entry| &entry.value)
             .filter(|value| !value.is_null())
     }
 
-    fn entry(&mut self, key: &'static str) -> Option<&'n Entry> {
+    fn entry(&mut self, key: &'static str) -> Option<&'n MapEntry> {
         self.known.push(key);
         let i = self.entries.iter().position(|entry| entry.key == key)?;
         self.taken[i] = true;
         Some(&self.entries[i])
     }
 
-    /// Keys that begin with `prefix`, which goes before a name of the user's, and that name: `timeline fast`, `fast`.
-    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<(&'n Entry, &'n str)> {
+    /// Keys that begin with `prefix`, and the user's name behind the prefix: `timeline fast`,
+    /// `fast`.
+    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<(&'n MapEntry, &'n str)> {
         let entries = self.entries;
         let mut found = Vec::new();
         for (entry, taken) in entries.iter().zip(&mut self.taken) {
@@ -51,7 +53,7 @@ impl<'n> Fields<'n> {
         found
     }
 
-    /// Reports keys that belong to something else, and leaves them out: `hint` says where each should stand.
+    /// Reports keys that belong elsewhere, and skips them; `hint` says where each key should stand.
     pub fn misplaced(
         &mut self,
         keys: &[&str],
@@ -71,7 +73,7 @@ impl<'n> Fields<'n> {
         &self.what
     }
 
-    /// Reports the keys that nobody took.
+    /// Reports the keys that were not taken.
     pub fn finish(self, problems: &mut Problems) {
         for (entry, taken) in self.entries.iter().zip(&self.taken) {
             if !taken {
@@ -92,9 +94,9 @@ impl<'n> Fields<'n> {
     }
 }
 
-/// Reports a key that is indented as if it belonged to `inside`.
+/// Reports a key whose indentation puts it wrongly inside `inside`.
 pub(crate) fn misplaced(
-    entry: &Entry,
+    entry: &MapEntry,
     inside: &str,
     why: &str,
     hint: String,
@@ -109,27 +111,27 @@ pub(crate) fn misplaced(
 
 /// Whether a mapping has one of these keys.
 pub(crate) fn has_any(node: &Node, keys: &[&str]) -> bool {
-    matches!(node.kind(), Kind::Map(entries) if entries.iter().any(|entry| keys.contains(&entry.key.as_str())))
+    matches!(node.kind(), NodeKind::Map(entries) if entries.iter().any(|entry| keys.contains(&entry.key.as_str())))
 }
 
-/// The entries of a mapping; none if there is nothing.
+/// The entries of a mapping; none for an empty node.
 pub(crate) fn entries<'n>(
     node: &'n Node,
     what: &str,
     problems: &mut Problems,
-) -> Option<&'n [Entry]> {
+) -> Option<&'n [MapEntry]> {
     match node.kind() {
-        Kind::Map(entries) => Some(entries),
+        NodeKind::Map(entries) => Some(entries),
         _ if node.is_null() => Some(&[]),
         _ => super::wrong_type(node, what, "a mapping", problems),
     }
 }
 
-/// A name with dots, or the reason that it is none.
+/// A name with dots; reports a text that is none.
 pub(crate) fn dotted(
     written: &str,
     what: &str,
-    at: Place,
+    at: TextPosition,
     problems: &mut Problems,
 ) -> Option<Name> {
     if is_dotted(written) {
@@ -138,11 +140,11 @@ pub(crate) fn dotted(
     bad_name(written, what, at, problems)
 }
 
-/// A name without dots, or the reason that it is none.
+/// A name without dots; reports a text that is none.
 pub(crate) fn identifier(
     written: &str,
     what: &str,
-    at: Place,
+    at: TextPosition,
     problems: &mut Problems,
 ) -> Option<Name> {
     if is_identifier(written) {
@@ -151,7 +153,7 @@ pub(crate) fn identifier(
     bad_name(written, what, at, problems)
 }
 
-fn bad_name(written: &str, what: &str, at: Place, problems: &mut Problems) -> Option<Name> {
+fn bad_name(written: &str, what: &str, at: TextPosition, problems: &mut Problems) -> Option<Name> {
     let why = "a name is made of letters, digits and _, and does not begin with a digit";
     let mut hint = None;
     if written.ends_with("[]") {

@@ -5,19 +5,26 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::fields::{entries, identifier};
-use super::{Fields, Version, any_text, choice, text, text_list, truth, word_list};
+use super::{Fields, any_text, choice, text, text_list, truth, word_list};
 use crate::description::{
-    BaseEnv, ExecutionModel, Guest, KeepsState, Port, Ports, Program, ProgramKind, SupportedSetting,
+    BaseEnv, ExecutionModel, HostedFunction, KeepsState, Port, Ports, Program, ProgramKind,
+    SupportedSetting,
 };
-use crate::extras::Call;
+use crate::document::FormatVersion;
 use crate::names::{Name, is_dotted, is_identifier};
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, Place, Problems, listing};
+use crate::problem::{Code, Problems, TextPosition, listing};
 use crate::settings::SettingType;
-use crate::yaml::{Kind, Node, shorten};
+use crate::titin_section::UserFunction;
+use crate::yaml::{MapEntry, Node, NodeKind, shorten};
 
 /// The ports under `ports:`.
-pub(super) fn ports(node: &Node, version: Version, what: &str, problems: &mut Problems) -> Ports {
+pub(super) fn ports(
+    node: &Node,
+    version: FormatVersion,
+    what: &str,
+    problems: &mut Problems,
+) -> Ports {
     let mut ports = Ports::new();
     let Some(mut fields) = Fields::new(node, format!("\"ports\" of {what}"), problems) else {
         return ports;
@@ -34,41 +41,41 @@ pub(super) fn ports(node: &Node, version: Version, what: &str, problems: &mut Pr
             );
         }
     }
-    if version == Version::V02 {
-        // `+fast` is how ymmsl 0.15 to 0.17 wrote `timeline fast`.
-        for (entry, words) in ["timeline ", "+"]
-            .into_iter()
-            .flat_map(|prefix| fields.take_prefixed(prefix))
-        {
-            let parts: Vec<_> = words
-                .trim()
-                .split(':')
-                .filter_map(|part| identifier(part, "a timeline", entry.at, problems))
-                .collect();
-            let Some(mut inner) = Fields::new(
-                &entry.value,
-                format!("\"{}\" of {what}", entry.key),
-                problems,
-            ) else {
-                continue;
-            };
-            for operator in [Operator::OI, Operator::S] {
-                if let Some(names) = inner.take(operator.key()) {
-                    add_ports(
-                        &mut ports,
-                        names,
-                        operator,
-                        &parts.clone().into(),
-                        what,
-                        problems,
-                    );
-                }
+    if version == FormatVersion::V02 {
+        // ymmsl 0.15 to 0.17 wrote `+fast` for `timeline fast`.
+        for prefix in ["timeline ", "+"] {
+            for (entry, words) in fields.take_prefixed(prefix) {
+                add_timeline(&mut ports, entry, words, what, problems);
             }
-            inner.finish(problems);
         }
     }
     fields.finish(problems);
     ports
+}
+
+/// The ports on a further timeline of the component.
+fn add_timeline(
+    ports: &mut Ports,
+    entry: &MapEntry,
+    words: &str,
+    what: &str,
+    problems: &mut Problems,
+) {
+    let parts = words.trim().split(':');
+    let parts: Vec<_> = parts
+        .filter_map(|part| identifier(part, "a timeline", entry.at, problems))
+        .collect();
+    let timeline = Timeline::from(parts);
+    let described = format!("\"{}\" of {what}", entry.key);
+    let Some(mut fields) = Fields::new(&entry.value, described, problems) else {
+        return;
+    };
+    for operator in [Operator::OI, Operator::S] {
+        if let Some(names) = fields.take(operator.key()) {
+            add_ports(ports, names, operator, &timeline, what, problems);
+        }
+    }
+    fields.finish(problems);
 }
 
 fn add_ports(
@@ -107,7 +114,7 @@ fn add_ports(
     }
 }
 
-/// What stands under `supported_settings:`.
+/// The settings under `supported_settings:`.
 pub(super) fn supported_settings(
     node: &Node,
     what: &str,
@@ -132,38 +139,38 @@ fn supported_setting(
     node: &Node,
     problems: &mut Problems,
 ) -> Option<(SettingType, String)> {
-    if !matches!(node.kind(), Kind::Map(_)) {
+    if !matches!(node.kind(), NodeKind::Map(_)) {
         return typed_text(name, node, problems);
     }
     let mut fields = Fields::new(node, format!("supported setting \"{name}\""), problems)?;
     let of = fields.take("type").map(|n| setting_type(name, n, problems));
-    let described = fields.take("description");
-    let result = match (of, described) {
+    let description = fields.take("description");
+    let setting = match (of, description) {
         (Some(of), description) => {
-            let description = description
-                .and_then(|n| text(n, "the description", problems))
-                .unwrap_or_default();
-            of.map(|of| (of, description))
+            let description = description.and_then(|n| text(n, "the description", problems));
+            of.map(|of| (of, description.unwrap_or_default()))
         }
-        // Without a type the description has it as its first word.
+        // Without a type the description begins with the type.
         (None, Some(description)) => typed_text(name, description, problems),
         (None, None) => {
-            let why = format!(
-                "write one of {}",
-                listing(SettingType::ALL.map(SettingType::key))
-            );
+            let types = listing(SettingType::ALL.map(SettingType::key));
             let what = format!("supported setting \"{name}\" has no \"type\"");
-            problems.error(node.at, Code::MissingKey, what, why);
+            problems.error(
+                node.at,
+                Code::MissingKey,
+                what,
+                format!("write one of {types}"),
+            );
             None
         }
     };
     fields.finish(problems);
-    result
+    setting
 }
 
 /// `float how fast it goes`, or `[[float]]`.
 fn typed_text(name: &str, node: &Node, problems: &mut Problems) -> Option<(SettingType, String)> {
-    if let Kind::List(_) = node.kind() {
+    if let NodeKind::List(_) = node.kind() {
         return Some((setting_type(name, node, problems)?, String::new()));
     }
     let written = text(node, &format!("supported setting \"{name}\""), problems)?;
@@ -177,11 +184,11 @@ fn typed_text(name: &str, node: &Node, problems: &mut Problems) -> Option<(Setti
     ))
 }
 
-/// `[float]` is a list with one text in it to YAML.
+/// To YAML `[float]` is a list with one text.
 fn setting_type(name: &str, node: &Node, problems: &mut Problems) -> Option<SettingType> {
     let mut inner = node;
     let mut depth = 0;
-    while let Kind::List(items) = inner.kind() {
+    while let NodeKind::List(items) = inner.kind() {
         match items.as_slice() {
             [item] => inner = item,
             _ => return known_type(name, "[]", node.at, problems),
@@ -197,7 +204,12 @@ fn setting_type(name: &str, node: &Node, problems: &mut Problems) -> Option<Sett
     )
 }
 
-fn known_type(name: &str, word: &str, at: Place, problems: &mut Problems) -> Option<SettingType> {
+fn known_type(
+    name: &str,
+    word: &str,
+    at: TextPosition,
+    problems: &mut Problems,
+) -> Option<SettingType> {
     let found = SettingType::from_key(word);
     if found.is_none() {
         let keys = SettingType::ALL.map(SettingType::key);
@@ -240,9 +252,9 @@ const KEEPS: [(&str, KeepsState); 3] = [
 /// A program of v0.2, or an implementation of v0.1.
 pub(super) fn program(
     name: Name,
-    at: Place,
+    at: TextPosition,
     node: &Node,
-    version: Version,
+    version: FormatVersion,
     problems: &mut Problems,
 ) -> Option<Program> {
     let what = format!("program \"{name}\"");
@@ -253,55 +265,132 @@ pub(super) fn program(
         can_share_resources: true,
         ..Program::default()
     };
-    if version == Version::V02 {
-        let described = fields
-            .take("description")
-            .and_then(|n| text(n, "the description", problems));
-        program.description = described.unwrap_or_default();
-        if let Some(node) = fields.take("ports") {
-            program.ports = ports(node, version, &what, problems);
-        }
-        if let Some(node) = fields.take("supported_settings") {
-            program.supported_settings = supported_settings(node, &what, problems);
+    if version == FormatVersion::V02 {
+        interface(&mut program, &mut fields, &what, problems);
+    }
+    let start = StartFields::take(&mut fields);
+    environment_of(&mut program, &start, &what, problems);
+    run_options(&mut program, &mut fields, version, problems);
+    let hosted = fields.take("titin");
+    fields.finish(problems);
+    match hosted {
+        Some(node) => hosted_kind(&mut program, &start, node, &what, problems),
+        None => started_kind(&mut program, &start, &what, problems),
+    }
+    Some(program)
+}
+
+/// The description, ports and settings of a program.
+fn interface(program: &mut Program, fields: &mut Fields<'_>, what: &str, problems: &mut Problems) {
+    if let Some(node) = fields.take("description") {
+        program.description = text(node, "the description", problems).unwrap_or_default();
+    }
+    if let Some(node) = fields.take("ports") {
+        program.ports = ports(node, FormatVersion::V02, what, problems);
+    }
+    if let Some(node) = fields.take("supported_settings") {
+        program.supported_settings = supported_settings(node, what, problems);
+    }
+}
+
+/// The keys that say what is started, and in which environment.
+struct StartFields<'n> {
+    script: Option<&'n Node>,
+    base_env: Option<&'n Node>,
+    modules: Option<&'n Node>,
+    virtual_env: Option<&'n Node>,
+    env: Option<&'n Node>,
+    executable: Option<&'n Node>,
+    args: Option<&'n Node>,
+}
+
+impl<'n> StartFields<'n> {
+    fn take(fields: &mut Fields<'n>) -> Self {
+        StartFields {
+            script: fields.take("script"),
+            base_env: fields.take("base_env"),
+            modules: fields.take("modules"),
+            virtual_env: fields.take("virtual_env"),
+            env: fields.take("env"),
+            executable: fields.take("executable"),
+            args: fields.take("args"),
         }
     }
-    let script = fields.take("script");
-    let beside_script = [
-        "base_env",
-        "modules",
-        "virtual_env",
-        "env",
-        "executable",
-        "args",
-    ]
-    .map(|key| (key, fields.take(key)));
-    let [base_env, modules, virtual_env, env, executable, args] =
-        beside_script.map(|(_, node)| node);
-    if let Some(node) = base_env {
+
+    /// The keys that a script leaves no use for.
+    fn beside_script(&self) -> Vec<&'static str> {
+        given(&[
+            ("base_env", self.base_env),
+            ("modules", self.modules),
+            ("virtual_env", self.virtual_env),
+            ("env", self.env),
+            ("executable", self.executable),
+            ("args", self.args),
+        ])
+    }
+
+    /// The keys that a host leaves no use for.
+    fn beside_host(&self) -> Vec<&'static str> {
+        given(&[
+            ("script", self.script),
+            ("executable", self.executable),
+            ("args", self.args),
+            ("modules", self.modules),
+        ])
+    }
+}
+
+/// The keys that have a value.
+fn given(nodes: &[(&'static str, Option<&Node>)]) -> Vec<&'static str> {
+    nodes
+        .iter()
+        .filter(|(_, node)| node.is_some())
+        .map(|(key, _)| *key)
+        .collect()
+}
+
+fn environment_of(
+    program: &mut Program,
+    start: &StartFields<'_>,
+    what: &str,
+    problems: &mut Problems,
+) {
+    if let Some(node) = start.base_env {
         program.base_env = choice(node, "\"base_env\"", &BASE_ENVS, problems).unwrap_or_default();
     }
-    if let Some(node) = modules {
-        program.modules = word_list(node, "\"modules\"", problems)
-            .into_iter()
-            .map(|(word, _)| word)
-            .collect();
+    if let Some(node) = start.modules {
+        let words = word_list(node, "\"modules\"", problems);
+        program.modules = words.into_iter().map(|(word, _)| word).collect();
     }
-    if let Some(node) = virtual_env {
+    if let Some(node) = start.virtual_env {
         program.virtual_env = text(node, "\"virtual_env\"", problems).map(PathBuf::from);
     }
-    if let Some(node) = env {
-        program.env = environment(node, &what, problems);
+    if let Some(node) = start.env {
+        program.env = environment(node, what, problems);
     }
-    if let Some(node) = args {
-        let given = text_list(node, "\"args\"", problems);
-        // MUSCLE3 hands a text to a shell, which takes it for several words; a list is one argument each.
-        program.args = match node.kind() {
-            Kind::List(_) => given,
-            _ => given.iter().flat_map(|text| shell_words(text)).collect(),
-        };
+    if let Some(node) = start.args {
+        program.args = arguments(node, problems);
     }
+}
+
+/// The arguments of an executable. MUSCLE3 passes a text to a shell, which splits it into words;
+/// each item of a list is one argument.
+fn arguments(node: &Node, problems: &mut Problems) -> Vec<String> {
+    let given = text_list(node, "\"args\"", problems);
+    match node.kind() {
+        NodeKind::List(_) => given,
+        _ => given.iter().flat_map(|text| shell_words(text)).collect(),
+    }
+}
+
+fn run_options(
+    program: &mut Program,
+    fields: &mut Fields<'_>,
+    version: FormatVersion,
+    problems: &mut Problems,
+) {
     if let Some(node) = fields.take("execution_model") {
-        let models = if version == Version::V01 {
+        let models = if version == FormatVersion::V01 {
             &MODELS[..4]
         } else {
             &MODELS[..]
@@ -317,60 +406,52 @@ pub(super) fn program(
         let state = choice(node, "\"keeps_state_for_next_use\"", &KEEPS, problems);
         program.keeps_state_for_next_use = state.unwrap_or_default();
     }
-    let hosted = fields.take("titin");
-    fields.finish(problems);
-    if let Some(node) = hosted {
-        let asked = [
-            ("script", script),
-            ("executable", executable),
-            ("args", args),
-            ("modules", modules),
-        ];
-        let beside: Vec<_> = asked
-            .iter()
-            .filter(|(_, node)| node.is_some())
-            .map(|(key, _)| *key)
-            .collect();
-        if !beside.is_empty() || program.execution_model != ExecutionModel::Direct {
-            let why = format!(
-                "a host calls it, and starts nothing: leave out {}",
-                if beside.is_empty() {
-                    "\"execution_model\"".to_owned()
-                } else {
-                    listing(beside)
-                }
-            );
-            problems.error(
-                node.at,
-                Code::BadValue,
-                format!("{what} is run by a host"),
-                why,
-            );
-        }
-        // One that is wrong is there still, so that components that name it are not wrong as well.
-        if let Some(guest) = guest(node, &what, problems) {
-            program.kind = ProgramKind::Hosted(guest);
-        }
-        return Some(program);
+}
+
+/// The kind of a program that a host runs. A faulty program stays in the description, so that
+/// components that name it are not reported too.
+fn hosted_kind(
+    program: &mut Program,
+    start: &StartFields<'_>,
+    node: &Node,
+    what: &str,
+    problems: &mut Problems,
+) {
+    let beside = start.beside_host();
+    if !beside.is_empty() || program.execution_model != ExecutionModel::Direct {
+        let keys = match beside.is_empty() {
+            true => "\"execution_model\"".to_owned(),
+            false => listing(beside),
+        };
+        let why = format!("a host calls it, and starts nothing: leave out {keys}");
+        problems.error(
+            node.at,
+            Code::BadValue,
+            format!("{what} is run by a host"),
+            why,
+        );
     }
-    match (script, executable) {
+    if let Some(function) = hosted_function(node, what, problems) {
+        program.kind = ProgramKind::Hosted(function);
+    }
+}
+
+/// The kind of a program that is started: a script, an executable, or by hand.
+fn started_kind(
+    program: &mut Program,
+    start: &StartFields<'_>,
+    what: &str,
+    problems: &mut Problems,
+) {
+    match (start.script, start.executable) {
         (Some(script), _) => {
-            let beside: Vec<_> = beside_script
-                .iter()
-                .filter(|(_, node)| node.is_some())
-                .map(|(key, _)| *key)
-                .collect();
+            let beside = start.beside_script();
             if !beside.is_empty() {
-                let why = format!(
-                    "a script sets these itself: {}; give either a script or the rest",
-                    listing(beside)
-                );
-                problems.error(
-                    at,
-                    Code::BadValue,
-                    format!("{what} has more beside its script"),
-                    why,
-                );
+                let keys = listing(beside);
+                let why =
+                    format!("a script sets these itself: {keys}; give either a script or the rest");
+                let what = format!("{what} has more beside its script");
+                problems.error(program.at, Code::BadValue, what, why);
             }
             program.kind = ProgramKind::Script(script_text(script, problems));
         }
@@ -383,20 +464,15 @@ pub(super) fn program(
         }
         (None, None) => {
             let why = "it needs an \"executable\" or a \"script\", or \"execution_model: manual\" if you start it";
-            problems.error(
-                at,
-                Code::MissingKey,
-                format!("{what} cannot be started"),
-                why,
-            );
+            let what = format!("{what} cannot be started");
+            problems.error(program.at, Code::MissingKey, what, why);
         }
     }
-    Some(program)
 }
 
-/// What a host calls: `{host: NAME, function: "module:function"}`, or `{host: NAME, library: ./lib.so, function: name}`, or
-/// with `step` in the place of `function`.
-fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<Guest> {
+/// The function that a host calls: `{host: NAME, function: "module:function"}`, or `{host: NAME,
+/// library: ./lib.so, function: name}`, or with `step` in place of `function`.
+fn hosted_function(node: &Node, what: &str, problems: &mut Problems) -> Option<HostedFunction> {
     let mut fields = Fields::new(node, format!("\"titin\" of {what}"), problems)?;
     let [host, function, library, step] =
         ["host", "function", "library", "step"].map(|key| fields.take(key));
@@ -404,62 +480,64 @@ fn guest(node: &Node, what: &str, problems: &mut Problems) -> Option<Guest> {
     let named = |node: &Node, problems: &mut Problems| text(node, "what the host calls", problems);
     let call = match (library, function, step) {
         (None, Some(node), None) => {
-            python_function(&named(node, problems)?, node.at, what, problems)
+            python_function(&named(node, problems)?, node.at, what, problems)?
         }
         (Some(path), Some(node), None) | (Some(path), None, Some(node)) => {
             let path = text(path, "\"library\"", problems)?;
-            symbol(named(node, problems)?, node.at, what, problems)
-                .map(|symbol| Call::Library { path, symbol })
+            let symbol = symbol(named(node, problems)?, node.at, what, problems)?;
+            UserFunction::Library { path, symbol }
         }
         _ => {
-            let why = "write {host: NAME, function: \"module:function\"} for Python, or {host: NAME, library: \"path.so\", \
-                       function: \"name\"} for C, with \"step\" in the place of \"function\" if it is called whenever the \
-                       instance can go on";
-            problems.error(
-                node.at,
-                Code::MissingKey,
-                format!("{what} does not say what to call"),
-                why,
-            );
-            None
+            report_no_function(node, what, problems);
+            return None;
         }
-    }?;
-    let Some(host) = host.and_then(|node| {
-        identifier(
-            &text(node, "\"host\"", problems)?,
-            "a host",
-            node.at,
-            problems,
-        )
-    }) else {
-        let why = "programs that name the same host share a process, each instance on a thread of its own";
-        let hint = "write {host: main, ...}".to_string();
-        problems.error_hint(
-            node.at,
-            Code::MissingKey,
-            format!("{what} names no host"),
-            why,
-            Some(hint),
-        );
-        return None;
     };
-    Some(Guest {
-        host,
+    let host = host.and_then(|node| host_name(node, problems));
+    if host.is_none() {
+        report_no_host(node, what, problems);
+    }
+    Some(HostedFunction {
+        host: host?,
         call,
         steps: step.is_some(),
     })
 }
 
+fn host_name(node: &Node, problems: &mut Problems) -> Option<Name> {
+    let written = text(node, "\"host\"", problems)?;
+    identifier(&written, "a host", node.at, problems)
+}
+
+fn report_no_function(node: &Node, what: &str, problems: &mut Problems) {
+    let why = "write {host: NAME, function: \"module:function\"} for Python, or {host: NAME, library: \"path.so\", \
+               function: \"name\"} for C, with \"step\" in the place of \"function\" if it is called whenever the \
+               instance can go on";
+    problems.error(
+        node.at,
+        Code::MissingKey,
+        format!("{what} does not say what to call"),
+        why,
+    );
+}
+
+fn report_no_host(node: &Node, what: &str, problems: &mut Problems) {
+    let why =
+        "programs that name the same host share a process, each instance on a thread of its own";
+    let hint = "write {host: main, ...}".to_string();
+    let what = format!("{what} names no host");
+    problems.error_hint(node.at, Code::MissingKey, what, why, hint);
+}
+
 /// `module:function`.
 pub(super) fn python_function(
     written: &str,
-    at: Place,
+    at: TextPosition,
     what: &str,
     problems: &mut Problems,
-) -> Option<Call> {
+) -> Option<UserFunction> {
     match written.split_once(':') {
         Some((module, function)) if is_dotted(module) && is_dotted(function) => {
-            Some(Call::Python {
+            Some(UserFunction::Python {
                 module: module.into(),
                 function: function.into(),
             })
@@ -480,7 +558,7 @@ pub(super) fn python_function(
 /// The name of a function with C linkage.
 pub(super) fn symbol(
     written: String,
-    at: Place,
+    at: TextPosition,
     what: &str,
     problems: &mut Problems,
 ) -> Option<String> {
@@ -502,7 +580,7 @@ pub(super) fn symbol(
 
 /// A text, or a list of lines.
 pub(super) fn script_text(node: &Node, problems: &mut Problems) -> String {
-    if let Kind::List(_) = node.kind() {
+    if let NodeKind::List(_) = node.kind() {
         let lines = text_list(node, "a line of \"script\"", problems);
         return lines.join("\n") + "\n";
     }
@@ -531,8 +609,8 @@ fn environment(node: &Node, what: &str, problems: &mut Problems) -> IndexMap<Str
     variables
 }
 
-/// A text as the words that a shell sees: blanks part them, quotes and backslashes keep together. What takes the dollar sign
-/// its meaning in a shell makes it `$$`, as one in a list is written.
+/// Splits a text into words as a shell does: blanks separate, quotes and backslashes join. A quoted
+/// or escaped dollar sign becomes `$$`, the notation in a list of arguments.
 fn shell_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let (mut word, mut quote) = (None::<String>, None);
@@ -546,17 +624,7 @@ fn shell_words(text: &str) -> Vec<String> {
             }
             (None | Some('"'), '\\') => {
                 let word = word.get_or_insert_default();
-                match letters.next() {
-                    Some('$') => word.push_str("$$"),
-                    // Between these quotes it is a letter like others, but before what would end or mean something there.
-                    Some(letter)
-                        if quote.is_some() && !matches!(letter, '"' | '\\' | '`' | '\n') =>
-                    {
-                        word.extend(['\\', letter]);
-                    }
-                    Some('\n') => {}
-                    letter => word.extend(letter),
-                }
+                add_escaped(word, letters.next(), quote.is_some());
             }
             (Some('\''), '$') => word.get_or_insert_default().push_str("$$"),
             (None, letter) if letter.is_whitespace() => words.extend(word.take()),
@@ -565,6 +633,19 @@ fn shell_words(text: &str) -> Vec<String> {
     }
     words.extend(word);
     words
+}
+
+/// Adds the letter behind a backslash. Inside double quotes a backslash is an ordinary letter,
+/// except before a letter with a meaning there.
+fn add_escaped(word: &mut String, letter: Option<char>, quoted: bool) {
+    match letter {
+        Some('$') => word.push_str("$$"),
+        Some(letter) if quoted && !matches!(letter, '"' | '\\' | '`' | '\n') => {
+            word.extend(['\\', letter]);
+        }
+        Some('\n') => {}
+        letter => word.extend(letter),
+    }
 }
 
 #[cfg(test)]

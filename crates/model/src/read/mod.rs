@@ -1,51 +1,29 @@
-//! From the YAML tree to a [`Document`]: typed, with all problems collected, for both versions of yMMSL.
+//! Makes a [`Document`] of the YAML tree, with all problems collected, for both versions of yMMSL.
 
+mod components;
 mod conduits;
-mod extras;
 mod fields;
 mod implementations;
 mod pattern;
 mod sections;
+mod titin_section;
 mod v01;
 mod v02;
+mod values;
 
-use indexmap::IndexMap;
+use std::path::{Path, PathBuf};
 
-use crate::description::{Checkpoints, Custom, Model, Program, Resources, Resume};
-pub use extras::bytes_of;
-
-use crate::extras::Extras;
-use crate::names::Name;
-use crate::problem::{Code, Place, Problems, either, listing};
-use crate::settings::Settings;
-use crate::yaml::{self, Kind, Node, Scalar, Type};
+use crate::document::{Document, FormatVersion};
+use crate::problem::{Code, Problems, TextPosition, listing};
+use crate::source::file_text;
+use crate::yaml::{self, Node, NodeKind};
 
 pub(crate) use fields::Fields;
+pub(crate) use values::{LARGEST_INDEX, choice, count, interval, text, wrong_type};
+use values::{any_text, number, odd_number, text_list, truth, word_list};
 
-/// What one file says.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Document {
-    pub version: Version,
-    pub description: String,
-    pub imports: Vec<Import>,
-    pub models: IndexMap<Name, Model>,
-    pub programs: IndexMap<Name, Program>,
-    pub custom_implementations: IndexMap<Name, Custom>,
-    pub settings: Settings,
-    pub resources: IndexMap<Name, Resources>,
-    pub checkpoints: Checkpoints,
-    pub resume: IndexMap<Name, Resume>,
-    pub extras: Extras,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Version {
-    V01,
-    #[default]
-    V02,
-}
-
-/// The sections of a file that say how a model is run. Where one of them is indented too far it seems to be something else.
+/// The sections of a file that describe the run. With wrong indentation such a key looks like a
+/// model or a component.
 const SECTIONS: [&str; 8] = [
     "imports",
     "programs",
@@ -57,16 +35,13 @@ const SECTIONS: [&str; 8] = [
     "titin",
 ];
 
-/// `from module import implementation name`
-#[derive(Clone, Debug)]
-pub(crate) struct Import {
-    pub module: Name,
-    pub name: Name,
-    pub at: Place,
-}
-
-/// Reads one file. Without a version nothing can be read; any other problem leaves out only what it concerns.
-pub(crate) fn document(text: &str, file: Place, problems: &mut Problems) -> Option<Document> {
+/// Reads one file. Without a version nothing can be read; any other problem leaves out only the
+/// faulty part.
+pub(crate) fn document(
+    text: &str,
+    file: TextPosition,
+    problems: &mut Problems,
+) -> Option<Document> {
     let before = problems.errors();
     let Some(root) = yaml::parse(text, file, problems) else {
         if problems.errors() == before {
@@ -82,12 +57,12 @@ pub(crate) fn document(text: &str, file: Place, problems: &mut Problems) -> Opti
     }
     let mut fields = Fields::new(&root, "a description", problems)?;
     match version(&mut fields, &root, problems)? {
-        Version::V01 => Some(v01::document(fields, problems)),
-        Version::V02 => Some(v02::document(fields, problems)),
+        FormatVersion::V01 => Some(v01::document(fields, problems)),
+        FormatVersion::V02 => Some(v02::document(fields, problems)),
     }
 }
 
-fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Option<Version> {
+fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Option<FormatVersion> {
     let hint = "write \"ymmsl_version: v0.2\" at the top".to_string();
     let Some(node) = fields.take("ymmsl_version") else {
         let why = "without it the file cannot be read; the versions are v0.1 and v0.2";
@@ -101,12 +76,12 @@ fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Opt
         return None;
     };
     let text = match node.kind() {
-        Kind::Scalar(scalar) => scalar.text.as_str(),
+        NodeKind::Scalar(scalar) => scalar.text.as_str(),
         _ => "",
     };
     match text {
-        "v0.1" => Some(Version::V01),
-        "v0.2" => Some(Version::V02),
+        "v0.1" => Some(FormatVersion::V01),
+        "v0.2" => Some(FormatVersion::V02),
         _ => {
             let why = format!(
                 "titin reads {}; found {}",
@@ -125,187 +100,34 @@ fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Opt
     }
 }
 
-/// A text, or the reason that it is none.
-pub(crate) fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
-    match node.kind() {
-        Kind::Scalar(scalar) if scalar.of == Type::Text => Some(scalar.text.clone()),
-        Kind::Scalar(scalar) if scalar.of != Type::Null => {
-            let why = format!("a text is expected; found {}", node.describe());
-            let hint = format!("write it in quotes: \"{}\"", yaml::shorten(&scalar.text));
-            problems.error_hint(
-                node.at,
-                Code::WrongType,
-                format!("{what} is not a text"),
-                why,
-                hint,
-            );
-            None
-        }
-        _ => wrong_type(node, what, "a text", problems),
+pub(crate) fn file(path: &Path, name: TextPosition, problems: &mut Problems) -> Option<Document> {
+    let text = file_text(path, name, problems)?;
+    let mut document = document(&text, name, problems)?;
+    let directory = directory(path);
+    document
+        .programs
+        .values_mut()
+        .for_each(|program| program.directory = Some(directory.clone()));
+    Some(document)
+}
+
+/// The directory of a file. A bare file name has the empty path as parent, which could not be made
+/// absolute; `.` takes its place.
+fn directory(path: &Path) -> PathBuf {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).to_path_buf()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_named_alone_is_in_the_current_directory() {
+        assert_eq!(directory(Path::new("model.ymmsl")), Path::new("."));
+        assert_eq!(directory(Path::new("runs/model.ymmsl")), Path::new("runs"));
+        assert_eq!(directory(Path::new("/model.ymmsl")), Path::new("/"));
     }
-}
-
-/// As [`text`], but a number or a truth value serves as it is written: for variables of the environment.
-pub(crate) fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
-    match node.kind() {
-        Kind::Scalar(scalar) if scalar.of != Type::Null => Some(scalar.text.clone()),
-        _ => wrong_type(node, what, "a text", problems),
-    }
-}
-
-pub(crate) fn truth(node: &Node, what: &str, problems: &mut Problems) -> Option<bool> {
-    match node.kind() {
-        Kind::Scalar(scalar) if matches!(scalar.of, Type::Bool(_)) => {
-            Some(scalar.of == Type::Bool(true))
-        }
-        _ => wrong_type(node, what, "true or false", problems),
-    }
-}
-
-pub(crate) fn number(node: &Node, what: &str, problems: &mut Problems) -> Option<f64> {
-    match node.kind() {
-        Kind::Scalar(scalar) => match scalar.of {
-            Type::Int(i) => return Some(i as f64),
-            Type::Float(x) => return Some(x),
-            Type::OddNumber => {
-                problems.error(
-                    node.at,
-                    Code::BadValue,
-                    format!("{what} is not clear"),
-                    odd_number(scalar),
-                );
-                return None;
-            }
-            _ => {}
-        },
-        Kind::List(_) | Kind::Map(_) | Kind::Alias(_) => {}
-    }
-    wrong_type(node, what, "a number", problems)
-}
-
-/// Why nobody knows which number is meant.
-fn odd_number(scalar: &Scalar) -> String {
-    let text = yaml::shorten(&scalar.text);
-    format!("\"{text}\" reads as different numbers in different tools, or does not fit in 64 bits")
-}
-
-/// A whole number from `least` to `most`.
-pub(crate) fn count(
-    node: &Node,
-    what: &str,
-    least: u64,
-    most: u64,
-    problems: &mut Problems,
-) -> Option<u64> {
-    if let Kind::Scalar(scalar) = node.kind() {
-        match scalar.of {
-            Type::Int(i) => match u64::try_from(i) {
-                Ok(n) if (least..=most).contains(&n) => return Some(n),
-                _ => {
-                    let why =
-                        format!("a whole number from {least} to {most} is expected; found {i}");
-                    problems.error(
-                        node.at,
-                        Code::BadValue,
-                        format!("{what} is out of range"),
-                        why,
-                    );
-                    return None;
-                }
-            },
-            Type::OddNumber => {
-                problems.error(
-                    node.at,
-                    Code::BadValue,
-                    format!("{what} is out of range"),
-                    odd_number(scalar),
-                );
-                return None;
-            }
-            _ => {}
-        }
-    }
-    wrong_type(node, what, "a whole number", problems)
-}
-
-/// `a b` or `[a, b]`, each with its place; nothing is an empty list.
-pub(crate) fn word_list(node: &Node, what: &str, problems: &mut Problems) -> Vec<(String, Place)> {
-    match node.kind() {
-        Kind::List(items) => items
-            .iter()
-            .filter_map(|item| Some((text(item, what, problems)?, item.at)))
-            .collect(),
-        Kind::Scalar(scalar) if scalar.of == Type::Text => scalar
-            .text
-            .split_whitespace()
-            .map(|word| (word.to_string(), node.at))
-            .collect(),
-        Kind::Scalar(scalar) if scalar.of == Type::Null => Vec::new(),
-        _ => {
-            wrong_type::<()>(
-                node,
-                what,
-                "names with blanks between them, or a list of names",
-                problems,
-            );
-            Vec::new()
-        }
-    }
-}
-
-/// A text, which is one item, or a list of texts.
-pub(crate) fn text_list(node: &Node, what: &str, problems: &mut Problems) -> Vec<String> {
-    match node.kind() {
-        Kind::List(items) => items
-            .iter()
-            .filter_map(|item| text(item, what, problems))
-            .collect(),
-        Kind::Scalar(scalar) if scalar.of == Type::Null => Vec::new(),
-        _ => text(node, what, problems).into_iter().collect(),
-    }
-}
-
-/// One of a few words.
-pub(crate) fn choice<T: Copy>(
-    node: &Node,
-    what: &str,
-    choices: &[(&str, T)],
-    problems: &mut Problems,
-) -> Option<T> {
-    let written = text(node, what, problems)?;
-    let lower = written.to_lowercase();
-    if let Some((_, value)) = choices.iter().find(|(word, _)| *word == lower) {
-        return Some(*value);
-    }
-    let words = || choices.iter().map(|(word, _)| *word);
-    let hint = crate::problem::did_you_mean(&written, words());
-    let why = format!(
-        "it is {}; found \"{}\"",
-        either(words()),
-        yaml::shorten(&written)
-    );
-    problems.error_hint(
-        node.at,
-        Code::BadValue,
-        format!("{what} is not known"),
-        why,
-        hint,
-    );
-    None
-}
-
-pub(crate) fn wrong_type<T>(
-    node: &Node,
-    what: &str,
-    wanted: &str,
-    problems: &mut Problems,
-) -> Option<T> {
-    let why = format!("{wanted} is expected; found {}", node.describe());
-    problems.error(
-        node.at,
-        Code::WrongType,
-        format!("{what} has the wrong type"),
-        why,
-    );
-    None
 }

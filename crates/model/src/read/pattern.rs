@@ -1,90 +1,108 @@
-//! `titin: fields`: the patterns by which fields are coupled.
+//! Reads `titin: fields`: the coupling patterns of fields.
 
-use super::{Fields, choice, count, wrong_type};
-use crate::exchange::interval;
-use crate::extras::Placed;
-use crate::pattern::{Cache, Full, Mode, Pattern, Share, Steps};
-use crate::problem::{Code, Place, Problems};
-use crate::yaml::{Kind, Node};
+use super::{Fields, choice, count, interval, wrong_type};
+use crate::pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenFull};
+use crate::problem::{Code, Problems, TextPosition};
+use crate::yaml::{Node, NodeKind};
 
 /// The most versions that a sender may keep.
 const MOST_VERSIONS: u64 = 1_000_000;
 
 pub(super) fn pattern(
     path: &str,
-    at: Place,
+    at: TextPosition,
     node: &Node,
     problems: &mut Problems,
-) -> Option<(Pattern, Placed)> {
+) -> Option<(Pattern, TextPosition)> {
     let what = format!("the pattern of \"{path}\"");
     let mut fields = Fields::new(node, what.as_str(), problems)?;
     let modes = [("push", false), ("pull", true)];
     let mode = fields
         .take("mode")
         .map(|node| choice(node, "the mode", &modes, problems));
-    let (pulls, mode_is_wrong) = (mode == Some(Some(true)), mode == Some(None));
-    let both = share(&mut fields, &Share::default(), problems);
-    // Who pulls takes a version when it wants one: the steps are those that have one.
+    let pulls = mode == Some(Some(true));
+    let both = share(&mut fields, &PatternSide::default(), problems);
+    // A receiver that pulls takes versions at any of its steps; the given steps are those of the
+    // sender.
     let of_receiver = match pulls {
-        true => Share {
+        true => PatternSide {
             steps: Steps::default(),
             ..both.clone()
         },
         false => both.clone(),
     };
-    let mut end = |key, usual: Share, problems: &mut Problems| {
-        let Some(node) = fields.take(key) else {
-            return usual;
-        };
-        let Some(mut own) = Fields::new(node, format!("{what}, \"{key}\""), problems) else {
-            return usual;
-        };
-        let share = share(&mut own, &usual, problems);
-        own.finish(problems);
-        share
-    };
-    let (sender, receiver) = (
-        end("sender", both, problems),
-        end("receiver", of_receiver, problems),
-    );
-    let versions = fields.take("versions");
-    let full = fields.take("full");
+    let sender = side(&mut fields, "sender", both, problems);
+    let receiver = side(&mut fields, "receiver", of_receiver, problems);
+    let (versions, full) = (fields.take("versions"), fields.take("full"));
     fields.finish(problems);
-    let needless = [("versions", versions), ("full", full)]
-        .into_iter()
-        .find_map(|(key, node)| Some((key, node?)));
-    if let Some((key, node)) = needless.filter(|_| !pulls && !mode_is_wrong) {
-        let why = "a field that is pushed is received once for each time it is sent: no versions of it are kept";
-        let hint = "write mode: pull beside it, or take it out; how far a sender may be ahead is set under \"buffer\"";
-        problems.error_hint(
-            node.at,
-            Code::BadValue,
-            format!("\"{key}\" has no use in {what}"),
-            why,
-            hint.to_string(),
-        );
+    if matches!(mode, None | Some(Some(false))) {
+        report_needless_versions(versions, full, &what, problems);
     }
-    let versions =
-        versions.and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
-    let ways = [("evict", Full::Evict), ("wait", Full::Wait)];
-    let full = full.and_then(|node| choice(node, "what is done when it is full", &ways, problems));
-    let cache = Cache {
-        versions: versions.unwrap_or(1) as u32,
-        full: full.unwrap_or_default(),
+    let cache = cache(versions, full, problems);
+    let mode = if pulls {
+        TransferMode::Pull(cache)
+    } else {
+        TransferMode::Push
     };
-    let mode = if pulls { Mode::Pull(cache) } else { Mode::Push };
     Some((
         Pattern {
             mode,
             sender,
             receiver,
         },
-        Placed(at),
+        at,
     ))
 }
 
-/// What an end couples; what is not said is as in `usual`.
-fn share(fields: &mut Fields<'_>, usual: &Share, problems: &mut Problems) -> Share {
+/// Reads the entries for one side; missing entries are as in `usual`.
+fn side(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    usual: PatternSide,
+    problems: &mut Problems,
+) -> PatternSide {
+    let Some(node) = fields.take(key) else {
+        return usual;
+    };
+    let what = format!("{}, \"{key}\"", fields.what());
+    let Some(mut own) = Fields::new(node, what, problems) else {
+        return usual;
+    };
+    let side = share(&mut own, &usual, problems);
+    own.finish(problems);
+    side
+}
+
+/// Reports keys for versions of a field that is pushed.
+fn report_needless_versions(
+    versions: Option<&Node>,
+    full: Option<&Node>,
+    what: &str,
+    problems: &mut Problems,
+) {
+    let mut given = [("versions", versions), ("full", full)].into_iter();
+    let Some((key, node)) = given.find_map(|(key, node)| Some((key, node?))) else {
+        return;
+    };
+    let why = "a field that is pushed is received once for each time it is sent: no versions of it are kept";
+    let hint = "write mode: pull beside it, or take it out; how far a sender may be ahead is set under \"buffer\"";
+    let what = format!("\"{key}\" has no use in {what}");
+    problems.error_hint(node.at, Code::BadValue, what, why, hint.to_string());
+}
+
+fn cache(versions: Option<&Node>, full: Option<&Node>, problems: &mut Problems) -> VersionCache {
+    let versions =
+        versions.and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
+    let ways = [("evict", WhenFull::Evict), ("wait", WhenFull::Wait)];
+    let full = full.and_then(|node| choice(node, "what is done when it is full", &ways, problems));
+    VersionCache {
+        versions: versions.unwrap_or(1) as u32,
+        full: full.unwrap_or_default(),
+    }
+}
+
+/// Reads the steps and the region of one side; missing entries are as in `usual`.
+fn share(fields: &mut Fields<'_>, usual: &PatternSide, problems: &mut Problems) -> PatternSide {
     let step = |node, key: &str, problems: &mut Problems| {
         count(node, &format!("\"{key}\""), 1, i64::MAX as u64, problems)
     };
@@ -119,18 +137,19 @@ fn share(fields: &mut Fields<'_>, usual: &Share, problems: &mut Problems) -> Sha
     let region = region
         .and_then(|node| bounds(node, problems))
         .or_else(|| usual.region.clone());
-    Share { steps, region }
+    PatternSide { steps, region }
 }
 
-/// `[[0, 0], [512, 1024]]`: the lower bounds, and the upper ones, which do not belong. Or `[0:512, 0:1024]`, as `titin plot
-/// --schedule` has it too.
+/// Reads a region, as `[[0, 0], [512, 1024]]`, lower bounds and upper bounds, or as `[0:512,
+/// 0:1024]`. The upper bounds are not part of the region. `titin plot --schedule` reads both forms
+/// too.
 fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> {
     const WANTED: &str = "a list of lower bounds and one of upper bounds, such as [[0, 0], [512, 1024]], or slices, as [0:512, 0:1024],";
     let what = "the region";
     let is_slice =
-        |node: &Node| matches!(node.kind(), Kind::Scalar(scalar) if scalar.text.contains(':'));
+        |node: &Node| matches!(node.kind(), NodeKind::Scalar(scalar) if scalar.text.contains(':'));
     let slices = match node.kind() {
-        Kind::List(items) if items.iter().any(is_slice) => items.as_slice(),
+        NodeKind::List(items) if items.iter().any(is_slice) => items.as_slice(),
         _ if is_slice(node) => std::slice::from_ref(node),
         _ => &[],
     };
@@ -141,14 +160,14 @@ fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> 
             .collect::<Option<Vec<_>>>()?;
         return box_of(node, bounds.into_iter().unzip(), problems);
     }
-    let Kind::List(pair) = node.kind() else {
+    let NodeKind::List(pair) = node.kind() else {
         return wrong_type(node, what, WANTED, problems);
     };
     let [lower, upper] = pair.as_slice() else {
         return wrong_type(node, what, WANTED, problems);
     };
     let mut line = |node: &Node| {
-        let Kind::List(bounds) = node.kind() else {
+        let NodeKind::List(bounds) = node.kind() else {
             return wrong_type(node, what, WANTED, problems);
         };
         bounds
@@ -160,7 +179,7 @@ fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> 
     box_of(node, bounds, problems)
 }
 
-/// Bounds, if something is between them.
+/// The bounds of a region that is not empty.
 fn box_of(
     node: &Node,
     (lower, upper): (Vec<u64>, Vec<u64>),
@@ -183,7 +202,7 @@ fn box_of(
 
 #[cfg(test)]
 mod tests {
-    use crate::pattern::{Cache, Full, Mode, Steps};
+    use crate::pattern::{Steps, TransferMode, VersionCache, WhenFull};
     use crate::{Description, LoadOptions, load_texts};
 
     fn described(fields: &str) -> Result<Description, String> {
@@ -205,7 +224,7 @@ mod tests {
         let text = "{b.in: {from: 2, until: 1000, every: 4, region: [[0, 1], [8, 9]], receiver: {every: 1, from: 1}}}";
         let described = described(text).unwrap();
         let pattern = &described.extras.fields["b.in"].0;
-        assert_eq!(pattern.mode, Mode::Push);
+        assert_eq!(pattern.mode, TransferMode::Push);
         assert_eq!(
             pattern.sender.steps,
             Steps {
@@ -265,14 +284,20 @@ mod tests {
     #[test]
     fn a_pulled_field_has_versions() {
         let pulled = described("{b.in: {mode: pull, versions: 4, full: wait}}").unwrap();
-        let cache = Cache {
+        let cache = VersionCache {
             versions: 4,
-            full: Full::Wait,
+            full: WhenFull::Wait,
         };
-        assert_eq!(pulled.extras.fields["b.in"].0.mode, Mode::Pull(cache));
+        assert_eq!(
+            pulled.extras.fields["b.in"].0.mode,
+            TransferMode::Pull(cache)
+        );
         let again =
             load_texts(&[("n.ymmsl", &pulled.to_ymmsl())], &LoadOptions::default()).unwrap();
-        assert_eq!(again.extras.fields["b.in"].0.mode, Mode::Pull(cache));
+        assert_eq!(
+            again.extras.fields["b.in"].0.mode,
+            TransferMode::Pull(cache)
+        );
         let until = described("{b.in: {mode: pull, until: 5, region: [[0], [4]]}}").unwrap();
         let pattern = &until.extras.fields["b.in"].0;
         assert_eq!(pattern.sender.steps.until, Some(5));
@@ -285,7 +310,7 @@ mod tests {
         let plain = described("{b.in: {mode: pull}}").unwrap();
         assert_eq!(
             plain.extras.fields["b.in"].0.mode,
-            Mode::Pull(Cache::default())
+            TransferMode::Pull(VersionCache::default())
         );
     }
 
@@ -359,7 +384,7 @@ mod tests {
         );
         model("{b.in: {sender: {every: 2}}, a.back: {receiver: {every: 2}}}").unwrap();
 
-        // As one of two that it answers.
+        // As one of two callers.
         let text = "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {ports: {o_i: out, s: back}, implementation: p}\n      \
                     c: {ports: {o_i: out, s: back}, implementation: p}\n      \
                     b: {ports: {f_init: [in, other], o_f: [back, again]}, implementation: p}\n    \

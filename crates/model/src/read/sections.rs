@@ -1,18 +1,41 @@
-//! The sections that both versions share: settings, resources, checkpoints, resume; and custom implementations.
+//! The sections that both versions share: settings, resources, checkpoints, resume; and custom
+//! implementations.
 
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
 
 use super::fields::{dotted, entries};
-use super::{Fields, count, number, odd_number, text, truth, wrong_type};
-use crate::description::{CheckpointRule, Checkpoints, Custom, Need, Resources, Resume};
+use super::{Fields, count, number, odd_number, text, titin_section, truth, wrong_type};
+use crate::description::{
+    CheckpointRule, Checkpoints, CustomImplementation, ResourceRequest, Resources, Resume,
+};
+use crate::document::Document;
 use crate::names::{Name, Reference};
-use crate::problem::{Code, Place, Problems};
-use crate::settings::{Settings, Value};
-use crate::yaml::{Kind, Node, Type, shorten};
+use crate::problem::{Code, Problems, TextPosition};
+use crate::settings::{Setting, Settings};
+use crate::yaml::{Node, NodeKind, ScalarType, shorten};
 
-/// What stands under `settings:`.
+/// Reads the sections that both versions share.
+pub(super) fn shared(document: &mut Document, fields: &mut Fields<'_>, problems: &mut Problems) {
+    if let Some(node) = fields.take("settings") {
+        document.settings = settings(node, problems);
+    }
+    if let Some(node) = fields.take("resources") {
+        document.resources = resources(node, problems);
+    }
+    if let Some(node) = fields.take("checkpoints") {
+        document.checkpoints = checkpoints(node, problems);
+    }
+    if let Some(node) = fields.take("resume") {
+        document.resume = resume(node, problems);
+    }
+    if let Some(node) = fields.take("titin") {
+        document.extras = titin_section::titin_section(node, problems);
+    }
+}
+
+/// Reads `settings:`.
 pub(super) fn settings(node: &Node, problems: &mut Problems) -> Settings {
     let mut settings = Settings::default();
     for entry in entries(node, "\"settings\"", problems).unwrap_or_default() {
@@ -31,21 +54,21 @@ pub(super) fn settings(node: &Node, problems: &mut Problems) -> Settings {
     settings
 }
 
-fn value(path: &str, node: &Node, problems: &mut Problems) -> Option<Value> {
+fn value(path: &str, node: &Node, problems: &mut Problems) -> Option<Setting> {
     let what = format!("setting \"{path}\"");
     match node.kind() {
-        Kind::Scalar(scalar) => match scalar.of {
-            Type::Bool(b) => Some(Value::Bool(b)),
-            Type::Int(i) => Some(Value::Int(i)),
-            Type::Float(x) => Some(Value::Float(x)),
-            Type::Text => Some(Value::Str(scalar.text.clone())),
-            Type::OddNumber => {
+        NodeKind::Scalar(scalar) => match scalar.of {
+            ScalarType::Bool(b) => Some(Setting::Bool(b)),
+            ScalarType::Int(i) => Some(Setting::Int(i)),
+            ScalarType::Float(x) => Some(Setting::Float(x)),
+            ScalarType::Text => Some(Setting::Str(scalar.text.clone())),
+            ScalarType::OddNumber => {
                 let hint = "write a plain number, or quotes around it if it is a text".to_string();
                 let what = format!("{what} is not clear");
                 problems.error_hint(node.at, Code::BadValue, what, odd_number(scalar), hint);
                 None
             }
-            Type::Null => {
+            ScalarType::Null => {
                 let why = "a setting has a value; leave the line out to use the program's own";
                 problems.error(
                     node.at,
@@ -56,24 +79,24 @@ fn value(path: &str, node: &Node, problems: &mut Problems) -> Option<Value> {
                 None
             }
         },
-        Kind::List(items)
+        NodeKind::List(items)
             if items
                 .iter()
-                .any(|item| matches!(item.kind(), Kind::List(_))) =>
+                .any(|item| matches!(item.kind(), NodeKind::List(_))) =>
         {
             let rows = items.iter().map(|row| match row.kind() {
-                Kind::List(cells) => cells
+                NodeKind::List(cells) => cells
                     .iter()
                     .map(|cell| number(cell, &what, problems))
                     .collect(),
                 _ => wrong_type(row, &what, "a list of numbers in each row", problems),
             });
-            Some(Value::Table(rows.collect::<Option<_>>()?))
+            Some(Setting::Table(rows.collect::<Option<_>>()?))
         }
-        Kind::List(items) => {
+        NodeKind::List(items) => {
             let whole = |item: &Node| match item.kind() {
-                Kind::Scalar(scalar) => {
-                    if let Type::Int(i) = scalar.of {
+                NodeKind::Scalar(scalar) => {
+                    if let ScalarType::Int(i) = scalar.of {
                         Some(i)
                     } else {
                         None
@@ -82,13 +105,13 @@ fn value(path: &str, node: &Node, problems: &mut Problems) -> Option<Value> {
                 _ => None,
             };
             if let Some(integers) = items.iter().map(whole).collect() {
-                return Some(Value::Ints(integers));
+                return Some(Setting::Ints(integers));
             }
             let floats: Option<_> = items
                 .iter()
                 .map(|item| number(item, &what, problems))
                 .collect();
-            floats.map(Value::Floats)
+            floats.map(Setting::Floats)
         }
         _ => wrong_type(
             node,
@@ -101,7 +124,7 @@ fn value(path: &str, node: &Node, problems: &mut Problems) -> Option<Value> {
 
 const MOST_CORES: u64 = 100_000_000;
 
-/// What stands under `resources:`.
+/// Reads `resources:`.
 pub(super) fn resources(node: &Node, problems: &mut Problems) -> IndexMap<Name, Resources> {
     let mut all = IndexMap::new();
     for entry in entries(node, "\"resources\"", problems).unwrap_or_default() {
@@ -115,7 +138,12 @@ pub(super) fn resources(node: &Node, problems: &mut Problems) -> IndexMap<Name, 
     all
 }
 
-fn need(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Need> {
+fn need(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<ResourceRequest> {
     let mut fields = Fields::new(node, format!("resources of \"{path}\""), problems)?;
     let keys = [
         "threads",
@@ -137,16 +165,18 @@ fn need(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<N
         return None;
     }
     match given {
-        [Some(n), None, None, None, None] => Some(Need::Threads(n)),
-        [None, Some(processes), threads, None, None] => Some(Need::MpiCores {
+        [Some(n), None, None, None, None] => Some(ResourceRequest::Threads(n)),
+        [None, Some(processes), threads, None, None] => Some(ResourceRequest::MpiCores {
             processes,
             threads_per_process: threads.unwrap_or(1),
         }),
-        [None, None, threads, Some(nodes), Some(processes_per_node)] => Some(Need::MpiNodes {
-            nodes,
-            processes_per_node,
-            threads_per_process: threads.unwrap_or(1),
-        }),
+        [None, None, threads, Some(nodes), Some(processes_per_node)] => {
+            Some(ResourceRequest::MpiNodes {
+                nodes,
+                processes_per_node,
+                threads_per_process: threads.unwrap_or(1),
+            })
+        }
         _ => {
             let why = "write \"threads\", or \"mpi_processes\" (and \"threads_per_mpi_process\"), \
                        or \"nodes\" and \"mpi_processes_per_node\"";
@@ -161,7 +191,7 @@ fn need(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<N
     }
 }
 
-/// What stands under `checkpoints:`.
+/// Reads `checkpoints:`.
 pub(super) fn checkpoints(node: &Node, problems: &mut Problems) -> Checkpoints {
     let mut checkpoints = Checkpoints {
         at: node.at,
@@ -185,7 +215,7 @@ pub(super) fn checkpoints(node: &Node, problems: &mut Problems) -> Checkpoints {
 
 fn rules(node: &Node, what: &str, problems: &mut Problems) -> Vec<CheckpointRule> {
     match node.kind() {
-        Kind::List(items) => items
+        NodeKind::List(items) => items
             .iter()
             .filter_map(|item| rule(item, what, problems))
             .collect(),
@@ -206,7 +236,7 @@ fn rule(node: &Node, what: &str, problems: &mut Problems) -> Option<CheckpointRu
     match (at, every) {
         (Some(at), None) if start.is_none() && stop.is_none() => {
             let mut times = match at.kind() {
-                Kind::List(items) => items
+                NodeKind::List(items) => items
                     .iter()
                     .map(|item| number(item, "\"at\"", problems))
                     .collect::<Option<Vec<_>>>()?,
@@ -249,11 +279,11 @@ fn rule(node: &Node, what: &str, problems: &mut Problems) -> Option<CheckpointRu
     }
 }
 
-/// What stands under `resume:`.
+/// Reads `resume:`.
 pub(super) fn resume(node: &Node, problems: &mut Problems) -> IndexMap<Name, Resume> {
     let mut all = IndexMap::new();
     for entry in entries(node, "\"resume\"", problems).unwrap_or_default() {
-        // An instance may be named, with its index.
+        // The path may end with the index of an instance.
         let path = match entry.key.parse::<Reference>() {
             Ok(path) => Name::from(path.to_string()),
             Err(error) => {
@@ -282,11 +312,11 @@ pub(super) fn resume(node: &Node, problems: &mut Problems) -> IndexMap<Name, Res
     all
 }
 
-/// What stands under `custom_implementations:`.
+/// Reads `custom_implementations:`.
 pub(super) fn custom_implementations(
     node: &Node,
     problems: &mut Problems,
-) -> IndexMap<Name, Custom> {
+) -> IndexMap<Name, CustomImplementation> {
     let mut all = IndexMap::new();
     for entry in entries(node, "\"custom_implementations\"", problems).unwrap_or_default() {
         let Some(path) = dotted(&entry.key, "the path of a component", entry.at, problems) else {
@@ -305,7 +335,7 @@ pub(super) fn custom_implementations(
         };
         all.insert(
             path,
-            Custom {
+            CustomImplementation {
                 implementation,
                 at: entry.at,
             },

@@ -1,18 +1,21 @@
-//! The document of yMMSL v0.1, read into the same types. What needs the whole model (ports that are not listed, the model's name
-//! before the paths of resources) is done when all files are merged.
+//! Reads a document of yMMSL v0.1 into the same types. Ports that are not listed, and the model's
+//! name before the paths of resources, are added once all files are merged.
 
 use indexmap::IndexMap;
 
+use super::components::{OF_MODELS, component, listed_component, too_deep};
 use super::fields::{dotted, entries, identifier};
-use super::{Document, Fields, Version, conduits, implementations, text, v02};
+use super::sections::shared;
+use super::{Fields, conduits, implementations, text};
 use crate::description::{Component, Model, Program, ProgramKind};
+use crate::document::{Document, FormatVersion};
 use crate::names::Name;
 use crate::problem::{Code, Problems};
-use crate::yaml::{Kind, Node, Type};
+use crate::yaml::{Node, NodeKind, ScalarType};
 
 pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
     let mut document = Document {
-        version: Version::V01,
+        version: FormatVersion::V01,
         ..Document::default()
     };
     if let Some(node) = fields.take("description") {
@@ -26,11 +29,11 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     if let Some(node) = fields.take("implementations") {
         implementations_of(node, &mut document.programs, problems);
     }
-    v02::shared(&mut document, &mut fields, problems);
+    shared(&mut document, &mut fields, problems);
     let why = "it is indented as the sections of a file are, and belongs to the model";
     let hint = |key: &str| format!("indent \"{key}\" as what stands under \"model\" is");
     let before = problems.errors();
-    fields.misplaced(&v02::OF_MODELS, why, hint, problems);
+    fields.misplaced(&OF_MODELS, why, hint, problems);
     if problems.errors() > before {
         document
             .models
@@ -73,7 +76,7 @@ fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
         model.components = components(node, problems);
     }
     if let Some(node) = fields.take("conduits") {
-        model.conduits = conduits::conduits(node, Version::V01, problems);
+        model.conduits = conduits::conduits(node, FormatVersion::V01, problems);
     }
     fields.finish(problems);
     model.faulty = problems.errors() > before;
@@ -82,14 +85,14 @@ fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
 
 fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component> {
     let mut components = IndexMap::new();
-    if let Kind::List(items) = node.kind() {
+    if let NodeKind::List(items) = node.kind() {
         for item in items {
-            listed_component(item, Version::V01, &mut components, problems);
+            listed_component(item, FormatVersion::V01, &mut components, problems);
         }
         return components;
     }
     for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
-        if v02::too_deep(entry, problems) {
+        if too_deep(entry, problems) {
             continue;
         }
         let Some(name) = dotted(&entry.key, "the name of a component", entry.at, problems) else {
@@ -97,7 +100,7 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         };
         let component = match entry.value.kind() {
             // A text alone is the implementation.
-            Kind::Scalar(scalar) if scalar.of == Type::Text => Component {
+            NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => Component {
                 name: name.clone(),
                 implementation: dotted(&scalar.text, "an implementation", entry.value.at, problems),
                 at: entry.at,
@@ -109,8 +112,13 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
                 let Some(mut fields) = Fields::new(&entry.value, what, problems) else {
                     continue;
                 };
-                let component =
-                    v02::component(name.clone(), entry.at, &mut fields, Version::V01, problems);
+                let component = component(
+                    name.clone(),
+                    entry.at,
+                    &mut fields,
+                    FormatVersion::V01,
+                    problems,
+                );
                 fields.finish(problems);
                 component
             }
@@ -120,45 +128,12 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
     components
 }
 
-/// A component in the list form, which has its name inside.
-pub(super) fn listed_component(
-    node: &Node,
-    version: Version,
-    components: &mut IndexMap<Name, Component>,
-    problems: &mut Problems,
-) {
-    let Some(mut fields) = Fields::new(node, "a component", problems) else {
-        return;
-    };
-    let Some(name_node) = fields.take("name") else {
-        let why = "in a list each component has a \"name\"";
-        problems.error(node.at, Code::MissingKey, "a component without a name", why);
-        return;
-    };
-    let name = text(name_node, "a component's name", problems)
-        .and_then(|name| dotted(&name, "the name of a component", name_node.at, problems));
-    let Some(name) = name else { return };
-    let component = v02::component(name.clone(), name_node.at, &mut fields, version, problems);
-    fields.finish(problems);
-    if let Some(first) = components.get(&name) {
-        let why = format!("it is described before, in line {}", first.at.line);
-        problems.error(
-            name_node.at,
-            Code::Duplicate,
-            format!("component \"{name}\" is there twice"),
-            why,
-        );
-    } else {
-        components.insert(name, component);
-    }
-}
-
 fn implementations_of(
     node: &Node,
     programs: &mut IndexMap<Name, Program>,
     problems: &mut Problems,
 ) {
-    if let Kind::List(items) = node.kind() {
+    if let NodeKind::List(items) = node.kind() {
         let why = format!(
             "a mapping from names to implementations is expected; found a list of {}",
             items.len()
@@ -182,11 +157,11 @@ fn implementations_of(
         };
         let program = match entry.value.kind() {
             // A text or a list of lines alone is the script.
-            Kind::Map(_) => implementations::program(
+            NodeKind::Map(_) => implementations::program(
                 name.clone(),
                 entry.at,
                 &entry.value,
-                Version::V01,
+                FormatVersion::V01,
                 problems,
             ),
             _ => {

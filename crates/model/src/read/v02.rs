@@ -2,27 +2,17 @@
 
 use indexmap::IndexMap;
 
+use super::components::{OF_MODELS, component, listed_component, too_deep};
 use super::fields::{dotted, entries, has_any, misplaced};
-use super::{
-    Document, Fields, Import, SECTIONS, Version, conduits, count, extras, implementations,
-    sections, text, truth,
-};
-use crate::description::{Component, Model};
-use crate::flatten::MOST_INSTANCES;
+use super::sections::shared;
+use super::{Fields, SECTIONS, conduits, implementations, sections, text};
+use crate::description::{Component, Model, Program};
+use crate::document::{Document, FormatVersion, Import};
 use crate::names::{Name, is_dotted, is_identifier};
-use crate::problem::{Code, Place, Problems};
-use crate::yaml::{Entry, Kind, Node, shorten};
+use crate::problem::{Code, Problems, TextPosition};
+use crate::yaml::{Node, NodeKind, shorten};
 
-/// The keys of a model that have mappings. Where one of them is indented too far or not far enough, it seems to be something else.
-pub(super) const OF_MODELS: [&str; 3] = ["components", "conduits", "matching_timelines"];
 const OF_MODELS_TOO: [&str; 3] = ["description", "ports", "supported_settings"];
-const OF_COMPONENTS: [&str; 5] = [
-    "description",
-    "ports",
-    "implementation",
-    "multiplicity",
-    "optional",
-];
 
 const NO_PART: &str = "it is a section of the file, and no part of a model";
 
@@ -32,7 +22,7 @@ fn no_indent(key: &str) -> String {
 
 pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
     let mut document = Document {
-        version: Version::V02,
+        version: FormatVersion::V02,
         ..Document::default()
     };
     if let Some(node) = fields.take("description") {
@@ -42,64 +32,10 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
         document.imports = imports(node, problems);
     }
     if let Some(node) = fields.take("models") {
-        let mut faulty = false;
-        for entry in entries(node, "\"models\"", problems).unwrap_or_default() {
-            let as_model =
-                has_any(&entry.value, &OF_MODELS) || has_any(&entry.value, &OF_MODELS_TOO);
-            if OF_MODELS.contains(&entry.key.as_str()) && !as_model {
-                let why = "it is indented as the names of models are, and belongs to one of them";
-                let hint = format!(
-                    "indent \"{}\" one step more, under the name of its model",
-                    entry.key
-                );
-                misplaced(entry, "\"models\"", why, hint, problems);
-                // Which of the models lacks it cannot be known.
-                faulty = true;
-                continue;
-            }
-            if SECTIONS.contains(&entry.key.as_str()) && !as_model {
-                misplaced(
-                    entry,
-                    "\"models\"",
-                    NO_PART,
-                    no_indent(&entry.key),
-                    problems,
-                );
-                problems.lost_section();
-                if entry.value.is_null() {
-                    // What follows at the same depth was to be inside of it.
-                    break;
-                }
-                continue;
-            }
-            let Some(name) = dotted(&entry.key, "the name of a model", entry.at, problems) else {
-                continue;
-            };
-            if let Some(model) = model(name.clone(), entry.at, &entry.value, problems) {
-                document.models.insert(name, model);
-            }
-        }
-        document
-            .models
-            .values_mut()
-            .for_each(|model| model.faulty |= faulty);
+        document.models = models(node, problems);
     }
     if let Some(node) = fields.take("programs") {
-        for entry in entries(node, "\"programs\"", problems).unwrap_or_default() {
-            let Some(name) = dotted(&entry.key, "the name of a program", entry.at, problems) else {
-                continue;
-            };
-            let program = implementations::program(
-                name.clone(),
-                entry.at,
-                &entry.value,
-                Version::V02,
-                problems,
-            );
-            document
-                .programs
-                .extend(program.map(|program| (name, program)));
-        }
+        document.programs = programs(node, problems);
     }
     if let Some(node) = fields.take("custom_implementations") {
         document.custom_implementations = sections::custom_implementations(node, problems);
@@ -124,27 +60,50 @@ pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Docum
     document
 }
 
-/// The sections that are the same in both versions.
-pub(super) fn shared(document: &mut Document, fields: &mut Fields<'_>, problems: &mut Problems) {
-    if let Some(node) = fields.take("settings") {
-        document.settings = sections::settings(node, problems);
+fn models(node: &Node, problems: &mut Problems) -> IndexMap<Name, Model> {
+    let mut models = IndexMap::new();
+    let mut faulty = false;
+    for entry in entries(node, "\"models\"", problems).unwrap_or_default() {
+        let key = entry.key.as_str();
+        let as_model = has_any(&entry.value, &OF_MODELS) || has_any(&entry.value, &OF_MODELS_TOO);
+        if OF_MODELS.contains(&key) && !as_model {
+            let why = "it is indented as the names of models are, and belongs to one of them";
+            let hint = format!("indent \"{key}\" one step more, under the name of its model");
+            misplaced(entry, "\"models\"", why, hint, problems);
+            // Which of the models lacks the key cannot be known.
+            faulty = true;
+        } else if SECTIONS.contains(&key) && !as_model {
+            misplaced(entry, "\"models\"", NO_PART, no_indent(key), problems);
+            problems.lost_section();
+            if entry.value.is_null() {
+                // The entries that follow at this depth were meant to be inside the section.
+                break;
+            }
+        } else if let Some(name) = dotted(key, "the name of a model", entry.at, problems)
+            && let Some(model) = model(name.clone(), entry.at, &entry.value, problems)
+        {
+            models.insert(name, model);
+        }
     }
-    if let Some(node) = fields.take("resources") {
-        document.resources = sections::resources(node, problems);
+    models.values_mut().for_each(|model| model.faulty |= faulty);
+    models
+}
+
+fn programs(node: &Node, problems: &mut Problems) -> IndexMap<Name, Program> {
+    let mut programs = IndexMap::new();
+    for entry in entries(node, "\"programs\"", problems).unwrap_or_default() {
+        let Some(name) = dotted(&entry.key, "the name of a program", entry.at, problems) else {
+            continue;
+        };
+        let (at, version) = (entry.at, FormatVersion::V02);
+        let program = implementations::program(name.clone(), at, &entry.value, version, problems);
+        programs.extend(program.map(|program| (name, program)));
     }
-    if let Some(node) = fields.take("checkpoints") {
-        document.checkpoints = sections::checkpoints(node, problems);
-    }
-    if let Some(node) = fields.take("resume") {
-        document.resume = sections::resume(node, problems);
-    }
-    if let Some(node) = fields.take("titin") {
-        document.extras = extras::extras(node, problems);
-    }
+    programs
 }
 
 fn imports(node: &Node, problems: &mut Problems) -> Vec<Import> {
-    let Kind::List(items) = node.kind() else {
+    let NodeKind::List(items) = node.kind() else {
         return super::wrong_type(node, "\"imports\"", "a list of import statements", problems)
             .unwrap_or_default();
     };
@@ -184,7 +143,7 @@ fn import(node: &Node, problems: &mut Problems) -> Option<Import> {
     None
 }
 
-fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<Model> {
+fn model(name: Name, at: TextPosition, node: &Node, problems: &mut Problems) -> Option<Model> {
     let what = format!("model \"{name}\"");
     let mut fields = Fields::new(node, what.as_str(), problems)?;
     let mut model = Model {
@@ -196,7 +155,7 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
         model.description = text(node, "the description", problems).unwrap_or_default();
     }
     if let Some(node) = fields.take("ports") {
-        model.ports = implementations::ports(node, Version::V02, &what, problems);
+        model.ports = implementations::ports(node, FormatVersion::V02, &what, problems);
     }
     if let Some(node) = fields.take("supported_settings") {
         model.supported_settings = implementations::supported_settings(node, &what, problems);
@@ -206,7 +165,7 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
         model.components = components(node, problems);
     }
     if let Some(node) = fields.take("conduits") {
-        model.conduits = conduits::conduits(node, Version::V02, problems);
+        model.conduits = conduits::conduits(node, FormatVersion::V02, problems);
     }
     if let Some(node) = fields.take("matching_timelines") {
         model.matching_timelines = conduits::matching_timelines(node, problems);
@@ -219,7 +178,8 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
     let known = problems.errors();
     fields.finish(problems);
     if problems.errors() > known && model.components.is_empty() {
-        // They may stand under the unknown key: what names them is not looked at.
+        // The components may stand under the unknown key, so conduits and timelines that name them
+        // are not checked.
         model.conduits.clear();
         model.matching_timelines.clear();
     }
@@ -229,16 +189,16 @@ fn model(name: Name, at: Place, node: &Node, problems: &mut Problems) -> Option<
 
 fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component> {
     let mut components = IndexMap::new();
-    if let Kind::List(items) = node.kind() {
+    if let NodeKind::List(items) = node.kind() {
         for item in items {
-            super::v01::listed_component(item, Version::V02, &mut components, problems);
+            listed_component(item, FormatVersion::V02, &mut components, problems);
         }
         return components;
     }
     for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
         if too_deep(entry, problems) {
             if entry.value.is_null() {
-                // What follows at the same depth was to be inside of it.
+                // The entries that follow at this depth were meant to be inside the section.
                 break;
             }
             continue;
@@ -250,94 +210,15 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
         else {
             continue;
         };
-        let component = component(name.clone(), entry.at, &mut fields, Version::V02, problems);
+        let component = component(
+            name.clone(),
+            entry.at,
+            &mut fields,
+            FormatVersion::V02,
+            problems,
+        );
         fields.finish(problems);
         components.insert(name, component);
     }
     components
-}
-
-/// Whether this is no component but a key of the model that is indented too far, which is then reported.
-pub(super) fn too_deep(entry: &Entry, problems: &mut Problems) -> bool {
-    let key = entry.key.as_str();
-    if !OF_MODELS.contains(&key)
-        || !(matches!(entry.value.kind(), Kind::Map(_)) || entry.value.is_null())
-        || has_any(&entry.value, &OF_COMPONENTS)
-    {
-        return false;
-    }
-    let why = "it is indented as the names of components are, and belongs to the model";
-    misplaced(
-        entry,
-        "\"components\"",
-        why,
-        format!("indent \"{key}\" as \"components\" is"),
-        problems,
-    );
-    true
-}
-
-/// A component of either version; the caller finishes the fields.
-pub(super) fn component(
-    name: Name,
-    at: Place,
-    fields: &mut Fields<'_>,
-    version: Version,
-    problems: &mut Problems,
-) -> Component {
-    let what = fields.what().to_string();
-    let mut component = Component {
-        name,
-        at,
-        ..Component::default()
-    };
-    if version == Version::V02 {
-        match fields.take("description") {
-            Some(node) => {
-                component.description = text(node, "the description", problems).unwrap_or_default()
-            }
-            None => {
-                let why =
-                    "yMMSL v0.2 asks for one, and other tools do not load the file without it";
-                let hint = "add a line \"description: what it computes\"".to_string();
-                problems.warn(
-                    at,
-                    Code::Incomplete,
-                    format!("{what} has no description"),
-                    why,
-                    hint,
-                );
-            }
-        }
-        if let Some(node) = fields.take("optional") {
-            component.optional = truth(node, "\"optional\"", problems).unwrap_or(false);
-        }
-    }
-    if let Some(node) = fields.take("ports") {
-        component.lists_ports = true;
-        component.ports = implementations::ports(node, version, &what, problems).into();
-    }
-    if let Some(node) = fields.take("implementation") {
-        component.implementation_at = node.at;
-        component.implementation = text(node, "the implementation", problems)
-            .and_then(|written| dotted(&written, "an implementation", node.at, problems));
-    }
-    if let Some(node) = fields.take("multiplicity") {
-        let one = std::slice::from_ref(node);
-        let sizes = if let Kind::List(items) = node.kind() {
-            items.as_slice()
-        } else {
-            one
-        };
-        let sizes: Option<Vec<_>> = sizes
-            .iter()
-            .map(|n| count(n, "\"multiplicity\"", 1, MOST_INSTANCES, problems))
-            .collect();
-        component.multiplicity = sizes
-            .unwrap_or_default()
-            .into_iter()
-            .map(|n| n as u32)
-            .collect();
-    }
-    component
 }

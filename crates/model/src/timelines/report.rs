@@ -1,32 +1,24 @@
-//! What does not fit, told with ports and filters.
+//! Reports of timelines that do not fit, with ports and filters.
 
-use super::{Found, Graph, Link, Part, reducers, repeaters};
-use crate::description::Port;
+use super::analysis::{Incoming, TimelineAnalysis};
+use super::graph::{GraphLink, TimelineGraph, TimelineId, reducers, repeaters};
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, listing};
 
-/// More conduits than these are not shown with one problem.
+/// The most conduits that one problem shows.
 const MOST_LINES: usize = 12;
 
-pub(super) fn end(graph: &Graph<'_>, component: usize, port: &Port) -> String {
-    if component == graph.model() {
-        return port.name.to_string();
-    }
-    format!("{}.{}", graph.names[component], port.name)
-}
-
-pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Problems) {
+pub(super) fn report_cycle(graph: &TimelineGraph<'_>, cycle: &[usize], problems: &mut Problems) {
     let Some(first) = cycle.first().map(|i| &graph.links[*i]) else {
         return;
     };
     let mut why = String::from("each of these waits at F_INIT for the one before it:");
-    for i in cycle.iter().take(MOST_LINES) {
-        let link = &graph.links[*i];
+    for link in cycle.iter().take(MOST_LINES).map(|i| &graph.links[*i]) {
         why += &format!(
             "\n  {} ({}) -> {} ({})",
-            end(graph, link.sender, link.sender_port),
+            graph.sender_path(link),
             link.sender_port.operator,
-            end(graph, link.receiver, link.receiver_port),
+            graph.receiver_path(link),
             link.receiver_port.operator
         );
     }
@@ -34,79 +26,88 @@ pub(super) fn report_cycle(graph: &Graph<'_>, cycle: &[usize], problems: &mut Pr
         why += &format!("\n  and so on, through {} conduits", cycle.len());
     }
     let names = listing(cycle.iter().map(|i| graph.names[graph.links[*i].sender]));
-    let what = format!("{names} can never start");
     let hint =
-        "receive in S what comes back, or begin the cycle with a component that needs nothing"
-            .to_string();
-    problems.error_hint(first.at, Code::Cycle, what, why, hint);
+        "receive in S what comes back, or begin the cycle with a component that needs nothing";
+    let what = format!("{names} can never start");
+    problems.error_hint(first.at, Code::Cycle, what, why, hint.to_string());
 }
 
-pub(super) fn report_torn(graph: &Graph<'_>, found: &Found, problems: &mut Problems) {
+pub(super) fn report_torn(
+    graph: &TimelineGraph<'_>,
+    found: &TimelineAnalysis,
+    problems: &mut Problems,
+) {
     for i in &found.over_reduced {
-        let link = &graph.links[*i];
-        over_reduced(graph, link, problems);
+        report_over_reduced(graph, &graph.links[*i], problems);
     }
     for (component, incoming) in &found.torn {
-        let mut why =
-            String::from("all F_INIT ports receive once per use, but here they are sent to:");
-        for (i, path) in incoming.iter().take(MOST_LINES) {
-            let link = &graph.links[*i];
-            why += &format!(
-                "\n  {}, from {}: {}",
-                link.receiver_port.name,
-                end(graph, link.sender, link.sender_port),
-                graph.show(path)
-            );
-        }
-        if incoming.len() > MOST_LINES {
-            why += &format!("\n  and {} more", incoming.len() - MOST_LINES);
-        }
         let longest = incoming
             .iter()
             .map(|(_, path)| path.len())
             .max()
             .unwrap_or(0);
-        let rare = incoming
-            .iter()
-            .find(|(_, path)| path.len() < longest)
-            .map(|(i, _)| *i);
-        let shown = rare.or_else(|| incoming.last().map(|(i, _)| *i));
-        let Some(link) = shown.map(|i| &graph.links[i]) else {
+        let rare = incoming.iter().find(|(_, path)| path.len() < longest);
+        let Some((link, _)) = rare.or(incoming.last()) else {
             continue;
         };
-        let hint = if rare.is_some() {
-            format!(
+        let link = &graph.links[*link];
+        let hint = match rare {
+            Some(_) => format!(
                 "if one message is to serve all uses, write \"{}: repeat {}\"",
-                end(graph, link.sender, link.sender_port),
-                end(graph, link.receiver, link.receiver_port)
-            )
-        } else {
-            let paths = || incoming.iter().map(|(_, path)| path);
-            let apart = paths()
-                .zip(paths().skip(1))
-                .find_map(|(one, other)| differing(graph, one, other));
-            let (one, other) = apart.expect("they have as many parts, and are not the same");
-            format!(
-                "if these components step together, write {}",
-                matching(graph, one, other)
-            )
+                graph.sender_path(link),
+                graph.receiver_path(link)
+            ),
+            None => hint_to_match(graph, incoming),
         };
-        let what = format!(
-            "the F_INIT ports of \"{}\" receive at different rates",
-            graph.names[*component]
-        );
-        problems.error_hint(link.at, Code::Rate, what, why, hint);
+        let name = graph.names[*component];
+        let what = format!("the F_INIT ports of \"{name}\" receive at different rates");
+        problems.error_hint(link.at, Code::Rate, what, rates_of(graph, incoming), hint);
     }
 }
 
-/// Where two timelines of as many parts first differ.
-fn differing(graph: &Graph<'_>, one: &[Part], other: &[Part]) -> Option<(Part, Part)> {
+/// The F_INIT ports of a component with their rates.
+fn rates_of(graph: &TimelineGraph<'_>, incoming: &[Incoming]) -> String {
+    let mut rates =
+        String::from("all F_INIT ports receive once per use, but here they are sent to:");
+    for (i, path) in incoming.iter().take(MOST_LINES) {
+        let link = &graph.links[*i];
+        rates += &format!(
+            "\n  {}, from {}: {}",
+            link.receiver_port.name,
+            graph.sender_path(link),
+            graph.show(path)
+        );
+    }
+    if incoming.len() > MOST_LINES {
+        rates += &format!("\n  and {} more", incoming.len() - MOST_LINES);
+    }
+    rates
+}
+
+/// The hint for links from timelines of the same length that do not match.
+fn hint_to_match(graph: &TimelineGraph<'_>, incoming: &[Incoming]) -> String {
+    let apart = incoming
+        .windows(2)
+        .find_map(|pair| differing(graph, &pair[0].1, &pair[1].1));
+    let (one, other) = apart.expect("they have as many parts, and are not the same");
+    format!(
+        "if these components step together, write {}",
+        matching(graph, one, other)
+    )
+}
+
+/// The first difference between two timelines of the same length.
+fn differing(
+    graph: &TimelineGraph<'_>,
+    one: &[TimelineId],
+    other: &[TimelineId],
+) -> Option<(TimelineId, TimelineId)> {
     let mut parts = one.iter().zip(other).map(|(a, b)| (*a, *b));
     parts.find(|(a, b)| graph.find(*a) != graph.find(*b))
 }
 
-/// The line of the model that says that two parts of timelines match.
-fn matching(graph: &Graph<'_>, one: Part, other: Part) -> String {
+/// The line of the model that declares two timelines to match.
+fn matching(graph: &TimelineGraph<'_>, one: TimelineId, other: TimelineId) -> String {
     format!(
         "matching_timelines: {{{}: {}}}",
         graph.timeline(&[one]),
@@ -114,125 +115,143 @@ fn matching(graph: &Graph<'_>, one: Part, other: Part) -> String {
     )
 }
 
-fn over_reduced(graph: &Graph<'_>, link: &Link<'_>, problems: &mut Problems) {
-    let what = format!(
-        "\"last\" before \"{}\" has nothing to reduce",
-        end(graph, link.receiver, link.receiver_port)
-    );
-    let why = format!(
-        "\"{}\" sends once per run",
-        end(graph, link.sender, link.sender_port)
-    );
-    problems.error_hint(
-        link.at,
-        Code::Rate,
-        what,
-        why,
-        "leave the filter out".to_string(),
-    );
+fn report_over_reduced(graph: &TimelineGraph<'_>, link: &GraphLink<'_>, problems: &mut Problems) {
+    let receiver = graph.receiver_path(link);
+    let what = format!("\"last\" before \"{receiver}\" has nothing to reduce");
+    let why = format!("\"{}\" sends once per run", graph.sender_path(link));
+    let hint = "leave the filter out".to_string();
+    problems.error_hint(link.at, Code::Rate, what, why, hint);
 }
 
-pub(super) fn report_links(graph: &mut Graph<'_>, found: &Found, problems: &mut Problems) {
+pub(super) fn report_links(
+    graph: &mut TimelineGraph<'_>,
+    found: &TimelineAnalysis,
+    problems: &mut Problems,
+) {
     for i in 0..graph.links.len() {
-        let Link {
-            sender,
-            sender_port,
-            receiver,
-            receiver_port,
-            filters,
-            at,
-            ..
-        } = graph.links[i];
-        if sender_port.guessed || receiver_port.guessed || found.over_reduced.contains(&i) {
-            continue;
-        }
-        if filters.is_empty()
-            && let Some((x, y)) = graph.step(i, &found.around)
-            && graph.find(x) == graph.find(y)
-        {
+        let guessed = graph.links[i].guessed();
+        if guessed || found.over_reduced.contains(&i) || steps_match(graph, i, found) {
             continue;
         }
         if problems.is_full() {
             return;
         }
-        let answers = receiver_port.operator == Operator::S && filters.is_empty();
-        let coupled = graph.coupled.get(&sender).into_iter().flatten();
-        if let Some((_, port)) = coupled.into_iter().find(|(caller, _)| *caller == receiver)
-            && answers
-        {
-            let back = end(graph, receiver, receiver_port);
-            let what = format!(
-                "the rates of \"{}\" and \"{back}\" do not match",
-                end(graph, sender, sender_port)
-            );
-            let why = format!(
-                "\"{}\" is used at some steps of \"{}\" alone, as \"{port}\" has it under `titin: fields`, and \"{back}\" is received in \
-                 each",
-                graph.names[sender], graph.names[receiver]
-            );
-            let hint = format!(
-                "give it the same steps: `{back}: {{receiver: {{...}}}}` under `titin: fields`"
-            );
-            problems.error_hint(at, Code::Rate, what, why, hint);
-            continue;
+        match caller_of(graph, i) {
+            Some(port) => report_coupled(graph, &graph.links[i], &port, problems),
+            None => report_link(graph, i, found, problems),
         }
-        let (from, to) = (
-            graph.messages(sender, sender_port, &found.around),
-            graph.messages(receiver, receiver_port, &found.around),
-        );
-        let (Some(from), Some(to)) = (from, to) else {
-            continue;
-        };
-        let (less, more) = (reducers(filters), repeaters(filters));
-        if from.len() < less {
-            over_reduced(graph, &graph.links[i], problems);
-            continue;
-        }
-        let model = graph.model();
-        let kept = from.len() - less;
-        let hint = if kept + more < to.len() {
-            let or = if less > 0 {
-                ", or leave a \"last\" out"
-            } else {
-                ""
-            };
-            format!("write \"repeat\" or \"pad\" before the receiver{or}")
-        } else if kept + more > to.len() {
-            let or = if more > 0 {
-                ", or leave a \"repeat\" or \"pad\" out"
-            } else {
-                ""
-            };
-            format!("write \"last\" before the receiver{or}")
-        } else if sender == model || receiver == model {
-            continue;
-        } else if let Some((one, other)) = differing(graph, &from[..kept], &to[..kept]) {
-            format!(
-                "if these timelines have the same points, write {}",
-                matching(graph, one, other)
-            )
-        } else if (kept..to.len().min(from.len())).any(|k| graph.find(from[k]) == graph.find(to[k]))
-        {
-            "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string()
-        } else {
-            continue;
-        };
-        let what = format!(
-            "the rates of \"{}\" and \"{}\" do not match",
-            end(graph, sender, sender_port),
-            end(graph, receiver, receiver_port)
-        );
-        let through: Vec<_> = filters.iter().map(ToString::to_string).collect();
-        let through = if through.is_empty() {
-            String::new()
-        } else {
-            format!(", through \"{}\"", through.join(" "))
-        };
-        let why = format!(
-            "it is sent {}{through}, and received {}",
-            graph.show(&from),
-            graph.show(&to)
-        );
-        problems.error_hint(at, Code::Rate, what, why, hint);
     }
+}
+
+/// Whether a link without filters joins steps on matching timelines, as nearly all links do.
+fn steps_match(graph: &mut TimelineGraph<'_>, link: usize, found: &TimelineAnalysis) -> bool {
+    graph.links[link].filters.is_empty()
+        && graph
+            .step(link, &found.around)
+            .is_some_and(|(x, y)| graph.find(x) == graph.find(y))
+}
+
+/// The F_INIT port through which the receiver of an S link uses the sender at some steps only.
+fn caller_of(graph: &TimelineGraph<'_>, link: usize) -> Option<String> {
+    let link = &graph.links[link];
+    if link.receiver_port.operator != Operator::S || !link.filters.is_empty() {
+        return None;
+    }
+    let mut callers = graph.coupled.get(&link.sender)?.iter();
+    callers
+        .find(|(caller, _)| *caller == link.receiver)
+        .map(|(_, port)| port.clone())
+}
+
+/// Reports a component that is used at some steps of the receiver and answers at each step.
+fn report_coupled(
+    graph: &TimelineGraph<'_>,
+    link: &GraphLink<'_>,
+    port: &str,
+    problems: &mut Problems,
+) {
+    let back = graph.receiver_path(link);
+    let why = format!(
+        "\"{}\" is used at some steps of \"{}\" alone, as \"{port}\" has it under `titin: fields`, and \"{back}\" is received in \
+         each",
+        graph.names[link.sender], graph.names[link.receiver]
+    );
+    let hint =
+        format!("give it the same steps: `{back}: {{receiver: {{...}}}}` under `titin: fields`");
+    problems.error_hint(link.at, Code::Rate, unequal_rates(graph, link), why, hint);
+}
+
+fn unequal_rates(graph: &TimelineGraph<'_>, link: &GraphLink<'_>) -> String {
+    let (from, to) = (graph.sender_path(link), graph.receiver_path(link));
+    format!("the rates of \"{from}\" and \"{to}\" do not match")
+}
+
+/// Reports a link whose ends are on different timelines.
+fn report_link(
+    graph: &mut TimelineGraph<'_>,
+    link: usize,
+    found: &TimelineAnalysis,
+    problems: &mut Problems,
+) {
+    let Some((from, to)) = graph.both_messages(link, &found.around) else {
+        return;
+    };
+    let link = &graph.links[link];
+    let filters = link.filters;
+    if from.len() < reducers(filters) {
+        return report_over_reduced(graph, link, problems);
+    }
+    let Some(hint) = hint_for_rates(graph, link, &from, &to) else {
+        return;
+    };
+    let through: Vec<_> = filters.iter().map(ToString::to_string).collect();
+    let through = match through.is_empty() {
+        true => String::new(),
+        false => format!(", through \"{}\"", through.join(" ")),
+    };
+    let (sent, received) = (graph.show(&from), graph.show(&to));
+    let why = format!("it is sent {sent}{through}, and received {received}");
+    problems.error_hint(link.at, Code::Rate, unequal_rates(graph, link), why, hint);
+}
+
+/// The hint for a link on different timelines; `None` if the timelines match after all.
+fn hint_for_rates(
+    graph: &TimelineGraph<'_>,
+    link: &GraphLink<'_>,
+    from: &[TimelineId],
+    to: &[TimelineId],
+) -> Option<String> {
+    let (less, more) = (reducers(link.filters), repeaters(link.filters));
+    let kept = from.len() - less;
+    if kept + more < to.len() {
+        let or = if less > 0 {
+            ", or leave a \"last\" out"
+        } else {
+            ""
+        };
+        return Some(format!(
+            "write \"repeat\" or \"pad\" before the receiver{or}"
+        ));
+    }
+    if kept + more > to.len() {
+        let or = if more > 0 {
+            ", or leave a \"repeat\" or \"pad\" out"
+        } else {
+            ""
+        };
+        return Some(format!("write \"last\" before the receiver{or}"));
+    }
+    if link.sender == graph.model() || link.receiver == graph.model() {
+        return None;
+    }
+    if let Some((one, other)) = differing(graph, &from[..kept], &to[..kept]) {
+        let line = matching(graph, one, other);
+        return Some(format!(
+            "if these timelines have the same points, write {line}"
+        ));
+    }
+    let mut reduced = from[kept..].iter().zip(&to[kept..]);
+    reduced
+        .any(|(one, other)| graph.find(*one) == graph.find(*other))
+        .then(|| "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string())
 }

@@ -1,12 +1,13 @@
-//! What was meant by a text that is not YAML, as far as its lines tell.
+//! Hints for a text that is not YAML.
 
-/// Blanks before the text of a line.
+/// The number of blanks before the text of a line.
 pub(super) fn indent(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// The first of the last lines that stands among entries and is none, counted from 1, and what to write. YAML goes on with
-/// such a line in the next one, and complains about the colon there. The last of `lines` is where it complained.
+/// The number, from 1, of a line among entries that is no entry, and the hint. YAML joins such a
+/// line with the next line, and complains about the colon there; `lines` ends with the line of the
+/// complaint.
 pub(super) fn entry_without_colon(lines: &[&str]) -> Option<(u32, String)> {
     let (last, before) = lines.split_last()?;
     let is_entry = |line: &str| {
@@ -25,7 +26,7 @@ pub(super) fn entry_without_colon(lines: &[&str]) -> Option<(u32, String)> {
     Some((at as u32 + 1, with_colon(written.trim())?))
 }
 
-/// What to write in place of `a.out:b.in` or `a.out b.in`.
+/// The hint for `a.out:b.in` or `a.out b.in`.
 pub(crate) fn with_colon(text: &str) -> Option<String> {
     if let Some((key, value)) = text.split_once("->") {
         let (key, value) = (key.trim().trim_end_matches(':').trim_end(), value.trim());
@@ -46,7 +47,7 @@ pub(crate) fn with_colon(text: &str) -> Option<String> {
     whole.then(|| format!("{missing} is missing: write \"{key}: {value}\""))
 }
 
-/// How far to indent the last line, where it begins between two levels.
+/// The hint for the last line, if its indentation lies between two levels.
 pub(super) fn indentation(lines: &[&str]) -> Option<String> {
     let (last, before) = lines.split_last()?;
     let blank = &last[..last.len() - last.trim_start().len()];
@@ -63,7 +64,7 @@ pub(super) fn indentation(lines: &[&str]) -> Option<String> {
         match indent(line) {
             blanks if blanks == own => return None,
             blanks if blanks > own => {
-                // Of the lines further in, those of the level next to this one.
+                // Of the deeper lines, only the level nearest to this line matters.
                 if deeper.is_none_or(|(_, least)| blanks < least) {
                     deeper = Some((index + 1, blanks));
                 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use titin_array::{Role, SourceArray, TargetArray};
-use titin_model::Cache;
+use titin_model::VersionCache;
 use titin_transport::{Buffer, Outgoing};
 use titin_wire::ConduitId;
 use titin_wire::control::{ToManager, WaitOn};
@@ -83,7 +83,7 @@ pub(crate) enum VersionAction {
 }
 
 impl Pull {
-    pub(crate) fn new(cache: Cache, rank: u32) -> Self {
+    pub(crate) fn new(cache: VersionCache, rank: u32) -> Self {
         let chooser = (rank == 0).then(|| Chooser::new(cache));
         Pull {
             chooser,

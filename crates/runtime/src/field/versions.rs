@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use titin_model::{Cache, Full};
+use titin_model::{VersionCache, WhenFull};
 
 /// What ranks tell each other about the versions of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ struct Stamped {
 
 /// Rank 0 of the sender, as it decides.
 pub(crate) struct Chooser {
-    cache: Cache,
+    cache: VersionCache,
     /// From the oldest to the latest.
     versions: VecDeque<Stamped>,
     /// The time of the first version of all.
@@ -110,7 +110,7 @@ pub(crate) struct Chooser {
 }
 
 impl Chooser {
-    pub(crate) fn new(cache: Cache) -> Self {
+    pub(crate) fn new(cache: VersionCache) -> Self {
         Chooser {
             cache,
             versions: VecDeque::new(),
@@ -133,7 +133,7 @@ impl Chooser {
     /// version. True, too, once the receiver has asked for a later time, and so wants none of the
     /// kept versions.
     pub(crate) fn has_room(&self) -> bool {
-        let waits = self.cache.full == Full::Wait && self.question.is_none();
+        let waits = self.cache.full == WhenFull::Wait && self.question.is_none();
         self.over || !waits || self.untaken() < u64::from(self.cache.versions)
     }
 
@@ -170,7 +170,7 @@ impl Chooser {
     fn is_too_many(&self) -> bool {
         let (oldest, latest) = (self.versions[0].number, self.produced);
         let is_passed = oldest < self.taken || (self.question.is_some() && oldest < latest);
-        let may_go = self.cache.full == Full::Evict || is_passed;
+        let may_go = self.cache.full == WhenFull::Evict || is_passed;
         self.versions.len() > self.cache.versions as usize && may_go
     }
 
@@ -443,8 +443,8 @@ impl<P> Keeper<P> {
 mod tests {
     use super::*;
 
-    fn chooser(versions: u32, full: Full) -> Chooser {
-        Chooser::new(Cache { versions, full })
+    fn chooser(versions: u32, full: WhenFull) -> Chooser {
+        Chooser::new(VersionCache { versions, full })
     }
 
     fn latest(number: u64) -> Question {
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn the_latest_version_is_taken_or_waited_for() {
-        let mut chooser = chooser(2, Full::Evict);
+        let mut chooser = chooser(2, WhenFull::Evict);
         assert_eq!(chooser.ask(latest(1)), [], "there is none yet");
         assert_eq!(chooser.produce(0.0, None), serves(1, 1));
         chooser.produce(1.0, None);
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn the_oldest_is_given_up_and_told_so() {
-        let mut chooser = chooser(2, Full::Evict);
+        let mut chooser = chooser(2, WhenFull::Evict);
         for step in 0..5 {
             assert!(chooser.has_room());
             let decisions = chooser.produce(f64::from(step), None);
@@ -509,7 +509,7 @@ mod tests {
 
     #[test]
     fn a_time_is_answered_once_it_is_passed() {
-        let mut chooser = chooser(4, Full::Evict);
+        let mut chooser = chooser(4, WhenFull::Evict);
         assert_eq!(chooser.ask(at(1, 1.0)), []);
         assert_eq!(chooser.produce(0.0, None), [], "there may be a better one");
         assert_eq!(
@@ -541,7 +541,7 @@ mod tests {
 
     #[test]
     fn a_new_question_takes_the_place_of_one_that_was_given_up() {
-        let mut chooser = chooser(1, Full::Evict);
+        let mut chooser = chooser(1, WhenFull::Evict);
         assert_eq!(chooser.ask(at(1, 9.0)), []);
         assert_eq!(chooser.ask(latest(2)), []);
         assert_eq!(chooser.produce(0.0, None), serves(2, 1));
@@ -553,7 +553,7 @@ mod tests {
 
     #[test]
     fn who_asked_before_gets_the_version_that_the_next_one_replaces() {
-        let mut chooser = chooser(1, Full::Evict);
+        let mut chooser = chooser(1, WhenFull::Evict);
         chooser.produce(1.0, None);
         assert_eq!(chooser.ask(at(1, 1.5)), []);
         let expected = [serves(1, 1), vec![Decision::Order(VersionOrder::GiveUp(2))]].concat();
@@ -562,7 +562,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_receiver_that_waits_for_a_later_time() {
-        let mut chooser = chooser(2, Full::Wait);
+        let mut chooser = chooser(2, WhenFull::Wait);
         chooser.produce(0.0, None);
         chooser.produce(1.0, None);
         assert!(!chooser.has_room());
@@ -586,7 +586,7 @@ mod tests {
 
     #[test]
     fn what_was_given_up_for_a_question_is_not_waited_for() {
-        let mut chooser = chooser(2, Full::Wait);
+        let mut chooser = chooser(2, WhenFull::Wait);
         assert_eq!(chooser.ask(at(1, 100.0)), []);
         for time in 1..=50 {
             assert!(chooser.has_room(), "the receiver wants none of them");
@@ -602,7 +602,7 @@ mod tests {
 
     #[test]
     fn the_last_version_is_that_of_its_own_time_as_often_as_it_is_asked_for() {
-        let mut chooser = chooser(2, Full::Evict);
+        let mut chooser = chooser(2, WhenFull::Evict);
         chooser.produce(9.0, None);
         chooser.close();
         for question in [1, 2] {
@@ -616,7 +616,7 @@ mod tests {
 
     #[test]
     fn who_waits_goes_on_once_a_version_is_taken() {
-        let mut chooser = chooser(2, Full::Wait);
+        let mut chooser = chooser(2, WhenFull::Wait);
         chooser.produce(0.0, None);
         assert!(chooser.has_room());
         chooser.produce(1.0, None);
@@ -647,13 +647,13 @@ mod tests {
 
     #[test]
     fn the_last_version_is_taken_before_the_sender_goes() {
-        let mut chooser = chooser(1, Full::Evict);
+        let mut chooser = chooser(1, WhenFull::Evict);
         assert_eq!(
             chooser.close(),
             [Decision::Order(VersionOrder::Complete(0))]
         );
         assert!(chooser.is_settled(), "there was none");
-        let mut chooser = self::chooser(1, Full::Evict);
+        let mut chooser = self::chooser(1, WhenFull::Evict);
         chooser.produce(0.0, None);
         chooser.close();
         assert!(!chooser.is_settled());
@@ -669,7 +669,7 @@ mod tests {
 
     #[test]
     fn the_last_version_serves_all_times_before_the_next_one_that_was_to_be() {
-        let mut chooser = chooser(2, Full::Evict);
+        let mut chooser = chooser(2, WhenFull::Evict);
         chooser.produce(40.0, Some(50.0));
         chooser.close();
         for (question, time) in [(1, 41.0), (2, 43.0), (3, 49.0)] {
@@ -679,7 +679,7 @@ mod tests {
         }
         assert_eq!(chooser.ask(at(4, 50.0)), [], "the end of the conduit tells");
         assert!(chooser.is_settled());
-        let mut chooser = self::chooser(2, Full::Evict);
+        let mut chooser = self::chooser(2, WhenFull::Evict);
         chooser.produce(40.0, Some(50.0));
         chooser.close();
         assert_eq!(chooser.ask(latest(1)), serves(1, 1));
@@ -689,7 +689,7 @@ mod tests {
 
     #[test]
     fn a_time_after_the_last_version_is_refused_where_the_sender_goes_on() {
-        let mut chooser = chooser(2, Full::Evict);
+        let mut chooser = chooser(2, WhenFull::Evict);
         chooser.produce(40.0, Some(50.0));
         assert_eq!(chooser.ask(at(1, 60.0)), []);
         let complete = Decision::Order(VersionOrder::Complete(1));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use titin_model::{Habits, InstanceName, Operator, Settings};
+use titin_model::{InstanceName, MuscleSettings, Operator, Settings};
 use titin_transport::{Doorbell, SpinLock};
 use titin_wire::ConduitId;
 use titin_wire::control::{ConduitEnd, Welcome};
@@ -58,7 +58,7 @@ impl Opened<'_> {
         for (path, value) in &welcome.settings {
             settings.set(path.as_str(), value.clone());
         }
-        let habits = Habits::of(&settings, &path);
+        let habits = MuscleSettings::of(&settings, &path);
         let trace = Trace::new(welcome.trace, habits.trace);
         let registered = trace.live("REGISTER", trace.at(self.began));
         let mut ports = PortsBuilder::declared(self, trace.off)?;
@@ -96,7 +96,7 @@ impl Opened<'_> {
         Ok((serial, remote))
     }
 
-    fn core(&self, path: InstanceName, habits: Habits) -> Core {
+    fn core(&self, path: InstanceName, habits: MuscleSettings) -> Core {
         let unit = self.welcome.time_unit.clone();
         Core {
             name: self.name.to_owned(),

@@ -1,4 +1,4 @@
-//! The `titin:` section.
+//! Reads the `titin:` section.
 
 use indexmap::IndexMap;
 
@@ -6,17 +6,18 @@ use super::fields::{dotted, entries, identifier};
 use super::implementations::{python_function, symbol};
 use super::pattern::pattern;
 use super::{Fields, choice, count, number, text, text_list, word_list, wrong_type};
-use crate::extras::{
-    Buffer, Buffers, Call, EndTime, Extras, Link, Medium, Pinned, Placed, Progress, Required,
-    Scales, Stage, UserFilter,
-};
-use crate::filter::{FILTER_NAMES, Side};
+use crate::byte_size::bytes_of;
+use crate::filter::{FILTER_NAMES, FilterSide};
 use crate::names::{Name, is_dotted};
-use crate::problem::{Code, Place, Problems, did_you_mean};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity};
-use crate::yaml::{Kind, Node, Scalar, Type, shorten};
+use crate::titin_section::{
+    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Medium, PinnedMedium,
+    ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+};
+use crate::yaml::{Node, NodeKind, Scalar, ScalarType, shorten};
 
-pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
+pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
     let mut extras = Extras::default();
     let Some(mut fields) = Fields::new(node, "\"titin\"", problems) else {
         return extras;
@@ -35,7 +36,7 @@ pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
         problems,
         |_, at, node, problems| {
             let media = Medium::ALL.map(|medium| (medium.key(), medium));
-            Some(Pinned {
+            Some(PinnedMedium {
                 medium: choice(node, "the medium", &media, problems)?,
                 at,
             })
@@ -62,12 +63,12 @@ pub(super) fn extras(node: &Node, problems: &mut Problems) -> Extras {
     extras
 }
 
-/// A mapping from paths to things.
+/// Reads a mapping from paths to values.
 fn by_path<T>(
     node: Option<&Node>,
     what: &str,
     problems: &mut Problems,
-    read: impl Fn(&str, Place, &Node, &mut Problems) -> Option<T>,
+    read: impl Fn(&str, TextPosition, &Node, &mut Problems) -> Option<T>,
 ) -> IndexMap<Name, T> {
     let mut all = IndexMap::new();
     for entry in node
@@ -84,7 +85,7 @@ fn by_path<T>(
     all
 }
 
-/// A number with a unit, or a plain number, which is taken to be in SI units.
+/// A number with a unit, or a plain number in SI units.
 fn measure(
     node: &Node,
     what: &str,
@@ -97,8 +98,8 @@ fn measure(
         "s"
     };
     let value_si = match node.kind() {
-        Kind::Scalar(Scalar {
-            of: Type::Text,
+        NodeKind::Scalar(Scalar {
+            of: ScalarType::Text,
             text,
         }) => match quantity::parse(text) {
             Ok(_) => quantity::parse_in(text, si).ok(),
@@ -139,7 +140,7 @@ fn duration(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity
     measure(node, what, Dimension::TIME, problems)
 }
 
-/// A duration after which something counts as missing, so there must be some.
+/// A duration after which a process counts as lost; it must not be 0.
 fn timeout(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
     let duration = duration(node, what, problems)?;
     if duration.value_si == 0.0 {
@@ -151,7 +152,7 @@ fn timeout(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity>
     Some(duration)
 }
 
-fn scales(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Scales> {
+fn scales(path: &str, at: TextPosition, node: &Node, problems: &mut Problems) -> Option<Scales> {
     let mut fields = Fields::new(node, format!("the scales of \"{path}\""), problems)?;
     let dt = fields
         .take("dt")
@@ -197,7 +198,7 @@ fn scales(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option
 
 fn lengths(node: &Node, what: &str, problems: &mut Problems) -> Vec<Quantity> {
     let one = std::slice::from_ref(node);
-    let items = if let Kind::List(items) = node.kind() {
+    let items = if let NodeKind::List(items) = node.kind() {
         items.as_slice()
     } else {
         one
@@ -208,7 +209,12 @@ fn lengths(node: &Node, what: &str, problems: &mut Problems) -> Vec<Quantity> {
         .collect()
 }
 
-fn stage(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Stage> {
+fn stage(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<StagedFiles> {
     let mut fields = Fields::new(node, format!("the files of \"{path}\""), problems)?;
     let input = fields
         .take("in")
@@ -219,7 +225,7 @@ fn stage(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<
         .map(|n| text_list(n, "a file to stage out", problems))
         .unwrap_or_default();
     fields.finish(problems);
-    Some(Stage { input, output, at })
+    Some(StagedFiles { input, output, at })
 }
 
 /// A unit of time, such as `h`.
@@ -244,14 +250,19 @@ fn time_unit(node: &Node, problems: &mut Problems) -> Option<Name> {
     None
 }
 
-fn progress(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Progress> {
+fn progress(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<ProgressGoal> {
     let what = format!("the end of \"{path}\"");
     let end = match node.kind() {
-        Kind::Scalar(Scalar {
-            of: Type::Text,
+        NodeKind::Scalar(Scalar {
+            of: ScalarType::Text,
             text,
         }) if is_dotted(text) => EndTime::Setting(text.as_str().into()),
-        Kind::Scalar(scalar) if scalar.text.parse::<f64>().is_ok() => {
+        NodeKind::Scalar(scalar) if scalar.text.parse::<f64>().is_ok() => {
             let end = duration(node, &what, problems)?;
             EndTime::Time(Quantity {
                 dimension: Dimension::NONE,
@@ -260,10 +271,15 @@ fn progress(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Opti
         }
         _ => EndTime::Time(duration(node, &what, problems)?),
     };
-    Some(Progress { end, at })
+    Some(ProgressGoal { end, at })
 }
 
-fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<UserFilter> {
+fn user_filter(
+    name: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<FilterDefinition> {
     let name = identifier(name, "a filter", at, problems)?;
     let what = format!("filter \"{name}\"");
     if FILTER_NAMES.contains(&&*name) {
@@ -275,7 +291,10 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
     let [python, library, symbol, side] =
         ["python", "library", "symbol", "side"].map(|key| fields.take(key));
     fields.finish(problems);
-    let sides = [("sender", Side::Sender), ("receiver", Side::Receiver)];
+    let sides = [
+        ("sender", FilterSide::Sender),
+        ("receiver", FilterSide::Receiver),
+    ];
     let side = side.and_then(|n| choice(n, "the side", &sides, problems));
     let call = match (python, library, symbol) {
         (Some(node), None, None) => python_function(
@@ -289,7 +308,7 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
                 text(path, "\"library\"", problems)?,
                 text(symbol, "\"symbol\"", problems)?,
             );
-            Call::Library {
+            UserFunction::Library {
                 path,
                 symbol: self::symbol(name, at, &what, problems)?,
             }
@@ -306,10 +325,15 @@ fn user_filter(name: &str, at: Place, node: &Node, problems: &mut Problems) -> O
             return None;
         }
     };
-    Some(UserFilter { call, side, at })
+    Some(FilterDefinition { call, side, at })
 }
 
-fn required(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<Required> {
+fn required(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<RequiredPorts> {
     let written = word_list(
         node,
         &format!("the ports that \"{path}\" requires"),
@@ -319,10 +343,15 @@ fn required(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Opti
         .iter()
         .filter_map(|(word, at)| identifier(word, "a port", *at, problems))
         .collect();
-    Some(Required { ports, at })
+    Some(RequiredPorts { ports, at })
 }
 
-fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<(Link, Placed)> {
+fn link(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<(LinkTuning, TextPosition)> {
     const MOST_STREAMS: u64 = 256;
     let mut fields = Fields::new(node, format!("the links of \"{path}\""), problems)?;
     let streams = fields
@@ -339,13 +368,13 @@ fn link(path: &str, at: Place, node: &Node, problems: &mut Problems) -> Option<(
     fields.finish(problems);
     let streams = streams.map(|n| n as u32);
     Some((
-        Link {
+        LinkTuning {
             streams,
             pacing,
             send_buffer,
             receive_buffer,
         },
-        Placed(at),
+        at,
     ))
 }
 
@@ -377,18 +406,18 @@ fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
             .take("bytes")
             .and_then(|n| bytes(n, "\"bytes\"", problems));
         fields.finish(problems);
-        let buffer = Buffer { messages, bytes };
+        let buffer = BufferLimits { messages, bytes };
         if path == "default" {
             buffers.default = buffer;
         } else {
-            buffers.ports.insert(path, (buffer, Placed(entry.at)));
+            buffers.ports.insert(path, (buffer, entry.at));
         }
     }
     buffers
 }
 
-/// The size of a socket's buffer. A window that is smaller than a segment is filled by no segment, and each then waits for
-/// the system's timers; on the loopback interface a segment has up to 64 KiB.
+/// The size of a socket's buffer. The window of a small buffer may be smaller than a segment; the
+/// system then sends only when a timer ends. On the loopback interface a segment has up to 64 KiB.
 fn socket_buffer(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     const LEAST: u64 = 64 << 10;
     let size = bytes(node, what, problems)?;
@@ -421,15 +450,21 @@ fn bytes(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     )
 }
 
-/// Who writes a lower rate without a unit has most likely another unit in mind.
+/// A lower rate without a unit is most likely meant in another unit.
 const SLOWEST_PLAIN: u64 = 1_000_000;
 
-/// Bytes per second: as [`bytes`], with `/s` behind it if one likes.
+/// Bytes per second: as [`bytes`], with an optional `/s`.
 fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     let wanted = "a number of bytes per second, such as \"100 MB/s\" or \"64 MiB\" (kbit/s and the like are not known)";
     let of = |text: &str| bytes_of(text.strip_suffix("/s").unwrap_or(text).trim_end());
     let rate = some_bytes(node, what, wanted, of, problems)?;
-    let plain = !matches!(node.kind(), Kind::Scalar(Scalar { of: Type::Text, .. }));
+    let plain = !matches!(
+        node.kind(),
+        NodeKind::Scalar(Scalar {
+            of: ScalarType::Text,
+            ..
+        })
+    );
     if plain && rate < SLOWEST_PLAIN {
         let why = format!(
             "a plain number is in bytes per second: at this rate 1 MB takes {} s",
@@ -449,7 +484,8 @@ fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     Some(rate)
 }
 
-/// A number that is not zero: plain, or what `of` makes of a text; `wanted` says what there should be.
+/// A positive number: a plain number, or a text that `of` reads; `wanted` describes the expected
+/// form.
 fn some_bytes(
     node: &Node,
     what: &str,
@@ -457,8 +493,8 @@ fn some_bytes(
     of: impl Fn(&str) -> Option<u64>,
     problems: &mut Problems,
 ) -> Option<u64> {
-    let Kind::Scalar(Scalar {
-        of: Type::Text,
+    let NodeKind::Scalar(Scalar {
+        of: ScalarType::Text,
         text,
     }) = node.kind()
     else {
@@ -467,33 +503,5 @@ fn some_bytes(
     match of(text) {
         Some(bytes) if bytes > 0 => Some(bytes),
         _ => wrong_type(node, what, wanted, problems),
-    }
-}
-
-/// The number of bytes that a text says: `64 MiB`, `1 GB`, `4096`.
-pub fn bytes_of(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 11] = [
-        ("", 1),
-        ("B", 1),
-        ("kB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-        ("KiB", 1 << 10),
-        ("kiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-    ];
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let unit = UNITS.iter().find(|(name, _)| *name == &text[split..]);
-    let number = text[..split].trim().parse::<f64>();
-    match (number, unit) {
-        (Ok(number), Some((_, unit))) if (0.0..1e15).contains(&number) => {
-            Some((number * *unit as f64) as u64)
-        }
-        _ => None,
     }
 }

@@ -1,11 +1,11 @@
-//! What stands under `titin:`: everything that yMMSL has no place for.
+//! The `titin:` section: settings for which yMMSL has no place.
 
 use indexmap::IndexMap;
 
-use crate::filter::Side;
+use crate::filter::FilterSide;
 use crate::names::Name;
 use crate::pattern::Pattern;
-use crate::problem::Place;
+use crate::problem::TextPosition;
 use crate::quantity::Quantity;
 
 /// The `titin:` section. Paths begin with a component's name, as in `settings`.
@@ -14,33 +14,34 @@ pub struct Extras {
     /// Scales by component.
     pub scales: IndexMap<Name, Scales>,
     /// Files to copy in before and out after, by component.
-    pub stage: IndexMap<Name, Stage>,
+    pub stage: IndexMap<Name, StagedFiles>,
     /// The unit of timestamps; `None` for seconds.
     pub time_unit: Option<Name>,
-    /// Where the end time is known from, by component.
-    pub progress: IndexMap<Name, Progress>,
+    /// The source of the end time, by component.
+    pub progress: IndexMap<Name, ProgressGoal>,
     /// The user's own filters.
-    pub filters: IndexMap<Name, UserFilter>,
+    pub filters: IndexMap<Name, FilterDefinition>,
     /// Buffer limits, for all conduits and by port.
     pub buffer: Buffers,
     /// The medium that conduits are pinned to, by port.
-    pub medium: IndexMap<Name, Pinned>,
-    /// The patterns by which fields are coupled, by port; the receiver's goes before the sender's.
-    pub fields: IndexMap<Name, (Pattern, Placed)>,
-    /// How long a program may take to end, once the run has failed.
+    pub medium: IndexMap<Name, PinnedMedium>,
+    /// The coupling patterns of fields, by port. The pattern of a receiver goes before the pattern
+    /// of a sender.
+    pub fields: IndexMap<Name, (Pattern, TextPosition)>,
+    /// The time that programs have to end once the run has failed.
     pub grace: Option<Quantity>,
-    /// How long a host may be silent.
+    /// The longest silence of a host.
     pub heartbeat: Option<Quantity>,
-    /// How long to wait for an instance to register.
+    /// The time that instances have to register.
     pub register_timeout: Option<Quantity>,
     /// Ports that must be connected, by program.
-    pub required: IndexMap<Name, Required>,
-    /// How links by tcp are made.
+    pub required: IndexMap<Name, RequiredPorts>,
+    /// Settings of links by tcp.
     pub links: Links,
 }
 
 impl Extras {
-    /// The unit of timestamps: that of `time_unit`, else seconds.
+    /// The unit of timestamps: `time_unit`, else seconds.
     pub fn time_unit(&self) -> &str {
         self.time_unit.as_deref().unwrap_or("s")
     }
@@ -57,49 +58,49 @@ pub struct Scales {
     pub dx: Vec<Quantity>,
     /// The size, in each dimension.
     pub extent: Vec<Quantity>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// Files of a component's instances.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stage {
+pub struct StagedFiles {
     /// Copied into the work directory before the start.
     pub input: Vec<String>,
     /// Kept as results after the end.
     pub output: Vec<String>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
-/// How far a component has to go.
+/// The end of a component's run, for the display of progress.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
-    /// Where its end time is.
+pub struct ProgressGoal {
+    /// The source of the end time.
     pub end: EndTime,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// The simulated time at which a component ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EndTime {
-    /// Given here; a number alone, which has no dimension, is in the unit of timestamps.
+    /// Given here. A bare number, without a dimension, is in the unit of timestamps.
     Time(Quantity),
     /// The value of this setting.
     Setting(Name),
 }
 
-/// A filter of the user's.
+/// A user filter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UserFilter {
+pub struct FilterDefinition {
     /// The function to call.
-    pub call: Call,
-    /// Where it runs; `None` for the receiver.
-    pub side: Option<Side>,
-    pub(crate) at: Place,
+    pub call: UserFunction,
+    /// The side at which the filter runs; `None` for the receiver.
+    pub side: Option<FilterSide>,
+    pub(crate) at: TextPosition,
 }
 
-/// A function of the user's.
+/// A user function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum UserFunction {
     /// `module:function`
     Python {
         /// Dotted name of the module.
@@ -119,36 +120,32 @@ pub enum Call {
 /// Buffer limits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Buffers {
-    /// Of every conduit that has none of its own.
-    pub default: Buffer,
-    /// By port, `component.port`; the receiver's goes before the sender's.
-    pub ports: IndexMap<Name, (Buffer, Placed)>,
+    /// The limits of every conduit without limits.
+    pub default: BufferLimits,
+    /// By port, `component.port`. The limits of a receiver go before those of a sender.
+    pub ports: IndexMap<Name, (BufferLimits, TextPosition)>,
 }
 
-/// What a conduit may hold; `None` leaves it to the runtime.
+/// The most that a conduit holds; `None` leaves the limit to the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Buffer {
+pub struct BufferLimits {
     /// The number of messages.
     pub messages: Option<u64>,
     /// The number of bytes.
     pub bytes: Option<u64>,
 }
 
-impl Buffer {
-    /// These limits; where one is missing, that of `other`.
-    pub fn or(self, other: Buffer) -> Buffer {
-        Buffer {
+impl BufferLimits {
+    /// These limits; a missing limit is taken from `other`.
+    pub fn or(self, other: BufferLimits) -> BufferLimits {
+        BufferLimits {
             messages: self.messages.or(other.messages),
             bytes: self.bytes.or(other.bytes),
         }
     }
 }
 
-/// Where an entry stands; of no interest to the outside.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Placed(pub(crate) Place);
-
-/// How messages travel. The preferred media come first.
+/// The carrier of messages. The preferred media come first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -163,10 +160,10 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// All media, the preferred ones first.
+    /// All media, the preferred media first.
     pub const ALL: [Medium; 3] = [Medium::Inproc, Medium::Shm, Medium::Tcp];
 
-    /// As in a description: `tcp`.
+    /// The key in a description: `tcp`.
     pub fn key(self) -> &'static str {
         match self {
             Medium::Inproc => "inproc",
@@ -178,32 +175,32 @@ impl Medium {
 
 /// The medium of a port's conduits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pinned {
+pub struct PinnedMedium {
     /// The medium.
     pub medium: Medium,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
 /// Ports of a program that must be connected.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Required {
-    /// Their names.
+pub struct RequiredPorts {
+    /// The names of the ports.
     pub ports: Vec<Name>,
-    pub(crate) at: Place,
+    pub(crate) at: TextPosition,
 }
 
-/// How links by tcp are made.
+/// Settings of links by tcp.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
-    /// All that have no settings of their own.
-    pub default: Link,
-    /// Those of a component's instances.
-    pub components: IndexMap<Name, (Link, Placed)>,
+    /// The settings of links without settings.
+    pub default: LinkTuning,
+    /// The settings of links of a component's instances.
+    pub components: IndexMap<Name, (LinkTuning, TextPosition)>,
 }
 
-/// How a link by tcp is made; `None` leaves it to the runtime.
+/// Settings of a link by tcp; `None` leaves the choice to the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkTuning {
     /// The number of parallel streams.
     pub streams: Option<u32>,
     /// The most bytes per second that are sent.
@@ -214,11 +211,11 @@ pub struct Link {
     pub receive_buffer: Option<u64>,
 }
 
-impl Link {
-    /// What both ends want: the larger number, but of two rates the lower one.
-    pub fn and(self, other: Link) -> Link {
+impl LinkTuning {
+    /// The settings that both ends want: the larger number, but the lower of two rates.
+    pub fn and(self, other: LinkTuning) -> LinkTuning {
         let lower = self.pacing.into_iter().chain(other.pacing).min();
-        Link {
+        LinkTuning {
             streams: self.streams.max(other.streams),
             pacing: lower,
             send_buffer: self.send_buffer.max(other.send_buffer),
@@ -226,9 +223,9 @@ impl Link {
         }
     }
 
-    /// These settings; where one is missing, that of `other`.
-    pub fn or(self, other: Link) -> Link {
-        Link {
+    /// These settings; a missing setting is taken from `other`.
+    pub fn or(self, other: LinkTuning) -> LinkTuning {
+        LinkTuning {
             streams: self.streams.or(other.streams),
             pacing: self.pacing.or(other.pacing),
             send_buffer: self.send_buffer.or(other.send_buffer),
@@ -238,12 +235,12 @@ impl Link {
 }
 
 impl Links {
-    /// How a link between instances of these components is made.
-    pub fn between(&self, one: &str, other: &str) -> Link {
+    /// The settings of a link between instances of these components.
+    pub fn between(&self, one: &str, other: &str) -> LinkTuning {
         let own = |name: &str| {
             self.components
                 .get(name)
-                .map_or(Link::default(), |(link, _)| *link)
+                .map_or(LinkTuning::default(), |(link, _)| *link)
         };
         own(one).and(own(other)).or(self.default)
     }
@@ -255,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_link_is_made_as_both_ends_want() {
-        let link = |streams, pacing, send_buffer| Link {
+        let link = |streams, pacing, send_buffer| LinkTuning {
             streams,
             pacing,
             send_buffer,
@@ -268,13 +265,13 @@ mod tests {
         assert_eq!(links.between("a", "b"), links.default);
         links.components.insert(
             "a".into(),
-            (link(Some(8), Some(100), None), Placed::default()),
+            (link(Some(8), Some(100), None), TextPosition::default()),
         );
         assert_eq!(links.between("a", "b"), link(Some(8), Some(100), Some(7)));
         assert_eq!(links.between("b", "a"), links.between("a", "b"));
         links.components.insert(
             "b".into(),
-            (link(None, Some(30), Some(1)), Placed::default()),
+            (link(None, Some(30), Some(1)), TextPosition::default()),
         );
         assert_eq!(links.between("a", "b"), link(Some(8), Some(30), Some(1)));
     }

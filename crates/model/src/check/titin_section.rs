@@ -1,92 +1,98 @@
-//! The `titin:` section: paths that lead to components and ports, and scales that go together.
+//! The `titin:` section: paths must lead to components and ports, and scales must fit together.
 
 use crate::description::Description;
-use crate::extras::EndTime;
 use crate::names::{InstanceName, Name};
-use crate::network::{Network, NetworkComponent};
+use crate::network::{Bundle, Network, NetworkComponent};
 use crate::operator::Operator;
-use crate::problem::{Code, Place, Problems, did_you_mean, listing};
+use crate::pattern::Pattern;
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+use crate::titin_section::EndTime;
 
 pub(super) fn check(description: &Description, network: &Network, problems: &mut Problems) {
     let extras = &description.extras;
-    let component = |path: &Name, at: Place, section: &str, problems: &mut Problems| {
-        if problems.is_full() || network.by_path.contains_key(path) {
-            return;
-        }
-        let hint = meant_component(network, path);
-        let why = format!(
-            "paths under \"titin: {section}\" are those of components, without the model's name"
-        );
-        problems.error_hint(
-            at,
-            Code::UnknownPath,
-            format!("\"{path}\" leads to no component"),
-            why,
-            hint,
-        );
-    };
     for (path, scales) in &extras.scales {
-        component(path, scales.at, "scales", problems);
+        component(network, path, scales.at, "scales", problems);
     }
     for (path, stage) in &extras.stage {
-        component(path, stage.at, "stage", problems);
+        component(network, path, stage.at, "stage", problems);
     }
-    for (path, progress) in &extras.progress {
-        component(path, progress.at, "progress", problems);
-        let EndTime::Setting(name) = &progress.end else {
-            continue;
-        };
-        let instance = InstanceName::new(path.clone(), Vec::new());
-        if let Some(value) = network.settings.find(&instance, name)
-            && let Err(error) = value.in_unit(extras.time_unit())
-        {
-            let what = format!("the end time of \"{path}\" is no time");
-            problems.error(
-                progress.at,
-                Code::Unit,
-                what,
-                format!("setting \"{name}\" has value {value}: {error}"),
-            );
-        }
-        let end = format!("].{name}");
-        let mut of_instances = network.settings.iter().filter(|(given, _)| {
-            given
-                .strip_prefix(path.as_str())
-                .is_some_and(|rest| rest.starts_with('[') && rest.ends_with(&end))
-        });
-        if network.settings.find(&instance, name).is_none() && of_instances.next().is_none() {
-            let what = format!("the end of \"{path}\" is not known, so no progress will be shown");
-            let why =
-                format!("\"titin: progress\" takes it from setting \"{name}\", which is not given");
-            let names = || {
-                network
-                    .settings
-                    .iter()
-                    .map(|(path, _)| path.rsplit('.').next().unwrap_or(path))
-            };
-            let hint = did_you_mean(name, names()).unwrap_or_else(|| {
-                format!("give the setting a value, or write {path}: 1 h, for instance")
-            });
-            problems.warn(progress.at, Code::UnknownSetting, what, why, hint);
+    for (path, goal) in &extras.progress {
+        component(network, path, goal.at, "progress", problems);
+        if let EndTime::Setting(name) = &goal.end {
+            end_setting(network, path, name, goal.at, problems);
         }
     }
-    for (path, (_, placed)) in &extras.buffer.ports {
-        port(network, path, placed.0, "buffer", problems);
+    for (path, (_, at)) in &extras.buffer.ports {
+        port(network, path, *at, "buffer", problems);
     }
     for (path, pinned) in &extras.medium {
         port(network, path, pinned.at, "medium", problems);
     }
-    for (path, (_, placed)) in &extras.fields {
-        port(network, path, placed.0, "fields", problems);
-        replaced(network, path, placed.0, problems);
+    for (path, (_, at)) in &extras.fields {
+        port(network, path, *at, "fields", problems);
+        replaced(network, path, *at, problems);
     }
-    for (path, (_, placed)) in &extras.links.components {
-        end(network, path, placed.0, problems);
+    for (path, (_, at)) in &extras.links.components {
+        end(network, path, *at, problems);
     }
     steps(network, problems);
 }
 
-fn end(network: &Network, path: &Name, at: Place, problems: &mut Problems) {
+fn component(
+    network: &Network,
+    path: &Name,
+    at: TextPosition,
+    section: &str,
+    problems: &mut Problems,
+) {
+    if problems.is_full() || network.by_path.contains_key(path) {
+        return;
+    }
+    let hint = meant_component(network, path);
+    let why = format!(
+        "paths under \"titin: {section}\" are those of components, without the model's name"
+    );
+    let what = format!("\"{path}\" leads to no component");
+    problems.error_hint(at, Code::UnknownPath, what, why, hint);
+}
+
+/// Checks the setting that holds the end time of a component.
+fn end_setting(
+    network: &Network,
+    path: &Name,
+    name: &Name,
+    at: TextPosition,
+    problems: &mut Problems,
+) {
+    let settings = &network.settings;
+    let instance = InstanceName::new(path.clone(), Vec::new());
+    if let Some(value) = settings.find(&instance, name) {
+        if let Err(error) = value.in_unit(network.extras.time_unit()) {
+            let what = format!("the end time of \"{path}\" is no time");
+            let why = format!("setting \"{name}\" has value {value}: {error}");
+            problems.error(at, Code::Unit, what, why);
+        }
+        return;
+    }
+    let end = format!("].{name}");
+    let of_instance = |given: &Name| {
+        let rest = given.strip_prefix(path.as_str());
+        rest.is_some_and(|rest| rest.starts_with('[') && rest.ends_with(&end))
+    };
+    if settings.iter().any(|(given, _)| of_instance(given)) {
+        return;
+    }
+    let what = format!("the end of \"{path}\" is not known, so no progress will be shown");
+    let why = format!("\"titin: progress\" takes it from setting \"{name}\", which is not given");
+    let names = settings
+        .iter()
+        .map(|(path, _)| path.rsplit('.').next().unwrap_or(path));
+    let hint = did_you_mean(name, names)
+        .unwrap_or_else(|| format!("give the setting a value, or write {path}: 1 h, for instance"));
+    problems.warn(at, Code::UnknownSetting, what, why, hint);
+}
+
+fn end(network: &Network, path: &Name, at: TextPosition, problems: &mut Problems) {
     if problems.is_full() || network.component(path).is_some() {
         return;
     }
@@ -96,10 +102,10 @@ fn end(network: &Network, path: &Name, at: Place, problems: &mut Problems) {
     problems.error_hint(at, Code::UnknownPath, what, why, hint);
 }
 
-/// What somebody meant by a path that leads to no component.
+/// The hint for a path that leads to no component.
 fn meant_component(network: &Network, path: &str) -> String {
     let is_one = |path: &&str| network.component(path).is_some();
-    // With the model's name before it, or a port behind it.
+    // The path may begin with the model's name, or end with a port.
     let bare = path
         .strip_prefix(network.model.as_str())
         .and_then(|rest| rest.strip_prefix('.'));
@@ -114,7 +120,7 @@ fn meant_component(network: &Network, path: &str) -> String {
         .unwrap_or_else(|| format!("the components are {}", listing(names())))
 }
 
-fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut Problems) {
+fn port(network: &Network, path: &Name, at: TextPosition, section: &str, problems: &mut Problems) {
     let end = path.rsplit_once('.');
     let found = end.and_then(|(component, port)| network.component(component)?.ports.get(port));
     if problems.is_full() || found.is_some() {
@@ -125,8 +131,9 @@ fn port(network: &Network, path: &Name, at: Place, section: &str, problems: &mut
     problems.error_hint(at, Code::UnknownPath, what, why, meant_port(network, path));
 }
 
-/// Tells of an entry for a sender's field where each of its receivers has one of its own, which holds as a whole.
-fn replaced(network: &Network, sender: &Name, at: Place, problems: &mut Problems) {
+/// Warns of an entry for a sender's field that has no effect, because every receiver has an entry
+/// too.
+fn replaced(network: &Network, sender: &Name, at: TextPosition, problems: &mut Problems) {
     let paths = network.bundles.iter().map(|bundle| {
         let (from, to) = network.ends(bundle);
         (
@@ -151,89 +158,86 @@ fn replaced(network: &Network, sender: &Name, at: Place, problems: &mut Problems
     problems.warn(at, Code::BadValue, what, why, hint.to_string());
 }
 
-/// What somebody meant by a path that leads to no port.
+/// The hint for a path that leads to no port.
 fn meant_port(network: &Network, path: &str) -> String {
-    let ports = |component: &NetworkComponent| {
-        let path = component.path.clone();
-        component
-            .ports
-            .keys()
-            .map(move |port| format!("{path}.{port}"))
-            .collect::<Vec<_>>()
-    };
-    let listed = |ports: &[String]| listing(ports.iter().map(String::as_str));
     if let Some(component) = network.component(path) {
-        return format!("its ports are {}", listed(&ports(component)));
+        return format!("its ports are {}", listed(&port_paths(component)));
     }
-    let all: Vec<String> = network.components.iter().flat_map(&ports).collect();
+    let all: Vec<String> = network.components.iter().flat_map(port_paths).collect();
+    let (owner, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let own = network.component(owner).map(port_paths).unwrap_or_default();
     let bare = path
         .strip_prefix(network.model.as_str())
         .and_then(|rest| rest.strip_prefix('.'));
     let with_model = all.iter().find(|known| bare == Some(known));
-    let (owner, name) = path.rsplit_once('.').unwrap_or(("", path));
-    // The port of another component, where this one has none that is like it.
+    // Another component may have a port of this name.
     let elsewhere = || {
         all.iter()
             .find(|known| known.rsplit_once('.').is_some_and(|(_, port)| port == name))
     };
-    let own = network.component(owner).map(&ports).unwrap_or_default();
     let near = |among: &[String]| did_you_mean(path, among.iter().map(String::as_str));
     let named = |found: &String| format!("did you mean \"{found}\"?");
-    let hint = with_model
+    with_model
         .map(named)
         .or_else(|| near(&own))
-        .or_else(|| elsewhere().map(named));
-    hint.or_else(|| near(&all))
+        .or_else(|| elsewhere().map(named))
+        .or_else(|| near(&all))
         .unwrap_or_else(|| match own.as_slice() {
             [] => format!("the ports are {}", listed(&all)),
             own => format!("its ports are {}", listed(own)),
         })
 }
 
-/// Components that exchange messages in each step should have steps of the same length.
+fn port_paths(component: &NetworkComponent) -> Vec<String> {
+    let path = &component.path;
+    component
+        .ports
+        .keys()
+        .map(|port| format!("{path}.{port}"))
+        .collect()
+}
+
+fn listed(ports: &[String]) -> String {
+    listing(ports.iter().map(String::as_str))
+}
+
+/// Components that exchange messages in each step should have timesteps of the same length.
 fn steps(network: &Network, problems: &mut Problems) {
     let dt = |path: &Name| network.extras.scales.get(path).and_then(|scales| scales.dt);
     for bundle in &network.bundles {
         let (sender, receiver) = network.ends(bundle);
-        let operator = |c: &NetworkComponent, port: &Name| c.ports.get(port).map(|p| p.operator);
-        let each_step = operator(sender, &bundle.sender_port) == Some(Operator::OI)
-            && operator(receiver, &bundle.receiver_port) == Some(Operator::S);
-        let reduced = bundle
-            .filters
-            .iter()
-            .any(|f| f.kind.reduces() || f.kind.repeats());
         let (Some(from), Some(to)) = (dt(&sender.path), dt(&receiver.path)) else {
             continue;
         };
-        let keeps_step = bundle
-            .pattern
-            .as_ref()
-            .is_none_or(|pattern| pattern.keeps_step());
-        if each_step
-            && keeps_step
-            && !reduced
-            && (from.value_si - to.value_si).abs() > 1e-9 * from.value_si.max(to.value_si)
-        {
-            let what = format!(
-                "\"{}\" and \"{}\" have steps of different lengths",
-                sender.path, receiver.path
-            );
+        let (from, to) = (from.value_si, to.value_si);
+        if (from - to).abs() > 1e-9 * from.max(to) && joins_steps(network, bundle) {
+            let (one, other) = (&sender.path, &receiver.path);
+            let what = format!("\"{one}\" and \"{other}\" have steps of different lengths");
             let why = format!(
-                "they exchange messages in each step, and \"titin: scales\" says that dt is {} s and {} s",
-                from.value_si, to.value_si
+                "they exchange messages in each step, and \"titin: scales\" says that dt is {from} s and {to} s"
             );
-            let hint =
-                "if one of them sends every few steps only, this is as it should be".to_string();
-            problems.warn(bundle.at, Code::Rate, what, why, hint);
+            let hint = "if one of them sends every few steps only, this is as it should be";
+            problems.warn(bundle.at, Code::Rate, what, why, hint.to_string());
         }
     }
+}
+
+/// Whether a message goes from each step of the sender to a step of the receiver.
+fn joins_steps(network: &Network, bundle: &Bundle) -> bool {
+    let (sender, receiver) = network.ends(bundle);
+    let operator = |c: &NetworkComponent, port: &Name| c.ports.get(port).map(|p| p.operator);
+    let keeps_step = |pattern: &Pattern| pattern.keeps_step();
+    operator(sender, &bundle.sender_port) == Some(Operator::OI)
+        && operator(receiver, &bundle.receiver_port) == Some(Operator::S)
+        && !bundle.filters.iter().any(|filter| filter.kind.chooses())
+        && bundle.pattern.as_deref().is_none_or(keeps_step)
 }
 
 #[cfg(test)]
 mod tests {
     use crate::load_texts;
 
-    /// What is said to this under `titin:`, of a model with macro (out, back) and micro (in, final).
+    /// The hint for this `titin:` section of a model with macro (out, back) and micro (in, final).
     fn hint(section: &str) -> String {
         let text = format!(
             "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      macro: {{description: x, ports: {{o_i: out, s: back}}, \

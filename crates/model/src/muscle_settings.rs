@@ -1,19 +1,21 @@
-//! MUSCLE3's own settings, `muscle_...`: what titin does about them.
+//! The settings of MUSCLE3, `muscle_...`, and their effect in titin.
 
 use std::time::Duration;
 
 use crate::names::InstanceName;
-use crate::settings::{Settings, Value};
+use crate::settings::{Setting, Settings};
 
-/// What an instance is asked to do by settings that MUSCLE3 has for it. Those that cannot be read count as not given, which is
-/// what MUSCLE3 does; `titin check` warns of them.
+/// The values of MUSCLE3's settings for an instance. A value that cannot be read counts as missing,
+/// as in MUSCLE3; `titin check` warns of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Habits {
+pub struct MuscleSettings {
     /// Log records below this level, as in Python's `logging`, are not sent to the run's log.
     pub log_level: u8,
-    /// How long a wait lasts before a deadlock is looked for; `None` leaves this instance's waits out.
+    /// The length of a wait after which the manager looks for a cycle; `None` leaves waits of this
+    /// instance out.
     pub patience: Option<Duration>,
-    /// Whether it sends event rows; `None` leaves that to the run. `false` is to count nothing either.
+    /// Whether the instance sends event rows; `None` leaves the choice to the run. With `false` the
+    /// instance counts nothing either.
     pub trace: Option<bool>,
 }
 
@@ -21,7 +23,7 @@ const LOG_LEVEL: &str = "muscle_remote_log_level";
 const TIMEOUT: &str = "muscle_deadlock_receive_timeout";
 const PROFILE: &str = "muscle_profile_level";
 
-/// Names, and why titin does nothing about those about which it does nothing.
+/// Names, and for settings without effect the reason.
 pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
     (TIMEOUT, None),
     (
@@ -36,7 +38,7 @@ pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
     ),
 ];
 
-/// Levels of log records, as MUSCLE3 calls them.
+/// Levels of log records, under MUSCLE3's names.
 const LEVELS: [(&str, u8); 6] = [
     ("debug", 10),
     ("info", 20),
@@ -46,14 +48,14 @@ const LEVELS: [(&str, u8); 6] = [
     ("disable", u8::MAX),
 ];
 
-/// A wait shorter than this is no wait.
+/// The shortest wait that is reported.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-impl Habits {
-    /// Those of an instance.
-    pub fn of(settings: &Settings, instance: &InstanceName) -> Habits {
+impl MuscleSettings {
+    /// The settings of an instance.
+    pub fn of(settings: &Settings, instance: &InstanceName) -> MuscleSettings {
         let find = |name: &str| settings.find(instance, name);
-        Habits {
+        MuscleSettings {
             log_level: find(LOG_LEVEL).and_then(log_level).unwrap_or_default(),
             patience: find(TIMEOUT).and_then(timeout).unwrap_or(Some(SHORTEST)),
             trace: find(PROFILE).and_then(trace),
@@ -61,8 +63,8 @@ impl Habits {
     }
 }
 
-/// What would do for the setting of this name, if the value does not.
-pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
+/// Whether the setting of this name accepts the value; the error describes the accepted values.
+pub(crate) fn check(name: &str, value: &Setting) -> Result<(), String> {
     let (fits, wanted) = match name {
         LOG_LEVEL => {
             let levels = crate::problem::either(LEVELS.map(|(name, _)| name));
@@ -78,15 +80,17 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
     if fits { Ok(()) } else { Err(wanted) }
 }
 
-fn log_level(value: &Value) -> Option<u8> {
-    let Value::Str(word) = value else { return None };
+fn log_level(value: &Setting) -> Option<u8> {
+    let Setting::Str(word) = value else {
+        return None;
+    };
     LEVELS
         .iter()
         .find(|(name, _)| word.eq_ignore_ascii_case(name))
         .map(|(_, level)| *level)
 }
 
-fn timeout(value: &Value) -> Option<Option<Duration>> {
+fn timeout(value: &Setting) -> Option<Option<Duration>> {
     let seconds = value
         .in_unit("s")
         .ok()
@@ -94,7 +98,7 @@ fn timeout(value: &Value) -> Option<Option<Duration>> {
     if seconds < 0.0 {
         return Some(None);
     }
-    // What is longer than time itself is never.
+    // A duration too long for `Duration` means never.
     Some(
         Duration::try_from_secs_f64(seconds)
             .ok()
@@ -102,10 +106,10 @@ fn timeout(value: &Value) -> Option<Option<Duration>> {
     )
 }
 
-fn trace(value: &Value) -> Option<bool> {
+fn trace(value: &Setting) -> Option<bool> {
     match value {
-        Value::Str(word) if word == "all" => Some(true),
-        Value::Str(word) if word == "none" => Some(false),
+        Setting::Str(word) if word == "all" => Some(true),
+        Setting::Str(word) if word == "none" => Some(false),
         _ => None,
     }
 }
@@ -114,32 +118,32 @@ fn trace(value: &Value) -> Option<bool> {
 mod tests {
     use super::*;
 
-    fn habits(settings: &[(&str, Value)]) -> Habits {
+    fn habits(settings: &[(&str, Setting)]) -> MuscleSettings {
         let settings = settings
             .iter()
             .map(|(path, value)| ((*path).into(), value.clone()))
             .collect();
-        Habits::of(&settings, &"a.b[1]".parse().unwrap())
+        MuscleSettings::of(&settings, &"a.b[1]".parse().unwrap())
     }
 
     #[test]
     fn settings_are_those_of_the_instance() {
-        let none = Habits {
+        let none = MuscleSettings {
             log_level: 0,
             patience: Some(SHORTEST),
             trace: None,
         };
         assert_eq!(habits(&[]), none);
-        let text = |text: &str| Value::Str(text.into());
+        let text = |text: &str| Setting::Str(text.into());
         let given = habits(&[
             ("muscle_remote_log_level", text("ERROR")),
-            ("a.muscle_deadlock_receive_timeout", Value::Float(2.5)),
+            ("a.muscle_deadlock_receive_timeout", Setting::Float(2.5)),
             ("a.b[1].muscle_profile_level", text("none")),
         ]);
         let patience = Some(Duration::from_millis(2500));
         assert_eq!(
             given,
-            Habits {
+            MuscleSettings {
                 log_level: 40,
                 patience,
                 trace: Some(false)
@@ -147,7 +151,7 @@ mod tests {
         );
         let odd = [
             ("muscle_remote_log_level", text("loud")),
-            ("muscle_profile_level", Value::Bool(true)),
+            ("muscle_profile_level", Setting::Bool(true)),
         ];
         assert_eq!(habits(&odd), none);
     }
@@ -155,13 +159,13 @@ mod tests {
     #[test]
     fn a_deadlock_is_looked_for_after_a_while_or_never() {
         let patience = |value| habits(&[("muscle_deadlock_receive_timeout", value)]).patience;
-        assert_eq!(patience(Value::Int(-1)), None);
-        assert_eq!(patience(Value::Int(0)), Some(SHORTEST));
+        assert_eq!(patience(Setting::Int(-1)), None);
+        assert_eq!(patience(Setting::Int(0)), Some(SHORTEST));
         assert_eq!(
-            patience(Value::Str("1 min".into())),
+            patience(Setting::Str("1 min".into())),
             Some(Duration::from_secs(60))
         );
-        assert_eq!(patience(Value::Float(f64::INFINITY)), None);
-        assert_eq!(patience(Value::Float(f64::NAN)), Some(SHORTEST));
+        assert_eq!(patience(Setting::Float(f64::INFINITY)), None);
+        assert_eq!(patience(Setting::Float(f64::NAN)), Some(SHORTEST));
     }
 }

@@ -1,0 +1,142 @@
+//! Which model is run, and which implementation a component has.
+
+use std::collections::HashSet;
+
+use crate::description::{Component, Description, Model};
+use crate::names::Name;
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+
+impl Description {
+    /// The implementation of a component, with custom implementations; the outermost model decides.
+    /// `around` has the models around the component, outermost first, each with the dotted path
+    /// from there to the innermost model.
+    pub fn implementation<'d>(
+        &'d self,
+        around: &[(&Name, String)],
+        component: &'d Component,
+    ) -> Option<&'d Name> {
+        if !self.custom_implementations.is_empty() {
+            for (model, path) in around {
+                let dot = if path.is_empty() { "" } else { "." };
+                let key = format!("{model}.{path}{dot}{}", component.name);
+                if let Some(custom) = self.custom_implementations.get(key.as_str()) {
+                    return custom.implementation.as_ref();
+                }
+            }
+        }
+        component.implementation.as_ref()
+    }
+
+    /// Models that are not the implementation of any component.
+    pub(crate) fn roots(&self) -> Vec<&Model> {
+        let mut used: HashSet<&Name> = self
+            .custom_implementations
+            .values()
+            .filter_map(|custom| custom.implementation.as_ref())
+            .collect();
+        for model in self.models.values() {
+            used.extend(
+                model
+                    .components
+                    .values()
+                    .filter_map(|c| c.implementation.as_ref()),
+            );
+        }
+        self.models
+            .values()
+            .filter(|model| !used.contains(&model.name))
+            .collect()
+    }
+
+    /// A model that contains itself, and the models in between.
+    fn model_loop(&self) -> Option<(TextPosition, String)> {
+        let user_of = |model: &Model| {
+            let using = |user: &&Model| {
+                user.components
+                    .values()
+                    .any(|component| component.implementation.as_ref() == Some(&model.name))
+            };
+            self.models.values().find(using)
+        };
+        // Walks from a model to a user of the model. Every model has a user here, so the walk comes
+        // back to a model that it has passed.
+        let mut path = vec![self.models.values().next()?];
+        let start = loop {
+            let user = user_of(path.last()?)?;
+            if let Some(start) = path.iter().position(|model| model.name == user.name) {
+                break start;
+            }
+            path.push(user);
+        };
+        let last = path[path.len() - 1];
+        let within = path[start..path.len() - 1].iter().rev().chain([&last]);
+        let within = within
+            .map(|model| format!("\"{}\"", model.name))
+            .collect::<Vec<_>>();
+        let why = format!(
+            "\"{}\" contains {}",
+            last.name,
+            within.join(", which contains ")
+        );
+        let at = last.at;
+        Some((at, why))
+    }
+
+    /// The model to run.
+    pub(crate) fn root(&self, wanted: Option<&str>, problems: &mut Problems) -> Option<&Model> {
+        let at = TextPosition::default();
+        let names = || self.models.keys().map(Name::as_str);
+        if let Some(wanted) = wanted {
+            let found = self.models.get(wanted);
+            if found.is_none() {
+                let why = format!("the models are {}", listing(names()));
+                let what = format!("there is no model \"{wanted}\"");
+                problems.error_hint(at, Code::NoModel, what, why, did_you_mean(wanted, names()));
+            }
+            return found;
+        }
+        let roots = self.roots();
+        match roots.as_slice() {
+            [root] => Some(root),
+            [] if self.models.is_empty() => {
+                // Another problem has been reported, which may explain the lack of models.
+                if problems.errors() == 0 {
+                    problems.error(
+                        at,
+                        Code::NoModel,
+                        "there is no model to run",
+                        "the files describe none",
+                    );
+                }
+                None
+            }
+            [] => {
+                match self.model_loop() {
+                    Some((at, why)) => {
+                        problems.error(at, Code::ModelLoop, "a model contains itself", why)
+                    }
+                    None => {
+                        let why = "every model is the implementation of a component of another";
+                        problems.error(at, Code::NoModel, "there is no model to run", why);
+                    }
+                }
+                None
+            }
+            several => {
+                let why = format!(
+                    "these are used by no other: {}",
+                    listing(several.iter().map(|m| m.name.as_str()))
+                );
+                let hint = "say which, with --model NAME".to_string();
+                problems.error_hint(
+                    at,
+                    Code::NoModel,
+                    "it is not clear which model to run",
+                    why,
+                    hint,
+                );
+                None
+            }
+        }
+    }
+}
