@@ -293,7 +293,9 @@ unsafe fn optional_items<T: Copy>(
 
 /// Opens all instances, then runs each on a thread, the first on this one.
 fn host(guests: &[HostedInstance<'_>], options: &Options) -> Result<()> {
-    let mut opened = guests.iter().zip(open_all(guests, options)?);
+    // A function of the program may keep the address of its handle for longer than it runs.
+    let handles = open_all(guests, options)?.into_iter().map(Box::new);
+    let mut opened = guests.iter().zip(handles);
     let Some((first, handle)) = opened.next() else {
         return Ok(());
     };
@@ -318,9 +320,9 @@ fn host(guests: &[HostedInstance<'_>], options: &Options) -> Result<()> {
 }
 
 /// Opens all instances. All ask to join before the first answer is waited for.
-fn open_all(guests: &[HostedInstance<'_>], options: &Options) -> Result<Vec<Box<Handle>>> {
+fn open_all(guests: &[HostedInstance<'_>], options: &Options) -> Result<Vec<Handle>> {
     let mut joining: VecDeque<Joining> = VecDeque::new();
-    let mut handles: Vec<Box<Handle>> = Vec::new();
+    let mut handles = Vec::new();
     for guest in guests {
         match begin(guest.ports, options, Some(guest.name)) {
             Ok(one) => joining.push_back(one),
@@ -329,7 +331,7 @@ fn open_all(guests: &[HostedInstance<'_>], options: &Options) -> Result<Vec<Box<
     }
     while let Some(mut one) = joining.pop_front() {
         match one.end() {
-            Ok(handle) => handles.push(Box::new(handle.expect("it was waited for").hosted())),
+            Ok(handle) => handles.push(handle.expect("it was waited for").hosted()),
             Err(error) => return give_up(joining, &handles, error),
         }
     }
@@ -337,7 +339,7 @@ fn open_all(guests: &[HostedInstance<'_>], options: &Options) -> Result<Vec<Box<
 }
 
 /// Fails all instances, since one of them cannot be opened: the manager need not wait for that one until it is late.
-fn give_up<T>(joining: VecDeque<Joining>, handles: &[Box<Handle>], error: Error) -> Result<T> {
+fn give_up<T>(joining: VecDeque<Joining>, handles: &[Handle], error: Error) -> Result<T> {
     handles
         .iter()
         .for_each(|handle| handle.shared.instance.fail(&error.text));

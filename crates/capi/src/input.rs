@@ -211,7 +211,7 @@ mod tests {
             assert_eq!(operator(operator_number(operator_)).unwrap(), operator_);
         }
         assert!(
-            operator(0).is_err() && dtype(0).is_err() && dtype(15).is_err() && order(2).is_err()
+            operator(0).is_err() && dtype(0).is_err() && dtype(16).is_err() && order(2).is_err()
         );
     }
 }

@@ -61,7 +61,11 @@ mod tests {
             let real = matches!(dtype, Dtype::Float32 | Dtype::Float64);
             let back = one.as_deref().and_then(|bytes| read(dtype, bytes));
             match dtype {
-                Dtype::Bool | Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => {
+                Dtype::Bool
+                | Dtype::Float16
+                | Dtype::BFloat16
+                | Dtype::Complex64
+                | Dtype::Complex128 => {
                     assert_eq!(one, None)
                 }
                 _ if real => assert_eq!(back, Some(ElementValue::Real(1.0))),

@@ -10,9 +10,9 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //! use titin_manager::compile::{Choices, compile};
-//! use titin_manager::event::{Action, Event, Exit};
+//! use titin_manager::event::{Exit, RunAction, RunEvent};
 //! use titin_manager::plan::InstanceId;
-//! use titin_manager::state::{Manager, Outcome};
+//! use titin_manager::state::{Manager, RunOutcome};
 //!
 //! let text = "
 //! ymmsl_version: v0.2
@@ -23,10 +23,10 @@
 //! let plan = Arc::new(compile(&network, &[], &Choices::default()).unwrap());
 //! let mut manager = Manager::new(plan, "here");
 //! let macro_ = InstanceId(0);
-//! assert!(matches!(manager.begin(Duration::ZERO)[..], [Action::Start(id)] if id == macro_));
-//! manager.handle(Duration::from_millis(1), Event::Started(macro_, 4711));
-//! manager.handle(Duration::from_millis(9), Event::Ended(macro_, Exit::Code(3)));
-//! let Some(Outcome::Failed(failure)) = manager.outcome() else { panic!("it never joined") };
+//! assert!(matches!(manager.begin(Duration::ZERO)[..], [RunAction::StartProgram(id)] if id == macro_));
+//! manager.handle(Duration::from_millis(1), RunEvent::ProcessStarted(macro_, 4711));
+//! manager.handle(Duration::from_millis(9), RunEvent::ProcessEnded(macro_, Exit::Code(3)));
+//! let Some(RunOutcome::Failed(failure)) = manager.outcome() else { panic!("it never joined") };
 //! assert_eq!(manager.failure_line(failure), "macro ended with exit code 3 before it had joined the run");
 //! ```
 

@@ -81,9 +81,16 @@ pub(crate) struct Process {
     explanation: Duration,
     /// Whether the log says that shared memory has run out.
     pub(crate) said_short: AtomicBool,
-    /// Conduits of which messages have come, by these links, before anybody here knew of them.
-    strays: Mutex<Vec<(ConduitId, Option<LinkId>)>>,
+    strays: Mutex<Vec<StrayConduit>>,
     state: Mutex<ProcessState>,
+}
+
+/// A conduit of which a message has come before any instance here has asked for the conduit.
+struct StrayConduit {
+    conduit: ConduitId,
+    /// The link by which the message came, if the link still stands.
+    link: Option<LinkId>,
+    came: Instant,
 }
 
 #[derive(Default)]

@@ -147,7 +147,7 @@ mod tests {
             .map(|mark| mark.1)
             .collect();
         for mark in ["1 s", "1 min", "1 h", "1 d", "1 yr"] {
-            assert!(marks.iter().any(|m| *m == mark), "{mark} in {marks:?}");
+            assert!(marks.contains(&mark), "{mark} in {marks:?}");
         }
         // The marks of a narrow range are parts of units.
         let axis = Axis::new([(1.0, 2.0)].into_iter(), 600);

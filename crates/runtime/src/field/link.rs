@@ -175,7 +175,7 @@ impl InstanceFields {
     }
 
     /// Adds the bytes of the pieces, and the waits for them, to the conduits along which the fields are announced.
-    pub(crate) fn add_to_profile(&self, conduits: &mut Vec<ConduitProfile>) {
+    pub(crate) fn add_to_profile(&self, conduits: &mut [ConduitProfile]) {
         for link in self.all_links() {
             for (end, receives) in link.port.every_end() {
                 let known = conduits

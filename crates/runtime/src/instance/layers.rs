@@ -32,7 +32,7 @@ impl Layers {
         let (serial, trace) = (&self.serial, &self.serial.profile.trace);
         trace.live("DEREGISTER", trace.now());
         let ends = serial.table.ports.iter().flat_map(Port::every_end);
-        let mut conduits = ends
+        let mut conduits: Vec<_> = ends
             .map(|(end, receives)| serial.conduit_profile(end, receives))
             .collect();
         self.fields.add_to_profile(&mut conduits);

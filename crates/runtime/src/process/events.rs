@@ -10,7 +10,9 @@ use titin_wire::handshake::Agreement;
 
 use super::members::Asked;
 use super::rank_messages::RankMessageLinks;
-use super::{FieldHandler, MANAGER, Probed, Process, ProcessMember, RemoteField, Way};
+use super::{
+    FieldHandler, MANAGER, Probed, Process, ProcessMember, RemoteField, StrayConduit, Way,
+};
 use crate::{Error, Kind};
 
 /// How often progress is reported while instances are open.
@@ -125,11 +127,12 @@ impl Handler for Events {
 
     fn stray(&self, link: Option<LinkId>, conduit: ConduitId) {
         self.with(|process| {
-            process
-                .strays
-                .lock()
-                .expect("never poisoned")
-                .push((conduit, link));
+            let stray = StrayConduit {
+                conduit,
+                link,
+                came: Instant::now(),
+            };
+            process.strays.lock().expect("never poisoned").push(stray);
             process.look_soon();
         });
     }
@@ -293,18 +296,27 @@ impl Process {
         }
         // Threads that receive add to the list, so the lock is held for a moment alone.
         let strays = std::mem::take(&mut *self.strays.lock().expect("never poisoned"));
-        let unknown = |conduit| {
+        let (mut found, mut early) = (None, Vec::new());
+        for stray in strays {
             let mut members = state.instances.values();
-            !members.any(|member| member.receives_by(conduit))
-        };
-        let found = strays.into_iter().find(|(conduit, _)| unknown(*conduit));
-        let who = found.and_then(|(_, link)| state.routes.at(|up| Some(up.id()) == link));
+            if members.any(|member| member.receives_by(stray.conduit)) {
+                continue;
+            }
+            let sender = state.routes.at(|up| Some(up.id()) == stray.link);
+            // The manager may not have said yet which instances the process at the link has.
+            let is_early = stray.link.is_some() && stray.came.elapsed() < self.explanation;
+            match sender {
+                None if is_early => early.push(stray),
+                sender => found = found.or(Some((stray.conduit, sender))),
+            }
+        }
+        self.strays.lock().expect("never poisoned").extend(early);
         drop(state);
-        if let Some((conduit, _)) = found {
+        if let Some((conduit, sender)) = found {
             let text = format!(
                 "{} has sent a message by conduit {conduit}, which no instance of this process has: look for what overwrites memory \
                  in that program, and check that all programs use the same release of titin",
-                process_at(who)
+                process_at(sender)
             );
             self.fail(Error::new(Kind::Connection, text));
         }

@@ -221,8 +221,8 @@ impl OrderCosts {
             }
         }
         change = 0;
-        for right in position + 1..order.len() {
-            change += self.change(order[right], i);
+        for (right, j) in order.iter().enumerate().skip(position + 1) {
+            change += self.change(*j, i);
             if change < best {
                 (best, target) = (change, right);
             }
