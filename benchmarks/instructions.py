@@ -24,7 +24,7 @@ def main(quick: bool) -> list[Record]:
     for size in SIZES:
         rivals: dict[str, Start] = {"MPICH": mpich}
         if size < KIB:
-            # From 512 B on MPI_Send of Open MPI returns only once the receiver makes progress, so it cannot be counted alone.
+            # From 512 B on, MPI_Send of Open MPI waits for progress of the receiver, so it has no count of its own.
             rivals["Open MPI"] = open_mpi
         for call in ("send", "receive"):
             ours = counted(titin, call, size)
