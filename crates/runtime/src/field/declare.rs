@@ -15,7 +15,7 @@ use crate::ranks::FieldCount;
 use crate::{Error, Kind, Result};
 
 impl InstanceFields {
-    /// Declares that a port carries a field. See [`crate::Instance::field`].
+    /// Declares a field on a port. See [`crate::Instance::field`].
     pub(crate) fn declare(
         &self,
         port: PortId,
@@ -134,7 +134,8 @@ impl InstanceFields {
         FieldId(fields.len() - 1)
     }
 
-    /// The conduits that a field on a port goes by: also on ranks that do not have them.
+    /// The conduits of a field on a port. A rank without the ends of the conduits gets the
+    /// conduits, too.
     fn conduits_of(&self, port: PortId) -> Vec<FieldConduit> {
         let ends = self.serial.table.ports[port.0].every_end();
         let own = ends.map(|(end, _)| (end.conduit, end.peer.clone()));

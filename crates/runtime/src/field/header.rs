@@ -1,14 +1,14 @@
-//! The message that says that a field follows, along the conduit between the instances. Its metadata mark it; what it carries is
-//! for people.
+//! The header: the message along the conduit between the instances by which a sender announces a
+//! field. The metadata mark the header, and the text in the header is for people.
 
 use std::sync::LazyLock;
 
 use titin_wire::structure::{self, Value};
 
-/// What a message carries that says that a field follows, or why none does.
+/// The text in a header and in an answer to a receiver that pulls.
 pub(super) const TEXT: &str = "a field follows, from rank to rank";
 
-/// What a message has that says that a field follows.
+/// The encoded data of a header.
 pub(super) static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let text: Value<&[u8]> = Value::Text(TEXT.into());
     structure::encode(&text).expect("a short text").to_bytes()

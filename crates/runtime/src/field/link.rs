@@ -22,34 +22,34 @@ use crate::{Error, Kind, Result};
 /// conduit between the instances, and a large piece goes in many messages.
 const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
 
-/// A receiver acknowledges each quarter of these limits: every chunk, so that the sender can keep
-/// pace.
+/// A receiver acknowledges each quarter of these limits, so every chunk. Then the sender can keep
+/// pace with the receiver.
 const ACKNOWLEDGED: (u64, u64) = (u64::MAX, 4 * AT_ONCE);
 
-/// The link of one rank to its partners among the ranks of a peer.
+/// The link of one rank to the rank's partners at a peer.
 pub(crate) struct FieldLink {
     /// The instance at the other end.
     pub(crate) peer: Arc<str>,
-    /// The conduit between the instances, along which the field is announced.
+    /// The conduit between the instances, along which rank 0 announces the field.
     pub(crate) along: ConduitId,
     pub(crate) schedule: Schedule,
     /// The rank of this end.
     rank: u32,
-    /// A port of its own, with a place for each partner in the schedule.
+    /// A port with a place for each partner in the schedule, apart from the ports of the program.
     pub(crate) port: Port,
-    /// Whether the pieces of this rank are larger than the caches, so that they are copied past the
+    /// Whether the pieces of this rank are larger than the caches. Such pieces are copied past the
     /// caches.
     pub(super) past_caches: bool,
-    /// How many exchanges this rank has sent all pieces of.
+    /// The number of exchanges for which this rank has sent all pieces.
     pub(super) exchanges: AtomicU32,
     /// Whether the receiver pulls.
     pub(super) pulled: bool,
 }
 
 impl FieldLink {
-    /// The place of the partner at this turn. Each rank begins with another partner, so that not
-    /// all ranks send to one partner at a time. Where all ranks exchange with all, receivers begin
-    /// with the partner that sends to them first.
+    /// The place of the partner at this turn. Each rank begins with a different partner, so the
+    /// ranks do not all send to one partner at a time. Where all ranks exchange with all, a
+    /// receiver begins with the partner that sends to this receiver first.
     pub(super) fn partner(&self, turn: usize) -> usize {
         let count = self.schedule.count().max(1);
         match self.port.operator.sends() {
@@ -69,7 +69,7 @@ impl FieldLink {
 }
 
 impl InstanceFields {
-    /// Opens the conduits that a schedule needs.
+    /// Opens the conduits of a schedule.
     pub(super) fn open_link(
         &self,
         field: &Field,
@@ -122,7 +122,7 @@ impl InstanceFields {
         if let Some(member) = self.member.get().and_then(Weak::upgrade) {
             serial.core.process.join_ranks(&member, &peers);
         }
-        // The peer may have finished before this link was there.
+        // The peer may have finished before the link was in the list.
         if serial.core.process.finished(&link.peer) {
             self.peer_finished(&link.peer);
         }
@@ -149,14 +149,14 @@ impl InstanceFields {
             .collect()
     }
 
-    /// Gives the ends of links to this rank their carrier. True if some ends stay without one.
+    /// Gives a carrier to the ends of links to a rank. True if some ends stay without a carrier.
     pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
         let links = self.all_links();
         let without_carrier = links.iter().filter(|link| link.port.route(peer, route));
         without_carrier.count() > 0
     }
 
-    /// Tells senders how far this rank is.
+    /// Acknowledges the pieces to the senders.
     pub(crate) fn acknowledge(&self) {
         for link in self.all_links() {
             link.port
@@ -174,7 +174,8 @@ impl InstanceFields {
             .sum()
     }
 
-    /// Adds the bytes of the pieces, and the waits for them, to the conduits along which the fields are announced.
+    /// Adds the bytes of the pieces, and the waits for pieces, to the figures of the conduits
+    /// between the instances.
     pub(crate) fn add_to_profile(&self, conduits: &mut [ConduitProfile]) {
         for link in self.all_links() {
             for (end, receives) in link.port.every_end() {
@@ -192,7 +193,7 @@ impl InstanceFields {
         }
     }
 
-    /// Ends the links: tells receivers that no more follows.
+    /// Ends the links: tells the receivers that no more pieces follow.
     pub(crate) fn end_links(&self) -> Result<()> {
         self.all_links()
             .iter()
@@ -200,7 +201,7 @@ impl InstanceFields {
     }
 
     pub(super) fn end_link(&self, link: &FieldLink) -> Result<()> {
-        // A receiver that has left before its first pull has no carrier, and misses nothing.
+        // A receiver that left before its first pull has no carrier, and misses nothing.
         let there = |outlet: &&Outlet| !link.pulled || outlet.end.carrier.get().is_some();
         link.port
             .every_outlet()
@@ -208,7 +209,7 @@ impl InstanceFields {
             .try_for_each(|outlet| self.serial.end_stream(outlet))
     }
 
-    /// Waits until receivers hold all pieces, and until senders have ended their links.
+    /// Waits until receivers hold all pieces, and until senders have ended the links.
     pub(crate) fn settle_links(&self) -> Result<()> {
         for link in self.all_links() {
             let is_over = || -> Result<Option<()>> {
@@ -225,7 +226,8 @@ impl InstanceFields {
                         self.serial.reachable(&inlet.end)?;
                     }
                     over &= ended;
-                    // A closing program has received all fields that rank 0 has announced.
+                    // A closing program has received all announced fields, so a piece that is left
+                    // belongs to no field.
                     if self.serial.cycle().checked()
                         && inlet.inbox.received() > inlet.inbox.consumed()
                     {

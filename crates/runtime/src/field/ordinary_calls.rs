@@ -1,4 +1,4 @@
-//! Ordinary calls on ports that carry a field.
+//! Ordinary calls on the port of a field.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,8 +10,8 @@ use crate::port::PortId;
 use crate::{Error, Kind, Result};
 
 impl InstanceFields {
-    /// Fails if an ordinary call is to receive on a port that carries a field: the call would take the header, or wait for a
-    /// version that nobody asks for.
+    /// Fails if an ordinary call is to receive on the port of a field: the call would take the
+    /// header, or wait for a version without a question to the sender.
     #[cold]
     pub(crate) fn refuse_receive(&self, port: PortId) -> Result<()> {
         self.serial.enter()?;
@@ -32,8 +32,9 @@ impl InstanceFields {
         Err(Error::new(Kind::Usage, text))
     }
 
-    /// Fails if an ordinary call, `send` or `loan`, is to send on a port that carries a field: the receiver could not tell the
-    /// message from what says that the field follows. One that was withdrawn has closed the port, which that call finds out.
+    /// Fails if an ordinary call, `send` or `loan`, is to send on the port of a field: the receiver
+    /// could not tell the message from a header. A withdrawn field passes here: the port is closed
+    /// then, and the call itself reports the closed port.
     #[cold]
     pub(crate) fn refuse_send(&self, call: &str, port: PortId) -> Result<()> {
         let fields = self.fields.read().expect("never poisoned");

@@ -18,8 +18,8 @@ use crate::send_state::{PieceChunk, SendState, Timestamps};
 use crate::serial::Patience;
 use crate::{Error, Kind, Message, Payload, Result};
 
-/// The bytes of a chunk: far less than a cache holds, and so many that the cost of a message does
-/// not matter.
+/// The bytes of a chunk: far less than a cache holds, and enough to make the cost of a message
+/// unimportant.
 pub(super) const AT_ONCE: u64 = 512 << 10;
 
 /// How many bytes a sender runs ahead of a partner that keeps up, in shared memory.
@@ -41,7 +41,7 @@ pub(super) struct PiecesSent {
 }
 
 impl PiecesSent {
-    /// One piece more was sent.
+    /// The next piece begins.
     pub(super) fn next_piece(&mut self) {
         *self = PiecesSent {
             pieces: self.pieces + 1,
@@ -52,7 +52,7 @@ impl PiecesSent {
 
 impl InstanceFields {
     /// Sends the piece of a partner, from byte `done` on. A large piece goes in chunks: the partner
-    /// unpacks a chunk that is still in the shared cache, while this rank packs the next.
+    /// unpacks a chunk from the shared cache while this rank packs the next chunk.
     pub(super) fn send_piece(
         &self,
         field: &Field,
@@ -82,7 +82,7 @@ impl InstanceFields {
                 .is_some_and(|carrier| carrier.medium() == Medium::Shm)
         };
         let shared = outlets.iter().all(shared);
-        // A partner that has not yet taken earlier chunks does not keep up.
+        // A partner does not keep up if more than one chunk waits for the partner.
         let mut paced = shared
             && outlets
                 .iter()
@@ -94,7 +94,7 @@ impl InstanceFields {
                 _ => whole,
             };
             let (layout, packed);
-            // A chunk that the partner does not take at once does not stay in a cache.
+            // A chunk for a partner that is behind would not stay in a cache.
             let past_caches = shared && !paced && link.past_caches;
             let payload = match in_place.filter(|_| !past_caches) {
                 Some(bytes) => {
@@ -122,7 +122,7 @@ impl InstanceFields {
         Ok(())
     }
 
-    /// Packs these bytes of a partner's piece in memory that peers can read.
+    /// Packs a range of bytes of a partner's piece in memory that peers can read.
     pub(super) fn pack(
         &self,
         field: &Field,
@@ -147,9 +147,9 @@ impl InstanceFields {
         Ok(Lent::new(flat(length), memory.finish()))
     }
 
-    /// Waits for a partner that is behind, so that the next chunk is still in a shared cache when
-    /// the partner unpacks it. False once the wait has taken as long as a copy of the rest of the
-    /// piece takes: the partner does not receive now, and the sender goes on.
+    /// Waits for a partner that is behind, so that the partner finds the next chunk in a shared
+    /// cache. False once the wait has taken as long as a copy of the rest of the piece takes: the
+    /// partner does not receive now, and the sender goes on.
     fn keep_pace(&self, outlet: &Outlet, unsent: u64) -> bool {
         let Some(carrier) = outlet.end.carrier.get() else {
             return false;
@@ -175,9 +175,9 @@ impl InstanceFields {
         }
     }
 
-    /// Receives the pieces of this exchange that have not come yet, into these arrays if there are
-    /// any. Chunks are taken as they come, from any partner. An interruption, or the end of the
-    /// time, is noted with the bytes that have come.
+    /// Receives the missing pieces of an exchange, into the arrays if the caller gives arrays.
+    /// Chunks are taken as they come, from any partner. An interruption, or the end of the time, is
+    /// noted with the number of received bytes.
     pub(super) fn receive_pieces(
         &self,
         field: &Field,
@@ -187,8 +187,8 @@ impl InstanceFields {
         mut arrays: Option<&mut [TargetArray<'_>]>,
         deadline: Option<Instant>,
     ) -> Result<()> {
-        // Ranks would not agree on whose time is over: the patience of a group is for the header at
-        // rank 0 alone.
+        // Ranks would not agree on the rank whose time is over, so the deadline of a group holds
+        // for the header at rank 0 alone.
         let deadline = deadline.filter(|_| self.group.is_none());
         let mut receive = |state: &mut FieldState, come: &mut PiecesReceived| -> Result<()> {
             let links = self.links(field, state, deadline)?;
@@ -260,8 +260,8 @@ impl InstanceFields {
         received
     }
 
-    /// The next chunk of any of the partners that are `left`. The partner comes to the front of the
-    /// list; none if the list is empty.
+    /// The next chunk from any of the partners that are `left`. The partner comes to the front of
+    /// the list. `None` if the list is empty.
     fn await_part(
         &self,
         link: &FieldLink,

@@ -1,6 +1,6 @@
-//! Fields that the receiver pulls. The sender keeps versions, packed for each partner, and the
-//! background thread sends the version that is asked for: neither end waits for the other. The
-//! decisions are made in `versions`.
+//! Fields pulled by the receiver. The sender keeps versions, packed for each partner. When the
+//! receiver asks for a version, the background thread of the sender sends the version, so neither
+//! end waits for the other. `versions` makes the decisions.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ use crate::send_state::Timestamps;
 use crate::serial::{Patience, Wait, message_header};
 use crate::{Error, Kind, Message, Result};
 
-/// How far a receiver has come with its questions.
+/// How far a receiver has come with questions for versions.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// The number of the last question, and the number of the last question that rank 0 has told
-    /// the sender.
+    /// The number of the last question, and the number of the last question sent by rank 0 to the
+    /// sender.
     asked: u64,
     told: u64,
     /// The time asked for, while there is no answer.
@@ -44,7 +44,7 @@ pub(super) struct Asking {
     refused: u64,
 }
 
-/// What the sender of a field keeps for a receiver that pulls.
+/// The versions that the sender of a field keeps for a receiver that pulls.
 pub(crate) struct Pull {
     /// Of rank 0.
     chooser: Option<Chooser>,
@@ -53,7 +53,7 @@ pub(crate) struct Pull {
     actions: Vec<VersionAction>,
 }
 
-/// The part of a version that one rank owns, packed.
+/// One rank's part of a version, packed.
 pub(crate) struct PackedVersion {
     /// The link, and the piece of each partner.
     pub(super) link: Arc<FieldLink>,
@@ -70,13 +70,14 @@ impl PackedVersion {
     }
 }
 
-/// What follows from a decision, in order.
+/// The result of a decision. A rank carries actions out in order.
 pub(crate) enum VersionAction {
-    /// Rank 0 tells the receiver that a version follows, in answer to this question.
+    /// Rank 0 tells the receiver that a version follows, as the answer to the question with the
+    /// given number.
     Announce(u64, Arc<PackedVersion>),
-    /// Rank 0 tells the receiver that no version follows.
+    /// Rank 0 tells the receiver why no version follows.
     Refuse(u64, VersionRefusal),
-    /// The rank sends its pieces.
+    /// The rank sends the packed pieces.
     Serve(Arc<PackedVersion>),
     /// The rank tells the ranks below.
     PassOn(VersionOrder),
@@ -93,8 +94,8 @@ impl Pull {
         }
     }
 
-    /// Whether there is room for one more version. A rank that is ahead of rank 0 may keep some
-    /// more versions, since a rank gives up none before rank 0 says so.
+    /// Whether there is room for one more version. A rank ahead of rank 0 may keep more versions
+    /// than rank 0, since a rank gives up no version before rank 0 says so.
     pub(crate) fn has_room(&self) -> bool {
         let chooses = self.chooser.as_ref().map(Chooser::has_room);
         self.keeper.is_over() || chooses.unwrap_or(self.keeper.kept() <= self.versions + 1)
@@ -137,12 +138,13 @@ impl Pull {
         });
     }
 
-    /// The number of the last question that was asked.
+    /// The number of the last question.
     pub(crate) fn heard(&self) -> u64 {
         self.chooser.as_ref().map_or(0, Chooser::heard)
     }
 
-    /// How many versions wait to be taken at rank 0, and the bytes of rank 0's part of them.
+    /// The number of versions that wait to be taken, as rank 0 counts, and the bytes of this rank's
+    /// part of all kept versions.
     fn untaken(&self) -> (u64, u64) {
         let count = self.chooser.as_ref().map_or(0, Chooser::untaken);
         (
@@ -156,8 +158,8 @@ impl Pull {
         self.decide(Chooser::end);
     }
 
-    /// How many versions this rank has kept and how many rank 0, if they differ. Asked once this
-    /// rank keeps no more.
+    /// The number of versions at this rank and at rank 0, if the numbers differ. Callers ask once
+    /// this rank produces no more versions.
     pub(crate) fn differs(&self) -> Option<(u64, String)> {
         self.keeper.differs()
     }
@@ -179,7 +181,7 @@ impl Pull {
         }
     }
 
-    /// Takes the actions that are due.
+    /// Takes the actions out of the queue.
     pub(crate) fn take(&mut self) -> Vec<VersionAction> {
         std::mem::take(&mut self.actions)
     }
@@ -208,7 +210,7 @@ impl Pull {
 
     fn obey(&mut self, order: VersionOrder) {
         if let VersionOrder::Raise(versions) = order {
-            // At once: a rank that is ahead waits for room.
+            // At once, not in the order of the orders: a rank ahead of rank 0 waits for room.
             self.versions = self.versions.max(versions as usize);
         }
         self.actions.push(VersionAction::PassOn(order));
@@ -223,10 +225,10 @@ impl Pull {
     }
 }
 
-/// The message that comes along the conduit before a version, or in the place of a version.
+/// The message along the conduit before a version, or in place of a version.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct VersionAnswer {
-    /// The question that it answers.
+    /// The number of the question.
     pub(super) question: u64,
     /// Why there is no version, as an error's kind and text.
     pub(super) refusal: Option<(Kind, String)>,
@@ -243,7 +245,7 @@ impl VersionAnswer {
         structure::encode(&said).expect("a short list").to_bytes()
     }
 
-    /// The answer that a message is, if it is one.
+    /// Reads an answer from a message. `None` if the message is no answer.
     pub(super) fn of(message: &Message) -> Option<Self> {
         if !announces_field(message) {
             return None;
@@ -270,7 +272,7 @@ impl VersionAnswer {
     }
 }
 
-/// The error of a call that asks for a version that is not there.
+/// The error of a call that asks for a missing version.
 fn refusal(why: VersionRefusal) -> (Kind, String) {
     let text = match why {
         VersionRefusal::TooLate { at, last } => {
@@ -363,8 +365,8 @@ impl InstanceFields {
         }
     }
 
-    /// Sends along a conduit without waiting: the receiver that has asked takes the message. If the
-    /// receiver is gone, the message is dropped.
+    /// Sends along a conduit without a wait for room: the receiver has asked for the message, and
+    /// so takes the message. If the receiver is gone, the message is dropped.
     fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: Arc<Buffer>, stamps: Timestamps) {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
@@ -432,14 +434,14 @@ impl InstanceFields {
         Ok(())
     }
 
-    /// Whether the receiver of a field that is pulled takes no more versions.
+    /// Whether the receiver of a pulled field takes no more versions.
     fn takes_no_more(&self, conduit: &FieldConduit) -> bool {
         let given_up = self.pull_of(conduit.conduit, Pull::is_over) == Some(true);
         given_up || self.serial.core.process.finished(&conduit.peer)
     }
 
-    /// Waits until the ends of a field have carriers: the background thread sends the pieces, and cannot
-    /// wait for a receiver that has not come yet.
+    /// Waits until the ends of a field have carriers: the background thread sends the pieces, and
+    /// cannot wait for a receiver that is not there yet.
     fn wait_for_carriers(&self, conduit: &FieldConduit, link: &FieldLink) -> Result<()> {
         let own = self.serial.outlet_of(conduit.conduit).into_iter();
         let outlets: Vec<&Outlet> = own.chain(link.port.every_outlet()).collect();
@@ -496,7 +498,7 @@ impl InstanceFields {
 }
 
 impl InstanceFields {
-    /// Asks for a version, and receives it.
+    /// Asks for a version, and receives the version.
     pub(super) fn receive_version(
         &self,
         field: &Field,
@@ -516,7 +518,8 @@ impl InstanceFields {
                 ),
             ));
         }
-        // A question that an earlier call has asked without success is not asked again.
+        // If an earlier call asked the same question without success, the question stands and is
+        // not asked again.
         if state.asking.open != Some(at) {
             state.asking.open = Some(at);
             state.asking.asked += 1;
@@ -561,7 +564,8 @@ impl InstanceFields {
                     ),
                 ));
             }
-            // A version for a call that has given up is received into no array.
+            // The answer to a question of an earlier call, since given up, is received into no
+            // array.
             let arrays = (!late).then_some(&mut *arrays);
             let piece = header.number - state.asking.refused;
             self.receive_pieces(field, state, (&header, piece), done, arrays, deadline)?;
@@ -580,7 +584,8 @@ impl InstanceFields {
 
 /// How pulled fields end.
 impl InstanceFields {
-    /// Makes a call on rank 0 that tells the other ranks nothing but that the call was made.
+    /// Makes a call on all ranks. Rank 0 acts, and tells the other ranks the outcome without
+    /// further data.
     fn act_on_all(
         &self,
         call: &str,
@@ -593,8 +598,7 @@ impl InstanceFields {
         }
     }
 
-    /// The conduits of pulled fields, of those that this instance sends or of those that it
-    /// receives.
+    /// The conduits of the pulled fields that this instance sends or receives, by role.
     pub(crate) fn pulled(&self, role: Role) -> Vec<ConduitId> {
         let fields = self.fields.read().expect("never poisoned");
         let ways = fields
@@ -606,7 +610,7 @@ impl InstanceFields {
             .collect()
     }
 
-    /// Tells senders that no more versions are asked for, and drops versions on their way.
+    /// Tells senders that this instance asks for no more versions, and drops versions on the way.
     pub(crate) fn leave_versions(&self) {
         for conduit in self.pulled(Role::Receiver) {
             if self.serial.leads() {
@@ -620,7 +624,7 @@ impl InstanceFields {
             .for_each(|inlet| inlet.inbox.discard());
     }
 
-    /// Waits until receivers have taken the last version, or take no more, and ends their conduits.
+    /// Waits until receivers have taken the last version, or take no more, and ends the conduits.
     pub(crate) fn settle_versions(&self) -> Result<()> {
         let mut open = self.pulled(Role::Sender);
         if self.serial.leads() {
@@ -656,7 +660,7 @@ impl InstanceFields {
         Ok(())
     }
 
-    /// Whether the receiver has taken, or does not want, the versions that this rank keeps.
+    /// Whether the receiver has taken the versions of this rank, or wants no more.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
         if let Some((ours, theirs)) = self.pull_of(conduit, Pull::differs).flatten() {
             let rank = self.place().rank;
@@ -680,8 +684,8 @@ impl InstanceFields {
         Ok(taken.then_some(()))
     }
 
-    /// Tells the manager that a field was withdrawn, before a receiver learns so: a receiver that
-    /// wants more fails because of the withdrawal.
+    /// Tells the manager that the program has withdrawn a field. The manager hears so before a
+    /// receiver does: a receiver that wants more fails because of the withdrawal.
     fn tell_withdrawn(&self, field: &Field) {
         let steps = field.count.steps();
         let text = format!(
@@ -707,7 +711,7 @@ impl InstanceFields {
         });
     }
 
-    /// Gives up all versions for a receiver, and tells it that no more follows.
+    /// Gives up all versions for a receiver, and tells the receiver that no more follows.
     fn end_versions(&self, conduit: ConduitId) -> Result<()> {
         let Some(outlet) = self.serial.outlet_of(conduit) else {
             return Ok(());
@@ -721,7 +725,8 @@ impl InstanceFields {
     /// Withdraws a field. See [`crate::Instance::withdraw_field`].
     ///
     /// # Errors
-    /// [`Kind::Usage`] for one that receives; as [`Instance::send`].
+    ///
+    /// [`Kind::Usage`] for a field that this instance receives; as [`Instance::send`].
     pub(crate) fn withdraw(&self, field: FieldId) -> Result<()> {
         self.serial.enter()?;
         let field = &*self.get(field);
@@ -735,10 +740,10 @@ impl InstanceFields {
         }
         self.mark_withdrawn(field);
         let links = state.links.clone();
-        // At once: a receiver that waits for a piece of this rank learns that none comes.
+        // At once: a receiver that waits for a piece of this rank learns that no piece comes.
         self.end_some_links(links.as_ref(), false)?;
-        // A call that was interrupted after this step and is made again skips the step: rank 0
-        // tells its verdict once.
+        // An interrupted call skips this step when the program makes the call again: rank 0 tells
+        // its verdict once.
         if !state.withdrawal_agreed {
             self.agree_on_withdrawal(field)?;
             state.withdrawal_agreed = true;
@@ -780,7 +785,7 @@ impl InstanceFields {
                 outlet.map_or(Ok(()), |outlet| self.serial.end_stream(outlet))
             }
         };
-        // Versions that rank 0 has decided to send go first. Fails if this rank has not produced
+        // Versions go first if rank 0 has decided to send them. Fails if this rank has not produced
         // them.
         let may_wait = || {
             field

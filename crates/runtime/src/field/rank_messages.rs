@@ -1,11 +1,11 @@
-//! What ranks tell each other about a field, and the bytes of these messages.
+//! Messages between ranks about a field, and the bytes of the messages.
 
 use titin_array::{Bytes as _, DirectoryAnswer, DirectoryEntries, ElementRequest, Error as Unfit};
 use titin_wire::control;
 
 use super::versions::VersionMessage;
 
-/// What ranks tell each other to find out the schedule of a field, and about its versions.
+/// A message between ranks, to find out the schedule of a field, or about the field's versions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FieldMessage {
     Enter(DirectoryEntries),
@@ -16,11 +16,11 @@ pub(crate) enum FieldMessage {
     Done,
     Go,
     Complete,
-    /// About the versions of a field that is pulled, once the schedules are known.
+    /// About the versions of a pulled field, once the schedules are known.
     Version(VersionMessage),
 }
 
-/// A message, with the rank that sends the message or is to get it.
+/// A message, with the rank of its sender on the way in, or of its receiver on the way out.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RoutedMessage {
     /// Whether the other rank is a rank of the sender.

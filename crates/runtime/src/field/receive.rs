@@ -8,7 +8,7 @@ use crate::serial::Patience;
 use crate::{Error, Kind, Message, Result};
 
 impl InstanceFields {
-    /// Receives a field into these arrays. See [`crate::Instance::receive_field`].
+    /// Receives a field into the arrays. See [`crate::Instance::receive_field`].
     pub(crate) fn receive(
         &self,
         field: FieldId,
@@ -49,7 +49,7 @@ impl InstanceFields {
         Ok(Some(stamps))
     }
 
-    /// Receives a field that the sender pushes.
+    /// Receives a field pushed by the sender.
     fn receive_pushed(
         &self,
         field: &Field,
@@ -72,7 +72,8 @@ impl InstanceFields {
         Ok(Stamps::of(&header))
     }
 
-    /// Receives the header of a field on all ranks. `begin` is what rank 0 does first, and gives the patience.
+    /// Receives the header of a field on all ranks. Rank 0 first calls `begin`, for the patience of
+    /// the wait.
     pub(super) fn receive_header(
         &self,
         field: &Field,
@@ -99,7 +100,8 @@ impl InstanceFields {
         }
     }
 
-    /// The error of a call that receives a header: the sender of a field may have withdrawn it, and not finished.
+    /// Explains the error of a call that receives a header: the sender of a field may have
+    /// withdrawn the field, and not finished.
     fn closed(&self, field: &Field, error: Error) -> Error {
         let ends = self.serial.table.ports[field.port.0].every_inlet();
         let mut declared = ends.filter(|inlet| self.rendezvous.is_declared(inlet.end.conduit));
@@ -117,7 +119,7 @@ impl InstanceFields {
     }
 }
 
-/// Fails if a receive was interrupted with other arrays, which have some of the field already.
+/// Fails if an interrupted receive has filled some elements of other arrays.
 fn check_places(field: &Field, state: &FieldState, arrays: &[TargetArray<'_>]) -> Result<()> {
     let into = state.into.as_ref().filter(|_| state.receiving.is_some());
     if into.is_none_or(|into| *into == places(arrays)) {

@@ -1,8 +1,9 @@
-//! Where the two ends of a field find each other: from the declarations to the schedule, and to the versions of a field
-//! that is pulled.
+//! Where the two ends of a field find each other: from the declarations to the schedule, and to the
+//! versions of a pulled field.
 //!
-//! The rendezvous of an instance takes in what this rank declares, what the manager says of the other end, and the
-//! messages of other ranks; what follows goes out at once, on the thread that brought the news.
+//! The rendezvous of an instance takes in the declaration of this rank, the declaration of the
+//! other end from the manager, and the messages of other ranks. The thread that brings news sends
+//! the messages that follow, at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -29,12 +30,12 @@ pub(crate) struct Rendezvous {
     instance: OnceLock<Weak<dyn VersionSender>>,
 }
 
-/// The open instance, as the rendezvous of its fields sees it.
+/// The open instance, as the rendezvous of the fields sees the instance.
 pub(crate) trait VersionSender: Send + Sync {
-    /// Does what follows from a decision about a field that goes by this conduit.
+    /// Carries out an action on the field of a conduit.
     fn carry_out(&self, conduit: ConduitId, action: VersionAction);
 
-    /// Wakes the threads that wait in a call.
+    /// Wakes the threads in waiting calls.
     fn ring(&self);
 }
 
@@ -44,31 +45,32 @@ pub(crate) struct Coupling {
     local: Option<LocalField>,
     remote: Option<RemoteField>,
     setup: Option<ScheduleSetup>,
-    /// Messages that came before both ends had declared the field.
+    /// Messages from before both ends had declared the field.
     early: Vec<RoutedMessage>,
     failure: Option<Unfit>,
-    /// Of a sender whose receiver pulls: the versions that the sender keeps.
+    /// For a sender with a receiver that pulls: the kept versions.
     pull: Option<Pull>,
-    /// What rank 0 of a receiver has to tell rank 0 of the sender.
+    /// Messages from rank 0 of a receiver to rank 0 of the sender.
     to_sender: Vec<VersionMessage>,
-    /// Whether the receiver takes no more, which is told once the sender has declared the field.
+    /// Whether the receiver takes no more. Rank 0 tells the sender once the sender has declared the
+    /// field.
     has_left: bool,
     /// The number of the last question for a version.
     asked: u64,
     /// Whether the process has dialled the partners of the schedule.
     reached: bool,
-    /// The processes that this rank has written to, and the names of their ranks.
+    /// The processes to which this rank has sent messages, and the names of the ranks there.
     written_to: HashMap<EndpointId, String>,
 }
 
-/// What both ends have agreed on.
+/// The agreement of both ends.
 pub(crate) struct AgreedField {
     pub(crate) remote: RemoteField,
-    /// The schedule of this rank, or why there is none.
+    /// The schedule of this rank, or the reason why there is no schedule.
     pub(crate) schedule: std::result::Result<Schedule, Unfit>,
 }
 
-/// What this rank declares.
+/// The declaration of this rank.
 pub(crate) struct LocalField {
     pub(crate) side: Side,
     pub(crate) parts: Ownership,
@@ -86,7 +88,7 @@ impl Coupling {
             self.pull = Some(Pull::new(cache, local.rank));
         }
         self.local = Some(local);
-        // Orders of rank 0 wait for this declaration alone, and keep their order.
+        // Orders of rank 0 wait for the declaration of this rank alone, and keep their order.
         self.receive_early();
         self.begin();
     }
@@ -118,7 +120,7 @@ impl Coupling {
             .for_each(|routed| self.receive(routed));
     }
 
-    /// Changes the versions that the sender keeps.
+    /// Changes the versions of the sender.
     pub(crate) fn pull(&mut self, act: impl FnOnce(&mut Pull)) {
         if let Some(pull) = &mut self.pull {
             act(pull);
@@ -170,7 +172,7 @@ impl Coupling {
         }
     }
 
-    /// The messages that are to be sent now. Actions for the open instance are carried out on the way.
+    /// Takes the messages to send now. On the way, carries out the actions of the open instance.
     fn take_messages(
         &mut self,
         conduit: ConduitId,
@@ -208,7 +210,8 @@ impl Coupling {
         messages
     }
 
-    /// The partners of the schedule, once the schedule is known. They are given once.
+    /// The partners of the schedule, once the schedule is known. Only the first call gets the
+    /// partners.
     fn take_partners(&mut self) -> Vec<u32> {
         let schedule = self.setup.as_ref().and_then(ScheduleSetup::schedule);
         let Some(schedule) = schedule.filter(|_| !self.reached) else {
@@ -219,7 +222,7 @@ impl Coupling {
     }
 }
 
-/// Whether a message about versions comes from a rank that may send it.
+/// Whether the sender of a message about versions may send such a message.
 fn is_in_place(message: &VersionMessage, routed: &RoutedMessage, local: &LocalField) -> bool {
     match message {
         VersionMessage::Order(_) => routed.of_sender && parent(local.rank) == Some(routed.rank),
@@ -261,7 +264,7 @@ impl Rendezvous {
         let _ = self.instance.set(instance);
     }
 
-    /// Changes what is known of a field, and sends what follows from that.
+    /// Changes the state of a field, and sends the messages that follow from the change.
     pub(crate) fn change(
         &self,
         process: &Process,
@@ -331,12 +334,13 @@ impl Rendezvous {
         self.look(conduit, Coupling::questions).unwrap_or(0)
     }
 
-    /// What `look` sees of the versions that the instance keeps of a field; `None` if the instance keeps none.
+    /// Has `look` read the versions of a field; `None` if the instance keeps no versions.
     pub(crate) fn pull<T>(&self, conduit: ConduitId, look: impl FnOnce(&Pull) -> T) -> Option<T> {
         self.look(conduit, |coupling| coupling.pull.as_ref().map(look))?
     }
 
-    /// What the other end of a conduit has said of its field, and the schedule of this rank, once both are known.
+    /// The declaration of the other end of a conduit, and the schedule of this rank, once both are
+    /// known.
     ///
     /// # Errors
     /// [`Kind::PeerLost`] if some rank cannot be reached.
@@ -374,7 +378,8 @@ impl Rendezvous {
 }
 
 impl Coupling {
-    /// Sends messages to other processes; those for this process go to `outgoing`. A rank that nobody knows, if there is one.
+    /// Sends messages to other processes, and puts messages for this process into `outgoing`.
+    /// Returns the name of a rank if the place of the rank is not known.
     fn send(
         &mut self,
         process: &Process,

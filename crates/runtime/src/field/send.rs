@@ -18,12 +18,12 @@ struct FieldSend<'a> {
     field: &'a Field,
     arrays: &'a [SourceArray<'a>],
     times: Timestamps,
-    /// The step of the program, by which the description says what is coupled.
+    /// The step of the program. The description names the coupled steps.
     step: u64,
 }
 
 impl FieldSend<'_> {
-    /// Whether the description couples the field by this conduit at this step.
+    /// Whether the description couples the field by a conduit at this step.
     fn is_coupled(&self, conduit: &FieldConduit) -> bool {
         conduit.share(Role::Sender).steps.contain(self.step)
     }
@@ -64,9 +64,11 @@ impl InstanceFields {
         Ok(())
     }
 
-    /// Sends the header to receivers that do not pull, or goes on with a send that was interrupted: how far the send has come.
+    /// Sends the header to receivers that do not pull, or goes on with an interrupted send. Returns
+    /// how far the send has come.
     ///
-    /// The header goes before the search for the other end, which may have no field there: so that end hears of it.
+    /// The header goes before the search for the other end: an end without a field there learns
+    /// from the header that a field was sent.
     fn send_header(&self, send: &FieldSend<'_>, state: &mut FieldState) -> Result<PiecesSent> {
         let field = send.field;
         let is_same = |at: &f64| at.to_bits() == send.times.0.to_bits();
@@ -93,7 +95,7 @@ impl InstanceFields {
         Ok(PiecesSent::default())
     }
 
-    /// Sends the pieces that were not sent yet, and keeps versions for receivers that pull.
+    /// Sends the missing pieces, and keeps versions for receivers that pull.
     fn send_pieces(
         &self,
         send: &FieldSend<'_>,
@@ -130,14 +132,15 @@ impl InstanceFields {
         for (_, link) in linked().filter(|(conduit, _)| !conduit.is_pulled()) {
             link.exchanges.fetch_add(1, Ordering::Relaxed);
         }
-        // A receiver that was to pull has left before this rank could open a link.
+        // A receiver without a link pulls, and left before this rank could open a link.
         for (conduit, _) in coupled.iter().filter(|(_, link)| link.is_none()) {
             self.pass_over(conduit);
         }
         Ok(())
     }
 
-    /// Says of pulled fields that no more versions follow, where the description ends them before the sender does.
+    /// Completes the pulled fields after the last step that the description couples, though the
+    /// sender goes on.
     fn complete_pulled(&self, send: &FieldSend<'_>) {
         let ends = |conduit: &FieldConduit| {
             conduit.is_pulled() && conduit.share(Role::Sender).steps.end_with(send.step)

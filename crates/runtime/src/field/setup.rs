@@ -1,16 +1,19 @@
 //! How the ranks of two instances find out the schedule of a field, where one side is irregular.
 //!
-//! A [`ScheduleSetup`] per rank and conduit takes in messages and says which messages to send. No I/O, no waiting. The ranks
-//! of the sender are the directory, too: each rank knows the owners of a part of the array, along a Hilbert curve (after
-//! XpressSpace).
+//! A [`ScheduleSetup`] per rank and conduit takes in messages and decides on the messages to send.
+//! No I/O, no waiting. The ranks of the sender are the directory, too: each rank knows the owners
+//! of a part of the array, along a Hilbert curve (after XpressSpace).
 //!
-//! 1. If the sender is irregular, each rank of the sender **enters** what it owns at the ranks of the directory for these
-//!    elements, and these ranks **acknowledge**. Along the tree of ranks **done** goes up once a rank and all below have
-//!    their acknowledgements, and **go** comes down from rank 0.
-//! 2. Each rank of the receiver **asks** the directory for the owners of the elements that it wants, and gets **answers**.
-//! 3. Each rank of the receiver tells the owners what it **wants**, and the owners acknowledge. **Done** goes up the tree of the
-//!    receiver. Rank 0 tells rank 0 of the sender that all have wanted (**complete**), and **go** comes down the tree of the
-//!    sender: from then on each rank of the sender knows all wants.
+//! 1. If the sender is irregular, each rank of the sender **enters** its elements at the ranks of the
+//!    directory for the elements, and the directory **acknowledges**. Once a rank has all its
+//!    acknowledgements and all ranks below are done, **done** goes up the tree of ranks. **Go** comes
+//!    down from rank 0.
+//! 2. Each rank of the receiver **asks** the directory for the owners of the elements that the rank
+//!    wants, and gets **answers**.
+//! 3. Each rank of the receiver tells the owners which elements the rank **wants**, and the owners
+//!    acknowledge. **Done** goes up the tree of the receiver. Rank 0 tells rank 0 of the sender that
+//!    all ranks have wanted (**complete**). **Go** comes down the tree of the sender: from then on
+//!    each rank of the sender knows all wants.
 //!
 //! Ranks are not in step: a message for a later stage waits.
 
@@ -46,14 +49,14 @@ pub(crate) struct ScheduleSetup {
 }
 
 enum SetupStage {
-    /// A rank of the sender enters what it owns in the directory.
+    /// A rank of the sender enters its elements in the directory.
     Entering(Register),
-    /// A rank of the sender answers ranks of the receiver, and takes in their wants. A regular
-    /// sender has no directory.
+    /// A rank of the sender answers ranks of the receiver, and takes in the wants of the receiver.
+    /// A regular sender has no directory.
     Serving(Option<Directory>),
     /// A rank of the receiver waits for so many answers.
     Asking(usize),
-    /// A rank of the receiver tells the owners what it wants.
+    /// A rank of the receiver tells the owners which elements the rank wants.
     Wanting,
     Over,
 }
@@ -99,7 +102,7 @@ impl ScheduleSetup {
         Ok(setup)
     }
 
-    /// Takes the messages that are to be sent now.
+    /// Takes the messages to send now.
     pub(crate) fn take(&mut self) -> Vec<RoutedMessage> {
         std::mem::take(&mut self.out)
     }
@@ -109,14 +112,15 @@ impl ScheduleSetup {
         self.schedule.as_ref()
     }
 
-    /// Takes in a message, and waiting messages for a stage that the message brings.
+    /// Takes in a message, and earlier messages that waited for a stage if the message brings the
+    /// stage.
     pub(crate) fn receive(&mut self, routed: RoutedMessage) -> Result<(), Error> {
         if matches!(self.stage, SetupStage::Over) {
             return Ok(());
         }
         self.early.push_back(routed);
         loop {
-            // One by one, as each message may bring the next stage.
+            // One message at a time, since each message may bring the next stage.
             let place = self
                 .early
                 .iter()
@@ -234,7 +238,7 @@ impl ScheduleSetup {
         self.go_on_if_done()
     }
 
-    /// Once this rank and all below are done: tells the rank above, or goes on at rank 0.
+    /// Once this rank and all ranks below are done: tells the rank above, or goes on at rank 0.
     fn go_on_if_done(&mut self) -> Result<(), Error> {
         let is_telling = matches!(self.stage, SetupStage::Entering(_) | SetupStage::Wanting);
         if !is_telling || self.unanswered > 0 || self.below > 0 {

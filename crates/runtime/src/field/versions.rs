@@ -1,44 +1,46 @@
-//! The versions of a field that the sender keeps for a receiver that pulls: which versions are
-//! kept, which version is taken, in what order the ranks follow. No I/O, no waiting.
+//! The versions of a field that the sender keeps for a receiver that pulls: the kept versions, the
+//! version to take, and the order in which the ranks follow. No I/O, no waiting.
 //!
-//! Rank 0 of the sender [chooses](Chooser): by its own versions rank 0 decides what the receiver
-//! gets, and what is given up. All ranks of the sender, rank 0 too, [follow](Keeper): each carries
-//! the decisions out in order, as soon as the rank has got so far. So all ranks of the receiver get
-//! the same version, and every owner has the version.
+//! Rank 0 of the sender [chooses](Chooser): from its own versions, rank 0 decides on the version
+//! for the receiver and on the versions to give up. All ranks of the sender, rank 0 too,
+//! [follow](Keeper): each rank carries the decisions out in order, as soon as the rank has produced
+//! enough versions. So all ranks of the receiver get the same version, and every owner has the
+//! version.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use titin_model::{VersionCache, WhenFull};
 
-/// What ranks tell each other about the versions of a field.
+/// Messages between ranks about the versions of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum VersionMessage {
     /// Rank 0 of the receiver asks for a version.
     Ask(Question),
-    /// Rank 0 of the receiver has the answer to the question of this number.
+    /// Rank 0 of the receiver has the answer to the question with the given number.
     Took(u64),
     /// Rank 0 of the receiver asks for no more.
     Leave,
-    /// Rank 0 of the sender has the other ranks do this, after all earlier orders.
+    /// Rank 0 of the sender gives the other ranks an order, after all earlier orders.
     Order(VersionOrder),
 }
 
-/// What a receiver asks for.
+/// A question of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Question {
     /// Numbers rise; the last question alone is answered.
     pub(crate) number: u64,
-    /// The version at or before this simulated time; `None` for the latest one.
+    /// The receiver wants the version at or before this simulated time; `None` for the latest
+    /// version.
     pub(crate) at: Option<f64>,
 }
 
-/// What every rank of the sender does.
+/// An order for every rank of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum VersionOrder {
-    /// Sends the pieces of this version.
+    /// Sends the pieces of the version.
     Serve(u64),
-    /// Gives up the versions before this version.
+    /// Gives up the versions before the given version.
     GiveUp(u64),
     /// May keep so many versions from now on.
     Raise(u32),
@@ -48,22 +50,22 @@ pub(crate) enum VersionOrder {
     End,
 }
 
-/// What rank 0 of the sender has decided.
+/// A decision of rank 0 of the sender.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Decision {
-    /// Tells the receiver that a version follows, in answer to this question.
+    /// Tells the receiver that a version follows, in answer to the question.
     Announce { question: u64, version: u64 },
     /// Tells the receiver why no version follows.
     Refuse { question: u64, why: VersionRefusal },
-    /// All ranks do this.
+    /// All ranks carry out the order.
     Order(VersionOrder),
 }
 
-/// Why a receiver does not get the version of a time. With the time of the oldest version that is
-/// kept, of the first version, or of the last.
+/// Why a receiver does not get the version of a time. With the time of the oldest kept version, of
+/// the first version, or of the last.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum VersionRefusal {
-    /// The version at that time was given up.
+    /// The sender had the version and gave the version up.
     Evicted { at: f64, oldest: f64 },
     /// There never was a version so early.
     TooEarly { at: f64, first: f64 },
@@ -71,7 +73,7 @@ pub(crate) enum VersionRefusal {
     TooLate { at: f64, last: f64 },
 }
 
-/// What rank 0 of the sender knows of a version.
+/// The number and the times of a version, at rank 0 of the sender.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Stamped {
     number: u64,
@@ -79,14 +81,14 @@ struct Stamped {
     next: Option<f64>,
 }
 
-/// Rank 0 of the sender, as it decides.
+/// The decisions of rank 0 of the sender.
 pub(crate) struct Chooser {
     cache: VersionCache,
     /// From the oldest to the latest.
     versions: VecDeque<Stamped>,
     /// The time of the first version of all.
     first: f64,
-    /// How many versions there have been, and the last version that was taken, counted from 1.
+    /// How many versions there have been, and the last taken version, counted from 1.
     produced: u64,
     taken: u64,
     /// The question for which the taken version was announced, and the last question whose answer
@@ -129,9 +131,9 @@ impl Chooser {
         }
     }
 
-    /// Whether one more version may be produced now, or has to wait until the receiver has taken a
-    /// version. True, too, once the receiver has asked for a later time, and so wants none of the
-    /// kept versions.
+    /// Whether the sender may produce one more version now, or has to wait until the receiver has
+    /// taken a version. True, too, once the receiver has asked for a later time, and so wants none
+    /// of the kept versions.
     pub(crate) fn has_room(&self) -> bool {
         let waits = self.cache.full == WhenFull::Wait && self.question.is_none();
         self.over || !waits || self.untaken() < u64::from(self.cache.versions)
@@ -151,7 +153,8 @@ impl Chooser {
             timestamp,
             next,
         });
-        // The answer to a question that waited comes before the version takes the place of another.
+        // A waiting question is answered first, before the new version takes the place of an old
+        // version.
         let mut decisions = self.answer();
         let mut given_up = None;
         while self.is_too_many() {
@@ -165,8 +168,8 @@ impl Chooser {
         decisions
     }
 
-    /// Whether the oldest version is to go. With `full: wait` the last version that was taken
-    /// stays, and so do versions that were not taken, unless the receiver asks for a later version.
+    /// Whether the oldest version is to go. With `full: wait` the last taken version stays, and so
+    /// do versions not yet taken, unless the receiver asks for a later version.
     fn is_too_many(&self) -> bool {
         let (oldest, latest) = (self.versions[0].number, self.produced);
         let is_passed = oldest < self.taken || (self.question.is_some() && oldest < latest);
@@ -181,7 +184,8 @@ impl Chooser {
         self.answer()
     }
 
-    /// No more versions are produced, though the sender goes on; the receiver may still take what there is.
+    /// The sender produces no more versions, and goes on. The receiver may still take the kept
+    /// versions.
     pub(crate) fn complete(&mut self) -> Vec<Decision> {
         if self.over {
             return Vec::new();
@@ -198,18 +202,18 @@ impl Chooser {
         self.complete()
     }
 
-    /// Whether the receiver has the last version, for all times that the version serves.
+    /// Whether the receiver has the last version, for all times for which the version holds.
     pub(crate) fn is_settled(&self) -> bool {
         let may_ask_again = self.by_time && !self.exhausted;
         self.over || (self.complete && (self.produced == 0 || (self.has_last() && !may_ask_again)))
     }
 
-    /// The receiver has the answer to this question.
+    /// The receiver has the answer to the question.
     pub(crate) fn took(&mut self, question: u64) {
         self.had = self.had.max(question);
     }
 
-    /// Whether the receiver has the last version that there is.
+    /// Whether the receiver has the last version.
     fn has_last(&self) -> bool {
         self.taken == self.produced && self.had >= self.announced
     }
@@ -223,7 +227,7 @@ impl Chooser {
         vec![Decision::Order(VersionOrder::Raise(versions))]
     }
 
-    /// The number of the last question that was asked.
+    /// The number of the last question.
     pub(crate) fn heard(&self) -> u64 {
         self.heard
     }
@@ -245,7 +249,7 @@ impl Chooser {
         vec![Decision::Order(VersionOrder::End)]
     }
 
-    /// Answers the question, if there is one that can be answered yet.
+    /// Answers the question, if there is a question and the answer is known.
     fn answer(&mut self) -> Vec<Decision> {
         let Some(question) = self.question.filter(|_| !self.over) else {
             return Vec::new();
@@ -275,15 +279,15 @@ impl Chooser {
                 })
             }
         };
-        // The last version serves all times before the version that was to follow.
+        // The last version holds for all times before the version that was to follow.
         let end = latest.next.unwrap_or(latest.timestamp);
         let beyond = question
             .at
             .is_none_or(|at| at > latest.timestamp && at >= end);
         if self.complete && beyond && self.has_last() && (self.closing || question.at.is_some()) {
             self.exhausted = true;
-            // Where the sender closes, the end of the conduit says that no version follows; else
-            // this answer does.
+            // Where the sender closes, the end of the conduit tells the receiver that no version
+            // follows. Elsewhere this answer tells the receiver.
             let Some(at) = question.at.filter(|_| !self.closing) else {
                 return Vec::new();
             };
@@ -319,19 +323,19 @@ impl Chooser {
         }
     }
 
-    /// Whether no version after the latest can be at or before this time.
+    /// Whether no version after the latest can be at or before the given time.
     fn has_passed(&self, latest: &Stamped, at: f64) -> bool {
         self.complete || latest.timestamp >= at || latest.next.is_some_and(|next| next > at)
     }
 }
 
-/// A rank of the sender, as it follows rank 0: the rank's part of each version, and the orders that
-/// are still to be carried out.
+/// A rank of the sender that follows rank 0: the rank's part of each version, and the orders still
+/// to be carried out.
 pub(crate) struct Keeper<P> {
     parts: VecDeque<(u64, P)>,
     produced: u64,
-    /// The first version to keep: rank 0 may have given up versions that this rank has not produced
-    /// yet.
+    /// The first version to keep: rank 0 may have given up versions before this rank has produced
+    /// them.
     first: u64,
     orders: VecDeque<VersionOrder>,
     /// How many versions rank 0 has produced, once rank 0 produces no more.
@@ -366,12 +370,12 @@ impl<P> Keeper<P> {
         self.produced += 1;
     }
 
-    /// Rank 0 has given this order.
+    /// Takes in an order of rank 0.
     pub(crate) fn obey(&mut self, order: VersionOrder) {
         self.orders.push_back(order);
     }
 
-    /// The rank's part of the next version that is to be sent now.
+    /// The rank's part of the next version to send now.
     pub(crate) fn serve(&mut self) -> Option<&P> {
         while let Some(order) = self.orders.front().copied() {
             match order {
@@ -403,8 +407,8 @@ impl<P> Keeper<P> {
         None
     }
 
-    /// How many versions this rank has produced, and how many rank 0, as text: if they differ, and
-    /// this rank produces no more.
+    /// How many versions this rank has produced, and how many rank 0, as text, if the numbers
+    /// differ. Callers ask once this rank produces no more versions.
     pub(crate) fn differs(&self) -> Option<(u64, String)> {
         let theirs = match self.orders.front() {
             Some(VersionOrder::Serve(version)) => Some(format!("at least {version}")),
