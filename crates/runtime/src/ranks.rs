@@ -1,9 +1,11 @@
-//! Parallel programs: an instance whose program has many ranks.
+//! Parallel programs: instances with many ranks.
 //!
-//! The program hands over its communicator when it opens the instance (`bootstrap`). Titin uses the communicator then and
-//! never again: from there on the ranks have links of titin's own, so nobody waits inside MPI, and no call of MPI is made
-//! behind the program's back. The links form a tree with rank 0 at its root. Rank 0 has the conduits of ordinary ports;
-//! all ranks make calls on them together, and rank 0 tells the ranks below what a call has come to (`collective`).
+//! The program hands over its communicator when the program opens the instance (`bootstrap`). Titin
+//! uses the communicator then and never again: from there on the ranks have links of titin's own.
+//! So no rank waits inside MPI, and titin makes no call of MPI behind the program's back. The links
+//! form a tree with rank 0 at the root. Rank 0 has the conduits of ordinary ports. All ranks make
+//! calls on ordinary ports together, and rank 0 tells the ranks below the result of a call
+//! (`collective`).
 
 mod bootstrap;
 mod collective;
@@ -52,34 +54,36 @@ impl RankPlace {
     }
 }
 
-/// The links of a rank to its neighbours in the tree.
+/// The links of a rank to the neighbours in the tree.
 pub(crate) struct RankTree {
-    /// To the ranks below, if there are any: what calls have come to at rank 0.
+    /// To the ranks below, if there are any: the results of calls at rank 0.
     down: Option<Port>,
     /// From the rank above, but for rank 0.
     above: Option<Port>,
-    /// From the ranks below, which say how often they have sent each field, and that they have closed.
+    /// From the ranks below: how often a rank has sent or received each field, and the news that a
+    /// rank has closed.
     below: Option<Port>,
-    /// To the rank above, but for rank 0. Its end says that all below have closed.
+    /// To the rank above, but for rank 0. The end of the stream says that this rank and all ranks
+    /// below have closed.
     up: Option<Port>,
 }
 
-/// The ranks of a parallel instance, as one of them sees them.
+/// The group of ranks of a parallel instance, at one rank of the group.
 pub(crate) struct RankGroup {
     serial: Arc<Serial>,
     place: RankPlace,
     pub(crate) tree: RankTree,
-    /// The conduits of ordinary ports, which rank 0 has.
+    /// The conduits of ordinary ports. Rank 0 has the ends.
     remote: Vec<RemoteConduit>,
     /// How often this rank has sent or received each field.
     pub(crate) counts: FieldCounts,
-    /// Ranks right below that have closed, and how often they have sent or received each field.
+    /// The ranks right below that have closed, and how often each has sent or received each field.
     counts_below: Mutex<Vec<(u32, FieldSteps)>>,
-    /// The call that rank 0 makes for all ranks.
+    /// The call that rank 0 makes now for all ranks.
     leading: Mutex<Option<String>>,
 }
 
-/// The end of a conduit between ranks, of which no description says anything.
+/// The end of a conduit between ranks. No description names such a conduit.
 pub(crate) struct RankConduit<'a> {
     pub(crate) conduit: ConduitId,
     pub(crate) limits: (u64, u64),
@@ -92,7 +96,7 @@ pub(crate) struct RankConduit<'a> {
 }
 
 impl RankConduit<'_> {
-    /// The same as a wire, as ports are built of them.
+    /// The same end in the form that ports are made from.
     pub(crate) fn wire(&self) -> ConduitEnd {
         ConduitEnd {
             conduit: self.conduit,
@@ -133,7 +137,8 @@ pub(crate) fn open_rank_end(
 }
 
 impl RankTree {
-    /// The links of a rank to its neighbours, numbered as the manager's welcome says.
+    /// Opens the links of a rank to the neighbours. The manager's welcome gives the first number of
+    /// the conduits.
     pub(crate) fn open(
         welcome: &Welcome,
         place: RankPlace,
@@ -223,7 +228,8 @@ impl RankTree {
         (self.above.as_ref(), self.below.as_ref())
     }
 
-    /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one.
+    /// Gives the carrier to the ends of conduits with a peer. True if some ends stay without a
+    /// carrier.
     pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
         let without_carrier = self.ports().filter(|port| port.route(peer, route));
         without_carrier.count() > 0
@@ -256,17 +262,17 @@ impl RankGroup {
         }
     }
 
-    /// The rank of this process, and how many there are.
+    /// The rank of this process, and the number of ranks.
     pub(crate) fn place(&self) -> RankPlace {
         self.place
     }
 
-    /// Of a rank but 0, the instances at the other ends of the conduits that rank 0 has.
+    /// On a rank but 0, the instances at the other ends of rank 0's conduits.
     pub(crate) fn remote_peers(&self) -> impl Iterator<Item = &Arc<str>> {
         self.remote.iter().map(|remote| &remote.peer)
     }
 
-    /// The conduits of a port that rank 0 has for this rank, and the instances at their other ends.
+    /// Rank 0's conduits at a port, and the instances at the other ends.
     pub(crate) fn remote_conduits(
         &self,
         port: PortId,

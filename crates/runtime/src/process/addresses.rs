@@ -1,4 +1,4 @@
-//! Where other processes reach this one.
+//! The addresses of this process for other processes.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,9 +13,9 @@ use titin_wire::connection::{MEETING_PLACES, meeting_place, meeting_place_of};
 use super::Process;
 
 impl Process {
-    /// Listens at the meeting place of this host, if there is one. The manager makes the meeting
-    /// place on its host; on other hosts the first process does. The user who made the folder alone
-    /// can write there: another user makes a folder beside it.
+    /// Listens at the meeting place of this host, if there is a meeting place. The manager makes
+    /// the meeting place on its host, and on another host the first process does. Only the
+    /// folder's owner can write there, so a process of another user makes a second folder.
     pub(super) fn meet(&self, spans_hosts: bool) -> Option<Address> {
         let place = meeting_place(&self.secret);
         if spans_hosts {
@@ -33,12 +33,12 @@ impl Process {
     fn listen_in(&self, place: impl AsRef<Path>) -> Option<Address> {
         let path = place.as_ref().join(format!("{:032x}", self.id.0));
         let address = self.reactor().listen(Medium::Shm, path.to_str()?).ok()?;
-        // A process that knows the secret may come, as any user.
+        // A process of any user may come, if the process knows the secret.
         let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777));
         Some(address)
     }
 
-    /// Makes or joins a folder that the last of its processes removes.
+    /// Makes or joins a folder. The last process to leave removes the folder.
     fn claim(&self, place: PathBuf) -> Option<PathBuf> {
         let file = folder_lock::enter(&place, MEETING_PLACES).ok()?;
         self.claims
@@ -57,15 +57,14 @@ impl Process {
     }
 }
 
-/// Whether one of these addresses is at a meeting place.
+/// Whether any of the addresses is at a meeting place.
 pub(super) fn meets(addresses: &[Address]) -> bool {
     addresses
         .iter()
         .any(|address| matches!(address, Address::Shm(_)))
 }
 
-/// Addresses under which other hosts may reach this host. First come the addresses from which the
-/// manager is reached.
+/// Addresses of this host for other hosts. The addresses on the way to the manager come first.
 pub(super) fn interfaces(manager: &[Address]) -> Vec<String> {
     let mut found: Vec<Ipv4Addr> = Vec::new();
     for address in manager
@@ -81,8 +80,8 @@ pub(super) fn interfaces(manager: &[Address]) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 
-/// The address of this host from which another address is reached. Nothing is sent: the system
-/// looks up the route when a datagram socket is connected.
+/// The address of this host on the way to another address. Nothing is sent: the system looks up the
+/// route when a datagram socket is connected.
 fn near_end(address: &Address) -> Option<Ipv4Addr> {
     let Address::Tcp(host, port) = address else {
         return None;

@@ -1,4 +1,4 @@
-//! What happens to a process, as the background thread and the manager tell.
+//! The events of a process, from the background thread and the manager.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ impl Handler for Events {
                 link.tell(&control::encode(&greeting));
                 process.up(to, way, link);
             }
-            // A peer that has dialled this process sends a greeting.
+            // The other end has dialled, and will send a greeting.
             None => {}
         });
     }
@@ -180,7 +180,7 @@ impl Process {
     pub(super) fn hear(&self, link: &Arc<Link>) {
         let mut state = self.lock();
         state.heard = Some(Instant::now());
-        // The lock keeps the order: an instance cannot fail before it has registered.
+        // The lock keeps the order: an instance cannot fail before the instance has registered.
         state.manager.open(link);
     }
 
@@ -281,20 +281,21 @@ impl Process {
         own.iter().for_each(|member| member.bell().ring());
     }
 
-    /// The fields of an instance that has asked to join, or is open.
+    /// The fields of an instance, if the instance has asked to join or is open.
     fn fields_of(&self, instance: &str) -> Option<Arc<dyn FieldHandler>> {
         self.lock().fields.get(instance).cloned()
     }
 
-    /// Gives the run up if a peer sends by a conduit that no instance here has. An instance that is
-    /// about to join may have the conduit, and so may a field that another rank has declared first.
+    /// Fails the run if a peer sends by a conduit that no instance of this process has. An instance
+    /// that is about to join may have the conduit, and so may a field that another rank has
+    /// declared first.
     fn judge_strays(&self) {
         let state = self.lock();
         let joins = !state.asked.is_empty() || !state.entering.is_empty();
         if joins || state.has_fields || state.branch.is_some() {
             return;
         }
-        // Threads that receive add to the list, so the lock is held for a moment alone.
+        // Receiving threads add to the list, so this thread holds the lock only for a moment.
         let strays = std::mem::take(&mut *self.strays.lock().expect("never poisoned"));
         let (mut found, mut early) = (None, Vec::new());
         for stray in strays {
@@ -303,7 +304,7 @@ impl Process {
                 continue;
             }
             let sender = state.routes.at(|up| Some(up.id()) == stray.link);
-            // The manager may not have said yet which instances the process at the link has.
+            // The manager may still have to name the instances of the process at the link.
             let is_early = stray.link.is_some() && stray.came.elapsed() < self.explanation;
             match sender {
                 None if is_early => early.push(stray),
@@ -322,8 +323,8 @@ impl Process {
         }
     }
 
-    /// Sends heartbeats and progress, and gives up what has been broken for too long. When to come
-    /// back.
+    /// Sends heartbeats and progress, and gives up links that have been broken for too long.
+    /// Returns the time until the next call.
     fn beat(&self) -> Option<Duration> {
         self.give_up();
         self.judge_strays();
@@ -333,7 +334,7 @@ impl Process {
                 state.instances.values().cloned().collect();
             let heartbeat = Duration::try_from_secs_f64(state.heartbeat).unwrap_or_default();
             let before = state.beaten.replace(Instant::now());
-            // A process that was stopped, by Ctrl-Z for instance, could not hear.
+            // A process stopped for a while, by Ctrl-Z for instance, could not hear the manager.
             if before.is_some_and(|before| before.elapsed() > TICK.min(heartbeat) + heartbeat) {
                 state.heard = state.heard.map(|_| Instant::now());
             }
@@ -378,7 +379,7 @@ impl Process {
     }
 }
 
-/// The process of these instances, for people.
+/// The process of some instances, in words for people.
 fn process_at(instances: Option<String>) -> String {
     instances.map_or_else(
         || "another process".to_owned(),

@@ -1,4 +1,4 @@
-//! The instances of this process: they ask to join, are let in, and go.
+//! The instances of this process: an instance asks to join, is let in, and goes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,8 +23,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Whether the manager takes too long to answer. A manager that cannot be reached shows
-    /// earlier, as dialling fails.
+    /// Whether the manager takes too long to answer. A manager out of reach shows earlier, since
+    /// dialling fails.
     pub(super) fn is_late(&self, patience: Duration) -> bool {
         self.since.elapsed() >= to_answer(patience)
     }
@@ -36,7 +36,8 @@ fn to_answer(patience: Duration) -> Duration {
 }
 
 impl Process {
-    /// From here on the manager's answer to an instance is heard, which rings the bell.
+    /// From here on this process takes in the manager's answer to an instance. The answer rings the
+    /// bell.
     pub(crate) fn expect_answer(
         &self,
         name: &str,
@@ -69,10 +70,11 @@ impl Process {
         self.tell(&ToManager::Register(registration));
     }
 
-    /// The manager's answer to an instance that has asked, if it has come.
+    /// The manager's answer to an instance that has asked, if the answer has come.
     ///
     /// # Errors
-    /// If it was refused, the run has failed, or the manager takes too long.
+    ///
+    /// If the manager has refused the instance, the run has failed, or the manager takes too long.
     pub(crate) fn answer(&self, name: &str) -> Result<Option<Welcome>> {
         let mut state = self.lock();
         let asked = state.asked.get_mut(name).expect("it has asked");
@@ -110,7 +112,8 @@ impl Process {
         bell.ring();
     }
 
-    /// Forgets that an instance has asked. The manager may have let it in meanwhile, or do so yet.
+    /// Forgets that an instance has asked. The manager may already have let the instance in, or may
+    /// do so yet.
     pub(crate) fn ask_no_more(&self, name: &str) {
         let mut state = self.lock();
         state.asked.remove(name);
@@ -125,12 +128,14 @@ impl Process {
         state.fields.remove(name);
     }
 
-    /// A field is about to be declared: conduits between ranks may be used before this process knows their numbers.
+    /// A field is about to be declared: other ranks may use conduits between ranks before this
+    /// process knows the numbers of the conduits.
     pub(crate) fn expect_fields(&self) {
         self.lock().has_fields = true;
     }
 
-    /// Takes an instance in: its conduit ends get their carriers, now or when the peers come.
+    /// Takes an instance in: the conduit ends of the instance get their carriers, now or when the
+    /// peers come.
     pub(crate) fn admit(&self, member: &Arc<dyn ProcessMember>, welcome: &Welcome) {
         let (near, far) = (member.peers(), member.peers_of_rank_0());
         let mut state = self.lock();
@@ -155,7 +160,7 @@ impl Process {
             let neighbours = state.neighbours.entry(peer.clone()).or_default();
             neighbours.push(member.clone());
         }
-        // The manager may have said before that peers have finished.
+        // The manager may have named peers as finished before the instance came.
         let finished: Vec<&Arc<str>> = near
             .iter()
             .chain(&far)

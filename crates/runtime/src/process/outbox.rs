@@ -1,4 +1,5 @@
-//! What is told to another process: at once if there is a link to it, and else once there is one.
+//! Messages to another process. A message goes at once if there is a link to the process, and else
+//! waits for the link.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ impl Outbox {
         self.link.is_some()
     }
 
-    /// Whether this is the link.
+    /// Whether the link of the outbox is the given link.
     pub(super) fn is_at(&self, link: LinkId) -> bool {
         self.link.as_ref().is_some_and(|known| known.id() == link)
     }
@@ -28,7 +29,7 @@ impl Outbox {
         }
     }
 
-    /// The link is there; what waits goes out.
+    /// The link is there, so the waiting messages go out.
     pub(super) fn open(&mut self, link: &Arc<Link>) {
         std::mem::take(&mut self.waiting)
             .iter()

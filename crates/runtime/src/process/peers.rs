@@ -1,4 +1,5 @@
-//! The processes of the peers: they are found, dialled, reached and lost.
+//! The processes of the peers: how this process finds, dials, reaches and loses the peers'
+//! processes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use super::routes::{Dial, Way};
 use super::{Process, ProcessMember, ProcessState};
 use crate::peer_names::rank_name;
 
-/// The other end of a conduit that carries a field.
+/// The other end of a field's conduit.
 #[derive(Debug, Clone)]
 pub(crate) struct RemoteField {
     /// How many ranks there are.
@@ -25,7 +26,7 @@ pub(crate) struct RemoteField {
 }
 
 impl Process {
-    /// Reaches out for these ranks of a peer.
+    /// Finds and dials the given ranks of a peer.
     pub(crate) fn reach_ranks(&self, peer: &str, ranks: impl Iterator<Item = u32>) {
         let mut state = self.lock();
         let mut dials = Vec::new();
@@ -49,7 +50,7 @@ impl Process {
         self.dial(dials);
     }
 
-    /// Gives the ends of conduits with these ranks of peers their carriers, now or when there are links.
+    /// Gives carriers to the ends of conduits with ranks of peers, now or when there are links.
     pub(crate) fn join_ranks(&self, member: &Arc<dyn ProcessMember>, ranks: &[Arc<str>]) {
         let mut state = self.lock();
         for rank in ranks {
@@ -75,7 +76,7 @@ impl Process {
         self.dial(dials);
     }
 
-    /// As [`Process::settle`]. The links to dial so that all ends get carriers.
+    /// As [`Process::settle`]. Returns the links to dial, so that all ends get carriers.
     pub(super) fn reach(&self, state: &mut ProcessState, peer: &str) -> Vec<Dial> {
         self.settle(state, peer);
         state.routes.dials(peer, self.id, self.shares())
@@ -116,7 +117,7 @@ impl Process {
         self.met(endpoint, link);
     }
 
-    /// Gives the ends that wait for this peer the carriers that there are.
+    /// Gives the present carriers to the ends that wait for a peer.
     fn settle(&self, state: &mut ProcessState, peer: &str) {
         let carriers: Vec<(Way, Arc<dyn Carrier>)> = if state.routes.location(peer) == Some(self.id)
         {
@@ -136,7 +137,7 @@ impl Process {
         };
         let detour = state.routes.links(peer).find(|(way, _)| *way == Way::Best);
         let detour = detour.and_then(|(_, link)| link.detour());
-        // A conduit that is pinned to tcp may have to wait for a link of its own.
+        // A conduit pinned to tcp may have to wait for a second link, by tcp.
         waiting.retain(|member| {
             carriers.iter().fold(true, |_, (way, carrier)| {
                 member.route(peer, *way, carrier, detour)
@@ -147,7 +148,7 @@ impl Process {
         }
     }
 
-    /// Gives up broken links whose loss the manager has not explained.
+    /// Gives up broken links if the manager has not explained the loss in time.
     pub(super) fn give_up(&self) {
         if self.lock().routes.give_up(Instant::now(), self.explanation) {
             self.given_up.fetch_add(1, Ordering::Release);
@@ -160,10 +161,11 @@ impl Process {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// Why an instance cannot be reached by this kind of link, once the manager has had time to
-    /// explain.
+    /// Why an instance cannot be reached by the given kind of link, once the manager has had time
+    /// to explain.
     pub(crate) fn unreachable(&self, instance: &str, way: Way) -> Option<Lost> {
-        // Every look for a message that is not there asks this.
+        // Each look for a missing message calls this function, so the answer for the usual case
+        // takes no lock.
         if self.given_up() == 0 {
             return None;
         }

@@ -1,9 +1,9 @@
 //! Messages between ranks: how the ranks of two instances find out the schedule of a field.
 //!
-//! Any rank may have a message for any other rank, and most pairs of ranks never exchange anything else. So the rank
-//! that has a message dials by tcp, and the link carries such messages in that direction only. The background thread
-//! hands each message to the fields of the instance as the message comes: no rank has to be in a call for the others
-//! to go on.
+//! Any rank may have a message for any other rank, and most pairs of ranks never exchange anything
+//! else. So a rank with a message dials by tcp, and the link carries rank messages in that
+//! direction only. The background thread hands each message to the fields of the instance as the
+//! message comes: no rank has to be in a call for the others to go on.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::Process;
 use super::outbox::Outbox;
 use crate::{Error, Kind};
 
-/// Tags of links for rank messages have this bit.
+/// The bit in the tags of links for rank messages.
 const RANK_MESSAGES: u128 = 1 << 100;
 
 /// The links for rank messages.
@@ -27,18 +27,18 @@ pub(super) struct RankMessageLinks {
     outgoing: HashMap<EndpointId, Outbox>,
     dialled: HashMap<u128, EndpointId>,
     incoming: HashSet<LinkId>,
-    /// Processes that cannot be reached, and why.
+    /// Processes out of reach, and why.
     lost: HashMap<EndpointId, Lost>,
 }
 
 impl RankMessageLinks {
-    /// Whether a link with this tag is for rank messages.
+    /// Whether the tag is of a link for rank messages.
     pub(super) fn is(tag: u128) -> bool {
         tag & RANK_MESSAGES != 0
     }
 }
 
-/// A message, and the process of the rank that is to get the message.
+/// A message, and the process of the receiving rank.
 pub(crate) struct OutgoingRankMessage {
     pub(crate) endpoint: EndpointId,
     pub(crate) addresses: Vec<Address>,
@@ -46,12 +46,13 @@ pub(crate) struct OutgoingRankMessage {
 }
 
 impl Process {
-    /// Whether this process has this id.
+    /// Whether the id is the id of this process.
     pub(crate) fn is_here(&self, endpoint: EndpointId) -> bool {
         self.id == endpoint
     }
 
-    /// Sends messages. A message for this very process is taken in, and may bring more.
+    /// Sends messages. This process takes in a message to itself at once, and the message may lead
+    /// to further messages.
     pub(crate) fn dispatch(&self, mut outgoing: Vec<OutgoingRankMessage>) {
         while let Some(next) = outgoing.pop() {
             match self.is_here(next.endpoint) {
@@ -61,7 +62,8 @@ impl Process {
         }
     }
 
-    /// Hands a message to the fields of an instance of this process. If the instance has gone, the message is of no use.
+    /// Hands a message to the fields of an instance of this process. If the instance has gone, the
+    /// message is of no use.
     fn take_in(&self, message: Mail, outgoing: &mut Vec<OutgoingRankMessage>) {
         let fields = self.lock().fields.get(&message.instance).cloned();
         if let Some(fields) = fields {
@@ -69,7 +71,8 @@ impl Process {
         }
     }
 
-    /// The process of a rank, and its addresses for rank messages: of the instance of this process, or of a peer.
+    /// The process of a rank, and the addresses of the process for rank messages. The rank is of
+    /// the instance of this process, or of a peer.
     pub(crate) fn find_rank(
         &self,
         instance: &str,
@@ -82,7 +85,7 @@ impl Process {
             (true, Some(branch)) => branch.place_of(rank)?,
             (false, _) => state.routes.rank(instance, rank)?,
         };
-        // To share memory would cost more than these messages do.
+        // Sharing memory would cost more than a few small messages do.
         let is_tcp = |address: &&Address| matches!(address, Address::Tcp(..));
         Some((endpoint, addresses.iter().filter(is_tcp).cloned().collect()))
     }
@@ -148,7 +151,7 @@ impl Process {
         self.ring_all();
     }
 
-    /// A link is lost, which may have been for rank messages.
+    /// A link is lost. The link may have been for rank messages.
     pub(super) fn rank_message_link_lost(&self, link: &Arc<Link>, why: &Lost) {
         self.lock().rank_messages.incoming.remove(&link.id());
         if let Some(tag) = link.tag().filter(|tag| RankMessageLinks::is(*tag)) {
@@ -161,7 +164,7 @@ impl Process {
         self.lock().rank_messages.incoming.insert(link.id());
     }
 
-    /// Takes in what the link has brought, if the link is for rank messages. True if so.
+    /// Takes in a message from a link, if the link is for rank messages. True if so.
     pub(super) fn rank_message_arrived(&self, link: &Arc<Link>, body: &[u8]) -> bool {
         if !self.lock().rank_messages.incoming.contains(&link.id()) {
             return false;
@@ -181,7 +184,8 @@ impl Process {
         true
     }
 
-    /// Of these processes, one that cannot be reached with rank messages: the name that goes with the process, and the reason.
+    /// Looks among some processes for a process out of reach of rank messages: the name that goes
+    /// with the process, and the reason.
     pub(crate) fn unreached<'a>(
         &self,
         written_to: &'a HashMap<EndpointId, String>,

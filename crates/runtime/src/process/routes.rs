@@ -1,7 +1,7 @@
-//! Which processes the peers are in, and by which links these are reached.
+//! The processes of the peers, and the links to the processes.
 //!
-//! Tables alone, without I/O: they say which processes to dial, and take in the outcome. The time
-//! comes in as an argument.
+//! The tables alone, without I/O: the tables say which processes to dial, and take in the outcome.
+//! The time comes in as an argument.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(super) const SHORTER: &str = "TITIN_EXPLANATION";
 /// How a peer is to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Way {
-    /// By the best medium that there is.
+    /// By the best medium of the two processes.
     Best,
     /// By tcp, for conduits that the description pins to tcp.
     Tcp,
@@ -30,9 +30,9 @@ pub(crate) enum Way {
 
 /// The routes to other processes. `L` is a link.
 pub(super) struct Routes<L> {
-    /// How our conduits with instances want these to be reached.
+    /// The links that the conduits of this process want, by the instance at the other end.
     wanted: HashMap<String, WantedLinks>,
-    /// The processes of instances that this process has conduits with.
+    /// The processes of the instances at the other ends of this process's conduits.
     locations: HashMap<String, EndpointId>,
     homes: HashMap<EndpointId, Home>,
     /// Of parallel programs, the processes of the ranks from 1 on.
@@ -47,7 +47,7 @@ struct WantedLinks {
     settings: LinkSettings,
 }
 
-/// A process with instances that this process has conduits with.
+/// A process with instances at the other ends of this process's conduits.
 struct Home {
     addresses: Vec<Address>,
     instances: HashSet<String>,
@@ -62,11 +62,11 @@ enum LinkRoute<L> {
     Given(Lost),
 }
 
-/// A link that is to be dialled.
+/// A link to dial.
 #[derive(Debug)]
 pub(super) struct Dial {
     pub(super) tag: u128,
-    /// Which process is to be there.
+    /// The id of the process that must answer.
     pub(super) to: EndpointId,
     pub(super) addresses: Vec<Address>,
     pub(super) settings: LinkSettings,
@@ -86,8 +86,8 @@ impl<L> Default for Routes<L> {
 }
 
 impl<L> Routes<L> {
-    /// A conduit with an instance wants a link of this kind. The first conduit gives the settings
-    /// of the links.
+    /// A conduit with an instance wants a kind of link. The first conduit gives the settings of the
+    /// links.
     pub(super) fn want(&mut self, instance: &str, way: Way, settings: LinkSettings) {
         match self.wanted.get_mut(instance) {
             Some(wanted) => {
@@ -131,7 +131,7 @@ impl<L> Routes<L> {
         self.locations.get(instance).copied()
     }
 
-    /// The process of a rank of an instance, and its addresses.
+    /// The process of a rank of an instance, and the addresses of the process.
     pub(super) fn rank(&self, instance: &str, rank: u32) -> Option<(EndpointId, &[Address])> {
         if rank == 0 {
             let endpoint = self.location(instance)?;
@@ -141,9 +141,9 @@ impl<L> Routes<L> {
         Some((process.endpoint, &process.addresses))
     }
 
-    /// The links that `own` is to dial now for conduits with an instance: of two processes the one
-    /// with the smaller id dials, each kind of link once. `shares` says whether `own` has found the
-    /// meeting place of its host.
+    /// The links that `own` is to dial now for conduits with an instance. Of two processes the
+    /// process with the smaller id dials, each kind of link once. `shares` says whether `own` has
+    /// found the meeting place of its host.
     pub(super) fn dials(&mut self, instance: &str, own: EndpointId, shares: bool) -> Vec<Dial> {
         let endpoint = self.location(instance).filter(|endpoint| own < *endpoint);
         let (Some(endpoint), Some(wanted)) = (endpoint, self.wanted.get(instance)) else {
@@ -178,7 +178,7 @@ impl<L> Routes<L> {
         dials
     }
 
-    /// The process that was dialled with this tag.
+    /// The process dialled with the tag.
     pub(super) fn dialled(&self, tag: u128) -> Option<(EndpointId, Way)> {
         self.dialled.get(&tag).copied()
     }
@@ -194,7 +194,7 @@ impl<L> Routes<L> {
             .collect()
     }
 
-    /// The link for which `it` is true has broken. Whether the link was still in use.
+    /// The link for which `it` is true has broken. Returns whether the link was still in use.
     pub(super) fn lost(&mut self, it: impl Fn(&L) -> bool, why: Lost, now: Instant) -> bool {
         let route = self
             .routes
@@ -220,20 +220,20 @@ impl<L> Routes<L> {
         Some(titin_model::listing(names))
     }
 
-    /// The process that was dialled with this tag has not answered.
+    /// The process dialled with the tag has not answered.
     pub(super) fn unanswered(&mut self, tag: u128, why: Lost, now: Instant) {
         let Some(to) = self.dialled(tag) else { return };
         self.routes.insert(to, LinkRoute::Broken(now, why));
     }
 
-    /// The process with this tag cannot be dialled, and there is nothing to wait for.
+    /// The process with the tag cannot be dialled, and there is nothing to wait for.
     pub(super) fn refuse(&mut self, tag: u128, why: Lost) {
         let Some(to) = self.dialled(tag) else { return };
         self.routes.insert(to, LinkRoute::Given(why));
     }
 
-    /// Gives up broken links whose loss the manager has not explained in this time. Whether there
-    /// were some.
+    /// Gives up broken links if the manager has not explained the loss in the given time. Returns
+    /// whether there were such links.
     pub(super) fn give_up(&mut self, now: Instant, time: Duration) -> bool {
         let mut given = false;
         for route in self.routes.values_mut() {
@@ -247,7 +247,7 @@ impl<L> Routes<L> {
         given
     }
 
-    /// The links by which an instance is reached.
+    /// The links to an instance's process.
     pub(super) fn links(&self, instance: &str) -> impl Iterator<Item = (Way, &L)> {
         self.to(instance).filter_map(|(way, route)| match route {
             LinkRoute::Up(link) => Some((way, link)),
@@ -255,7 +255,7 @@ impl<L> Routes<L> {
         })
     }
 
-    /// Why an instance cannot be reached by this kind of link, once given up.
+    /// Why an instance cannot be reached by the given kind of link, once the link was given up.
     pub(super) fn unreachable(&self, instance: &str, way: Way) -> Option<&Lost> {
         match self.routes.get(&(self.location(instance)?, way))? {
             LinkRoute::Given(why) => Some(why),

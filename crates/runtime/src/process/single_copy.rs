@@ -1,4 +1,4 @@
-//! Titin is in a process once, and not in the children that it forks.
+//! A process has one copy of titin, and the children that the process forks have none.
 
 use std::sync::OnceLock;
 
@@ -6,17 +6,17 @@ use titin_os::{Descriptor, descriptors};
 
 use crate::{Error, Kind, Result};
 
-/// Keeps the mark by which another copy of the runtime would see this copy.
+/// Keeps the mark open. By the mark another copy of the runtime would notice this copy.
 static MARK: OnceLock<Descriptor> = OnceLock::new();
 
-/// To be called in the child after a fork; gives the descriptors that the child is to close.
+/// Called in the child after a fork. Gives the descriptors for the child to close.
 ///
-/// Takes no lock and allocates nothing, so it may run in a `pthread_atfork` handler.
+/// Takes no lock and allocates nothing, so the function may run in a `pthread_atfork` handler.
 pub fn fork_child() -> impl Iterator<Item = i32> {
     descriptors::take_all()
 }
 
-/// Refuses what only the parent's process can do.
+/// Refuses calls in a forked child: only the parent's process can use the instances.
 ///
 /// # Errors
 /// [`Kind::Forked`] in a child forked from a process that uses titin.
@@ -28,7 +28,7 @@ pub fn not_forked() -> Result<()> {
     }
 }
 
-/// Whether this process is a child forked from one that uses titin.
+/// Whether this process is a child forked from a process with titin.
 pub(crate) fn forked() -> bool {
     descriptors::forked()
 }
@@ -43,7 +43,7 @@ fn forked_error() -> Error {
 
 /// Refuses a second copy of the runtime in one process: both copies would act as the instance.
 ///
-/// The mark is a named memory file, which any copy finds among the process's descriptors.
+/// The mark is a named memory file. Any copy finds the file among the process's descriptors.
 pub(super) fn mark() -> Result<()> {
     if MARK.get().is_some() {
         return Ok(());

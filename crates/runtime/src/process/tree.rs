@@ -2,8 +2,8 @@
 //! up and down the tree.
 //!
 //! For a rank but 0 the rank above stands for the manager: the process sends the rank above the
-//! same messages, and gets the same messages. Messages of ranks below are passed up, as far as the
-//! manager is to know them.
+//! same messages, and gets the same messages. A rank passes messages of ranks below up, as far as
+//! the manager is to know the messages.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ impl Branch {
         self.instance == instance
     }
 
-    /// The process of a rank of the same instance, and its addresses.
+    /// The process of a rank of the same instance, and the addresses of the process.
     pub(super) fn place_of(&self, rank: u32) -> Option<(EndpointId, &[Address])> {
         let process = self.roll.get(rank as usize)?;
         Some((process.endpoint, &process.addresses))
@@ -93,7 +93,8 @@ impl Process {
     /// Takes the place of a rank in the tree of an instance, and dials the neighbours.
     ///
     /// # Errors
-    /// [`Kind::Usage`] if it is a rank of another instance already.
+    ///
+    /// [`Kind::Usage`] if the process is a rank of another instance already.
     pub(crate) fn join_tree(&self, instance: &str, rank: u32, roll: &[RankProcess]) -> Result<()> {
         let mut state = self.lock();
         if let Some(branch) = &state.branch {
@@ -146,7 +147,7 @@ impl Process {
         Ok(())
     }
 
-    /// The conduits between ranks have numbers from this number on.
+    /// Notes the first number of the conduits between ranks.
     pub(crate) fn number_tree(&self, first: ConduitId) {
         if let Some(branch) = &mut self.lock().branch {
             branch.first = Some(first);
@@ -190,7 +191,7 @@ impl Process {
         let who = below.rank;
         drop(state);
         match control::decode::<ToManager>(body) {
-            // Other messages are about what rank 0 alone does.
+            // Other messages are about rank 0 alone.
             Ok(message @ (ToManager::Failed { .. } | ToManager::Log { .. })) => self.tell(&message),
             Ok(_) => {}
             Err(error) => {
@@ -232,7 +233,7 @@ impl Process {
         }));
     }
 
-    /// A link is lost. Fails the run if the link led to a rank that has not closed.
+    /// A link is lost. Fails the run if the link led to an open rank of the tree.
     pub(super) fn lost_rank(&self, link: LinkId, why: &Lost) {
         self.miss(
             |neighbour| neighbour.is_at(link),
@@ -261,7 +262,7 @@ impl Process {
         let is_open =
             state.instances.contains_key(&instance) || state.asked.contains_key(&instance);
         drop(state);
-        // A rank that has closed may go.
+        // A closed rank may go.
         let has_closed = first.is_some_and(|first| {
             let (down, up) = conduits(first, rank.max(own));
             self.exchange
@@ -299,7 +300,8 @@ impl Process {
         if branch.told.elapsed() >= heartbeat {
             branch.tell_below(&control::encode(&ToProgram::Heartbeat {}));
         }
-        // On this host the link breaks when the process ends, and a stopped process may go on.
+        // On this host the link breaks when the process ends. A stopped process may go on later, so
+        // silence means nothing here.
         let here = host();
         let is_silent = |below: &&Neighbour| {
             below.process.host != here && below.heard.elapsed() > 3 * heartbeat
@@ -319,8 +321,8 @@ impl Process {
         }
     }
 
-    /// For a rank that fails: waits until the links to the ranks below are there, so that they hear
-    /// of the failure, if only by the loss of the link. A rank that is still to be dialled would
+    /// For a rank that fails: waits until the links to the ranks below are there. Then the ranks
+    /// below hear of the failure, if only by the loss of the link. A rank not yet dialled would
     /// wait.
     pub(crate) fn await_below(&self) {
         const PATIENCE: Duration = Duration::from_secs(2);
@@ -346,7 +348,7 @@ impl Process {
     }
 
     /// Whether heartbeats are not needed: the rank above is on this host, so the link breaks when
-    /// its process ends.
+    /// the process of the rank above ends.
     pub(super) fn is_watched_by_link(&self) -> bool {
         let state = self.lock();
         let above = state

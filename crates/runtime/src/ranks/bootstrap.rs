@@ -1,8 +1,8 @@
-//! How the ranks of a program find each other when they open their instance: by the program's own
-//! communicator.
+//! How the ranks of a program find each other when the program opens its instance: by the program's
+//! own communicator.
 //!
-//! A failure of one rank comes to all ranks before they go on: each step begins with a word that
-//! says whether the step went well. So no rank is left behind in a call of MPI.
+//! A rank that fails still takes part, and passes its error on in place of a value. So all ranks
+//! hear of the failure before any rank goes on, and no rank is left behind in a call of MPI.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::{Error, Kind, Options, Result};
 /// The most bytes of one message: the list of a million ranks.
 const MOST: usize = 1 << 28;
 
-/// What a rank knows once the ranks have found each other.
+/// The knowledge of a rank once the ranks have found each other.
 pub(crate) struct Bootstrapped {
     pub(crate) instance: String,
     pub(crate) process: Arc<Process>,
@@ -31,8 +31,8 @@ pub(crate) struct Bootstrapped {
     pub(crate) roll: Vec<RankProcess>,
 }
 
-/// Finds the other ranks. All ranks must call this function, and it fails on all or none. The
-/// manager's answer will ring the bell.
+/// Finds the other ranks. All ranks must call this function, and the function fails on all ranks or
+/// on none. The manager's answer will ring the bell.
 pub(crate) fn bootstrap(
     options: &Options,
     communicator: &dyn Communicator,
@@ -65,7 +65,7 @@ pub(crate) fn bootstrap(
     let placed = process
         .expect_answer(&instance, bell.clone(), fields)
         .and_then(|()| process.join_tree(&instance, rank, &roll));
-    // Only once all have their place something may be told along the tree.
+    // A rank may send along the tree only once all ranks have their places.
     let gathered = bootstrap.gather(placed);
     let all = bootstrap.tell(
         gathered

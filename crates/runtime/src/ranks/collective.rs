@@ -1,9 +1,9 @@
 //! Collective calls: calls that all ranks of a parallel program make together.
 //!
-//! Rank 0 makes the call, and tells the other ranks the verdict: by the conduits down the tree of
-//! ranks. The other ranks wait for the verdict as for any message, at titin's doorbell and not
-//! inside MPI. The data of a received message follow in a message of their own, so that on one host
-//! they lie in shared memory once for all ranks below.
+//! Rank 0 makes the call, and tells the other ranks the verdict along the conduits down the tree.
+//! The other ranks wait for the verdict as for any message, at titin's doorbell and not inside MPI.
+//! The data of a received message follow in a separate message. So on one host the data lie in
+//! shared memory once for all ranks below.
 
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
@@ -57,7 +57,7 @@ impl RankGroup {
         }
     }
 
-    /// Receives on all ranks what `act` receives on rank 0.
+    /// Receives a message on all ranks: rank 0 by `act`, and the other ranks from rank 0.
     pub(crate) fn receive(
         &self,
         call: &str,
@@ -109,8 +109,8 @@ impl RankGroup {
         }
     }
 
-    /// Receives on all ranks from a port. `begin` is what rank 0 does first, and gives the patience; `fits` finds fault with a
-    /// message. `at` is the time that a field is asked for, which is the same on all ranks.
+    /// Receives on all ranks from a port. Rank 0 receives by `receive`, and each rank checks the
+    /// message by `fits`. `at` is the time for which a call on a field asks, the same on all ranks.
     pub(crate) fn receive_on(
         &self,
         (port, slot): (PortId, Option<u32>),
@@ -119,10 +119,10 @@ impl RankGroup {
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<Message> {
         let mut call = self.call_on("receive", port, slot);
-        // Zero is the same time whatever its sign.
+        // Adding 0.0 turns -0.0 into 0.0, so both read the same in the name of the call.
         at.iter()
             .for_each(|at| call += &format!(" at {}", at + 0.0));
-        // A message that fits rank 0 may not fit another rank; there the message is lost.
+        // A message may fit rank 0 and not fit another rank. The other rank loses the message.
         let fits = Cell::new(Some(fits));
         let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
         let received = self.receive(&call, || receive(&check).map(Some));
@@ -144,7 +144,7 @@ impl RankGroup {
         Ok(received?.map(|(.., message)| message))
     }
 
-    /// A call on a port, as users write it.
+    /// The text of a call on a port, as users write the call.
     fn call_on(&self, call: &str, port: PortId, slot: Option<u32>) -> String {
         format!(
             "{call} on port '{}'",
@@ -152,8 +152,7 @@ impl RankGroup {
         )
     }
 
-    /// Compares the declarations of a field. Fails on ranks that declare the field otherwise than
-    /// rank 0.
+    /// Compares the declarations of a field. Fails on a rank with another declaration than rank 0.
     pub(crate) fn agree(&self, call: &str, field: &FieldEnd) -> Result<()> {
         if self.serial.leads() {
             return self.tell_ranks(call, Ok(CollectiveResult::Field(field.clone())), None);
@@ -172,8 +171,9 @@ impl RankGroup {
         }
     }
 
-    /// Makes a call on rank 0 that tells the other ranks nothing but that the call was made. While
-    /// they wait for the verdict, an error of `may_wait` ends the wait.
+    /// Makes a call on all ranks. Rank 0 acts, and tells the other ranks the outcome without
+    /// further data. While the other ranks wait for the verdict, an error of `may_wait` ends the
+    /// wait.
     pub(crate) fn act(
         &self,
         call: &str,
@@ -210,7 +210,7 @@ impl RankGroup {
         )
     }
 
-    /// Takes in the counts of ranks right below that have closed.
+    /// Takes in the counts of closed ranks right below.
     fn hear_steps(&self, below: &Port) -> Result<MutexGuard<'_, Vec<(u32, FieldSteps)>>> {
         let mut port = self.take_turn(below)?;
         let mut heard = self.counts_below.lock().expect("never poisoned");
@@ -236,8 +236,8 @@ impl RankGroup {
         Ok(heard)
     }
 
-    /// Fails if a rank right below has closed and has sent or received a field less often than this
-    /// rank by now: other ranks may wait for ever.
+    /// Fails if a rank right below has closed with fewer sends or receives of a field than this
+    /// rank has made by now: other ranks may wait for ever.
     pub(crate) fn look_below(&self) -> Result<()> {
         let Some(below) = &self.tree.below else {
             return Ok(());
@@ -247,7 +247,8 @@ impl RankGroup {
         {
             return Ok(());
         }
-        // If a call on this thread takes the counts in, that call compares them.
+        // A call on this thread may hold the ports, and take in the counts. The same call compares
+        // the counts, too.
         let Ok(heard) = self.hear_steps(below) else {
             return Ok(());
         };
@@ -260,9 +261,8 @@ impl RankGroup {
         behind.map_or(Ok(()), Err)
     }
 
-    /// As this rank closes: fails if a rank right below that has closed has sent or received a
-    /// field more or less often than this rank. In a program without checks the difference is
-    /// logged.
+    /// As this rank closes: fails if a rank right below has closed with more or fewer sends or
+    /// receives of a field than this rank. In a program without checks the difference is logged.
     pub(crate) fn compare_steps(&self) -> Result<()> {
         let Some(below) = &self.tree.below else {
             return Ok(());
@@ -301,7 +301,8 @@ impl RankGroup {
         }
     }
 
-    /// Makes a call on rank 0 for all ranks, which are told if the call waits for long.
+    /// Makes a call on rank 0 for all ranks. The name of the call is kept meanwhile, so that the
+    /// other ranks can be told of a long wait.
     fn lead<T>(&self, call: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
         *self.leading.lock().expect("never poisoned") = Some(call.to_owned());
         let outcome = act();
@@ -344,7 +345,7 @@ impl RankGroup {
         data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
     }
 
-    /// The verdict of this call at rank 0, and the data of a received message. Until the verdict
+    /// The verdict of rank 0 on a call, and the data of a received message. Until the verdict
     /// comes, an error of `may_wait` ends the wait.
     fn hear_rank(
         &self,
@@ -391,8 +392,8 @@ impl RankGroup {
         }
     }
 
-    /// The outcome of a call for this rank. Fails if rank 0 has sent or received a field more or less often
-    /// than this rank.
+    /// The outcome of a call for this rank. Fails if rank 0 has sent or received a field more or
+    /// less often than this rank.
     fn own_outcome(
         &self,
         outcome: Result<CollectiveResult>,
@@ -412,7 +413,7 @@ impl RankGroup {
         })
     }
 
-    /// Fails if rank 0 is in another call than this one.
+    /// Fails if rank 0 is in another call than this rank.
     fn compare_calls(&self, call: &str, of_first: &str) -> Result<()> {
         if call == of_first {
             return Ok(());
@@ -458,7 +459,7 @@ impl RankGroup {
     }
 }
 
-/// What the other ranks are told of a use that begins.
+/// The news of a new use for the other ranks.
 fn common_use(next: &NextUse) -> CollectiveResult {
     let end = |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
     CollectiveResult::Use {
@@ -468,7 +469,7 @@ fn common_use(next: &NextUse) -> CollectiveResult {
     }
 }
 
-/// The error of a rank whose verdict does not belong to its call.
+/// The error of a rank that gets a verdict of another kind than the call has.
 pub(crate) fn unexpected(call: &str) -> Error {
     Error::new(
         Kind::Internal,

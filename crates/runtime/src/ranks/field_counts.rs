@@ -14,7 +14,7 @@ pub(crate) struct FieldCount {
     /// The name of the port.
     name: Arc<str>,
     role: Role,
-    /// A send that goes on counts, and so do steps at which the description couples nothing.
+    /// Includes an unfinished send, and the steps without a coupling in the description.
     steps: AtomicU64,
 }
 
@@ -39,7 +39,8 @@ impl FieldCount {
         self.steps.store(steps, Ordering::Relaxed);
     }
 
-    /// The error of a rank that has sent or received the field more often than another rank, or less.
+    /// The error of a rank that has sent or received the field more often than another rank, or
+    /// less.
     pub(crate) fn unequal(
         &self,
         (rank, made): (u32, u64),
@@ -58,7 +59,7 @@ impl FieldCount {
     }
 }
 
-/// The counts of all fields, in the order in which they were declared.
+/// The counts of all fields, in the order of the declarations.
 #[derive(Default)]
 pub(crate) struct FieldCounts(RwLock<Vec<Arc<FieldCount>>>);
 
@@ -73,7 +74,8 @@ impl FieldCounts {
         FieldSteps(counts.iter().map(|count| count.steps()).collect())
     }
 
-    /// The error for a field that another rank has sent or received so often that `is_wrong` beside the count of this rank.
+    /// The error for the first field for which `is_wrong` holds of the other rank's count and of
+    /// this rank's count.
     pub(crate) fn unequal(
         &self,
         own: u32,
@@ -83,14 +85,14 @@ impl FieldCounts {
         let counts = self.0.read().expect("never poisoned");
         let mut pairs = counts.iter().zip(&theirs.0);
         let (count, theirs) = pairs.find(|(count, theirs)| is_wrong(**theirs, count.steps()))?;
-        // Whichever rank finds out, rank 0 is the rank that the others are to be like.
+        // Rank 0 sets the count for the others, whichever rank finds the difference.
         Some(match rank {
             0 => count.unequal((own, count.steps()), (0, theirs)),
             _ => count.unequal((rank, *theirs), (own, count.steps())),
         })
     }
 
-    /// The error for a rank that has closed and has declared another number of fields.
+    /// The error for a closed rank with another number of declared fields.
     pub(crate) fn unequal_number(
         &self,
         own: u32,

@@ -1,10 +1,10 @@
-//! Results of calls, as ranks tell them to each other.
+//! Results of calls, in the form for messages between ranks.
 
 use titin_wire::ranks::Outcome;
 
 use crate::{Error, Kind, Result};
 
-/// A result as a rank tells it.
+/// A result in the form for a message.
 pub(super) fn outcome<T>(result: Result<T>) -> Outcome<T> {
     match result {
         Ok(done) => Outcome::Done(done),
