@@ -1,9 +1,9 @@
-//! The element types of arrays: one table that all crates use, and with which tests compare the
-//! bindings and the docs.
+//! The element types of arrays: one table for all crates. Tests compare the bindings and the docs
+//! with the table.
 //!
-//! The table says of each type its number on the wire, its names, its kind and the Rust type that
-//! holds an element. Size, alignment, range, reading, writing and casting follow from that Rust
-//! type. This crate never allocates and knows nothing of arrays.
+//! For each type the table has the number on the wire, the names, the kind, and the Rust type of an
+//! element. Size, alignment, range, reading, writing and casting follow from the Rust type. This
+//! crate never allocates and knows nothing of arrays.
 //!
 //! ```
 //! use titin_element::{Dtype, ElementValue};
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use storage::Storage;
 
-/// What the elements of a type are.
+/// The kind of a type's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ElementKind {
     /// True or false.
@@ -53,14 +53,14 @@ pub struct ElementNames {
     pub numpy: &'static str,
     /// The type code in a file of NumPy's, without the mark of the byte order: `f8`.
     pub npy: &'static str,
-    /// The constant of `titin.h`, which C++ uses too; Fortran has the same name in small letters:
+    /// The constant of `titin.h`, for C and C++. Fortran has the same name in small letters:
     /// `TITIN_F64`.
     pub constant: &'static str,
-    /// The type that C programs use for an element.
+    /// The type of an element in C programs.
     pub c: &'static str,
-    /// The type that C++ programs use for an element.
+    /// The type of an element in C++ programs.
     pub cpp: &'static str,
-    /// The type that Fortran programs use for an element.
+    /// The type of an element in Fortran programs.
     pub fortran: &'static str,
 }
 
@@ -68,7 +68,8 @@ pub struct ElementNames {
 macro_rules! element_types {
     ($($dtype:ident = $number:literal, $kind:ident, $storage:ty,
        $numpy:literal, $npy:literal, $constant:literal, $c:literal, $cpp:literal, $fortran:literal;)*) => {
-        /// The type of an array's elements. The numbers are those of the wire and of `titin.h`.
+        /// The type of an array's elements. The numbers are the numbers of the wire and of
+        /// `titin.h`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "lowercase")]
         #[repr(u8)]
@@ -82,7 +83,7 @@ macro_rules! element_types {
             /// The NumPy names of all types, in the order of their numbers.
             pub const NAMES: [&'static str; Self::ALL.len()] = [$($numpy),*];
 
-            /// What the elements are.
+            /// The kind of the elements.
             #[inline]
             pub const fn kind(self) -> ElementKind {
                 match self { $(Dtype::$dtype => ElementKind::$kind),* }
@@ -114,7 +115,7 @@ macro_rules! element_types {
                 }
             }
 
-            /// The NumPy name, as C reads it.
+            /// The NumPy name as a C string.
             pub const fn c_name(self) -> &'static CStr {
                 match self {
                     $(Dtype::$dtype => {
@@ -126,13 +127,13 @@ macro_rules! element_types {
                 }
             }
 
-            /// The whole numbers that an element can be; `None` if the elements are no whole
+            /// The range of whole numbers for an element; `None` if the elements are no whole
             /// numbers.
             pub fn whole_range(self) -> Option<RangeInclusive<i128>> {
                 match self { $(Dtype::$dtype => <$storage>::whole_range()),* }
             }
 
-            /// Reads an element from its bytes, in little-endian order.
+            /// Reads an element from bytes, in little-endian order.
             ///
             /// # Panics
             /// If there are not exactly [`Dtype::size`] bytes.
@@ -144,9 +145,9 @@ macro_rules! element_types {
             /// Writes an element, in little-endian order, or nothing and `None` if the type cannot
             /// hold the number.
             ///
-            /// Real types round a number to their nearest one, but no finite number to an infinite
-            /// one. Types of whole numbers take whole numbers only, bool takes true and false only,
-            /// and complex numbers fit complex types only.
+            /// A real type rounds a number to the type's nearest number, but never a finite number
+            /// to an infinite number. Types of whole numbers take whole numbers only, bool takes
+            /// true and false only, and complex numbers fit complex types only.
             ///
             /// # Panics
             /// If there is not room for exactly [`Dtype::size`] bytes.
@@ -194,17 +195,17 @@ impl Dtype {
         self.names().numpy
     }
 
-    /// The type with this number, if there is one.
+    /// The type with the given number, if there is such a type.
     pub fn from_number(number: u8) -> Option<Self> {
         Dtype::ALL.get(usize::from(number).wrapping_sub(1)).copied()
     }
 
-    /// The type with this NumPy name, if there is one.
+    /// The type with the given NumPy name, if there is such a type.
     pub fn from_name(name: &str) -> Option<Self> {
         Dtype::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// The type of the real numbers of which a complex one has two; of all others the type itself.
+    /// The type of the two parts of a complex number; for other types the type itself.
     pub const fn component(self) -> Dtype {
         match self {
             Dtype::Complex64 => Dtype::Float32,
@@ -218,12 +219,12 @@ impl Dtype {
         matches!(self.kind(), ElementKind::Complex)
     }
 
-    /// A number turned into the kind that the type has: true or false, a whole, a real or a complex
-    /// number. Whether the type can hold the result is for [`Dtype::write`] to say.
+    /// Turns a number into the kind of the type: true or false, a whole, a real or a complex
+    /// number. [`Dtype::write`] then finds out whether the type can hold the result.
     ///
-    /// A real number is cut towards zero to a whole one. Every number but zero is true. `None` if
-    /// the number has no counterpart: a complex one outside of the complex types, one that is not
-    /// finite as a whole number, and one that is not a number as true or false.
+    /// A real number is cut towards zero to a whole number. Every number but zero is true. `None`
+    /// if the number has no counterpart: a complex number outside of the complex types, a number
+    /// that is not finite as a whole number, and not-a-number as true or false.
     #[inline]
     pub fn cast(self, number: ElementValue) -> Option<ElementValue> {
         match (self.kind(), number) {
@@ -236,7 +237,7 @@ impl Dtype {
             (ElementKind::Bool, ElementValue::Whole(whole)) => Some(ElementValue::Bool(whole != 0)),
             (ElementKind::Bool, ElementValue::Bool(_)) => Some(number),
             // An i128 holds the whole numbers of all types. A real number beyond an i128 becomes
-            // the largest or the smallest of them, which no type holds.
+            // the largest or the smallest i128, and no type holds either.
             (ElementKind::Signed | ElementKind::Unsigned, ElementValue::Real(real)) => real
                 .is_finite()
                 .then_some(ElementValue::Whole(real as i128)),

@@ -1,19 +1,19 @@
-//! How the Rust types that hold elements are read from bytes and written to bytes. The table calls
-//! the macros.
+//! Reads elements from bytes and writes elements to bytes, for the Rust types of elements. The
+//! table calls the macros.
 
 use std::ops::RangeInclusive;
 
 use crate::ElementValue;
 
-/// A Rust type that holds one element.
+/// A Rust type for one element.
 pub(crate) trait Storage: Sized {
-    /// Reads an element. Panics unless there are exactly as many bytes as one element has.
+    /// Reads an element. Panics unless the number of bytes is the size of an element.
     fn read(bytes: &[u8]) -> ElementValue;
 
     /// Writes an element, or nothing if the type cannot hold the number.
     fn write(number: ElementValue, out: &mut [u8]) -> Option<()>;
 
-    /// The whole numbers that an element can be, if the elements are whole numbers.
+    /// The range of whole numbers for an element, if the elements are whole numbers.
     fn whole_range() -> Option<RangeInclusive<i128>> {
         None
     }
@@ -69,10 +69,10 @@ macro_rules! rounded {
     }};
 }
 
-/// Rounds to single precision such that rounding the result to 16 bits gives the nearest number: an
-/// inexact number becomes that of its two neighbours whose last bit is odd, so the result is never
-/// halfway between two numbers of 16 bits. (The conversions from f64 of `half` ignore the lower 32
-/// bits.)
+/// Rounds to single precision such that rounding the result to 16 bits gives the nearest number. An
+/// inexact number lies between two numbers of single precision, and becomes the neighbour with an
+/// odd last bit. So the result is never halfway between two numbers of 16 bits. (The conversions
+/// from f64 of `half` ignore the lower 32 bits.)
 pub(crate) fn round_to_odd(wide: f64) -> f32 {
     let near = wide as f32;
     let back = f64::from(near);

@@ -1,8 +1,8 @@
-//! One number of any element type.
+//! A single number of any element type.
 
 use std::fmt;
 
-/// One number of any element type, as wide as the kind has it.
+/// A single number of any element type, wide enough for every type of the kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ElementValue {
     /// True or false.
@@ -25,7 +25,7 @@ impl ElementValue {
         }
     }
 
-    /// The whole numbers 0 and 1 for false and true; every other number as it is.
+    /// The whole numbers 0 and 1 for false and true; every other number unchanged.
     pub(crate) fn unflagged(self) -> ElementValue {
         match self {
             ElementValue::Bool(flag) => ElementValue::Whole(flag.into()),
@@ -33,7 +33,7 @@ impl ElementValue {
         }
     }
 
-    /// The number as a real one; `None` if it is true, false or complex.
+    /// The number as a real number; `None` for true, false and complex numbers.
     pub(crate) fn real(self) -> Option<f64> {
         match self {
             ElementValue::Real(real) => Some(real),

@@ -1,8 +1,8 @@
-//! The process of hosted instances whose functions are in shared libraries.
+//! The process of hosted instances with functions in shared libraries.
 //!
-//! A process has one runtime, that of `libtitin.so`, which those libraries link too. The `titin`
-//! command has a runtime of its own in the executable, so this is a separate program. `titin run`
-//! starts it with the file that lists the functions.
+//! A process has one runtime, the runtime of `libtitin.so`, and the shared libraries link
+//! `libtitin.so` too. The `titin` command has a second runtime in the executable, so the host is a
+//! separate program. `titin run` starts the host with a file that lists the functions.
 
 use std::ffi::{CString, c_char, c_int};
 use std::os::unix::ffi::OsStringExt as _;
@@ -26,7 +26,8 @@ fn main() -> ExitCode {
     if unsafe { titin_host_file(path.as_ptr()) } == 0 {
         return ExitCode::SUCCESS;
     }
-    // SAFETY: the text lives until this thread's next call.
+    // SAFETY: the text lives until the next call of titin on this thread, and there is no further
+    // call.
     let text = unsafe { std::ffi::CStr::from_ptr(titin_error()) };
     eprintln!("titin: {}", text.to_string_lossy());
     ExitCode::FAILURE

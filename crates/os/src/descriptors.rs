@@ -1,8 +1,8 @@
-//! The descriptors that titin has opened in this process, so that a forked child can close them.
+//! The descriptors that titin has opened in this process. A forked child closes all of them.
 //!
-//! After a fork the child's instances are dead. If the child kept the sockets, peers would not notice
-//! the end of the parent. The table consists of plain atomics: a fork handler, which may take no
-//! lock, can read it.
+//! After a fork the child's instances are dead. If the child kept the sockets, peers would not
+//! notice the end of the parent. The table consists of plain atomics: a fork handler may take no
+//! lock, and so can read the table.
 
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
@@ -13,14 +13,15 @@ const FREE: u64 = u64::MAX;
 /// Set in a forked child.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Each entry has the descriptor's number in its lower half, and a serial number in its upper half.
-/// The serial number tells apart descriptors that have the same number one after the other.
+/// Each entry has the number of a descriptor in the lower half, and a serial number in the upper
+/// half. The serial number tells apart two descriptors with the same number, open one after the
+/// other.
 static TABLE: [AtomicU64; 4096] = [const { AtomicU64::new(FREE) }; 4096];
 
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
 /// Takes every descriptor out of the table, for a forked child to close. Dropping a [`Descriptor`]
-/// does not close its number again.
+/// afterwards does not close the number again.
 pub fn take_all() -> impl Iterator<Item = RawFd> {
     FORKED.store(true, Ordering::Release);
     TABLE
@@ -30,13 +31,13 @@ pub fn take_all() -> impl Iterator<Item = RawFd> {
         .map(|entry| entry as RawFd)
 }
 
-/// Whether this is a forked child that has called [`take_all`]. Its instances, and the shared memory
-/// that the child sees, belong to the parent.
+/// Whether this process is a forked child and has called [`take_all`]. The instances of the child,
+/// and the shared memory in the child's sight, belong to the parent.
 pub fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
-/// A descriptor that is listed in the table while it is open.
+/// An open descriptor, listed in the table until the descriptor is dropped.
 #[derive(Debug)]
 pub struct Descriptor {
     /// `None` only while the descriptor is dropped.
@@ -85,7 +86,8 @@ impl Drop for Descriptor {
         let listed =
             TABLE[slot].compare_exchange(self.entry, FREE, Ordering::AcqRel, Ordering::Relaxed);
         if listed.is_err() {
-            // The fork handler has closed the descriptor; its number may belong to another file now.
+            // The fork handler has closed the descriptor. The number may belong to another file
+            // now.
             let _ = file.into_raw_fd();
         }
     }

@@ -1,8 +1,8 @@
-//! Folders that are removed with the processes that use them.
+//! Folders that the last of their processes removes.
 //!
 //! Each process holds a lock on a file in the folder. The system releases the lock when the process
-//! ends, however the process ends. So a later process can tell that a folder is left over, and remove
-//! it.
+//! ends, however the process ends. So a later process notices a left-over folder, and removes the
+//! folder.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -14,21 +14,22 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-/// The file that is locked.
+/// The name of the locked file.
 const LOCK: &str = "lock";
 
-/// The file's name before it is locked.
+/// The name of the file before a process has locked the file.
 const DRAFT: &str = "locking";
 
-/// A draft becomes a lock at once. The process that made an older draft was killed meanwhile.
+/// A draft becomes a lock at once. If a draft is older, the process that made the draft was killed.
 const LONGEST_DRAFT: Duration = Duration::from_secs(60);
 
 /// Locks a new folder until the file is closed.
 ///
 /// # Errors
-/// If the folder cannot be written to, or its file system knows no locks.
+///
+/// If the process cannot write to the folder, or the file system knows no locks.
 pub fn lock_new(folder: &Path) -> io::Result<File> {
-    // The file gets its name only when it is locked.
+    // The file gets its final name only with the lock on the file.
     let draft = folder.join(DRAFT);
     let file = OpenOptions::new()
         .write(true)
@@ -39,7 +40,7 @@ pub fn lock_new(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Locks a folder that other processes use, for this process too.
+/// Locks a folder for this process too, if other processes have locked the folder.
 ///
 /// # Errors
 /// If the folder is not locked, or is being removed.
@@ -49,11 +50,12 @@ pub fn join(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a folder in which any user may open files, or joins the processes that have made the folder.
+/// Makes a folder in which any user may open files, or joins the processes that have made the
+/// folder.
 ///
-/// Only the owner puts files into the folder, since the owner could not remove those of another user.
-/// The last process that [leaves](leave) removes the folder. A process that makes a folder removes
-/// the unused folders beside the new one whose names begin with `prefix`.
+/// Only the owner puts files into the folder, since the owner could not remove files of another
+/// user. The last process to [leave](leave) removes the folder. A process that makes a folder also
+/// removes unused folders in the same parent folder, if their names begin with `prefix`.
 ///
 /// # Errors
 /// If the folder can neither be made nor joined.
@@ -65,7 +67,7 @@ pub fn enter(folder: &Path, prefix: &str) -> io::Result<File> {
         .parent()
         .into_iter()
         .for_each(|parent| sweep(parent, prefix));
-    // The folder gets its name only when it is locked.
+    // The folder gets its final name only with the lock on the folder.
     let draft = folder.with_extension(random_digits());
     DirBuilder::new().mode(0o700).create(&draft)?;
     let entered = lock_new(&draft).and_then(|file| {
@@ -79,15 +81,15 @@ pub fn enter(folder: &Path, prefix: &str) -> io::Result<File> {
     })
 }
 
-/// Unlocks a folder, and removes it if no other process uses it.
+/// Unlocks a folder, and removes the folder if no other process uses the folder.
 pub fn leave(folder: &Path, lock: File) {
-    // A forked process may have the file open, too, so that closing the file would not be enough.
+    // A forked process may have the file open, too, so closing the file would not be enough.
     let _ = lock.unlock();
     remove_unused(folder);
 }
 
-/// Removes those folders of this user in `parent` that were locked and that no process uses any more.
-/// Their names begin with `prefix`.
+/// Removes unused folders of this user in `parent`, if the names begin with `prefix`. A folder
+/// counts as unused if a process once locked the folder and no process uses the folder any more.
 pub fn sweep(parent: &Path, prefix: &str) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
@@ -95,7 +97,7 @@ pub fn sweep(parent: &Path, prefix: &str) {
     }
 }
 
-/// Removes a folder of this user that was locked, if no process uses it any more.
+/// Removes a locked folder of this user, if no process uses the folder any more.
 pub fn remove_unused(folder: &Path) {
     // A process that comes meanwhile finds the folder locked.
     if let Ok(Some(_lock)) = lock_unused(folder) {
@@ -103,8 +105,8 @@ pub fn remove_unused(folder: &Path) {
     }
 }
 
-/// Locks a folder that no process uses; `None` if a process may use it. Other users may write to the
-/// parent folder, so the types and the owners of all files are checked.
+/// Locks an unused folder. `None` if a process may use the folder. Other users may write to the
+/// parent folder, so the function checks the types and the owners of all files.
 fn lock_unused(folder: &Path) -> io::Result<Option<File>> {
     let metadata = fs::symlink_metadata(folder)?;
     if !metadata.is_dir() || !is_own(&metadata) {
@@ -113,7 +115,8 @@ fn lock_unused(folder: &Path) -> io::Result<Option<File>> {
     let (file, is_draft) = match open_unfollowed(folder, LOCK) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             match open_unfollowed(folder, DRAFT) {
-                // The process that made or removed the folder was killed in between.
+                // The process was killed after making the folder and before making the draft, or
+                // while removing the folder.
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
                         && is_random(folder)

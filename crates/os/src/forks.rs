@@ -1,9 +1,9 @@
-//! Children that this process forks, and the shared memory that they see.
+//! Children that this process forks, and the shared memory in sight of the children.
 //!
-//! A child has its own copy of all memory but the shared one. As soon as the parent gives a block
-//! back, a peer puts its next message there, and the child would see the block change. So the parent
-//! keeps blocks that a child sees until the child has ended or runs another program. A pipe tells:
-//! only the child has its writing end.
+//! A child has its own copy of all memory but the shared memory. As soon as the parent gives a
+//! block back, a peer puts the next message there, and the child would see the block change. So the
+//! parent keeps blocks in sight of a child until the child has ended or runs another program. A
+//! pipe tells: the child alone has the writing end.
 
 use std::cell::Cell;
 use std::os::fd::{IntoRawFd as _, OwnedFd, RawFd};
@@ -43,7 +43,7 @@ impl ForkTime {
     }
 }
 
-/// Prepares a fork. The thread that forks calls this before.
+/// Prepares a fork. The forking thread calls this function before the fork.
 pub fn before() {
     if forked() {
         return;
@@ -63,15 +63,15 @@ pub fn before() {
     drop(free);
 }
 
-/// Notes the end of a fork. The thread that has forked calls this, in the parent also when the fork
-/// has failed. Returns a descriptor to close.
+/// Notes the end of a fork. The thread that has forked calls this function, in the parent also
+/// after a failed fork. Returns a descriptor to close.
 pub fn after() -> Option<RawFd> {
     // In a child that forks again, the number may be the end of the child's own pipe.
     if forked() {
         return None;
     }
     let (begun, write) = UNDER_WAY.take()?;
-    // No child has seen memory that is acquired from here on.
+    // No child has seen memory acquired from here on.
     let ended = FORK_CLOCK.fetch_add(1, Ordering::Relaxed) + 1;
     let mut visible = lock();
     visible
@@ -82,7 +82,8 @@ pub fn after() -> Option<RawFd> {
     (write >= 0).then_some(write)
 }
 
-/// Drops memory that was acquired at this time as soon as no child sees it any more.
+/// Drops memory as soon as no child sees the memory any more. `acquired` is the time at which this
+/// process acquired the memory.
 pub fn drop_when_unseen(memory: impl Send + 'static, acquired: ForkTime) {
     if forked() {
         return;
@@ -106,20 +107,21 @@ fn lock() -> MutexGuard<'static, VisibleToChildren<Box<dyn Send>>> {
     VISIBLE.lock().expect("nothing panics while it is locked")
 }
 
-/// Memory that children see, and the children.
+/// Memory in sight of children, and the children.
 struct VisibleToChildren<T> {
     children: Vec<Child>,
-    /// Each with the children that see it, named by the beginnings of their forks.
+    /// Each piece of memory with the children that see the memory. The beginning of the fork names
+    /// a child.
     waiting: Vec<(T, Vec<u64>)>,
     checked: Option<Instant>,
 }
 
 struct Child {
-    /// When its fork began, which names the child.
+    /// The time at which the fork began. The time names the child.
     begun: u64,
-    /// When its fork ended: the child has seen memory acquired before.
+    /// The time at which the fork ended: the child has seen memory acquired before.
     ended: u64,
-    /// Reaches its end when the child ends.
+    /// The reading end of the child's pipe, at end of file once the child has ended.
     pipe: Option<Descriptor>,
 }
 
@@ -132,7 +134,7 @@ impl<T> VisibleToChildren<T> {
         }
     }
 
-    /// Keeps memory while children see it. Returns all memory that no child sees any more.
+    /// Keeps memory while children see the memory. Returns all memory out of sight of all children.
     fn keep(&mut self, memory: T, acquired: ForkTime) -> Vec<T> {
         let is_due = self
             .checked
@@ -156,7 +158,8 @@ impl<T> VisibleToChildren<T> {
         free
     }
 
-    /// Checks which children have ended. Returns the memory that no child sees any more.
+    /// Looks for children that have ended. Returns the memory out of sight of the remaining
+    /// children.
     fn take_invisible(&mut self) -> Vec<T> {
         self.checked = Some(Instant::now());
         self.children

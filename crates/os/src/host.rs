@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
-/// Bytes of memory that this process may use, by the host's size and the limits of its control groups.
+/// Bytes of memory that this process may use, by the size of the host and the limits of the control
+/// groups.
 pub fn memory() -> u64 {
     let system = rustix::system::sysinfo();
     let total = system.totalram.saturating_mul(system.mem_unit.into());
@@ -17,8 +18,8 @@ pub fn memory() -> u64 {
         .fold(total, u64::min)
 }
 
-/// The control groups that this process is in, and the groups around them: of version 2, and of
-/// version 1 for processors and memory.
+/// The control groups of this process, and the groups around them: of version 2, and of version 1
+/// for processors and memory.
 pub fn control_groups() -> Vec<PathBuf> {
     groups_of(
         &fs::read_to_string("/proc/self/cgroup").unwrap_or_default(),
@@ -55,10 +56,10 @@ fn groups_of(own: &str, mounted: &Path) -> Vec<PathBuf> {
     groups
 }
 
-/// The bytes of memory that a control group may use, if it has a limit.
+/// The bytes of memory that a control group may use, if the group has a limit.
 fn limit(group: &Path) -> Option<u64> {
-    // A group without a limit has the word max in version 2, and a number that no host reaches in
-    // version 1.
+    // A group without a limit has the word max in version 2, and a number beyond the memory of any
+    // host in version 1.
     let read = |file: &str| {
         fs::read_to_string(group.join(file))
             .ok()?
@@ -69,7 +70,7 @@ fn limit(group: &Path) -> Option<u64> {
     read("memory.max").or_else(|| read("memory.limit_in_bytes"))
 }
 
-/// Bytes of memory that are free for this process now, by the accounts of the host and of the control
+/// Bytes of memory free for this process now, by the accounts of the host and of the control
 /// groups.
 pub fn free_memory() -> u64 {
     let host = fs::read_to_string("/proc/meminfo")
@@ -82,7 +83,7 @@ pub fn free_memory() -> u64 {
         .fold(host, u64::min)
 }
 
-/// The bytes that the host reports as available.
+/// The available bytes, as the host reports.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
@@ -95,8 +96,8 @@ fn available(meminfo: &str) -> Option<u64> {
         .checked_mul(1024)
 }
 
-/// The bytes of memory that a control group may still take, if the group has a limit. Pages of files
-/// that were not used lately count as free: the system drops them first.
+/// The bytes of memory that a control group may still take, if the group has a limit. File pages
+/// not used lately count as free: the system drops such pages first.
 fn room(group: &Path) -> Option<u64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
     let used = |file: &str| read(file)?.trim().parse::<u64>().ok();
@@ -107,7 +108,7 @@ fn room(group: &Path) -> Option<u64> {
     Some(limit(group)?.saturating_sub(used.saturating_sub(unused)))
 }
 
-/// The bytes of file pages that a control group, and the groups below it, have not used lately.
+/// The bytes of file pages not used lately by a control group and the groups below.
 fn unused_files(stat: &str) -> Option<u64> {
     let entry = |name: &str| {
         stat.lines()
@@ -117,8 +118,8 @@ fn unused_files(stat: &str) -> Option<u64> {
     entry("total_inactive_file ").or_else(|| entry("inactive_file "))
 }
 
-/// The addresses of this host in all connected networks; the loopback address only if there is no
-/// other. Other hosts may not reach all of them.
+/// The addresses of this host in all connected networks. The loopback address only if there is no
+/// other address. Other hosts may not reach all addresses.
 pub fn addresses() -> Vec<Ipv4Addr> {
     let connected = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
     let networks = getifaddrs()

@@ -1,5 +1,6 @@
-//! What titin asks of the operating system: locks of folders, the resources of this host, descriptors
-//! that a forked child closes, memory that forked children still see, and options of sockets.
+//! The services of the operating system for titin: locks of folders, the resources of this host,
+//! descriptors for a forked child to close, memory still in sight of forked children, and options
+//! of sockets.
 //!
 //! This crate knows Linux and nothing of titin: no frames, no conduits, no instances.
 //!

@@ -9,8 +9,8 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use crate::Descriptor;
 
-/// Sets what every TCP socket of titin has: small messages leave at once, and the system notices a
-/// host that vanishes even without traffic.
+/// Sets the options of every TCP socket of titin: small messages leave at once, and the system
+/// notices a vanished host even without traffic.
 pub fn prepare_tcp(socket: impl AsFd) {
     let _ = sockopt::set_tcp_nodelay(&socket, true);
     let _ = sockopt::set_socket_keepalive(&socket, true);
@@ -27,14 +27,14 @@ pub fn is_of_other_user(socket: impl AsFd) -> bool {
     sockopt::socket_peercred(socket).is_ok_and(|peer| peer.uid != user)
 }
 
-/// A descriptor of the process at the other end of a Unix socket, where the system gives one. It
-/// becomes readable when the process ends.
+/// A descriptor of the process at the other end of a Unix socket, where the system gives such a
+/// descriptor. The descriptor becomes readable when the process ends.
 pub fn peer_process(socket: impl AsFd) -> Option<Descriptor> {
     let peer = sockopt::socket_peercred(socket).ok()?;
     Some(pidfd_open(peer.pid, PidfdFlags::empty()).ok()?.into())
 }
 
-/// The system's own pacing, which needs no discipline of a network device.
+/// The system's own pacing. The network device needs no queueing discipline for the pacing.
 #[derive(Clone, Copy)]
 struct PacingRate;
 

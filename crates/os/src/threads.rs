@@ -1,4 +1,4 @@
-//! Threads of titin's own in a process that belongs to a user's program.
+//! Threads of titin's own in the process of a user's program.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -13,7 +13,7 @@ pub fn spawn_without_signals(
     name: &str,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    // A thread inherits the mask of the thread that starts it.
+    // A new thread inherits the mask of its parent thread, so the mask is set before the start.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let thread = Builder::new().name(name.to_owned()).spawn(body);
     before.thread_set_mask()?;
