@@ -54,8 +54,8 @@ fn whole_numbers_are_elements_within_the_range_of_their_type() {
 #[test]
 fn numbers_of_16_bits_are_rounded_once_to_the_nearest() {
     let rounded = |dtype: Dtype, wide| written(dtype, ElementValue::Real(wide)).unwrap();
-    // The middle of 1 and the next number goes to the even one, and all beside the middle to the
-    // nearer one.
+    // The middle of 1 and the next number goes to the even neighbour. A number beside the middle
+    // goes to the nearer neighbour.
     for (dtype, one, bits) in [
         (Dtype::Float16, 0x3c00u16, 11),
         (Dtype::BFloat16, 0x3f80, 8),
@@ -133,7 +133,7 @@ proptest! {
             element[0] %= 2;
         }
         let number = dtype.read(&element);
-        // Not-a-numbers have many patterns, and only some of them survive.
+        // Not-a-number has many bit patterns, and only some patterns survive.
         let is_number = number.is_finite() || matches!(number, ElementValue::Real(real) if real.is_infinite());
         if is_number {
             prop_assert_eq!(written(dtype, number), Some(element));

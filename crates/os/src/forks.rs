@@ -28,7 +28,8 @@ static HAS_WAITING: AtomicBool = AtomicBool::new(false);
 static VISIBLE: Mutex<VisibleToChildren<Box<dyn Send>>> = Mutex::new(VisibleToChildren::new());
 
 thread_local! {
-    /// The fork under way in this thread: the time of its beginning, and the child's end of the pipe.
+    /// The fork under way in this thread: the time of the beginning, and the child's end of the
+    /// pipe.
     static UNDER_WAY: Cell<Option<(u64, RawFd)>> = const { Cell::new(None) };
 }
 

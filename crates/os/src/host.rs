@@ -118,7 +118,7 @@ fn unused_files(stat: &str) -> Option<u64> {
     entry("total_inactive_file ").or_else(|| entry("inactive_file "))
 }
 
-/// The addresses of this host in all connected networks. The loopback address only if there is no
+/// The addresses of this host in all connected networks, or the loopback address if there is no
 /// other address. Other hosts may not reach all addresses.
 pub fn addresses() -> Vec<Ipv4Addr> {
     let connected = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
@@ -139,7 +139,7 @@ pub fn addresses() -> Vec<Ipv4Addr> {
 mod tests {
     use super::*;
 
-    /// A folder that is removed with the test.
+    /// A folder for a test, removed at the end of the test.
     struct Folder(PathBuf);
 
     impl Drop for Folder {

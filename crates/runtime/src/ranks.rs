@@ -96,7 +96,7 @@ pub(crate) struct RankConduit<'a> {
 }
 
 impl RankConduit<'_> {
-    /// The same end in the form that ports are made from.
+    /// The end in the form from which ports are made.
     pub(crate) fn wire(&self) -> ConduitEnd {
         ConduitEnd {
             conduit: self.conduit,

@@ -73,7 +73,7 @@ mod tests {
 
     const SHAPE: [u64; 2] = [6, 4];
 
-    /// A side of two ranks with three rows each, by boxes or by numbers, and what a rank of it has.
+    /// A side of two ranks with three rows each, by boxes or by numbers, and the two parts.
     fn side(by_boxes: bool) -> (Side, [Ownership; 2]) {
         let rows = |first: u64| match by_boxes {
             true => Ownership::Boxes(vec![
@@ -88,7 +88,7 @@ mod tests {
         (Side::new(decomposition.unwrap()), [rows(0), rows(3)])
     }
 
-    /// Both ranks of both ends, which have just begun.
+    /// Both ranks of both ends, just begun.
     fn begun(by_boxes: bool) -> Vec<ScheduleSetup> {
         let (side, parts) = side(by_boxes);
         let exchange = Exchange::new(side.clone(), side).unwrap();
@@ -103,8 +103,8 @@ mod tests {
     }
 
     proptest! {
-        /// Messages of an honest exchange, some with changed bytes, kinds or senders: each end goes on or says what is wrong, and
-        /// what it answers stays in bounds.
+        /// Messages of an honest exchange, some with changed bytes, kinds or senders: each end goes
+        /// on or reports the error, and the end's answers stay in bounds.
         #[test]
         fn changed_messages_are_read_or_refused(
             by_boxes in any::<bool>(),

@@ -303,7 +303,8 @@ impl Rendezvous {
         // The coupling stays locked meanwhile: messages go out in the order of the changes.
         let lost = coupling.send(process, instance, conduit, messages, outgoing);
         drop(coupling);
-        // At once, and not when the program first sends or receives: a partner may wait for the link in a call.
+        // At once, and not when the program first sends or receives: a partner may wait for the
+        // link in a call.
         process.reach_ranks(&peer, partners.into_iter());
         if let Some(lost) = lost {
             let text = format!("{instance}: nobody has said where {} is", written(&lost));

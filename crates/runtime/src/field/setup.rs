@@ -4,16 +4,16 @@
 //! No I/O, no waiting. The ranks of the sender are the directory, too: each rank knows the owners
 //! of a part of the array, along a Hilbert curve (after XpressSpace).
 //!
-//! 1. If the sender is irregular, each rank of the sender **enters** its elements at the ranks of the
-//!    directory for the elements, and the directory **acknowledges**. Once a rank has all its
-//!    acknowledgements and all ranks below are done, **done** goes up the tree of ranks. **Go** comes
-//!    down from rank 0.
-//! 2. Each rank of the receiver **asks** the directory for the owners of the elements that the rank
-//!    wants, and gets **answers**.
+//! 1. If the sender is irregular, each rank of the sender **enters** its elements at the ranks of
+//!    the directory for the elements, and the directory **acknowledges**. Once a rank has all its
+//!    acknowledgements and all ranks below are done, **done** goes up the tree of ranks. **Go**
+//!    comes down from rank 0.
+//! 2. Each rank of the receiver **asks** the directory for the owners of the wanted elements, and
+//!    gets **answers**.
 //! 3. Each rank of the receiver tells the owners which elements the rank **wants**, and the owners
-//!    acknowledge. **Done** goes up the tree of the receiver. Rank 0 tells rank 0 of the sender that
-//!    all ranks have wanted (**complete**). **Go** comes down the tree of the sender: from then on
-//!    each rank of the sender knows all wants.
+//!    acknowledge. **Done** goes up the tree of the receiver. Rank 0 tells rank 0 of the sender
+//!    that all ranks have wanted (**complete**). **Go** comes down the tree of the sender: from
+//!    then on each rank of the sender knows all wants.
 //!
 //! Ranks are not in step: a message for a later stage waits.
 
@@ -286,7 +286,7 @@ mod tests {
 
     use super::*;
 
-    /// A row of the array for each rank, dealt out by `owner`.
+    /// The rows of the array that `owner` deals out to a rank.
     fn rows(owner: impl Fn(u64) -> u32, count: u64, rank: u32) -> Ownership {
         let mine = (0..count).filter(|row| owner(*row) == rank);
         Ownership::Boxes(
@@ -295,7 +295,8 @@ mod tests {
         )
     }
 
-    /// Has all ranks of both sides find their schedules; messages are delivered in an order that a number chooses.
+    /// Has all ranks of both sides find their schedules. The number `order` chooses the order in
+    /// which messages arrive.
     fn play(
         exchange: &Exchange,
         parts: impl Fn(Role, u32) -> Ownership,

@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Links are known by their names here. The instance `micro` is in the process with the large id.
+    /// A link is a name here. The instance `micro` is in the process with the large id.
     fn routes(ways: &[Way]) -> Routes<&'static str> {
         let mut routes = Routes::default();
         ways.iter()
@@ -324,7 +324,7 @@ mod tests {
         };
         let start = Instant::now();
         routes.unanswered(dial.tag, Lost::Closed, start);
-        // The manager may still say what has become of it.
+        // The manager may still explain the loss of the peer.
         assert!(!routes.give_up(start + EXPLANATION / 2, EXPLANATION));
         assert_eq!(routes.unreachable("micro", Way::Best), None);
         assert!(
@@ -345,7 +345,8 @@ mod tests {
         let mut routes = routes(&[Way::Best]);
         let before = routes.dials("micro", SMALL, true);
         assert_eq!(before.len(), 1);
-        // Another instance of ours comes for the same one, and for one more that is in the same process.
+        // Another instance of this process wants `micro`, too, and wants `meso`, in the same process
+        // as `micro`.
         routes.want("micro", Way::Best, LinkSettings::default());
         routes.want("meso", Way::Best, LinkSettings::default());
         assert!(routes.dials("micro", SMALL, true).is_empty());
@@ -419,7 +420,7 @@ mod tests {
             links(&routes, "micro"),
             [(Way::Best, "shm"), (Way::Tcp, "tcp")]
         );
-        // The one breaks, the other goes on.
+        // The tcp link breaks, and the link by shared memory goes on.
         let start = Instant::now();
         assert!(routes.lost(|link| *link == "tcp", Lost::Closed, start));
         assert!(

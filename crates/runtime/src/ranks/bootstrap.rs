@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Ranks whose communicator does not copy bytes as they are: a number is added to each, or none is copied at all.
+    /// A broken communicator. `Some` number is added to each byte; with `None` no byte is copied.
     struct Broken(Option<u8>);
 
     impl Communicator for Broken {
@@ -289,7 +289,8 @@ mod tests {
                 };
                 let gathered = bootstrap.gather(Ok("here".to_owned()));
                 let told = bootstrap.tell(is_first.then(|| Ok("here".to_owned())));
-                // Rank 0 has what it tells, whether or not others get it; and of another rank nothing is asked in a gather.
+                // Rank 0 has its own value, whether or not other ranks get the value. A rank
+                // but 0 receives nothing in a gather.
                 let must_fail = [is_first, more.is_some() || !is_first];
                 for (error, must_fail) in [gathered.err(), told.err()].into_iter().zip(must_fail) {
                     let told = error
