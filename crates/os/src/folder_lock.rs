@@ -26,7 +26,6 @@ const LONGEST_DRAFT: Duration = Duration::from_secs(60);
 /// Locks a new folder until the file is closed.
 ///
 /// # Errors
-///
 /// If the process cannot write to the folder, or the file system knows no locks.
 pub fn lock_new(folder: &Path) -> io::Result<File> {
     // The file gets its final name only with the lock on the file.

@@ -87,7 +87,7 @@ pub(crate) struct Process {
 /// A conduit with a message that came before any instance of this process asked for the conduit.
 struct StrayConduit {
     conduit: ConduitId,
-    /// The link of the message, if the link still stands.
+    /// The link by which the message came, if the link still stands.
     link: Option<LinkId>,
     came: Instant,
 }
@@ -101,7 +101,7 @@ struct ProcessState {
     /// When the background thread last looked.
     beaten: Option<Instant>,
     instances: HashMap<String, Arc<dyn ProcessMember>>,
-    /// Instances that wait for the manager's answer.
+    /// Instances that have asked to join.
     asked: HashMap<String, Asked>,
     /// Instances that the manager has let in, and that have not joined yet.
     entering: HashSet<String>,

@@ -725,7 +725,6 @@ impl InstanceFields {
     /// Withdraws a field. See [`crate::Instance::withdraw_field`].
     ///
     /// # Errors
-    ///
     /// [`Kind::Usage`] for a field that this instance receives; as [`Instance::send`].
     pub(crate) fn withdraw(&self, field: FieldId) -> Result<()> {
         self.serial.enter()?;

@@ -131,7 +131,7 @@ mod tests {
                     }
                     count += 1;
                     let to = usize::from(!of_sender) * 2 + rank as usize;
-                    // A rank that nobody has is not written to.
+                    // Where no end has such a rank, the message is dropped.
                     let Some(setup) = setups.get_mut(to) else { continue };
                     let read = decode(kind, &body).and_then(|message| {
                         setup.receive(RoutedMessage { of_sender: place < 2, rank: from, message })

@@ -73,7 +73,6 @@ impl Process {
     /// The manager's answer to an instance that has asked, if the answer has come.
     ///
     /// # Errors
-    ///
     /// If the manager has refused the instance, the run has failed, or the manager takes too long.
     pub(crate) fn answer(&self, name: &str) -> Result<Option<Welcome>> {
         let mut state = self.lock();

@@ -184,8 +184,8 @@ impl Process {
         true
     }
 
-    /// Looks among some processes for a process out of reach of rank messages: the name that goes
-    /// with the process, and the reason.
+    /// A process in `written_to` that rank messages cannot reach: the name of the rank, and the
+    /// reason.
     pub(crate) fn unreached<'a>(
         &self,
         written_to: &'a HashMap<EndpointId, String>,

@@ -345,8 +345,8 @@ mod tests {
         let mut routes = routes(&[Way::Best]);
         let before = routes.dials("micro", SMALL, true);
         assert_eq!(before.len(), 1);
-        // Another instance of this process wants `micro`, too, and wants `meso`, in the same process
-        // as `micro`.
+        // Another instance of this process wants `micro`, too. It also wants `meso`, an instance in
+        // the process of `micro`.
         routes.want("micro", Way::Best, LinkSettings::default());
         routes.want("meso", Way::Best, LinkSettings::default());
         assert!(routes.dials("micro", SMALL, true).is_empty());

@@ -93,7 +93,6 @@ impl Process {
     /// Takes the place of a rank in the tree of an instance, and dials the neighbours.
     ///
     /// # Errors
-    ///
     /// [`Kind::Usage`] if the process is a rank of another instance already.
     pub(crate) fn join_tree(&self, instance: &str, rank: u32, roll: &[RankProcess]) -> Result<()> {
         let mut state = self.lock();
@@ -233,7 +232,7 @@ impl Process {
         }));
     }
 
-    /// A link is lost. Fails the run if the link led to an open rank of the tree.
+    /// A link is lost. Fails the run if the link led to a rank that has not closed.
     pub(super) fn lost_rank(&self, link: LinkId, why: &Lost) {
         self.miss(
             |neighbour| neighbour.is_at(link),
@@ -262,7 +261,7 @@ impl Process {
         let is_open =
             state.instances.contains_key(&instance) || state.asked.contains_key(&instance);
         drop(state);
-        // A closed rank may go.
+        // A rank that has closed may go.
         let has_closed = first.is_some_and(|first| {
             let (down, up) = conduits(first, rank.max(own));
             self.exchange
