@@ -1,4 +1,4 @@
-//! Folders that the last of their processes removes.
+//! Folders, each shared by some processes and removed by the last of the processes.
 //!
 //! Each process holds a lock on a file in the folder. The system releases the lock when the process
 //! ends, however the process ends. So a later process notices a left-over folder, and removes the
@@ -96,7 +96,8 @@ pub fn sweep(parent: &Path, prefix: &str) {
     }
 }
 
-/// Removes a locked folder of this user, if no process uses the folder any more.
+/// Removes a folder of this user that a process once locked, if no process uses the folder any
+/// more.
 pub fn remove_unused(folder: &Path) {
     // A process that comes meanwhile finds the folder locked.
     if let Ok(Some(_lock)) = lock_unused(folder) {

@@ -64,7 +64,7 @@ pub(crate) struct InstanceFields {
     fields: RwLock<Vec<Arc<Field>>>,
     links: RwLock<Vec<Arc<FieldLink>>>,
     rendezvous: Arc<Rendezvous>,
-    /// The instance, for the process to tell of new links.
+    /// The open instance. The process gets the instance with each new link.
     member: OnceLock<Weak<dyn ProcessMember>>,
 }
 

@@ -134,8 +134,7 @@ impl InstanceFields {
         FieldId(fields.len() - 1)
     }
 
-    /// The conduits of a field on a port. A rank without the ends of the conduits gets the
-    /// conduits, too.
+    /// The conduits of a field on a port, also on a rank without ends of the conduits.
     fn conduits_of(&self, port: PortId) -> Vec<FieldConduit> {
         let ends = self.serial.table.ports[port.0].every_end();
         let own = ends.map(|(end, _)| (end.conduit, end.peer.clone()));

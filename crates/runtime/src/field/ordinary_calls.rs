@@ -11,7 +11,7 @@ use crate::{Error, Kind, Result};
 
 impl InstanceFields {
     /// Fails if an ordinary call is to receive on the port of a field: the call would take the
-    /// header, or wait for a version without a question to the sender.
+    /// header, or wait for a version though no rank has asked the sender for a version.
     #[cold]
     pub(crate) fn refuse_receive(&self, port: PortId) -> Result<()> {
         self.serial.enter()?;

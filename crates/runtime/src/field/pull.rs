@@ -210,7 +210,8 @@ impl Pull {
 
     fn obey(&mut self, order: VersionOrder) {
         if let VersionOrder::Raise(versions) = order {
-            // At once, not in the order of the orders: a rank ahead of rank 0 waits for room.
+            // At once, before earlier orders are carried out: a rank ahead of rank 0 waits for
+            // room.
             self.versions = self.versions.max(versions as usize);
         }
         self.actions.push(VersionAction::PassOn(order));
@@ -564,8 +565,7 @@ impl InstanceFields {
                     ),
                 ));
             }
-            // The answer to a question of an earlier call, since given up, is received into no
-            // array.
+            // A version for an earlier question, given up since, is received into no array.
             let arrays = (!late).then_some(&mut *arrays);
             let piece = header.number - state.asking.refused;
             self.receive_pieces(field, state, (&header, piece), done, arrays, deadline)?;

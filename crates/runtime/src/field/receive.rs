@@ -119,7 +119,7 @@ impl InstanceFields {
     }
 }
 
-/// Fails if an interrupted receive has filled some elements of other arrays.
+/// Fails if an interrupted receive has filled some elements of arrays other than the given arrays.
 fn check_places(field: &Field, state: &FieldState, arrays: &[TargetArray<'_>]) -> Result<()> {
     let into = state.into.as_ref().filter(|_| state.receiving.is_some());
     if into.is_none_or(|into| *into == places(arrays)) {

@@ -132,7 +132,7 @@ impl InstanceFields {
         for (_, link) in linked().filter(|(conduit, _)| !conduit.is_pulled()) {
             link.exchanges.fetch_add(1, Ordering::Relaxed);
         }
-        // A receiver without a link pulls, and left before this rank could open a link.
+        // Without a link, the receiver pulls, and left before this rank could open a link.
         for (conduit, _) in coupled.iter().filter(|(_, link)| link.is_none()) {
             self.pass_over(conduit);
         }

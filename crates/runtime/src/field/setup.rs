@@ -112,8 +112,8 @@ impl ScheduleSetup {
         self.schedule.as_ref()
     }
 
-    /// Takes in a message, and earlier messages that waited for a stage if the message brings the
-    /// stage.
+    /// Takes in a message. If the message brings the next stage, also takes in the messages that
+    /// waited for the stage.
     pub(crate) fn receive(&mut self, routed: RoutedMessage) -> Result<(), Error> {
         if matches!(self.stage, SetupStage::Over) {
             return Ok(());

@@ -50,8 +50,8 @@ pub(crate) trait ProcessMember: Send + Sync {
     /// Reports simulated time and traffic to the manager, if either has changed.
     fn report_progress(&self);
 
-    /// Has a due pending call made again, although nothing has come for the call. Returns the time
-    /// at which the next call is due.
+    /// Has a pending call made again once the call is due, although nothing has come for the call.
+    /// Returns the time at which the next call is due.
     fn nudge(&self, now: Instant) -> Option<Instant>;
 }
 

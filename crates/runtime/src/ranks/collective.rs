@@ -459,7 +459,7 @@ impl RankGroup {
     }
 }
 
-/// The news of a new use for the other ranks.
+/// The beginning of a use, in the form for the other ranks.
 fn common_use(next: &NextUse) -> CollectiveResult {
     let end = |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
     CollectiveResult::Use {

@@ -74,8 +74,8 @@ impl FieldCounts {
         FieldSteps(counts.iter().map(|count| count.steps()).collect())
     }
 
-    /// The error for the first field for which `is_wrong` holds of the other rank's count and of
-    /// this rank's count.
+    /// The error for the first field for which `is_wrong` is true of the two counts: the count of
+    /// the other rank and the count of this rank.
     pub(crate) fn unequal(
         &self,
         own: u32,
