@@ -51,7 +51,7 @@ pub(crate) trait AtomicWord {
 
     /// Stores a value. All threads see the store before the calling thread's later loads.
     fn publish(&self, value: u64) {
-        // An table is faster than a store and a fence.
+        // An exchange is faster than a store and a fence.
         self.swap(value, Ordering::SeqCst);
     }
 }

@@ -1,8 +1,8 @@
 //! How a thread waits at a doorbell.
 //!
-//! A waiter first spins, since waking a thread takes longer than most waits. Meanwhile the waiter takes
-//! in what its carriers bring. As soon as other threads seem to want the core, the waiter offers the
-//! core between two looks.
+//! A waiter first spins, since waking a thread takes longer than most waits. Meanwhile the waiter
+//! takes in messages from its carriers. As soon as other threads seem to want the core, the waiter
+//! offers the core between two looks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,8 @@ use crate::sync::Wake;
 /// How long a waiter spins before it sleeps.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
-/// How long a waiter spins before it offers the core to other threads, where none seems to want it.
+/// How long a waiter spins before the first offer of the core to other threads, if none seems to
+/// want it.
 const GRACE: Duration = Duration::from_micros(4);
 
 /// How many looks there are between two looks at the clock.
@@ -25,7 +26,7 @@ const LOOKS: u32 = 32;
 /// An offer of the core that took longer was taken: cores are short.
 const TAKEN_OFFER: Duration = Duration::from_micros(1);
 
-/// The longest time that a waiter takes in messages of other threads, if these do not stop.
+/// The longest time that a waiter takes in messages of other threads, if the messages do not stop.
 const LONGEST: Duration = Duration::from_millis(10);
 
 /// The spin policy of a waiter at a doorbell: until a ring, or for a while without messages.
@@ -75,7 +76,7 @@ impl Doorbell {
     }
 
     /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, return
-    /// [`Wake::Rung`] without a ring. Takes in what comes by `carriers` before the thread sleeps.
+    /// [`Wake::Rung`] without a ring. Takes in messages from `carriers` before the thread sleeps.
     pub fn wait(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
         if self.spin(seen, limit, carriers) {
             Wake::Rung
@@ -131,7 +132,7 @@ impl Doorbell {
         self.finish_spin(policy, carriers)
     }
 
-    /// Looks for rings until the spin is over; whether there was one.
+    /// Looks for rings until the spin is over; whether there was a ring.
     fn finish_spin(&self, mut policy: DoorbellSpin<'_>, carriers: &[&dyn Carrier]) -> bool {
         let seen = policy.seen;
         while !policy.is_over(0) {
