@@ -130,8 +130,8 @@ pub trait Carrier: Acknowledge {
     }
 
     /// Takes messages in on the caller's thread until the policy ends the spin, where spinning is
-    /// faster than waking the caller. Returns at once if the medium has no such way, or another
-    /// thread spins here.
+    /// faster than waking the caller. Returns at once if the caller cannot take messages in from
+    /// the medium, or another thread spins here.
     fn attend(&self, policy: &mut dyn SpinPolicy) {
         let _ = policy;
     }

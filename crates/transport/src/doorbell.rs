@@ -15,7 +15,8 @@ use crate::bell::{ARMED, BellWords};
 use crate::shared_bells::SharedBell;
 use crate::sync::{Ordering, Wake};
 
-/// Rung by every awaited event of an instance. Threads of the program wait at the instance's doorbell.
+/// Rung by every awaited event of an instance. Threads of the program wait at the instance's
+/// doorbell.
 ///
 /// A caller that must not wait [listens](Doorbell::listen) instead, and [arms](Doorbell::arm) the
 /// bell where other callers would sleep.
@@ -110,7 +111,7 @@ impl Doorbell {
         }
     }
 
-    /// Has the listener called at the next ring. False, and not so, if the bell has rung since
+    /// Has the listener called at the next ring. False, and no call, if the bell has rung since
     /// `seen` or `is_armed` finds that something has come in.
     pub(crate) fn arm_if(&self, seen: u32, is_armed: impl FnOnce() -> bool) -> bool {
         let words = self.words();

@@ -61,8 +61,8 @@ impl Default for InboxOptions {
 
 /// The arrived messages of one conduit.
 ///
-/// An inbox may exist before its instance knows of the conduit: a peer with earlier news may
-/// already be sending.
+/// An inbox may exist before its instance knows of the conduit: a peer that heard of the conduit
+/// earlier may already be sending.
 pub struct Inbox {
     conduit: ConduitId,
     state: SpinLock<InboxState>,
@@ -89,7 +89,7 @@ pub enum Arrival {
     End,
 }
 
-/// The queue of arrivals, where an inbox adds its number.
+/// The queue of arrivals for an inbox, and the inbox's number in the queue.
 struct ArrivalsEntry {
     arrivals: Arc<Arrivals>,
     number: u32,
@@ -284,8 +284,8 @@ impl Inbox {
         self.pop(state).map_or(Arrival::Nothing, Arrival::Message)
     }
 
-    /// Counts a message that goes to the program past the queue as taken; false if others wait
-    /// before the message, or if the queue has to see the message.
+    /// Counts a message as taken. The message goes to the program without passing the queue. False
+    /// if other messages wait before the message, or if the queue has to see the message.
     pub(crate) fn pass(&self, message: &IncomingMessage) -> bool {
         let mut state = self.lock();
         let (number, bytes) = (message.head.sequence, message.body.len() as u64);
@@ -522,8 +522,8 @@ mod loom_tests {
         (inbox, bell)
     }
 
-    /// A thread looks without the lock, finds nothing and sleeps. The arrival wakes it; otherwise loom reports
-    /// a deadlock.
+    /// A thread looks without the lock, finds nothing and sleeps. The arrival wakes the thread;
+    /// otherwise loom reports a deadlock.
     fn is_woken(arrive: fn(&Inbox), is_there: fn(&Inbox) -> bool) {
         crate::sync::check(move || {
             let (inbox, bell) = attached();
@@ -536,7 +536,7 @@ mod loom_tests {
                 if is_there(&inbox) {
                     break;
                 }
-                // Without a look at a clock, which the checker does not know.
+                // Without a look at a clock: the checker knows no clock.
                 bell.wait(seen, Some(Duration::ZERO), &[]);
             }
             sender.join().unwrap();
@@ -556,7 +556,7 @@ mod loom_tests {
         is_woken(|inbox| inbox.end(0).unwrap(), Inbox::exhausted);
     }
 
-    /// What comes while the one before is taken shows.
+    /// A message that comes while the message before is taken shows.
     #[test]
     fn loom_what_comes_while_another_is_taken_shows() {
         crate::sync::check(|| {

@@ -11,9 +11,9 @@
 //! [turn](crate::ticket_queue). So messages of several threads interleave, and a control message
 //! waits for one frame at most. A sender waits while bytes drain. When the socket has accepted
 //! nothing for a while ([`STALL`]), the rest of the message is copied, counted, and written by the
-//! reactor. A thread never waits for a turn if the other end may need the thread to drain its
-//! socket: the reactor, and callers that tell, end, acknowledge or ask, leave their frames to the
-//! thread that is writing.
+//! reactor. The socket of the other end may drain only once certain threads here read on: the
+//! reactor, and callers that tell, end, acknowledge or ask. Such a thread never waits for a turn,
+//! and leaves its frames to the writing thread.
 
 mod assembly;
 mod input;
@@ -52,8 +52,8 @@ pub(crate) use socket::{read, read_with_files};
 /// The shortest wait of a sender for a full socket, before the rest of the message is copied.
 const STALL: Duration = Duration::from_millis(5);
 
-/// The longest such wait. A message of more than some hundred megabytes is copied although the copy takes
-/// longer.
+/// The longest such wait. A message of more than some hundred megabytes is copied although the copy
+/// takes longer.
 const LONGEST_STALL: Duration = Duration::from_millis(500);
 
 /// Number of a link, unique in the process.
@@ -89,7 +89,8 @@ pub trait Handler: Send + Sync {
         let _ = (tag, why);
     }
 
-    /// Called once at the start, and again whenever the returned time has passed; `None` ends the calls.
+    /// Called once at the start, and again whenever the returned time has passed; `None` ends the
+    /// calls.
     fn tick(&self) -> Option<Duration> {
         None
     }
@@ -100,7 +101,8 @@ pub trait Handler: Send + Sync {
     }
 }
 
-/// A carrier beside the link's sockets. The link hands all frames but control messages to the carrier.
+/// A carrier beside the link's sockets. The link hands all frames but control messages to the
+/// carrier.
 pub(crate) trait SideCarrier: Carrier {
     /// Takes a frame from the socket, with the descriptor of the frame, for the reactor.
     ///
@@ -365,7 +367,8 @@ impl Link {
                 |writer, deferred| {
                     self.write_step(&mut progress, writer, deferred)
                         .inspect_err(|_| {
-                            // Nothing may follow half a message, so the other end is to see the end.
+                            // Nothing may follow half a message, so the other end is to see the
+                            // end.
                             if progress.begun() {
                                 let _ = shutdown(&self.socket, Shutdown::Both);
                             }
@@ -484,8 +487,9 @@ impl Link {
     }
 }
 
-/// The wait of a sender of `length` bytes for a full socket: at least the time of a copy to fresh memory, at
-/// a byte a nanosecond. A receiver may read nothing for as long while allocating room for a large message.
+/// The wait of a sender of `length` bytes for a full socket: at least the time of a copy to fresh
+/// memory, at a byte a nanosecond. A receiver may read nothing for as long while allocating room
+/// for a large message.
 fn stall(length: u64) -> Duration {
     Duration::from_nanos(length).clamp(STALL, LONGEST_STALL)
 }

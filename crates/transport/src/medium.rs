@@ -86,7 +86,7 @@ pub(crate) trait DialTarget: fmt::Display + Send + Sync {
     }
 }
 
-/// The talk of two processes over a fresh connection, behind the proofs.
+/// The negotiation of two processes over a fresh connection, behind the proofs.
 pub(crate) trait Negotiation: Send {
     /// Says what the process offers.
     ///

@@ -36,7 +36,8 @@ use titin_os::{Descriptor, threads};
 /// cores.
 const STRANGER_TIME: Duration = Duration::from_secs(30);
 
-/// The most strangers at a time: as many as dial together in a large run, or as the streams of a link.
+/// The most strangers at a time: as many as dial together in a large run, or as the streams of a
+/// link.
 const STRANGER_PLACES: usize = 1024;
 
 /// How many connections are accepted before other sockets have their turn.

@@ -68,8 +68,8 @@ impl SharedBell {
 
 impl Drop for SharedBell {
     fn drop(&mut self) {
-        // In a forked child the bell is the parent's, and a thread of the parent may hold the lock for
-        // ever.
+        // In a forked child the bell is the parent's, and a thread of the parent may hold the lock
+        // for ever.
         if forked() {
             return;
         }
@@ -112,7 +112,7 @@ impl PeerBells {
     }
 
     /// Rings each used bell whose number, modulo 64, is the index of a bit set in `remainders`: a
-    /// thread sleeps at one of them.
+    /// thread sleeps at one of the bells.
     pub(crate) fn ring(&self, mut remainders: u64) {
         while remainders != 0 {
             let first = remainders.trailing_zeros() as usize;

@@ -74,7 +74,7 @@ impl AtomicWord for AtomicU64 {
     }
 }
 
-/// Types for memory that other processes change at any time.
+/// Types for memory that other processes may change at any time.
 ///
 /// # Safety
 /// Every field is an atomic, and every bit pattern is a valid value.
@@ -166,7 +166,8 @@ impl SharedRegion {
                 && offset.is_multiple_of(align_of::<T>())
                 && offset + size_of::<T>() <= self.length()
         );
-        // SAFETY: within the mapping, aligned and writable; other processes may change a `Shareable`.
+        // SAFETY: within the mapping, aligned and writable; other processes may change a
+        // `Shareable`.
         unsafe { &*self.map.as_ptr().add(offset).cast::<T>() }
     }
 }
@@ -385,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_for_reading_alone_is_enough_for_others() {
-        // As on a system without the seal that keeps other processes from writing.
+        // As on a system without the seal against writes by other processes.
         let (mine, file) = SharedRegion::create("test", 8192, Writers::All).unwrap();
         allocate(&file, &mine.map).unwrap();
         let file = read_only(&file).unwrap();

@@ -2,8 +2,8 @@
 
 /// How long a caller looks for messages before sleep.
 pub trait SpinPolicy {
-    /// Whether the caller has looked long enough; `taken_in` entries have come in since the last call.
-    /// May offer the core to other threads.
+    /// Whether the caller has looked long enough; `taken_in` entries have come in since the last
+    /// call. May offer the core to other threads.
     fn is_over(&mut self, taken_in: usize) -> bool;
 
     /// How often to look between two calls of [`SpinPolicy::is_over`], where one look costs next to

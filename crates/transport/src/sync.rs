@@ -61,7 +61,7 @@ mod real {
         }
 
         pub(crate) fn wake_all(&self) {
-            // Waking can fail only for a bad address, which a reference is not.
+            // Waking can fail only for a bad address. A reference is never bad.
             let _ = futex::wake(&self.0, futex::Flags::empty(), i32::MAX as u32);
         }
     }

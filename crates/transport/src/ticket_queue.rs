@@ -168,7 +168,8 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// One thread waits for a turn, two leave an item: both items are handled once all threads have ended.
+    /// One thread waits for a turn, two others leave an item: both items are handled once all
+    /// threads have ended.
     #[test]
     fn loom_no_item_is_forgotten() {
         crate::sync::check(|| {
@@ -197,7 +198,8 @@ mod loom_tests {
         });
     }
 
-    /// Two threads wait for a turn and one works if free: never two at work, and none waits for ever.
+    /// Two threads wait for a turn and one works if free: never two at work, and none waits for
+    /// ever.
     #[test]
     fn loom_one_at_a_time() {
         crate::sync::check(|| {

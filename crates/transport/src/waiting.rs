@@ -23,7 +23,8 @@ const GRACE: Duration = Duration::from_micros(4);
 /// How many looks there are between two looks at the clock.
 const LOOKS: u32 = 32;
 
-/// An offer of the core that took longer was taken: cores are short.
+/// If an offer of the core takes longer than `TAKEN_OFFER`, another thread took the core: cores are
+/// short.
 const TAKEN_OFFER: Duration = Duration::from_micros(1);
 
 /// The longest time that a waiter takes in messages of other threads, if the messages do not stop.
@@ -35,8 +36,8 @@ struct DoorbellSpin<'a> {
     /// The rings before the wait.
     seen: u32,
     longest: Duration,
-    /// When the spin began, and when a message came in last. `None` before the first look has failed:
-    /// a wait may be shorter than a look at the clock.
+    /// When the spin began, and when a message came in last. `None` before the first look has
+    /// failed: a wait may be shorter than a look at the clock.
     times: Option<(Instant, Instant)>,
     /// When the waiter last offered the core to other threads.
     offered: Option<Instant>,
@@ -47,7 +48,8 @@ impl SpinPolicy for DoorbellSpin<'_> {
         if self.bell.rings() != self.seen {
             return true;
         }
-        // One look at the clock for each call: where cores are short, all waiters come by here in turn.
+        // One look at the clock for each call: where cores are short, all waiters come by here in
+        // turn.
         let now = Instant::now();
         if let Some(offered) = self.offered.take() {
             self.bell.set_crowded(now - offered > TAKEN_OFFER);
@@ -69,8 +71,8 @@ impl SpinPolicy for DoorbellSpin<'_> {
 }
 
 impl Doorbell {
-    /// Has the listener called at the next ring, and when something comes by `carriers`. False, and not
-    /// so, if the bell has rung since `seen` or something has come.
+    /// Has the listener called at the next ring, and when something comes by `carriers`. False, and
+    /// no call, if the bell has rung since `seen` or something has come.
     pub fn arm(&self, seen: u32, carriers: &[Arc<dyn Carrier>]) -> bool {
         self.arm_if(seen, || carriers.iter().all(|carrier| carrier.arm(self)))
     }
@@ -110,8 +112,8 @@ impl Doorbell {
         })
     }
 
-    /// Looks for the next message of an empty inbox, which comes by `carrier`, for about as long as a
-    /// few looks at the clock take. The inbox has counted a returned message as taken.
+    /// Looks for the next message of an empty inbox, which comes by `carrier`, for about as long as
+    /// a few looks at the clock take. The inbox has counted a returned message as taken.
     pub fn glance(&self, carrier: &dyn Carrier, inbox: &Inbox) -> Option<IncomingMessage> {
         if self.is_crowded() {
             return None;
@@ -235,7 +237,8 @@ mod tests {
         while bell.words().sleepers.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        // The kernel refuses a limit beyond its counter; the wait would then return at once, over and over.
+        // The kernel refuses a limit beyond its counter; the wait would then return at once, over
+        // and over.
         assert!(!sleeper.is_finished() && bell.rings() == seen);
         bell.ring();
         assert_eq!(sleeper.join().unwrap(), Wake::Rung);
@@ -298,8 +301,8 @@ mod loom_tests {
     use loom::sync::atomic::AtomicBool;
     use loom::thread;
 
-    /// A waiter like the runtime's: note the rings, look for the thing, sleep. Loom reports a deadlock if
-    /// a ring is lost.
+    /// A waiter like the runtime's: note the rings, look for the thing, sleep. Loom reports a
+    /// deadlock if a ring is lost.
     fn wait_for(bell: &Doorbell, thing: &AtomicBool) {
         loop {
             let seen = bell.rings();
@@ -353,7 +356,8 @@ mod loom_tests {
         });
     }
 
-    /// A caller that arms the bell instead of sleeping sees the thing, or its listener is called.
+    /// A caller arms the bell instead of sleeping: the caller sees the thing, or the bell's
+    /// listener is called.
     #[test]
     fn loom_no_ring_is_lost_on_a_listener() {
         crate::sync::check(|| {

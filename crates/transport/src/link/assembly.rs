@@ -52,7 +52,8 @@ impl StripedMessage {
     /// Notes that a piece brings `length` bytes at `offset`.
     ///
     /// # Errors
-    /// Text, if the bytes are not of the message or came before: the message would look complete too early.
+    /// Text, if the bytes are not of the message or came before: the message would look complete
+    /// too early.
     pub(super) fn claim(&mut self, offset: u64, length: u64) -> Result<(), String> {
         let end = offset + length;
         let range = self

@@ -1,12 +1,12 @@
 //! The further streams of a link. The payloads of large messages leave by further streams in
 //! pieces, each by a stream with room.
 //!
-//! The first stream carries small messages, and the heads of all messages, in the order of each
-//! conduit. So a control message never waits behind megabytes, not even in the system's buffers,
-//! and pieces may overtake each other. One message at a time is written, by its sender, in turns.
-//! If no stream takes bytes for a while, the rest of the message is copied, and the reactor writes
-//! the copy. An epoll descriptor, the bundle, watches all further sockets; the reactor watches the
-//! bundle like a single socket.
+//! The first stream carries small messages, and the heads of large messages. The heads give the
+//! order of each conduit. So a control message never waits behind megabytes, not even in the
+//! system's buffers, and pieces may overtake each other. One message at a time is written, by its
+//! sender, in turns. If no stream takes bytes for a while, the rest of the message is copied, and
+//! the reactor writes the copy. An epoll descriptor, the bundle, watches all further sockets; the
+//! reactor watches the bundle like a single socket.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -302,8 +302,8 @@ impl FurtherStreams {
         }
     }
 
-    /// Writes the frame under way on a stream and pieces of the queue, up to the size of a piece. Returns the
-    /// number of bytes.
+    /// Writes the frame under way on a stream and pieces of the queue, up to the size of a piece.
+    /// Returns the number of bytes.
     fn write_queued(
         &self,
         outputs: &mut StreamOutputs,

@@ -22,7 +22,8 @@ use crate::medium::{DialTarget, SocketMedium};
 /// grows with each round.
 const SHARE: u32 = 30;
 
-/// The first pause before addresses are dialled again, and the longest. The pause grows with each round.
+/// The first pause before addresses are dialled again, and the longest. The pause grows with each
+/// round.
 const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -299,7 +300,8 @@ mod tests {
     use crate::tcp::TcpMedium;
     use titin_wire::Address;
 
-    /// The next connection, whether there was a pause before, and whether the connection shares memory.
+    /// The next connection, whether there was a pause before, and whether the connection shares
+    /// memory.
     fn next(dialling: Dialling, now: Instant) -> (Dialling, bool, bool) {
         match dialling.next(now) {
             DialStep::Connect(_, connecting) => {

@@ -41,7 +41,7 @@ const FIRST_BYTES: usize = 1 << 20;
 /// The largest segment of more than one block, in bytes.
 const LARGEST: usize = 64 << 20;
 
-/// How many blocks still given to peers are checked before another block is made.
+/// How many blocks, perhaps still held by peers, are checked before another block is made.
 const CHECKS: usize = 8;
 
 /// For blocks of at least `WARM` bytes, several checks for a block whose memory is in the caches
@@ -157,7 +157,8 @@ impl Pool {
             .unwrap_or_else(|| *self.default_ceiling.get_or_init(default))
     }
 
-    /// A block for `length` bytes; `None` if there is none and the ceiling or the system allows no more.
+    /// A block for `length` bytes; `None` if there is none and the ceiling or the system allows no
+    /// more.
     pub(crate) fn take(&self, length: usize) -> Option<OwnBlock> {
         let block = match self.find(rounded(length)?) {
             Ok(block) => block,
@@ -226,8 +227,8 @@ impl Pool {
     }
 
     fn give_back(&self, mut block: Box<Block>) {
-        // In a forked child the block is the parent's, and a thread of the parent may hold the lock for
-        // ever.
+        // In a forked child the block is the parent's, and a thread of the parent may hold the lock
+        // for ever.
         if titin_os::descriptors::forked() {
             return;
         }
@@ -299,7 +300,7 @@ impl PoolState {
     /// holds the block.
     fn plan_extra(&mut self, size: usize, free_memory: u64) -> Option<SegmentPlan> {
         let indices = self.free_indices(1);
-        // A quarter is left to other processes: the system kills a process without memory.
+        // A quarter is left to other processes: the system kills a process that finds no memory.
         let there_is_room = size as u64 <= free_memory / 4 * 3 && !indices.is_empty();
         there_is_room.then(|| self.reserve(indices, size, true))
     }
@@ -416,9 +417,9 @@ impl PoolState {
         self.remove(chosen)
     }
 
-    /// Withdraws the free extra segments, except for a block of `size` bytes, the requested size:
-    /// so much memory is not kept for later. Every search calls `withdraw_extras`; blocks of such
-    /// sizes are few.
+    /// Withdraws the free extra segments, except segments of the requested size `size`. So much
+    /// memory is not kept for later. Every search calls `withdraw_extras`; blocks of such sizes are
+    /// few.
     fn withdraw_extras(&mut self, size: usize) -> Vec<Arc<Segment>> {
         let PoolState {
             extras,

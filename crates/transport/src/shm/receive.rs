@@ -142,7 +142,8 @@ impl RingInput {
             let (item, size) = self.read(&entry)?;
             room |= self.ring.pop(size)?;
             let received = match item {
-                // The usual case, kept short since a second look would show in the time of a message.
+                // The usual case, kept short since a second look would show in the time of a
+                // message.
                 RingItem::Whole(received) if self.aside.is_empty() => received,
                 item => match self.in_order(item)? {
                     Some(received) => received,

@@ -141,8 +141,8 @@ mod loom_tests {
     use loom::sync::atomic::AtomicU64;
     use loom::thread;
 
-    /// Two receivers read one block and return it. The owner writes to the block once it is free. Neither
-    /// receiver sees the new bytes.
+    /// Two receivers read one block and return it. The owner writes to the block once it is free.
+    /// Neither receiver sees the new bytes.
     #[test]
     fn loom_a_block_is_not_written_while_it_is_read() {
         crate::sync::check(|| {

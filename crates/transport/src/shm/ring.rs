@@ -1,10 +1,10 @@
 //! Entries in shared memory from one producer to one consumer.
 //!
-//! The ring consists of lines of 64 bytes. An entry takes whole consecutive lines. The producer writes the
-//! entry's first word last, and the consumer sees the entry once the first word is not zero. So a
-//! small entry crosses from one core to the other as one line, and the consumer never sees an
-//! unfinished entry. Before the producer publishes an entry, the producer sets the first word
-//! behind the entry to zero: the consumer finds no entry of the last round there. So only the
+//! The ring consists of lines of 64 bytes. An entry takes whole consecutive lines. The producer
+//! writes the entry's first word last, and the consumer sees the entry once the first word is not
+//! zero. So a small entry crosses from one core to the other as one line, and the consumer never
+//! sees an unfinished entry. Before the producer publishes an entry, the producer sets the first
+//! word behind the entry to zero: the consumer finds no entry of the last round there. So only the
 //! producer writes lines.
 
 use std::io::IoSlice;
@@ -456,7 +456,8 @@ mod loom_tests {
         header
     }
 
-    /// Three entries go through a ring that has room for one: each arrives once, whole and in order.
+    /// Three entries go through a ring that has room for one: each arrives once, whole and in
+    /// order.
     #[test]
     fn loom_entries_arrive_whole() {
         crate::sync::check(|| {
@@ -514,7 +515,8 @@ mod loom_tests {
         });
     }
 
-    /// A consumer that falls asleep while an entry comes sees the entry, or the producer sees the sleeper.
+    /// A consumer that falls asleep while an entry comes sees the entry, or the producer sees the
+    /// sleeper.
     #[test]
     fn loom_no_sleeper_is_forgotten() {
         crate::sync::check(|| {
@@ -531,7 +533,8 @@ mod loom_tests {
         });
     }
 
-    /// Two threads take turns at one consumer: each entry is seen by one of them, or wakes it.
+    /// Two threads take turns at one consumer. Each entry is seen by one of the threads, or wakes
+    /// the other.
     #[test]
     fn loom_a_thread_that_falls_asleep_sees_entries_left_by_another() {
         crate::sync::check(|| {
@@ -558,7 +561,7 @@ mod loom_tests {
         });
     }
 
-    /// An entry that its producer takes back is used by one side only.
+    /// If the producer takes an entry back, only one side uses the entry.
     #[test]
     fn loom_an_entry_is_taken_or_taken_back() {
         crate::sync::check(|| {
