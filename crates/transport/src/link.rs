@@ -52,8 +52,8 @@ pub(crate) use socket::{read, read_with_files};
 /// The shortest wait of a sender for a full socket, before the rest of the message is copied.
 const STALL: Duration = Duration::from_millis(5);
 
-/// The longest such wait. A message of more than some hundred megabytes is copied although the copy
-/// takes longer.
+/// The longest wait of a sender for a full socket. A message of more than some hundred megabytes is
+/// copied although the copy takes longer.
 const LONGEST_STALL: Duration = Duration::from_millis(500);
 
 /// Number of a link, unique in the process.
