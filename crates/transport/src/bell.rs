@@ -21,8 +21,8 @@ pub(crate) struct BellWords {
 }
 
 impl BellWords {
-    /// Wakes all threads waiting at the bell, from another process. The reactor of the listener's process
-    /// calls the listener.
+    /// Wakes all threads waiting at the bell, from another process. The reactor of the listener's
+    /// process calls the listener.
     pub(crate) fn ring_from_other_process(&self) {
         self.rings.increment();
         if self.sleepers.load(Ordering::SeqCst) & !ARMED > 0 {

@@ -1,4 +1,4 @@
-//! Aligned memory for payloads, which is recycled: page faults cost more than copies.
+//! Aligned memory for payloads. The memory is recycled: page faults cost more than copies.
 
 use std::any::Any;
 use std::fmt;
@@ -16,11 +16,12 @@ use titin_os::host;
 /// The allocator recycles smaller buffers.
 const POOLED: usize = 64 << 10;
 
-/// Larger buffers are mappings of their own. The system grants a process some ten thousand mappings.
+/// Larger buffers have mappings of their own. The system grants a process some ten thousand
+/// mappings.
 const MAPPED: usize = 1 << 20;
 
-/// The most that the pool keeps, in bytes and in buffers. Where larger buffers are in use the pool keeps two,
-/// each at most a `POOL_PART`-th of the process's memory.
+/// The most that the pool keeps, in bytes and in buffers. Where larger buffers are in use the pool
+/// keeps two, each at most a `POOL_PART`-th of the process's memory.
 const POOL_BYTES: usize = 256 << 20;
 const POOL_BUFFERS: usize = 32;
 const POOL_PART: u64 = 16;
@@ -37,15 +38,15 @@ static LARGEST: LazyLock<usize> = LazyLock::new(|| {
         .max(POOL_BYTES)
 });
 
-/// A medium's handle of a block with a payload of this process, readable by peers on this host.
+/// A medium's handle of a block with a payload of the process, readable by peers on the host.
 pub(crate) trait BlockOwner: Any + Send + Sync {
-    /// Takes the block back from its last message.
+    /// Takes the block back from the last message.
     fn take_back(self: Box<Self>);
 }
 
 /// The medium's counts of blocks returned to a peer.
 pub(crate) trait PeerBlocks: Send + Sync {
-    /// Notes the return of the block of this number.
+    /// Notes the return of the block numbered `block`.
     fn give_back(&self, block: usize);
 }
 
@@ -58,7 +59,7 @@ enum Memory {
     Peer(PeerBlock),
 }
 
-/// A block of this process, readable by peers on this host. Dropping gives the block back.
+/// A block of the process's own, readable by peers on the host. Dropping gives the block back.
 pub(crate) struct OwnBlock {
     bytes: SharedBytes,
     /// `None` only while the block is dropped.
@@ -113,7 +114,7 @@ impl Drop for PeerBlock {
     }
 }
 
-/// The bytes of one payload, aligned to 64, which do not change any more.
+/// The bytes of one payload, aligned to 64. The bytes do not change any more.
 #[derive(Default)]
 pub struct Buffer {
     memory: Memory,
@@ -132,18 +133,18 @@ impl Buffer {
     /// A copy of the parts, one after the other.
     ///
     /// # Errors
-    /// [`io::ErrorKind::OutOfMemory`] if there is no memory for them.
+    /// [`io::ErrorKind::OutOfMemory`] if there is no memory for the copy.
     pub fn gather(parts: &[IoSlice<'_>]) -> io::Result<Self> {
         Ok(Filling::new(parts.iter().map(|part| part.len() as u64).sum())?.with(parts))
     }
 
-    /// The one payload of no bytes.
+    /// The payload of no bytes.
     pub(crate) fn empty() -> Arc<Self> {
         static EMPTY: LazyLock<Arc<Buffer>> = LazyLock::new(Arc::default);
         EMPTY.clone()
     }
 
-    /// The payload in the block of this number of a peer.
+    /// The payload in a peer's block numbered `number`.
     pub(crate) fn in_peer_block(
         bytes: SharedBytes,
         blocks: Arc<dyn PeerBlocks>,
@@ -162,7 +163,7 @@ impl Buffer {
         }
     }
 
-    /// The owner of the payload's block, if the payload lies in a block of this process.
+    /// The owner of the payload's block, if the payload lies in a block of the process's own.
     pub(crate) fn block_owner(&self) -> Option<&dyn BlockOwner> {
         match &self.memory {
             Memory::Own(block) => block.owner(),
@@ -231,7 +232,7 @@ impl Filling {
         let memory = if wanted < POOLED {
             Memory::fresh(wanted)
         } else {
-            // Rounded up, so that payloads that grow slowly find their buffer again.
+            // Rounded up: payloads that grow slowly find their buffer again.
             let roomy = wanted.checked_next_multiple_of((wanted / 8).next_power_of_two().max(4096));
             let pooled = POOL
                 .lock()
@@ -256,7 +257,7 @@ impl Filling {
         })
     }
 
-    /// The room of a block of this process.
+    /// The room of a block of the process's own.
     pub(crate) fn in_block(block: OwnBlock) -> Self {
         Filling {
             buffer: Buffer {
@@ -275,7 +276,8 @@ impl Filling {
         &mut self.buffer.memory[start + self.filled..start + length]
     }
 
-    /// `length` bytes from `from` on, for a caller that fills the buffer in any order without counting.
+    /// `length` bytes from `from` on, for a caller that fills the buffer in any order and counts
+    /// nothing.
     pub(crate) fn part(&mut self, from: usize, length: usize) -> &mut [u8] {
         let start = self.buffer.start + from;
         assert!(
@@ -302,7 +304,7 @@ impl Filling {
         self.advance(bytes.len());
     }
 
-    /// The buffer filled with these parts, one after the other.
+    /// The buffer filled with `parts`, one after the other.
     pub(crate) fn with(mut self, parts: &[IoSlice<'_>]) -> Buffer {
         parts.iter().for_each(|part| self.push(part));
         self.finish()
@@ -313,7 +315,7 @@ impl Filling {
         self.filled
     }
 
-    /// The whole buffer. Unfilled bytes are zeros, or bytes of earlier messages of this process.
+    /// The whole buffer. Unfilled bytes are zeros, or bytes of the process's earlier messages.
     pub fn finish(self) -> Buffer {
         self.buffer
     }
@@ -384,8 +386,8 @@ impl Recycled {
         Some(memory)
     }
 
-    /// Adds a buffer of at most `most` bytes, in place of the oldest ones. Returns the buffers to be freed, for
-    /// the caller to drop once it does not hold the lock.
+    /// Adds a buffer of at most `most` bytes, in place of the oldest buffers. Returns the buffers
+    /// to be freed. The caller drops them after the release of the lock.
     fn give(&mut self, memory: Memory, most: usize) -> Vec<Memory> {
         if memory.len() > most {
             return vec![memory];

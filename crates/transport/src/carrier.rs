@@ -16,20 +16,20 @@ use crate::spin::SpinPolicy;
 
 pub use titin_wire::Medium;
 
-/// A message on its way out. The caller keeps the parts.
+/// A message on the way out. The caller keeps the parts.
 pub struct Outgoing<'a> {
     /// Conduit, number, timestamps and the like.
     pub head: Head,
-    /// Its metadata.
+    /// The metadata.
     pub meta: &'a Arc<Meta>,
-    /// Its payload, in consecutive parts.
+    /// The payload, in consecutive parts.
     pub parts: &'a [IoSlice<'a>],
     length: u64,
     shared: RefCell<Option<Arc<Buffer>>>,
 }
 
 impl<'a> Outgoing<'a> {
-    /// A message of these parts.
+    /// A message of `parts`.
     pub fn new(head: Head, meta: &'a Arc<Meta>, parts: &'a [IoSlice<'a>]) -> Self {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         Outgoing {
@@ -41,13 +41,13 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Hands over a copy of the payload, for further receivers. Replaces an earlier copy: more receivers may
-    /// be able to read the new one.
+    /// Hands over a copy of the payload, for further receivers. Replaces an earlier copy: more
+    /// receivers may be able to read the new copy.
     pub fn share(&self, copy: Arc<Buffer>) {
         self.shared.replace(Some(copy));
     }
 
-    /// The copy of the payload, if one was made.
+    /// The copy of the payload, if made.
     pub fn copied(&self) -> Option<Arc<Buffer>> {
         self.shared.borrow().clone()
     }
@@ -62,7 +62,7 @@ impl<'a> Outgoing<'a> {
         self.length
     }
 
-    /// A copy of the payload that any number of receivers may share. Made at the first call.
+    /// A copy of the payload for any number of receivers to share. Made at the first call.
     ///
     /// # Errors
     /// If there is no memory for the copy.
@@ -88,24 +88,26 @@ pub struct SendReport {
     pub by_socket: bool,
 }
 
-/// Takes messages of any number of conduits to one other process, or to this one.
+/// Takes messages of any number of conduits to one other process, or to the sending process itself.
 ///
-/// Any thread may call. Calls for one conduit come from one thread at a time, and its messages arrive in the
-/// order of the calls. The conduit's [`crate::Window`] has found room in the buffer before [`Carrier::send`],
-/// so no method waits for the receiving *program*; sending waits, for a bounded time, for bytes to drain.
+/// Any thread may call. Calls for one conduit come from one thread at a time, and the conduit's
+/// messages arrive in the order of the calls. The conduit's [`crate::Window`] has found room in the
+/// buffer before [`Carrier::send`], so no method waits for the receiving *program*; sending waits,
+/// for a bounded time, for bytes to drain.
 pub trait Carrier: Acknowledge {
     /// The medium.
     fn medium(&self) -> Medium;
 
-    /// Sends one message. When it returns the caller may change the payload's memory.
+    /// Sends one message. After the return the caller may change the payload's memory.
     ///
     /// # Errors
     /// [`Lost`] once the other end is gone. The message may have arrived. [`Lost::NoMemory`] and
-    /// [`Lost::Untaken`] are about this message only; if a part of it had left, the link is closed.
+    /// [`Lost::Untaken`] are about the message only; if a part of the message had left, the link is
+    /// closed.
     fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost>;
 
-    /// As [`Carrier::send`], without waiting, for a message with a shared copy of its payload
-    /// ([`Outgoing::share`]): a message that cannot leave now leaves later, from that copy.
+    /// As [`Carrier::send`], without waiting, for a message with a shared copy of the payload
+    /// ([`Outgoing::share`]): a message that cannot leave now leaves later, from the shared copy.
     ///
     /// # Errors
     /// As [`Carrier::send`].
@@ -113,12 +115,13 @@ pub trait Carrier: Acknowledge {
         self.send(message)
     }
 
-    /// Tells the receiving end that no message follows the first `sequence` ones. Does not wait.
+    /// Tells the receiving end that no message follows the first `sequence` messages. Does not
+    /// wait.
     fn end(&self, conduit: ConduitId, sequence: u64);
 
-    /// Asks the receiving end to acknowledge each consumed message at once, because message number `sequence`
-    /// waits for room. Receivers otherwise acknowledge only at a quarter of the limits, which they may never
-    /// reach while the sender waits. Does not wait.
+    /// Asks the receiving end to acknowledge each consumed message at once, because message number
+    /// `sequence` waits for room. Receivers otherwise acknowledge only at a quarter of the limits.
+    /// The counts may never reach the quarter while the sender waits. Does not wait.
     fn ask(&self, conduit: ConduitId, sequence: u64);
 
     /// How many streams carry a large message at a time.
@@ -126,15 +129,16 @@ pub trait Carrier: Acknowledge {
         1
     }
 
-    /// Takes messages in on the caller's thread until the policy ends the spin, where spinning is faster than
-    /// waking the caller. Returns at once if the medium has no such way, or another thread spins here.
+    /// Takes messages in on the caller's thread until the policy ends the spin, where spinning is
+    /// faster than waking the caller. Returns at once if the caller cannot take messages in from
+    /// the medium, or another thread spins here.
     fn attend(&self, policy: &mut dyn SpinPolicy) {
         let _ = policy;
     }
 
-    /// As [`Carrier::attend`], for a caller that waits for the next message of an empty inbox. May return the
-    /// message directly; the inbox has then counted the message as taken. Does nothing if a look takes a
-    /// system call.
+    /// As [`Carrier::attend`], for a caller that waits for the next message of an empty inbox. May
+    /// return the message directly; the inbox has then counted the message as taken. Does nothing
+    /// if a look takes a system call.
     fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<IncomingMessage> {
         let _ = (inbox, policy);
         None
@@ -143,8 +147,8 @@ pub trait Carrier: Acknowledge {
     /// Takes in available messages, if no system call is needed.
     fn look(&self) {}
 
-    /// Announces that the caller sleeps at this bell until a message comes in. False if one has come in
-    /// already.
+    /// Announces that the caller sleeps at `bell` until a message comes in. False if a message has
+    /// come in already.
     fn arm(&self, bell: &Doorbell) -> bool {
         let _ = bell;
         true

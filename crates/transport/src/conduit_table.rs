@@ -10,8 +10,8 @@ use crate::buffer::Filling;
 use crate::inbox::Inbox;
 use crate::window::Window;
 
-/// Memory from which peers can read payloads in place. A medium that has such memory registers it with
-/// the conduits.
+/// Memory from which peers can read payloads in place. A medium with such memory registers the
+/// memory with the conduits.
 pub trait PayloadMemory: Any + Send + Sync {
     /// Room for a payload; `None` if there is none.
     fn loan(&self, length: usize) -> Option<Filling>;
@@ -28,17 +28,18 @@ pub trait PayloadMemory: Any + Send + Sync {
 pub enum Shortage {
     /// The process has reached its ceiling, in bytes.
     Ceiling(u64),
-    /// The process has reached its limit of arrays that are under way or held by others.
+    /// The process has reached its limit of arrays under way or held by others.
     Blocks(usize),
     /// The process has reached a limit of the system, described in words.
     System(String),
 }
 
-/// A fast hash suffices: the manager numbers the conduits, so that only a program of the run could
-/// choose numbers that collide.
+/// A fast hash suffices: the manager numbers the conduits, so only a program of the run could
+/// choose colliding numbers.
 type ByConduit<T> = FxHashMap<ConduitId, Arc<T>>;
 
-/// All inboxes and windows of a process, where carriers find them, and its memory for payloads.
+/// All inboxes and windows of a process, for carriers to find, and the process's memory for
+/// payloads.
 pub struct ConduitTable {
     inboxes: RwLock<ByConduit<Inbox>>,
     windows: RwLock<ByConduit<Window>>,
@@ -46,7 +47,7 @@ pub struct ConduitTable {
 }
 
 impl ConduitTable {
-    /// A table with this memory for payloads.
+    /// A table with `memory` for payloads.
     pub fn with_memory(memory: Arc<dyn PayloadMemory>) -> Self {
         ConduitTable {
             inboxes: RwLock::default(),
@@ -65,7 +66,7 @@ impl ConduitTable {
         self.memory.is_switched_off()
     }
 
-    /// Room for a payload, to be sent without a copy: in memory shared with peers on this host, if
+    /// Room for a payload, to be sent without a copy: in memory shared with peers on the host, if
     /// available.
     ///
     /// # Errors
@@ -77,7 +78,7 @@ impl ConduitTable {
         shared.map_or_else(|| Filling::new(length), Ok)
     }
 
-    /// The memory for payloads, if of this type.
+    /// The memory for payloads, if of type `T`.
     pub(crate) fn memory<T: PayloadMemory>(&self) -> Option<Arc<T>> {
         let memory: Arc<dyn Any + Send + Sync> = self.memory.clone();
         memory.downcast().ok()
@@ -102,7 +103,7 @@ impl ConduitTable {
         (inbox.clone(), is_new)
     }
 
-    /// The window of a conduit, if this process sends on it.
+    /// The window of a conduit, if the process sends on the conduit.
     pub fn window(&self, conduit: ConduitId) -> Option<Arc<Window>> {
         self.windows
             .read()
@@ -111,7 +112,7 @@ impl ConduitTable {
             .cloned()
     }
 
-    /// Adds a window, so that acknowledgements find it.
+    /// Adds a window, for acknowledgements to find.
     pub fn open_window(&self, conduit: ConduitId, window: Arc<Window>) {
         self.windows
             .write()
@@ -119,16 +120,17 @@ impl ConduitTable {
             .insert(conduit, window);
     }
 
-    /// Removes all ends. Inboxes hold carriers, which hold this table; without this call both would outlive the
-    /// process's part in a run that has failed.
+    /// Removes all ends. Inboxes hold carriers, and carriers hold the table: without `clear` both
+    /// would outlive the process's part in a failed run.
     pub fn clear(&self) {
         let inboxes = std::mem::take(&mut *self.inboxes.write().expect("never poisoned"));
         self.windows.write().expect("never poisoned").clear();
         drop(inboxes);
     }
 
-    /// Removes the end of a conduit: the inbox if this process receives on it, else the window. An inbox whose
-    /// sender may go on stays, and drops all messages: a new inbox would keep them.
+    /// Removes the end of a conduit: the inbox if the process receives on the conduit, else the
+    /// window. If the sender may go on, the inbox stays, and drops all messages: a new inbox would
+    /// keep them.
     pub fn forget(&self, conduit: ConduitId, receives: bool) {
         if receives {
             let mut inboxes = self.inboxes.write().expect("never poisoned");

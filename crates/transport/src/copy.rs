@@ -1,21 +1,21 @@
 //! Copies of payloads.
 
-/// A copy of at least this many bytes bypasses the caches: a core's share of them is no larger on most
-/// machines.
+/// A copy of at least `PAST` bytes bypasses the caches: on most machines a core's share of the
+/// caches is no larger.
 pub const PAST: usize = 12 << 20;
 
-/// For a shorter copy the wait for its stores costs more than the bypass saves.
+/// For a shorter copy the wait for the stores costs more than the bypass saves.
 const SHORT: usize = 1 << 10;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Copies a payload, or a part of one.
+/// Copies a payload, or a part of a payload.
 ///
-/// A large payload is written past the caches. A usual store fetches the line that it overwrites, from
-/// memory or from the cache of the core that has read the previous message, and evicts the program's data.
-/// The C library bypasses the caches only from the size of all caches on, in virtual machines often hundreds
-/// of megabytes.
+/// A large payload is written past the caches. A usual store fetches the overwritten line, from
+/// memory or from the cache of the core that has read the previous message, and evicts the
+/// program's data. The C library bypasses the caches only from the size of all caches on, in
+/// virtual machines often hundreds of megabytes.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -27,7 +27,7 @@ pub fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Copies a part of a large payload, past the caches as [`copy`] does for a whole one.
+/// Copies a part of a large payload, past the caches like [`copy`] for a whole payload.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -53,7 +53,7 @@ fn past_caches(from: &[u8], to: &mut [u8]) {
     // A plain loop: a call that is not inlined here would take ten times as long.
     let mut at = 0;
     while at + LINE <= from.len() {
-        // SAFETY: four words of 16 bytes on both sides, those of `to` aligned.
+        // SAFETY: four words of 16 bytes on both sides, and the words of `to` are aligned.
         unsafe {
             let (source, target) = (
                 source.add(at).cast::<__m128i>(),
@@ -71,7 +71,8 @@ fn past_caches(from: &[u8], to: &mut [u8]) {
         }
         at += LINE;
     }
-    // SAFETY: every x86-64 has the fence. It orders the stores before a word that publishes them.
+    // SAFETY: every x86-64 has the fence. The fence orders the stores before a word that publishes
+    // them.
     unsafe { _mm_sfence() };
 }
 

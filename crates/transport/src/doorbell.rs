@@ -1,9 +1,10 @@
-//! The one place where an instance waits.
+//! The place where an instance waits.
 //!
-//! A doorbell has a count of rings and a count of sleepers. A waiter notes the rings, looks whether the
-//! awaited thing is there, and sleeps only if the rings are unchanged, so no ring is lost. A ring makes
-//! a system call only if a thread sleeps. The words of a doorbell lie in memory that peers on this host
-//! map, so that peers can ring it. The loops of waiting itself are in [`crate::waiting`].
+//! A doorbell has a count of rings and a count of sleepers. A waiter notes the rings, looks whether
+//! the awaited thing is there, and sleeps only if the rings are unchanged, so no ring is lost. A
+//! ring makes a system call only if a thread sleeps. The words of a doorbell lie in memory mapped
+//! by peers on the host, so peers can ring the bell, too. The loops of waiting itself are in
+//! [`crate::waiting`].
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -14,14 +15,15 @@ use crate::bell::{ARMED, BellWords};
 use crate::shared_bells::SharedBell;
 use crate::sync::{Ordering, Wake};
 
-/// Rung by every awaited event of an instance. Threads of the program wait at the instance's doorbell.
+/// Rung by every awaited event of an instance. Threads of the program wait at the instance's
+/// doorbell.
 ///
-/// A caller that must not wait [listens](Doorbell::listen) instead, and [arms](Doorbell::arm) the bell
-/// where other callers would sleep.
+/// A caller that must not wait [listens](Doorbell::listen) instead, and [arms](Doorbell::arm) the
+/// bell where other callers would sleep.
 #[derive(Debug)]
 pub struct Doorbell {
     memory: BellMemory,
-    /// Whether other threads wanted the core when a waiter last offered it.
+    /// Whether other threads wanted the core at a waiter's last offer.
     crowded: AtomicBool,
     listener: OnceLock<BellListener>,
 }
@@ -38,7 +40,7 @@ impl fmt::Debug for BellListener {
 /// The memory of a doorbell's words.
 #[derive(Debug)]
 enum BellMemory {
-    /// Peers map this memory.
+    /// Memory mapped by peers.
     Shared(SharedBell, &'static BellWords),
     Private(Box<BellWords>),
 }
@@ -61,8 +63,8 @@ impl Default for Doorbell {
 }
 
 impl Doorbell {
-    /// The count of rings, for [`Doorbell::wait`]. A waiter takes the count before it looks whether a
-    /// wait is needed.
+    /// The count of rings, for [`Doorbell::wait`]. A waiter takes the count before the look whether
+    /// a wait is needed.
     pub fn rings(&self) -> u32 {
         self.words().rings.load()
     }
@@ -70,8 +72,8 @@ impl Doorbell {
     /// Wakes all waiters. Cheap when none sleeps.
     pub fn ring(&self) {
         let words = self.words();
-        // `Doorbell::sleep_if` has its two accesses in the opposite order. Therefore either this thread
-        // sees the sleeper, or the sleeper sees the ring.
+        // `Doorbell::sleep_if` has the two accesses in the opposite order. Therefore either the
+        // ringing thread sees the sleeper, or the sleeper sees the ring.
         words.rings.increment();
         let sleepers = words.sleepers.load(Ordering::SeqCst);
         if sleepers > 0 {
@@ -93,15 +95,15 @@ impl Doorbell {
         }
     }
 
-    /// Sets the function that is called at the first ring after each [`Doorbell::arm`]. The thread that
-    /// rings calls the function, which must neither wait nor call the user's code. A second listener is
-    /// ignored.
+    /// Sets the function to call at the first ring after each [`Doorbell::arm`]. The ringing thread
+    /// calls the function, so the function must neither wait nor call the user's code. A second
+    /// listener is ignored.
     pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
         let _ = self.listener.set(BellListener(Box::new(listener)));
     }
 
-    /// The bell's number, if other processes can ring the bell. The reactor of this process rings a bell with
-    /// a listener.
+    /// The bell's number, if other processes can ring the bell. The process's own reactor rings a
+    /// bell with a listener.
     pub(crate) fn number(&self) -> Option<u32> {
         match &self.memory {
             BellMemory::Shared(bell, _) if self.listener.get().is_none() => Some(bell.number()),
@@ -109,8 +111,8 @@ impl Doorbell {
         }
     }
 
-    /// Has the listener called at the next ring. False, and not so, if the bell has rung since `seen` or
-    /// `is_armed` finds that something has come in.
+    /// Has the listener called at the next ring. False, and no call, if the bell has rung since
+    /// `seen` or `is_armed` finds that something has come in.
     pub(crate) fn arm_if(&self, seen: u32, is_armed: impl FnOnce() -> bool) -> bool {
         let words = self.words();
         words.sleepers.fetch_or(ARMED, Ordering::SeqCst);
@@ -121,8 +123,8 @@ impl Doorbell {
         unchanged
     }
 
-    /// Sleeps until the bell has rung since `seen`, for at most `limit`, unless `is_armed` finds that
-    /// something has come in.
+    /// Sleeps until the bell has rung since `seen`, for at most `limit`, unless `is_armed` finds
+    /// that something has come in.
     pub(crate) fn sleep_if(
         &self,
         seen: u32,
@@ -140,7 +142,7 @@ impl Doorbell {
         wake
     }
 
-    /// Whether other threads wanted the core when a waiter last offered it.
+    /// Whether other threads wanted the core at a waiter's last offer.
     pub(crate) fn is_crowded(&self) -> bool {
         self.crowded.load(Ordering::Relaxed)
     }

@@ -6,13 +6,13 @@ use titin_wire::handshake::Refusal;
 /// Why a link is no more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
-    /// The other end closed it, or its process ended.
+    /// The other end closed the connection, or the other process ended.
     #[error("the connection was closed by the other end")]
     Closed,
-    /// The other end could not be reached: nothing listens there, or not a titin of this run.
+    /// The other end could not be reached: nothing listens there, or no titin of the run does.
     #[error("cannot reach {0}")]
     Unreachable(String),
-    /// The other end could not be reached in time. It may be there.
+    /// The other end could not be reached in time. The process may be there.
     #[error("cannot reach {0}")]
     Late(String),
     /// One end has refused the other.
@@ -27,7 +27,7 @@ pub enum Lost {
     /// The other end did not prove itself in time.
     #[error("it takes connections, but has not answered")]
     Unanswered,
-    /// A stream of the link broke, which ends the link.
+    /// A stream of the link broke, and with it the link.
     #[error(
         "stream {number} of {count} of the connection broke: {why}; the other streams were closed with it"
     )]
@@ -42,7 +42,8 @@ pub enum Lost {
     /// There is no memory for a message. The link still works.
     #[error("{0}")]
     NoMemory(String),
-    /// The system did not take a message: its memory cannot be read, say. The link still works.
+    /// The system did not take a message: the message's memory cannot be read, say. The link still
+    /// works.
     #[error("{0}")]
     Untaken(String),
     /// The system reported an error.
@@ -51,7 +52,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// Whether the error is about one message, and the link may still work.
+    /// Whether the error is about a single message, and the link may still work.
     pub fn is_of_message(&self) -> bool {
         matches!(self, Lost::NoMemory(_) | Lost::Untaken(_))
     }

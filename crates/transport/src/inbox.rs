@@ -1,12 +1,13 @@
 //! The receiving end of a conduit: arrived messages, not yet taken.
 //!
-//! **Superseded messages.** A message may supersede earlier ones, from a number on (`Meta::supersedes`). Each
-//! part of the transport that holds a superseded message may drop it, on its own; the inbox drops the
-//! rest (`InboxState::supersede`). The sender drops messages that neither ring nor socket has taken
-//! (`supersede_kept` in `shm/send.rs`, `copy_rest` in `link/writer.rs`), and unread ones in the ring
-//! (`take_back_last` in `shm/send.rs`). The receiver drops messages that came by the socket before their
-//! entry, or that wait for a segment (`supersede` and `in_order` in `shm/receive.rs`). No part may drop a
-//! message that no later message on its way supersedes: [`Inbox::deliver`] refuses such a gap.
+//! **Superseded messages.** A message may supersede earlier messages, from a number on
+//! (`Meta::supersedes`). Each part of the transport that holds a superseded message may drop the
+//! message, on its own; the inbox drops the rest (`InboxState::supersede`). The sender drops
+//! messages that neither ring nor socket has taken (`supersede_kept` in `shm/send.rs`, `copy_rest`
+//! in `link/writer.rs`), and unread messages in the ring (`take_back_last` in `shm/send.rs`). The
+//! receiver drops messages that came by the socket before their entry, or that wait for a segment
+//! (`supersede` and `in_order` in `shm/receive.rs`). No part may drop a message unless a later
+//! message on its way supersedes the dropped message: [`Inbox::deliver`] refuses such a gap.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -32,17 +33,18 @@ pub trait Acknowledge: Send + Sync {
 pub struct IncomingMessage {
     /// Conduit, number, timestamps and the like.
     pub head: Head,
-    /// Its metadata.
+    /// The metadata.
     pub meta: Arc<Meta>,
-    /// Its payload. The receivers of a multicast share it; it lives as long as one of them holds it.
+    /// The payload. The receivers of a multicast share the payload, which lives as long as a
+    /// receiver holds a reference.
     pub body: Arc<Buffer>,
 }
 
-/// The limits of a conduit, for its receiving end.
+/// The limits of a conduit, for the receiving end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InboxOptions {
-    /// The most messages that the sender may be ahead. The inbox acknowledges when a quarter of a limit has
-    /// been consumed.
+    /// The most messages that the sender may be ahead. The inbox acknowledges when a quarter of a
+    /// limit has been consumed.
     pub messages: u64,
     /// The most bytes that the sender may be ahead.
     pub bytes: u64,
@@ -59,27 +61,27 @@ impl Default for InboxOptions {
 
 /// The arrived messages of one conduit.
 ///
-/// An inbox may exist before its instance knows of the conduit: a peer that was told earlier may already
-/// be sending.
+/// An inbox may exist before its instance knows of the conduit: a peer that heard of the conduit
+/// earlier may already be sending.
 pub struct Inbox {
     conduit: ConduitId,
     state: SpinLock<InboxState>,
-    /// Whether messages wait, or the sender has ended. Changed under the lock, and before the bell rings, so
-    /// that a thread that has read it as false is woken (`loom_tests`).
+    /// Whether messages wait, or the sender has ended. Changed under the lock, and before the bell
+    /// rings: a thread that has read false is woken (`loom_tests`).
     has_news: AtomicBool,
     owner: OnceLock<InboxOwner>,
 }
 
-/// The instance that has the inbox: its doorbell, and the way to its sender.
+/// The owner of the inbox: the doorbell of an instance, and the way to the conduit's sender.
 struct InboxOwner {
     bell: Arc<Doorbell>,
     sender: Arc<dyn Acknowledge>,
 }
 
-/// What an inbox has whose number was in [`Arrivals`].
+/// The outcome of a look into an inbox whose number was in [`Arrivals`].
 #[derive(Debug)]
 pub enum Arrival {
-    /// A message, which has been taken.
+    /// A message, now taken.
     Message(IncomingMessage),
     /// Nothing: another call has taken the message.
     Nothing,
@@ -87,7 +89,7 @@ pub enum Arrival {
     End,
 }
 
-/// The queue of arrivals to which an inbox adds its number.
+/// The queue of arrivals for an inbox, and the inbox's number in the queue.
 struct ArrivalsEntry {
     arrivals: Arc<Arrivals>,
     number: u32,
@@ -99,9 +101,9 @@ struct ArrivalsEntry {
 struct InboxState {
     queue: VecDeque<IncomingMessage>,
     ack: Ack,
-    /// The last acknowledgement that was sent.
+    /// The last acknowledgement sent.
     acknowledged: Ack,
-    /// Number of the message that waits for room, if its sender has asked.
+    /// Number of the message that waits for room, if the sender has asked.
     asked: Option<u64>,
     /// The instance receives no more: arriving messages are dropped and count as consumed.
     discards: bool,
@@ -122,7 +124,8 @@ impl Inbox {
         }
     }
 
-    /// Gives the inbox to its instance, with the doorbell to ring and the way to acknowledge to the sender.
+    /// Gives the inbox to its instance, with the doorbell to ring and the way to acknowledge to the
+    /// sender.
     pub fn attach(&self, bell: Arc<Doorbell>, sender: Arc<dyn Acknowledge>, options: InboxOptions) {
         let _ = self.owner.set(InboxOwner {
             bell: bell.clone(),
@@ -139,12 +142,13 @@ impl Inbox {
         bell.ring();
     }
 
-    /// Adds a message, in the order of sequence numbers. Drops waiting messages that the new one supersedes.
+    /// Adds a message, in the order of sequence numbers. Drops waiting messages if the new message
+    /// supersedes them.
     ///
     /// # Errors
-    /// [`Malformed`] if its number is not the next one. Only superseded numbers may be left out.
+    /// [`Malformed`] if the number is not the next. Only superseded numbers may be left out.
     pub fn deliver(&self, message: IncomingMessage) -> Result<(), Malformed> {
-        // Dropped after the lock is released, since freeing memory takes its time.
+        // Dropped after the lock is released, since freeing memory takes time.
         let mut dropped = Vec::new();
         let mut state = self.lock();
         let (number, expected) = (message.head.sequence, state.ack.received);
@@ -186,7 +190,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Notes that the sender has ended after `sent` messages, and acknowledges.
+    /// Notes the sender's end after `sent` messages, and acknowledges.
     ///
     /// # Errors
     /// [`Malformed`] if another number has arrived.
@@ -209,8 +213,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Acknowledges each consumed message at once until message number `sequence`, which waits for room, has
-    /// arrived.
+    /// Acknowledges each consumed message at once until message number `sequence`, which waits for
+    /// room, has arrived.
     pub fn ask(&self, sequence: u64) {
         let mut state = self.lock();
         if sequence < state.ack.received {
@@ -222,7 +226,7 @@ impl Inbox {
         self.tell(answer);
     }
 
-    /// Takes the oldest message, if there is one. Messages that arrived before the end can still be taken.
+    /// Takes the oldest message, if any. Messages that arrived before the end can still be taken.
     pub fn take(&self) -> Option<IncomingMessage> {
         if !self.has_news() {
             return None;
@@ -244,8 +248,8 @@ impl Inbox {
         Some(message)
     }
 
-    /// Has the inbox add this number to `arrivals` whenever a message or the end comes, and at once if one is
-    /// there. Replaces an earlier queue.
+    /// Has the inbox add `number` to `arrivals` whenever a message or the end comes, and at once if
+    /// a message or the end is there. Replaces an earlier queue.
     pub fn announce_in(&self, arrivals: &Arc<Arrivals>, number: u32) {
         let mut state = self.lock();
         state.arrivals = Some(ArrivalsEntry {
@@ -264,8 +268,8 @@ impl Inbox {
             .is_some_and(|entry| entry.arrivals.is_in_use())
     }
 
-    /// Takes the oldest message of an inbox whose number was in its queue of arrivals. If there are more
-    /// messages, the number is added again at the end.
+    /// Takes the oldest message of an inbox whose number was in the queue of arrivals. If there are
+    /// more messages, the number is added again at the end.
     pub fn take_arrival(&self) -> Arrival {
         let mut state = self.lock();
         if let Some(entry) = &mut state.arrivals {
@@ -280,8 +284,8 @@ impl Inbox {
         self.pop(state).map_or(Arrival::Nothing, Arrival::Message)
     }
 
-    /// Counts a message as taken that goes to the program without passing the queue; false if others wait
-    /// before it, or the queue has to see it.
+    /// Counts a message as taken. The message goes to the program without passing the queue. False
+    /// if other messages wait before the message, or if the queue has to see the message.
     pub(crate) fn pass(&self, message: &IncomingMessage) -> bool {
         let mut state = self.lock();
         let (number, bytes) = (message.head.sequence, message.body.len() as u64);
@@ -304,7 +308,7 @@ impl Inbox {
         self.conduit
     }
 
-    /// Drops all messages, now and from now on, so that a receiver that takes no more does not hold up the
+    /// Drops all messages, now and from now on: a receiver that takes no more does not hold up the
     /// sender.
     pub fn discard(&self) {
         let mut state = self.lock();
@@ -326,7 +330,7 @@ impl Inbox {
         self.has_news() && !self.lock().queue.is_empty()
     }
 
-    /// Whether the sender has ended and all its messages were taken.
+    /// Whether the sender has ended and all messages were taken.
     pub fn exhausted(&self) -> bool {
         if !self.has_news() {
             return false;
@@ -345,7 +349,7 @@ impl Inbox {
         self.lock().ack.consumed
     }
 
-    /// Acknowledges all that was consumed, even if that is less than a quarter of the limits.
+    /// Acknowledges all consumed messages, even if less than a quarter of the limits.
     pub fn acknowledge_now(&self) {
         let mut state = self.lock();
         let behind = state.acknowledged != state.ack;
@@ -354,7 +358,7 @@ impl Inbox {
         self.tell(answer);
     }
 
-    /// A copy of the oldest message, if there is one, which stays.
+    /// A copy of the oldest message, if any. The message stays.
     pub fn peek(&self) -> Option<IncomingMessage> {
         self.lock().queue.front().cloned()
     }
@@ -391,7 +395,8 @@ impl Inbox {
 }
 
 impl InboxState {
-    /// Adds the inbox's number to its queue of arrivals, if the inbox has one and has a message or the end.
+    /// Adds the inbox's number to the queue of arrivals, if the inbox has such a queue and a
+    /// message or the end.
     fn announce(&mut self) {
         let has_news = self.ack.ended || !self.queue.is_empty();
         let entry = self.arrivals.as_mut();
@@ -401,7 +406,8 @@ impl InboxState {
         }
     }
 
-    /// Removes the waiting messages from this number on. They count as consumed unless earlier ones wait.
+    /// Removes the waiting messages from number `first` on. Removed messages count as consumed
+    /// unless earlier messages wait.
     #[must_use = "they are to be dropped behind the lock"]
     fn supersede(&mut self, first: u64) -> Vec<IncomingMessage> {
         let kept = self
@@ -417,8 +423,8 @@ impl InboxState {
         out.into()
     }
 
-    /// The acknowledgement that is due, if one is: if `always`, at a quarter of the limits, and for each
-    /// message that is consumed while the sender waits for room.
+    /// The acknowledgement, if due: if `always`, at a quarter of the limits, and for each consumed
+    /// message while the sender waits for room.
     fn answer(&mut self, always: bool) -> Option<Ack> {
         let messages = self.ack.consumed - self.acknowledged.consumed;
         let bytes = self.ack.bytes - self.acknowledged.bytes;
@@ -516,8 +522,8 @@ mod loom_tests {
         (inbox, bell)
     }
 
-    /// A thread looks without the lock, finds nothing and sleeps. The arrival wakes it; otherwise loom reports
-    /// a deadlock.
+    /// A thread looks without the lock, finds nothing and sleeps. The arrival wakes the thread;
+    /// otherwise loom reports a deadlock.
     fn is_woken(arrive: fn(&Inbox), is_there: fn(&Inbox) -> bool) {
         crate::sync::check(move || {
             let (inbox, bell) = attached();
@@ -530,7 +536,7 @@ mod loom_tests {
                 if is_there(&inbox) {
                     break;
                 }
-                // Without a look at a clock, which the checker does not know.
+                // Without a look at a clock: the checker knows no clock.
                 bell.wait(seen, Some(Duration::ZERO), &[]);
             }
             sender.join().unwrap();
@@ -550,7 +556,7 @@ mod loom_tests {
         is_woken(|inbox| inbox.end(0).unwrap(), Inbox::exhausted);
     }
 
-    /// What comes while the one before is taken shows.
+    /// A message that comes while the message before is taken shows.
     #[test]
     fn loom_what_comes_while_another_is_taken_shows() {
         crate::sync::check(|| {

@@ -11,7 +11,8 @@ use crate::error::Lost;
 use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::spin::{SpinPolicy, spin_until};
 
-/// Carries messages between instances of one process. Receivers of a multicast share one read-only copy.
+/// Carries messages between instances of one process. Receivers of a multicast share a read-only
+/// copy.
 pub struct Inproc {
     conduits: Arc<ConduitTable>,
 }
@@ -62,7 +63,7 @@ impl Carrier for Inproc {
     }
 
     fn end(&self, conduit: ConduitId, sequence: u64) {
-        // A receiver that has forgotten the conduit does not need the end.
+        // A receiver without the conduit does not need the end any more.
         let _ = self.conduits.inbox(conduit).end(sequence);
     }
 

@@ -1,16 +1,17 @@
 //! Moving messages between instances: one contract ([`Carrier`]), one folder per medium.
 //!
-//! A **carrier** takes messages of any number of conduits to one other process (or to the same one).
-//! Messages that come in land in the **inbox** of their conduit; how far a sender may run ahead is kept by
-//! the conduit's **window**; both live in the process's [`ConduitTable`]. A thread waits at the instance's one
-//! [`Doorbell`], which every medium and the control plane ring. All sockets of a process belong to its
-//! [`Reactor`], one background thread.
+//! A **carrier** takes messages of any number of conduits to one other process (or to the same
+//! process). Incoming messages land in the **inbox** of their conduit. The conduit's **window**
+//! says how far a sender may run ahead. Inboxes and windows live in the process's [`ConduitTable`].
+//! A thread waits at the [`Doorbell`] of its instance; every medium and the control plane ring the
+//! doorbell. All sockets of a process belong to the [`Reactor`], one background thread.
 //!
-//! The lower modules know no medium: inboxes, windows, buffers, the doorbell. Above them a [`Link`] of
-//! sockets carries frames between two processes, and the reactor dials, listens and shakes hands. On top
-//! are the media, which know neither each other nor the reactor's parts; `media.rs` lists them.
+//! The lower modules know no medium: inboxes, windows, buffers, the doorbell. Above the lower
+//! modules a [`Link`] of sockets carries frames between two processes, and the reactor dials,
+//! listens and shakes hands. On top are the media. A medium knows neither the other media nor the
+//! reactor's parts; `media.rs` lists the media.
 //!
-//! This crate knows frames and bytes. It never looks into a payload, and it knows neither ports nor
+//! The crate knows frames and bytes. No code here looks into a payload, or knows ports or
 //! operators.
 //!
 //! ```

@@ -1,18 +1,19 @@
-//! A link: two processes connected by sockets, over which they have proved themselves to each other.
+//! A link: two processes connected by sockets. Over the sockets both have proved themselves.
 //!
-//! A link carries control messages, frames of messages, and descriptors that go with frames. It has one
-//! stream, or [further ones](streams) for large messages. The carriers of media that use sockets are
-//! built on it.
+//! A link carries control messages, frames of messages, and the descriptors of frames. A link has a
+//! single stream, or [further streams](streams) for large messages. The carriers of media with
+//! sockets are built on links.
 //!
-//! **Reading.** One thread at a time reads: the reactor's, or for a moment a caller that waits for a
-//! message of the link, which saves the way through the reactor.
+//! **Reading.** One thread at a time reads: the reactor's, or for a moment a caller that waits for
+//! a message of the link. A caller's read saves the way through the reactor.
 //!
 //! **Writing.** A sender writes from its own memory, one frame at a time, each in its
-//! [turn](crate::ticket_queue). So messages of several threads interleave, and a control message waits
-//! for one frame at most. A sender waits while bytes drain. When the socket has accepted nothing for a
-//! while ([`STALL`]), the rest of the message is copied, counted, and written by the reactor. A thread
-//! that the other end may need to drain its socket never waits for a turn: the reactor, and callers that
-//! tell, end, acknowledge or ask, leave their frames to the thread that is writing.
+//! [turn](crate::ticket_queue). So messages of several threads interleave, and a control message
+//! waits for one frame at most. A sender waits while bytes drain. When the socket has accepted
+//! nothing for a while ([`STALL`]), the rest of the message is copied, counted, and written by the
+//! reactor. The socket of the other end may drain only once certain threads here read on: the
+//! reactor, and callers that tell, end, acknowledge or ask. Such a thread never waits for a turn,
+//! and leaves its frames to the writing thread.
 
 mod assembly;
 mod input;
@@ -51,11 +52,11 @@ pub(crate) use socket::{read, read_with_files};
 /// The shortest wait of a sender for a full socket, before the rest of the message is copied.
 const STALL: Duration = Duration::from_millis(5);
 
-/// The longest such wait. A message of more than some hundred megabytes is copied although the copy takes
-/// longer.
+/// The longest wait of a sender for a full socket. A message of more than some hundred megabytes is
+/// copied although the copy takes longer.
 const LONGEST_STALL: Duration = Duration::from_millis(500);
 
-/// Number of a link within its process.
+/// Number of a link, unique in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u64);
 
@@ -65,8 +66,8 @@ impl fmt::Display for LinkId {
     }
 }
 
-/// Told of the events of a reactor's links. The reactor's thread calls it, or a caller that reads a link
-/// while it waits. No method may block.
+/// Receives the events of a reactor's links. The caller of a method is the reactor's thread, or a
+/// thread that reads a link while waiting. No method may block.
 pub trait Handler: Send + Sync {
     /// A link is up: both ends have proved themselves.
     fn opened(&self, link: &Arc<Link>, agreement: Agreement);
@@ -74,21 +75,22 @@ pub trait Handler: Send + Sync {
     /// A control message came in.
     fn control(&self, link: &Arc<Link>, body: &[u8]);
 
-    /// A link is down, by the other end or by an error. Not called for links that this process closed.
+    /// A link is down, by the other end or by an error. Not called for links closed by the process.
     fn lost(&self, link: &Arc<Link>, why: Lost);
 
-    /// The first message has come of a conduit that this process has not asked for, and may still ask
-    /// for; by this link, if the link still exists.
+    /// The first message has come of a conduit for which the process has not asked, and may still
+    /// ask. The message came by `link`, if the link still exists.
     fn stray(&self, link: Option<LinkId>, conduit: ConduitId) {
         let _ = (link, conduit);
     }
 
-    /// None of the addresses that were dialled with this tag answered as a titin of this run.
+    /// None of the addresses dialled with `tag` answered as a titin of the run.
     fn unreachable(&self, tag: u128, why: Lost) {
         let _ = (tag, why);
     }
 
-    /// Called once at the start, and again whenever the returned time has passed; `None` ends the calls.
+    /// Called once at the start, and again whenever the returned time has passed; `None` ends the
+    /// calls.
     fn tick(&self) -> Option<Duration> {
         None
     }
@@ -99,7 +101,8 @@ pub trait Handler: Send + Sync {
     }
 }
 
-/// A carrier beside the link's sockets. The link hands all frames but control messages to the carrier.
+/// A carrier beside the link's sockets. The link hands all frames but control messages to the
+/// carrier.
 pub(crate) trait SideCarrier: Carrier {
     /// Takes a frame from the socket, with the descriptor of the frame, for the reactor.
     ///
@@ -107,7 +110,7 @@ pub(crate) trait SideCarrier: Carrier {
     /// [`Lost`] if the frame makes no sense.
     fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), Lost>;
 
-    /// The link has ended: takes in all messages that the peer has finished.
+    /// The link has ended: takes in all messages finished by the peer.
     fn leave(&self);
 
     /// Why nothing more can be taken in, if so.
@@ -116,7 +119,7 @@ pub(crate) trait SideCarrier: Carrier {
 
 /// How a link carries messages.
 pub(crate) enum LinkCarrier {
-    /// By its own sockets. The function makes the carrier.
+    /// By the link's sockets. The function makes the carrier.
     Sockets(fn(&Arc<Link>) -> Arc<dyn Carrier>),
     Beside(Arc<dyn SideCarrier>),
 }
@@ -133,7 +136,7 @@ pub struct Link {
     output: TicketQueue<FrameWriter, Deferred>,
     closed: AtomicBool,
     streams: Option<FurtherStreams>,
-    /// Why this process has broken the link off.
+    /// Why the process has broken the link off.
     fault: OnceLock<Lost>,
     carrier: LinkCarrier,
     /// Why the two processes do not use a better medium, although they tried.
@@ -171,12 +174,12 @@ impl Link {
         }))
     }
 
-    /// The link's number in this process.
+    /// The link's number in the process.
     pub fn id(&self) -> LinkId {
         self.id
     }
 
-    /// The tag that [`crate::Reactor::dial`] was given; `None` on the listening side.
+    /// The tag given to [`crate::Reactor::dial`]; `None` on the listening side.
     pub fn tag(&self) -> Option<u128> {
         self.tag
     }
@@ -215,7 +218,7 @@ impl Link {
         self.defer(Deferred::Frame([&header[..], body].concat()));
     }
 
-    /// Queues a frame that goes before all messages, with a descriptor if one is given. Never blocks.
+    /// Queues a frame before all messages, with a descriptor if given. Never blocks.
     pub(crate) fn tell_frame(&self, frame: &Frame, file: Option<Arc<dyn AsFd + Send + Sync>>) {
         let bytes = Header::from(frame).encode().to_vec();
         self.defer(match file {
@@ -224,7 +227,7 @@ impl Link {
         });
     }
 
-    /// Queues a frame that goes behind the messages of a conduit. Never blocks.
+    /// Queues a frame behind the messages of a conduit. Never blocks.
     pub(crate) fn tell_behind(&self, conduit: ConduitId, frame: &Frame) {
         let bytes = Header::from(frame).encode().to_vec();
         self.defer(Deferred::Behind(conduit, bytes));
@@ -270,7 +273,8 @@ impl Link {
                 }
             }
         }
-        // The reactor wakes for bytes that have come in meanwhile, and is not to wait for this thread.
+        // The reactor wakes for bytes that have come in meanwhile, and must not wait for the
+        // caller.
         drop(input);
     }
 
@@ -284,20 +288,20 @@ impl Link {
         let _ = shutdown(&self.socket, Shutdown::Read);
     }
 
-    /// Ends the connection once the queued frames are written, as far as the socket takes them. Whatever
-    /// the other end still sends is dropped.
+    /// Ends the connection once the queued frames are written, as far as the socket takes them.
+    /// Anything that the other end still sends is dropped.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.flush();
         self.streams
             .iter()
             .for_each(|streams| drop(streams.flush()));
-        // This half only: had this process closed the other half too, the next bytes to come in would
-        // make the system drop bytes of this process that it has not delivered.
+        // Only the sending half: if the receiving half were closed too, the next bytes to come in
+        // would make the system drop sent bytes that are not delivered yet.
         self.shut(Shutdown::Write);
     }
 
-    /// Whether this process closed the link.
+    /// Whether the process closed the link.
     pub(crate) fn closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
@@ -311,7 +315,7 @@ impl Link {
         self.streams.as_ref().map(FurtherStreams::bundle)
     }
 
-    /// Writes the queue, as far as the socket takes it. A thread already at work does so
+    /// Writes the queue, as far as the socket takes the bytes. A thread already at work does so
     /// instead.
     pub(crate) fn flush(&self) {
         self.output
@@ -346,7 +350,8 @@ impl Link {
             .leave(deferred, |writer, deferred| self.pump(writer, deferred));
     }
 
-    /// Writes the queue, as far as the socket takes it without waiting. The reactor sees an error as well.
+    /// Writes the queue, as far as the socket takes bytes without a wait. The reactor sees an error
+    /// as well.
     fn pump(&self, writer: &mut FrameWriter, deferred: Vec<Deferred>) {
         writer.queue(deferred);
         let _ = writer.pump(&self.socket);
@@ -362,7 +367,8 @@ impl Link {
                 |writer, deferred| {
                     self.write_step(&mut progress, writer, deferred)
                         .inspect_err(|_| {
-                            // Nothing may follow half a message, so the other end is to see the end.
+                            // Nothing may follow half a message, so the other end is to see the
+                            // end.
                             if progress.begun() {
                                 let _ = shutdown(&self.socket, Shutdown::Both);
                             }
@@ -377,7 +383,8 @@ impl Link {
         }
     }
 
-    /// One step of a message: writes a frame, or copies the rest. Returns how many bytes were copied.
+    /// One step of a message: writes a frame, or copies the rest. Returns how many bytes were
+    /// copied.
     fn write_step(
         &self,
         progress: &mut MessageInProgress<'_>,
@@ -399,7 +406,8 @@ impl Link {
         Ok((outcome, copied))
     }
 
-    /// Sends the payload of a message by the further streams, and then its head by the first stream.
+    /// Sends the payload of a message by the further streams, and then the head by the first
+    /// stream.
     fn send_by_streams(
         &self,
         streams: &FurtherStreams,
@@ -430,10 +438,10 @@ impl Link {
         })
     }
 
-    /// Ends the link because one of its streams has failed. Returns the error of the link.
+    /// Ends the link because a stream has failed. Returns the error of the link.
     fn break_off(&self, streams: &FurtherStreams, failure: StreamFailure) -> Lost {
         let StreamFailure { stream, why, .. } = failure;
-        // When the other end has gone as a whole, the error is not about this stream.
+        // When the other end has gone as a whole, the error is not about the stream.
         let why = match stream.filter(|_| !socket::has_ended(&self.socket)) {
             Some(number) => Lost::Stream {
                 number,
@@ -460,7 +468,7 @@ impl Link {
         }
     }
 
-    /// Has the reactor watch for this event, or no longer; false if the reactor has ended.
+    /// Has the reactor watch for `event`, or no longer; false if the reactor has ended.
     fn watch(&self, event: epoll::EventFlags, wanted: bool) -> bool {
         let Some(epoll) = self.epoll.upgrade() else {
             return false;
@@ -479,8 +487,9 @@ impl Link {
     }
 }
 
-/// The wait of a sender of `length` bytes for a full socket: at least the time of a copy to fresh memory, at
-/// a byte a nanosecond. A receiver may read nothing for as long while allocating room for a large message.
+/// The wait of a sender of `length` bytes for a full socket: at least the time of a copy to fresh
+/// memory, at a byte a nanosecond. A receiver may read nothing for as long while allocating room
+/// for a large message.
 fn stall(length: u64) -> Duration {
     Duration::from_nanos(length).clamp(STALL, LONGEST_STALL)
 }

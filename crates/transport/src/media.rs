@@ -1,4 +1,4 @@
-//! The list of media. A new medium is added here, beside the folder that has its code.
+//! The list of media. A new medium is added here, beside the folder with its code.
 
 use std::io;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::reactor::Reactor;
 use crate::shm::{Pool, ShmMedium};
 use crate::tcp::TcpMedium;
 
-/// The media whose links begin with a socket, the preferred ones first.
+/// The media with links that begin with a socket, the preferred media first.
 fn socket_media() -> Vec<Arc<dyn SocketMedium>> {
     vec![Arc::new(ShmMedium), Arc::new(TcpMedium)]
 }
 
 impl Default for ConduitTable {
-    /// An conduits that shares up to a quarter of the memory that its process may use.
+    /// A table that shares up to a quarter of the memory that the process may use.
     fn default() -> Self {
         ConduitTable::with_memory(Pool::new(None))
     }
 }
 
 impl ConduitTable {
-    /// An conduits that shares at most `bytes` of memory with other processes. Payloads that find no room
+    /// A table that shares at most `bytes` of memory with other processes. Payloads without room
     /// there go by a socket.
     pub fn with_ceiling(bytes: u64) -> Self {
         let ceiling = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -36,7 +36,7 @@ impl ConduitTable {
 }
 
 impl Reactor {
-    /// Starts the background thread of a process without conduits of its own (a manager).
+    /// Starts the background thread of a process without conduits (a manager).
     ///
     /// # Errors
     /// If the system refuses descriptors or a thread.
@@ -44,8 +44,9 @@ impl Reactor {
         Self::start_with(secret, handler, None, PATIENCE, socket_media())
     }
 
-    /// Starts the background thread of a process whose messages go to and come from this table. A link
-    /// that another process makes must be complete within `patience` after the proof.
+    /// Starts the background thread of a process with conduits. The process's messages go to and
+    /// come from the table `conduits`. A link made by another process must be complete within
+    /// `patience` after the proof.
     ///
     /// # Errors
     /// If the system refuses descriptors or a thread.

@@ -1,4 +1,4 @@
-//! What the reactor asks of a medium whose links begin with a socket.
+//! The reactor's view of a medium with links that begin with a socket.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,22 +18,22 @@ use crate::link::{Link, Receivers, SideCarrier};
 /// How many connections the system may keep for a listener until the reactor accepts them.
 pub(crate) const BACKLOG: i32 = 4096;
 
-/// A medium whose links begin with a socket. The reactor listens, dials and shakes hands; the medium
-/// says by which sockets, and how messages travel afterwards.
+/// A medium with links that begin with a socket. The reactor listens, dials and shakes hands; the
+/// medium chooses the sockets, and says how messages travel afterwards.
 pub(crate) trait SocketMedium: Send + Sync {
     /// The medium's name.
     fn medium(&self) -> Medium;
 
-    /// Listens at a place of this host. Returns the socket, and the address by which peers dial it.
+    /// Listens at a place of the host. Returns the socket, and the address for peers to dial.
     ///
     /// # Errors
     /// If the system refuses the socket or the place.
     fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)>;
 
-    /// Prepares a socket that has been accepted. False if the socket is known to belong to another user.
+    /// Prepares an accepted socket. False if the socket is known to belong to another user.
     fn greet(&self, socket: &Descriptor) -> bool;
 
-    /// The targets that an address stands for; none if the address is not of this medium.
+    /// The targets behind an address; none if the address is of another medium.
     fn targets(&self, address: &Address) -> Vec<Arc<dyn DialTarget>>;
 
     /// How a new link comes to carry messages.
@@ -52,52 +52,53 @@ pub(crate) trait SocketMedium: Send + Sync {
 
 /// How a new link comes to carry messages.
 pub(crate) enum LinkSetup {
-    /// By its sockets, at once. The function makes the carrier.
+    /// By the link's sockets, at once. The function makes the carrier.
     Sockets(fn(&Arc<Link>) -> Arc<dyn Carrier>),
     /// By a carrier beside the sockets, after a negotiation.
     Negotiated(Box<dyn Negotiation>),
 }
 
-/// A place that a reactor dials. Its text names it in errors.
+/// A place for a reactor to dial. The target's text names the place in errors.
 pub(crate) trait DialTarget: fmt::Display + Send + Sync {
     /// Begins a connection.
     ///
     /// # Errors
-    /// If the system refuses it.
+    /// If the system refuses the connection.
     fn connect(&self, settings: &LinkSettings) -> Result<Descriptor, Errno>;
 
-    /// How many further streams a link gets, when its first connection took `round_trip`; `None` if
-    /// links of this medium have none.
+    /// How many further streams a link gets, after a first connection that took `round_trip`;
+    /// `None` if links of the medium have no further streams.
     fn further_streams(&self, settings: &LinkSettings, round_trip: Duration) -> Option<u64> {
         let _ = (settings, round_trip);
         None
     }
 
-    /// Whether the listener is a process of this host, which is worth more patience than the network.
+    /// Whether the listener is a process of the same host. Such a process is worth more patience
+    /// than the network.
     fn is_on_this_host(&self) -> bool {
         false
     }
 
-    /// Why the processes take another medium although they tried this one, which failed as `why`.
+    /// Why the processes take another medium although they tried the target, which failed as `why`.
     fn detour(&self, why: &Lost) -> Option<String> {
         let _ = why;
         None
     }
 }
 
-/// What two processes settle over a fresh connection, behind the proofs.
+/// The negotiation of two processes over a fresh connection, behind the proofs.
 pub(crate) trait Negotiation: Send {
-    /// Says what this process offers.
+    /// Says what the process offers.
     ///
     /// # Errors
-    /// [`Lost`] if this connection comes to nothing.
+    /// [`Lost`] if the connection comes to nothing.
     fn begin(&mut self, socket: &Descriptor) -> Result<(), Lost>;
 
-    /// Goes on with the bytes and descriptors that have come, and removes the bytes that it has used.
-    /// True once all is settled.
+    /// Goes on with the bytes and descriptors that have come, and removes the used bytes. True once
+    /// all is settled.
     ///
     /// # Errors
-    /// [`Lost`] if this connection comes to nothing.
+    /// [`Lost`] if the connection comes to nothing.
     fn advance(
         &mut self,
         socket: &Descriptor,
@@ -105,7 +106,7 @@ pub(crate) trait Negotiation: Send {
         files: &mut VecDeque<OwnedFd>,
     ) -> Result<bool, Lost>;
 
-    /// Makes the carrier of the link, which is still being made.
+    /// Makes the carrier of the link, while the link itself is still being made.
     fn finish(
         self: Box<Self>,
         socket: &Descriptor,
@@ -117,7 +118,7 @@ pub(crate) trait Negotiation: Send {
 /// Sends the few bytes of a handshake, which always fit a fresh socket's buffer.
 ///
 /// # Errors
-/// [`Lost`] if the socket does not take them.
+/// [`Lost`] if the socket does not take the bytes.
 pub(crate) fn send_whole(socket: &Descriptor, bytes: &[u8]) -> Result<(), Lost> {
     let flags = rustix::net::SendFlags::NOSIGNAL;
     if !bytes.is_empty() && rustix::net::send(socket, bytes, flags)? != bytes.len() {

@@ -1,8 +1,8 @@
-//! All sockets of a process, and the one background thread that reads them.
+//! All sockets of a process, and the background thread that reads them.
 //!
 //! The thread blocks every signal, sleeps when nothing comes in, and never calls a user's code. A
-//! connection that has not proved itself, a stranger, takes one of a bounded number of places for a
-//! bounded time. Of its bytes only the handshake is parsed.
+//! connection without a proof, a stranger, takes one of a bounded number of places for a bounded
+//! time. Of a stranger's bytes only the handshake is parsed.
 
 mod dial;
 mod gathering;
@@ -32,10 +32,12 @@ use gathering::{IncompleteLink, IncompleteLinks};
 use pending::{HandshakeStep, Pending, StrangerRank, StreamsRequest};
 use titin_os::{Descriptor, threads};
 
-/// How long a stranger has to prove itself while there are places: it may be short of cores.
+/// How long a stranger has for its proof while there are places: the stranger may be short of
+/// cores.
 const STRANGER_TIME: Duration = Duration::from_secs(30);
 
-/// The most strangers at a time: as many as dial together in a large run, or as the streams of a link.
+/// The most strangers at a time: as many as dial together in a large run, or as the streams of a
+/// link.
 const STRANGER_PLACES: usize = 1024;
 
 /// How many connections are accepted before other sockets have their turn.
@@ -64,7 +66,7 @@ pub struct Reactor {
 }
 
 enum ReactorCommand {
-    /// Watch a listener, by this token.
+    /// Watch a listener, by the token.
     Listen(u64, Descriptor, Arc<dyn SocketMedium>),
     Dial(Box<Dialling>),
     Tick,
@@ -131,13 +133,14 @@ impl Reactor {
         Ok(reactor)
     }
 
-    /// Has listeners say from now on that this process has this id.
+    /// Has listeners name `endpoint` as the id of the process from now on.
     pub fn introduce(&self, endpoint: EndpointId) {
         let _ = self.endpoint.set(endpoint);
     }
 
-    /// Listens at a place of this host: for tcp an address, whose port the system chooses; for shm a file
-    /// that is made, and that the caller removes later. A peer must prove that it knows the secret.
+    /// Listens at a place of the host. For tcp the place is an address, and the system chooses the
+    /// port. For shm the place is a file: `listen` makes the file, and the caller removes it later.
+    /// A peer must prove knowledge of the secret.
     ///
     /// # Errors
     /// If the system refuses the socket or the place.
@@ -153,15 +156,15 @@ impl Reactor {
         Ok(address)
     }
 
-    /// Connects to the first of these addresses that answers as a titin of this run, and as the process
-    /// `expected` if that is known. Addresses are tried one after the other; those that answer late or hang
-    /// up are tried again until `patience` is over. A link by tcp has these settings.
+    /// Connects to the first of `addresses` that answers as a titin of the run, and as the process
+    /// `expected` if given. Addresses are tried one after the other. An address that answers late
+    /// or hangs up is tried again until `patience` is over. A link by tcp has the given settings.
     ///
     /// Waits for no answer: calls [`Handler::opened`] with a link that has the tag, or
     /// [`Handler::unreachable`]. Only host names are looked up on the caller's thread.
     ///
     /// # Errors
-    /// [`Lost::Unreachable`] if none of the addresses is one that this release can dial.
+    /// [`Lost::Unreachable`] if the release can dial none of the addresses.
     pub fn dial(
         &self,
         addresses: &[Address],
@@ -195,7 +198,8 @@ impl Reactor {
         self.command(ReactorCommand::Tick);
     }
 
-    /// Ends the background thread and waits for it, unless called from it. All links are closed with it.
+    /// Ends the background thread and all links. Waits for the end of the thread, unless called
+    /// from the thread itself.
     pub fn stop(&self) {
         self.command(ReactorCommand::Stop);
         let thread = self.thread.lock().expect("never poisoned").take();
@@ -217,14 +221,14 @@ struct Worker {
     reactor: Arc<Reactor>,
     receivers: Arc<Receivers>,
     pending: HashMap<u64, Pending>,
-    /// The most strangers among them.
+    /// The most strangers among the pending connections.
     stranger_places: usize,
     incomplete: IncompleteLinks,
     links: HashMap<u64, Arc<Link>>,
     listeners: HashMap<u64, Listener>,
-    /// Processes that are to be dialled again, and when.
+    /// Processes to dial again, and when.
     pauses: Vec<(Instant, Dialling)>,
-    /// Links to read again at these times, even if nothing comes.
+    /// Links to read again at the given times, even if nothing comes.
     rereads: HashMap<u64, Instant>,
     /// When to accept connections again, after there were no descriptors for them.
     accept_again: Option<Instant>,
@@ -270,7 +274,7 @@ impl Worker {
                 } else if self.listeners.contains_key(&token) {
                     self.accept(token);
                 } else if self.incomplete.contains(token) {
-                    // Of an incomplete link the reactor watches only for its end.
+                    // For an incomplete link the reactor watches only for the end.
                     self.scatter(token, None, Lost::Closed);
                 } else if token == WAKE && self.obey() {
                     self.links.values().for_each(|link| link.close());
@@ -347,8 +351,9 @@ impl Worker {
         }
     }
 
-    /// Accepts connections, up to a number, and then closes those beyond the places. All are accepted first:
-    /// a process of this run may be behind thousands of strangers in the listener's queue.
+    /// Accepts connections, up to a number, and then closes strangers beyond the places. All are
+    /// accepted first: a process of the run may be behind thousands of strangers in the listener's
+    /// queue.
     fn accept(&mut self, listener: u64) {
         for _ in 0..ACCEPTED_AT_ONCE {
             let Listener { socket, medium, .. } = &self.listeners[&listener];
@@ -367,12 +372,12 @@ impl Worker {
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::IN);
                     self.pending.insert(token, pending);
-                    // A process of this run has usually greeted by now.
+                    // A process of the run has usually greeted by now.
                     self.advance(token);
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    // The connection that waits would wake this thread again and again.
+                    // The waiting connection would wake the reactor's thread again and again.
                     if !self.drop_strangers(self.pending.len() / 2) {
                         return self.pause_accepting(ACCEPT_PAUSE);
                     }
@@ -401,7 +406,7 @@ impl Worker {
         surplus > 0
     }
 
-    /// Accepts no connections for this time.
+    /// Accepts no connections for `time`.
     fn pause_accepting(&mut self, time: Duration) {
         self.accept_again = Some(Instant::now() + time);
         self.watch_listeners(false);
@@ -452,7 +457,7 @@ impl Worker {
     fn open(&mut self, token: u64, first: Pending, further: Vec<Pending>, agreement: Agreement) {
         let link = match first.open(further, LinkId(token), &self.reactor.epoll, &self.receivers) {
             Ok(link) => link,
-            // A listening process need not hear of a link that has never been one.
+            // A listening process need not hear of a link that was never opened.
             Err((tag, why)) => {
                 tag.inspect(|tag| self.receivers.handler.unreachable(*tag, why));
                 return;
@@ -473,7 +478,7 @@ impl Worker {
         self.serve(token, epoll::EventFlags::IN);
     }
 
-    /// Waits for the further streams of a link, which the dialling process opens.
+    /// Waits for the further streams of a link. The dialling process opens the streams.
     fn gather(&mut self, token: u64, request: StreamsRequest) {
         let Some(first) = self.pending.remove(&token) else {
             return;
@@ -523,7 +528,8 @@ impl Worker {
         self.open(token, first, further, agreement);
     }
 
-    /// Gives up a link whose streams do not all come, because of the stream with this number, or the first.
+    /// Gives up a link whose streams do not all come, because of the stream numbered `stream`, or
+    /// the first.
     fn scatter(&mut self, token: u64, stream: Option<u64>, why: Lost) {
         let Some(link) = self.incomplete.take(token) else {
             return;
@@ -586,14 +592,14 @@ impl Worker {
         let carrier = link.side_carrier();
         carrier.inspect(|carrier| carrier.leave());
         if !link.closed() {
-            // The carrier's error may say more than that the link has ended.
+            // The carrier's error may say more than the end of the link does.
             let why = carrier.and_then(|carrier| carrier.lost()).unwrap_or(why);
             self.receivers.handler.lost(&link, why);
         }
         link.close();
     }
 
-    /// Acts upon the times that have passed.
+    /// Acts on the times that have passed.
     fn expire(&mut self) {
         if !self.rereads.is_empty() {
             self.read_again(Instant::now());

@@ -1,5 +1,5 @@
-//! The doorbells of this process, in memory that peers map: a sender in another process can wake a
-//! thread that sleeps here.
+//! The doorbells of a process, in memory mapped by peers: a sender in another process can wake a
+//! thread that sleeps at a bell.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, OnceLock};
@@ -10,10 +10,10 @@ use titin_os::descriptors::forked;
 use crate::bell::BellWords;
 use crate::shared_memory::{SharedRegion, Writers};
 
-/// Bytes from one bell to the next: a cache line, so that bells do not disturb each other.
+/// Bytes from one bell to the next: a cache line, so bells do not disturb each other.
 const STRIDE: usize = 64;
 
-/// The most bells of one process. No other process can ring a doorbell that is made beyond.
+/// The most bells of a process. Further doorbells cannot be rung by another process.
 const BELLS: usize = 1 << 14;
 
 static OWN_BELLS: OnceLock<Option<OwnBells>> = OnceLock::new();
@@ -27,16 +27,16 @@ struct OwnBells {
 #[derive(Default)]
 struct FreeNumbers {
     returned: Vec<u32>,
-    /// No doorbell ever had this number or a larger one.
+    /// No doorbell ever had the number `unused` or a larger number.
     unused: u32,
 }
 
-/// A bell of this process that other processes can ring.
+/// A bell of the process's own that other processes can ring.
 #[derive(Debug)]
 pub(crate) struct SharedBell(u32);
 
 impl SharedBell {
-    /// A free bell, if there is one.
+    /// A free bell, if any.
     pub(crate) fn take() -> Option<Self> {
         if cfg!(loom) {
             return None;
@@ -50,7 +50,7 @@ impl SharedBell {
         if bell.0 as usize >= BELLS {
             return None;
         }
-        // While the lock is held, since peers ring bells up to the first unused one.
+        // While the lock is held, since peers ring bells up to the first unused bell.
         bell.words().mark_used();
         numbers.unused += 1;
         Some(bell)
@@ -68,8 +68,8 @@ impl SharedBell {
 
 impl Drop for SharedBell {
     fn drop(&mut self) {
-        // In a forked child the bell is the parent's, and a thread of the parent may hold the lock for
-        // ever.
+        // In a forked child the bell is the parent's, and a thread of the parent may hold the lock
+        // for ever.
         if forked() {
             return;
         }
@@ -83,7 +83,8 @@ impl Drop for SharedBell {
     }
 }
 
-/// The file of this process's bells, for peers; `None` if the system had no memory for the bells.
+/// The file of the process's own bells, for peers; `None` if the system had no memory for the
+/// bells.
 pub(crate) fn own_file() -> Option<&'static OwnedFd> {
     own_bells().map(|bells| &*bells.file)
 }
@@ -110,8 +111,8 @@ impl PeerBells {
         SharedRegion::open(file, BELLS * STRIDE, Writers::All).map(PeerBells)
     }
 
-    /// Rings the bells at which a thread sleeps and whose number, modulo 64, is the index of a bit set
-    /// in `remainders`.
+    /// Rings each used bell whose number, modulo 64, is the index of a bit set in `remainders`: a
+    /// thread sleeps at one of the bells.
     pub(crate) fn ring(&self, mut remainders: u64) {
         while remainders != 0 {
             let first = remainders.trailing_zeros() as usize;

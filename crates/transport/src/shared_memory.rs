@@ -1,8 +1,8 @@
-//! Memory that several processes map. This file has the code that the compiler cannot check.
+//! Memory mapped by several processes. The code that the compiler cannot check is here.
 //!
 //! A region is a memory file (memfd). The file has no name, and the system frees it with the last
-//! process that holds it. The file is sealed, so that no process can truncate it while others use it.
-//! A region for payloads is allocated whole, so that no access fails later.
+//! process that holds it. The file is sealed: no process can truncate it while others use it. A
+//! region for payloads is allocated whole, so no access fails later.
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
@@ -25,18 +25,18 @@ pub(crate) struct SharedRegion {
     writable: bool,
 }
 
-/// Memory as a ring uses it. The model checker has an implementation of its own.
+/// Memory of a ring. The model checker has another implementation.
 pub(crate) trait RingMemory {
-    /// The word at this offset.
+    /// The word at `offset`.
     fn word(&self, offset: usize) -> &impl AtomicWord;
 
     /// Copies bytes in. The other process reads the bytes only once a word says so.
     fn write(&self, offset: usize, bytes: &[u8]);
 
-    /// Copies bytes out. A process that breaks the protocol may change them at any time.
+    /// Copies bytes out. A process that breaks the protocol may change the bytes at any time.
     fn read(&self, offset: usize, out: &mut [u8]);
 
-    /// Prefetches the cache line at this offset, for writing.
+    /// Prefetches the cache line at `offset`, for writing.
     fn fetch(&self, offset: usize) {
         let _ = offset;
     }
@@ -49,9 +49,9 @@ pub(crate) trait AtomicWord {
     fn swap(&self, value: u64, order: Ordering) -> u64;
     fn fetch_or(&self, value: u64, order: Ordering) -> u64;
 
-    /// Stores a value so that all threads see the store before this thread's later loads.
+    /// Stores a value. All threads see the store before the calling thread's later loads.
     fn publish(&self, value: u64) {
-        // An table is faster than a store and a fence.
+        // An exchange is faster than a store and a fence.
         self.swap(value, Ordering::SeqCst);
     }
 }
@@ -74,7 +74,7 @@ impl AtomicWord for AtomicU64 {
     }
 }
 
-/// Types that may lie in memory which other processes change at any time.
+/// Types for memory that other processes may change at any time.
 ///
 /// # Safety
 /// Every field is an atomic, and every bit pattern is a valid value.
@@ -101,16 +101,16 @@ pub(crate) enum Writers {
 }
 
 impl SharedRegion {
-    /// A new region of zeros, and the descriptor by which other processes map it.
+    /// A new region of zeros, and the descriptor by which other processes map the region.
     ///
     /// # Errors
-    /// If the system has no memory or no descriptor for it.
+    /// If the system has no memory or no descriptor.
     pub(crate) fn create(
         name: &str,
         length: usize,
         writers: Writers,
     ) -> io::Result<(Self, OwnedFd)> {
-        // The system kills a process that exceeds this limit.
+        // The system kills a process that exceeds the limit.
         let most = getrlimit(Resource::Fsize).current;
         if let Some(most) = most.filter(|most| *most < length as u64) {
             let text =
@@ -120,7 +120,7 @@ impl SharedRegion {
         let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&file, length as u64)?;
         let map = map(&file, length, false, true)?;
-        // A region that all processes write to is small, or its pages come as they are used.
+        // A region with many writers is small, or the pages come as they are used.
         if writers == Writers::Maker {
             allocate(&file, &map)?;
         }
@@ -129,11 +129,11 @@ impl SharedRegion {
         Ok((SharedRegion { map, writable }, file))
     }
 
-    /// Maps a region of `length` bytes that another process has made and that no process can truncate.
-    /// Only the maker can write to the region if `writers` says so.
+    /// Maps a region of `length` bytes, made by another process. No process can truncate the
+    /// region. Only the maker can write to the region if `writers` says so.
     ///
     /// # Errors
-    /// If the file is no such region, or the system cannot map it.
+    /// If the file is no such region, or the system cannot map the file.
     pub(crate) fn open(file: &OwnedFd, length: usize, writers: Writers) -> io::Result<Self> {
         let invalid = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidData, text.to_owned()));
         if !rustix::fs::fcntl_get_seals(file)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
@@ -144,7 +144,7 @@ impl SharedRegion {
             return invalid("shared memory that is not as long as was said");
         }
         let writable = writers == Writers::All;
-        // Mapping fills in all pages, which must be allocated.
+        // Mapping fills in all pages, so the pages must be allocated.
         if !writable && (status.st_blocks as u64) * 512 < length as u64 {
             return invalid("shared memory that was not allocated");
         }
@@ -158,7 +158,7 @@ impl SharedRegion {
         self.map.len()
     }
 
-    /// The atomic at this offset.
+    /// The atomic at `offset`.
     #[allow(unsafe_code)]
     pub(crate) fn at<T: Shareable>(&self, offset: usize) -> &T {
         assert!(
@@ -166,7 +166,8 @@ impl SharedRegion {
                 && offset.is_multiple_of(align_of::<T>())
                 && offset + size_of::<T>() <= self.length()
         );
-        // SAFETY: within the mapping, aligned and writable; other processes may change a `Shareable`.
+        // SAFETY: within the mapping, aligned and writable; other processes may change a
+        // `Shareable`.
         unsafe { &*self.map.as_ptr().add(offset).cast::<T>() }
     }
 }
@@ -207,7 +208,7 @@ impl RingMemory for SharedRegion {
     #[allow(unsafe_code)]
     fn fetch(&self, offset: usize) {
         let line = self.map.as_ptr().wrapping_add(offset);
-        // SAFETY: a hint, which does nothing for an invalid address; older processors ignore it.
+        // SAFETY: a hint without effect for an invalid address; older processors ignore the hint.
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
         }
@@ -256,7 +257,7 @@ pub(crate) fn shortage(why: &io::Error, length: usize) -> String {
     }
 }
 
-/// Seals a memory file: no process can truncate it, and only the present mapping can write to it if
+/// Seals a memory file: no process can truncate the file, and only the present mapping can write if
 /// `writers` says so. Returns the descriptor for other processes.
 fn seal(file: OwnedFd, writers: Writers) -> io::Result<OwnedFd> {
     let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
@@ -265,7 +266,8 @@ fn seal(file: OwnedFd, writers: Writers) -> io::Result<OwnedFd> {
         return Ok(file);
     }
     match rustix::fs::fcntl_add_seals(&file, seals | SealFlags::FUTURE_WRITE) {
-        // Linux before 5.1 lacks that seal: other processes get a descriptor for reading alone.
+        // Linux before 5.1 lacks `FUTURE_WRITE`: other processes get a descriptor for reading
+        // alone.
         Err(Errno::INVAL) => {
             rustix::fs::fcntl_add_seals(&file, seals)?;
             read_only(&file)
@@ -274,13 +276,14 @@ fn seal(file: OwnedFd, writers: Writers) -> io::Result<OwnedFd> {
     }
 }
 
-/// Allocates all pages now, huge pages if the system offers them: page faults cost more than copies.
+/// Allocates all pages now, huge pages if the system offers them: page faults cost more than
+/// copies.
 fn allocate(file: &OwnedFd, map: &MmapRaw) -> io::Result<()> {
     let _ = map.advise(Advice::HugePage);
     if map.advise(Advice::PopulateWrite).is_ok() {
         return Ok(());
     }
-    // The kernel is older than 5.14, or memory is short: this call tells the two apart.
+    // The kernel is older than 5.14, or memory is short: `fallocate` tells the two apart.
     Ok(rustix::fs::fallocate(
         file,
         FallocateFlags::empty(),
@@ -312,9 +315,9 @@ fn read_only(file: &OwnedFd) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Bytes of a region, used as a slice. The code that makes one guarantees that no process writes there
-/// meanwhile, and, where the bytes are changed, that no other slice of them exists. The pool of blocks
-/// gives out the blocks of a segment in this way.
+/// Bytes of a region, used as a slice. The code that makes a `SharedBytes` guarantees two things:
+/// no process writes to the bytes meanwhile, and no other slice of the bytes exists where they are
+/// changed. The pool of blocks gives out the blocks of a segment under both guarantees.
 #[derive(Debug)]
 pub(crate) struct SharedBytes {
     region: Arc<SharedRegion>,
@@ -323,7 +326,7 @@ pub(crate) struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// These bytes of a region.
+    /// The bytes of `range` in a region.
     ///
     /// # Panics
     /// If the range is not within the region.
@@ -342,8 +345,9 @@ impl Deref for SharedBytes {
 
     #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: within the mapping, which lives as long as the region. A peer that writes to a block
-        // that it has handed over breaks the protocol; every bit pattern is a valid byte.
+        // SAFETY: within the mapping, which lives as long as the region. A peer that writes to a
+        // block after handing the block over breaks the protocol; every bit pattern is a valid
+        // byte.
         unsafe { std::slice::from_raw_parts(self.region.map.as_ptr().add(self.start), self.length) }
     }
 }
@@ -352,7 +356,7 @@ impl DerefMut for SharedBytes {
     #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [u8] {
         assert!(self.region.writable);
-        // SAFETY: as above; the pool has given this block to no other message.
+        // SAFETY: as above; the pool has given the block to no other message.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.region.map.as_mut_ptr().add(self.start),
@@ -382,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_for_reading_alone_is_enough_for_others() {
-        // As on a system without the seal that keeps other processes from writing.
+        // As on a system without the seal against writes by other processes.
         let (mine, file) = SharedRegion::create("test", 8192, Writers::All).unwrap();
         allocate(&file, &mine.map).unwrap();
         let file = read_only(&file).unwrap();

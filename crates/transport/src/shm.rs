@@ -1,25 +1,25 @@
-//! The medium `shm`: shared memory between two processes of one host, with one ring of entries each way,
-//! and blocks for larger payloads.
+//! The medium `shm`: shared memory between two processes of one host, with one ring of entries each
+//! way, and blocks for larger payloads.
 //!
-//! Each process has a [`ShmCarrier`] beside the Unix socket by which the processes have proved themselves
-//! to each other and exchanged the memory; that they could is the proof that they share a host. Small
-//! payloads travel in the ring itself ([`ring`]), larger ones in blocks that the receiver reads in place
-//! ([`pool`]).
+//! Each process has a [`ShmCarrier`] beside a Unix socket. By the socket the processes have proved
+//! themselves to each other and exchanged the memory; a successful exchange is the proof of a
+//! common host. Small payloads travel in the ring itself ([`ring`]), larger payloads in blocks that
+//! the receiver reads in place ([`pool`]).
 //!
-//! **Sending.** A thread that sends, tells, ends or asks puts entries in, one thread at a time. No thread
-//! waits for room: entries that the ring does not take are kept, counted as copied, and put in by the
-//! next thread, or by the reactor once the peer has told that there is room.
+//! **Sending.** A thread that sends, tells, ends or asks puts entries in, one thread at a time. No
+//! thread waits for room. An entry that finds no room in the ring is kept and counted as copied.
+//! The next thread puts kept entries in, or the reactor does once the peer has told of room.
 //!
-//! **Receiving.** A waiting caller takes entries out, one thread at a time. While no caller waits, a peer
-//! tells this process's reactor to **look**: before the peer sleeps until an entry is acted upon, and
-//! when its ring is full.
+//! **Receiving.** A waiting caller takes entries out, one thread at a time. While no caller waits,
+//! a peer tells the receiving process's reactor to **look**: before the peer sleeps until an entry
+//! is acted on, and when the peer's ring is full.
 //!
-//! **Order.** A payload for which there is no block goes by the socket, and an entry in the ring keeps
-//! its place: later entries of its conduit are put aside until the payload has come. So the order of a
-//! conduit is that of its entries, and other conduits do not wait.
+//! **Order.** A payload for which there is no block goes by the socket, and an entry in the ring
+//! keeps the payload's place: later entries of the conduit are put aside until the payload has
+//! come. So the order of a conduit is the order of its entries, and other conduits do not wait.
 //!
-//! Nothing here has a name in the file system, and nothing is left when a process is killed. A peer reads
-//! all entries that the killed process has finished, and never sees an unfinished one.
+//! Nothing here has a name in the file system, and nothing is left when a process is killed. A peer
+//! reads all entries finished by the killed process, and never sees an unfinished entry.
 
 mod pool;
 mod receive;
@@ -59,27 +59,27 @@ use crate::spin_lock::SpinLock;
 /// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers.
 const RING: usize = 256 << 10;
 
-/// The largest payload in an entry. Larger ones go into blocks.
+/// The largest payload in an entry. Larger payloads go into blocks.
 const INLINE: usize = 2 << 10;
 
-/// The remainder of bell numbers that stands for the reactor.
+/// The remainder of bell numbers reserved for the reactor.
 const REACTOR: u32 = 63;
 
-/// The memory that two processes share, as one of them sees it.
+/// The memory shared by two processes, from the side of one of them.
 pub(crate) struct ShmCarrier {
     link: Weak<Link>,
     receivers: Weak<Receivers>,
     pool: Arc<Pool>,
     peer_bells: PeerBells,
     output: SpinLock<RingOutput>,
-    /// The blocks of this process that the peer has returned.
+    /// The process's own blocks, as returned by the peer.
     returned: Arc<Returns>,
     input: Mutex<RingInput>,
     peer_region: Arc<SharedRegion>,
     peer_capacity: usize,
     /// Whether the reactor waits for the input.
     reactor_waits: AtomicBool,
-    /// How far the peer's ring was read, for threads that only look whether an entry waits.
+    /// How far the peer's ring was read, for threads that only look for a waiting entry.
     read_position: Arc<ring::ReadPosition>,
     /// The peer is no more.
     gone: AtomicBool,
@@ -167,15 +167,15 @@ impl ShmCarrier {
         }
     }
 
-    /// Takes entries in until the policy says that it is enough, or until the next message of the wanted
-    /// inbox comes, if one is given.
+    /// Takes entries in until the policy ends the spin, or until the next message of the wanted
+    /// inbox comes, if an inbox is given.
     fn attend_to(
         &self,
         wanted: Option<&Inbox>,
         policy: &mut dyn SpinPolicy,
     ) -> Option<IncomingMessage> {
         let receivers = self.receivers.upgrade()?;
-        // Held during the spin: this thread delivers messages for other threads, and wakes those.
+        // Held during the spin: the caller delivers messages for other threads, and wakes them.
         let mut input = self.input.try_lock().ok()?;
         let mut found = None;
         loop {
@@ -213,7 +213,7 @@ impl ShmCarrier {
         }
     }
 
-    /// Takes in the entries that are there, unless another thread does so; how many.
+    /// Takes in the waiting entries, unless another thread does so; how many.
     fn take_in_if_free(&self) -> usize {
         if !self.has_entry() {
             return 0;
@@ -229,7 +229,7 @@ const POISONED: &str = "nothing panics at work";
 
 impl SideCarrier for ShmCarrier {
     fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), Lost> {
-        // Mapping and unmapping take their time, so no lock is held.
+        // Mapping and unmapping take time, so no lock is held.
         let mapped = match received {
             Received::Segment { first, size, count } => {
                 Some(PeerSegment::map(first, size, count, file)?)
@@ -257,7 +257,7 @@ impl SideCarrier for ShmCarrier {
         self.lost().map_or(Ok(()), Err)
     }
 
-    /// The peer holds the blocks that it views until it lets go of them, or ends.
+    /// The peer holds its viewed blocks until the peer lets go of them, or ends.
     fn leave(&self) {
         self.take_in(&mut self.input.lock().expect(POISONED));
         self.gone.store(true, Ordering::Release);
@@ -311,13 +311,13 @@ impl Carrier for ShmCarrier {
     }
 
     fn look(&self) {
-        // Another thread that holds the input delivers messages for this thread, too. That thread may
+        // Another thread with the input delivers messages for the caller, too. The other thread may
         // hold the input for as long as it waits for a message of its own.
         self.take_in_if_free();
     }
 
     fn arm(&self, bell: &Doorbell) -> bool {
-        // This process's reactor rings a bell that no other process can ring.
+        // The process's own reactor rings a bell that no other process can ring.
         let number = bell.number().unwrap_or(REACTOR);
         ring::announce_sleep(
             &*self.peer_region,

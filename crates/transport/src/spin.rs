@@ -1,9 +1,9 @@
 //! Waiting without sleep.
 
-/// How long a caller looks for messages before it sleeps.
+/// How long a caller looks for messages before sleep.
 pub trait SpinPolicy {
-    /// Whether the caller has looked long enough; `taken_in` entries have come in since the last call.
-    /// May offer the core to other threads.
+    /// Whether the caller has looked long enough; `taken_in` entries have come in since the last
+    /// call. May offer the core to other threads.
     fn is_over(&mut self, taken_in: usize) -> bool;
 
     /// How often to look between two calls of [`SpinPolicy::is_over`], where one look costs next to
@@ -19,7 +19,7 @@ impl<F: FnMut(usize) -> bool> SpinPolicy for F {
     }
 }
 
-/// Evaluates `is_there` up to [`SpinPolicy::looks`] times; whether it was true.
+/// Evaluates `is_there` up to [`SpinPolicy::looks`] times; whether the outcome was true.
 #[inline(always)]
 pub(crate) fn spin_until(policy: &dyn SpinPolicy, is_there: impl Fn() -> bool) -> bool {
     for _ in 0..policy.looks() {

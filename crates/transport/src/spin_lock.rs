@@ -1,26 +1,27 @@
 //! A spin lock.
 //!
-//! Locking costs one atomic read-modify-write, unlocking none, since no sleeper has to be woken. That is half
-//! the price of a lock at which threads sleep, and a small message passes several locks. A thread that finds
-//! the lock taken offers its core and looks again, so the lock may only be held for a short time. (A
-//! real-time thread that spins may keep a thread of a lower class, which has the lock, from its core: give
-//! titin's own thread the class of the program's threads.) A panic releases the lock; the protected value
-//! may then be half changed, and its users fail the run.
+//! Locking costs one atomic read-modify-write, unlocking none, since no sleeper has to be woken.
+//! The price is half the price of a lock with sleeping threads, and a small message passes several
+//! locks. A thread that finds the lock taken offers its core and looks again, so the lock may only
+//! be held for a short time. (A spinning real-time thread may keep the lock's holder, a thread of a
+//! lower class, from the core: give titin's own thread the class of the program's threads.) A panic
+//! releases the lock; the protected value may then be half changed, and the users of the value fail
+//! the run.
 
-/// A value that one thread at a time uses.
+/// A value for one thread at a time.
 #[cfg(not(loom))]
 pub type SpinLock<T> = spin::mutex::SpinMutex<T, spin::Yield>;
 
-/// Access to the value of a [`SpinLock`], which is locked meanwhile.
+/// Access to the value of a [`SpinLock`], locked meanwhile.
 #[cfg(not(loom))]
 pub type SpinLockGuard<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
 
-/// The lock as the model checker sees it: one at which threads sleep.
+/// The lock for the model checker: a lock at which threads sleep.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 pub struct SpinLock<T>(loom::sync::Mutex<T>);
 
-/// Access to the value of a [`SpinLock`], which is locked meanwhile.
+/// Access to the value of a [`SpinLock`], locked meanwhile.
 #[cfg(loom)]
 pub type SpinLockGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
 

@@ -1,9 +1,9 @@
-//! The atomics, locks and the futex that the model checker can swap for its own.
+//! The atomics, locks and the futex, each with a second implementation for the model checker.
 //!
 //! Under `--cfg loom` atomics and locks are loom's, and the futex is a stand-in with the kernel's
-//! contract: a wait compares and goes to sleep in one step, as seen by every wake. Loom treats `SeqCst`
-//! as `AcqRel`; the fences here stand for the single order of sequentially consistent operations, and
-//! for the barrier that the kernel has before its comparison.
+//! contract: every wake sees a wait compare and go to sleep in one step. Loom treats `SeqCst` as
+//! `AcqRel`; the fences here stand for the single order of sequentially consistent operations, and
+//! for the kernel's barrier before the comparison.
 
 /// Why a wait came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ mod real {
         }
 
         pub(crate) fn wake_all(&self) {
-            // Waking can fail only for a bad address, which a reference is not.
+            // Waking can fail only for a bad address. A reference is never bad.
             let _ = futex::wake(&self.0, futex::Flags::empty(), i32::MAX as u32);
         }
     }
@@ -117,7 +117,7 @@ mod checked {
     }
 }
 
-/// Runs a scene in every order that has at most four switches away from a thread that could go on.
+/// Runs a scene in every order with at most four switches away from a thread that could go on.
 #[cfg(all(test, loom))]
 pub(crate) fn check(scene: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();

@@ -70,7 +70,7 @@ impl SocketMedium for TcpMedium {
         Medium::Tcp
     }
 
-    /// Listens at an address of this host, at a port that the system chooses.
+    /// Listens at an address of the host, at a port chosen by the system.
     fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)> {
         let ip: IpAddr = place.parse().map_err(io::Error::other)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -87,7 +87,7 @@ impl SocketMedium for TcpMedium {
         true
     }
 
-    /// Looks host names up on this thread.
+    /// Looks host names up on the caller's thread.
     fn targets(&self, address: &Address) -> Vec<Arc<dyn DialTarget>> {
         let Address::Tcp(host, port) = address else {
             return Vec::new();
@@ -113,7 +113,7 @@ impl SocketMedium for TcpMedium {
     }
 }
 
-/// An address that is dialled.
+/// An address to dial.
 struct TcpTarget(SocketAddr);
 
 impl fmt::Display for TcpTarget {

@@ -1,13 +1,13 @@
 //! A ticket lock with a queue of deferred items.
 //!
-//! One thread at a time works on the protected value. Some threads wait for their turn, in the order in
-//! which they came. Other threads must not wait: they leave an item, and the thread at work handles the
-//! item before it ends its turn. No item is forgotten: a thread ends its turn only after it has found the
-//! queue empty, under the lock under which items are left.
+//! One thread at a time works on the protected value. Some threads wait for a turn, in the order of
+//! their arrival. Other threads must not wait: such a thread leaves an item, and the thread at work
+//! handles the item before the end of its turn. No item is forgotten: a thread ends its turn only
+//! after the thread has found the queue empty, and items are left under the same lock.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// A value (`W`) on which one thread at a time works, and the items (`T`) that other threads have left.
+/// A value (`W`) for one working thread at a time, and the items (`T`) left by other threads.
 pub(crate) struct TicketQueue<W, T> {
     work: Mutex<W>,
     queue: Mutex<Tickets<T>>,
@@ -15,7 +15,7 @@ pub(crate) struct TicketQueue<W, T> {
 }
 
 struct Tickets<T> {
-    /// The ticket whose turn it is, or that is next.
+    /// The ticket at work, or the next ticket to work.
     serving: u64,
     /// The next ticket to be given out.
     next: u64,
@@ -36,8 +36,8 @@ impl<W, T> TicketQueue<W, T> {
         }
     }
 
-    /// Waits for a turn. Calls `first` with the items that were left, and then `after` as long as there are
-    /// more.
+    /// Waits for a turn. Calls `first` with the items left so far, and then `after` as long as
+    /// there are more.
     pub(crate) fn work_in_turn<R>(
         &self,
         first: impl FnOnce(&mut W, Vec<T>) -> R,
@@ -57,8 +57,8 @@ impl<W, T> TicketQueue<W, T> {
         result
     }
 
-    /// Calls `work` with the items that were left, and again as long as there are more. Does nothing if
-    /// another thread is at work.
+    /// Calls `work` with the items left so far, and again as long as there are more. Does nothing
+    /// if another thread is at work.
     pub(crate) fn work_if_free(&self, mut work: impl FnMut(&mut W, Vec<T>)) {
         self.enter(None, |value, items| work(value, items));
     }
@@ -89,8 +89,8 @@ impl<W, T> TicketQueue<W, T> {
 
 const HELD: &str = "nothing panics at work";
 
-/// A turn. It ends even if its work panics: other threads then find the lock poisoned, and do not wait for
-/// ever.
+/// A turn. The turn ends even if its work panics: other threads then find the lock poisoned, and do
+/// not wait for ever.
 struct Turn<'a, W, T>(&'a TicketQueue<W, T>);
 
 impl<W, T> Turn<'_, W, T> {
@@ -168,7 +168,8 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// One thread waits for a turn, two leave an item: both items are handled once all threads have ended.
+    /// One thread waits for a turn, two others leave an item: both items are handled once all
+    /// threads have ended.
     #[test]
     fn loom_no_item_is_forgotten() {
         crate::sync::check(|| {
@@ -197,7 +198,8 @@ mod loom_tests {
         });
     }
 
-    /// Two threads wait for a turn and one works if free: never two at work, and none waits for ever.
+    /// Two threads wait for a turn and one works if free: never two at work, and none waits for
+    /// ever.
     #[test]
     fn loom_one_at_a_time() {
         crate::sync::check(|| {

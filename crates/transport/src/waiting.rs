@@ -1,8 +1,8 @@
 //! How a thread waits at a doorbell.
 //!
-//! A waiter first spins, since waking a thread takes longer than most waits. Meanwhile the waiter takes
-//! in what its carriers bring. As soon as other threads seem to want the core, the waiter offers the
-//! core between two looks.
+//! A waiter first spins, since waking a thread takes longer than most waits. Meanwhile the waiter
+//! takes in messages from its carriers. As soon as other threads seem to want the core, the waiter
+//! offers the core between two looks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,16 +16,18 @@ use crate::sync::Wake;
 /// How long a waiter spins before it sleeps.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
-/// How long a waiter spins before it offers the core to other threads, where none seems to want it.
+/// How long a waiter spins before the first offer of the core to other threads, if none seems to
+/// want it.
 const GRACE: Duration = Duration::from_micros(4);
 
 /// How many looks there are between two looks at the clock.
 const LOOKS: u32 = 32;
 
-/// An offer of the core that took longer was taken: cores are short.
+/// If an offer of the core takes longer than `TAKEN_OFFER`, another thread took the core: cores are
+/// short.
 const TAKEN_OFFER: Duration = Duration::from_micros(1);
 
-/// The longest time that a waiter takes in messages of other threads, if these do not stop.
+/// The longest time that a waiter takes in messages of other threads, if the messages do not stop.
 const LONGEST: Duration = Duration::from_millis(10);
 
 /// The spin policy of a waiter at a doorbell: until a ring, or for a while without messages.
@@ -34,8 +36,8 @@ struct DoorbellSpin<'a> {
     /// The rings before the wait.
     seen: u32,
     longest: Duration,
-    /// When the spin began, and when a message came in last. `None` before the first look has failed:
-    /// a wait may be shorter than a look at the clock.
+    /// When the spin began, and when a message came in last. `None` before the first look has
+    /// failed: a wait may be shorter than a look at the clock.
     times: Option<(Instant, Instant)>,
     /// When the waiter last offered the core to other threads.
     offered: Option<Instant>,
@@ -46,7 +48,8 @@ impl SpinPolicy for DoorbellSpin<'_> {
         if self.bell.rings() != self.seen {
             return true;
         }
-        // One look at the clock for each call: where cores are short, all waiters come by here in turn.
+        // One look at the clock for each call: where cores are short, all waiters come by here in
+        // turn.
         let now = Instant::now();
         if let Some(offered) = self.offered.take() {
             self.bell.set_crowded(now - offered > TAKEN_OFFER);
@@ -68,14 +71,14 @@ impl SpinPolicy for DoorbellSpin<'_> {
 }
 
 impl Doorbell {
-    /// Has the listener called at the next ring, and when something comes by `carriers`. False, and not
-    /// so, if the bell has rung since `seen` or something has come.
+    /// Has the listener called at the next ring, and when something comes by `carriers`. False, and
+    /// no call, if the bell has rung since `seen` or something has come.
     pub fn arm(&self, seen: u32, carriers: &[Arc<dyn Carrier>]) -> bool {
         self.arm_if(seen, || carriers.iter().all(|carrier| carrier.arm(self)))
     }
 
     /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, return
-    /// [`Wake::Rung`] without a ring. Takes in what comes by `carriers` before the thread sleeps.
+    /// [`Wake::Rung`] without a ring. Takes in messages from `carriers` before the thread sleeps.
     pub fn wait(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
         if self.spin(seen, limit, carriers) {
             Wake::Rung
@@ -109,8 +112,8 @@ impl Doorbell {
         })
     }
 
-    /// Looks for the next message of an empty inbox, which comes by `carrier`, for about as long as a
-    /// few looks at the clock take. The inbox has counted a returned message as taken.
+    /// Looks for the next message of an empty inbox, which comes by `carrier`, for about as long as
+    /// a few looks at the clock take. The inbox has counted a returned message as taken.
     pub fn glance(&self, carrier: &dyn Carrier, inbox: &Inbox) -> Option<IncomingMessage> {
         if self.is_crowded() {
             return None;
@@ -131,7 +134,7 @@ impl Doorbell {
         self.finish_spin(policy, carriers)
     }
 
-    /// Looks for rings until the spin is over; whether there was one.
+    /// Looks for rings until the spin is over; whether there was a ring.
     fn finish_spin(&self, mut policy: DoorbellSpin<'_>, carriers: &[&dyn Carrier]) -> bool {
         let seen = policy.seen;
         while !policy.is_over(0) {
@@ -234,7 +237,8 @@ mod tests {
         while bell.words().sleepers.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        // The kernel refuses a limit beyond its counter; the wait would then return at once, over and over.
+        // The kernel refuses a limit beyond its counter; the wait would then return at once, over
+        // and over.
         assert!(!sleeper.is_finished() && bell.rings() == seen);
         bell.ring();
         assert_eq!(sleeper.join().unwrap(), Wake::Rung);
@@ -297,8 +301,8 @@ mod loom_tests {
     use loom::sync::atomic::AtomicBool;
     use loom::thread;
 
-    /// A waiter like the runtime's: note the rings, look for the thing, sleep. Loom reports a deadlock if
-    /// a ring is lost.
+    /// A waiter like the runtime's: note the rings, look for the thing, sleep. Loom reports a
+    /// deadlock if a ring is lost.
     fn wait_for(bell: &Doorbell, thing: &AtomicBool) {
         loop {
             let seen = bell.rings();
@@ -352,7 +356,8 @@ mod loom_tests {
         });
     }
 
-    /// A caller that arms the bell instead of sleeping sees the thing, or its listener is called.
+    /// A caller arms the bell instead of sleeping: the caller sees the thing, or the bell's
+    /// listener is called.
     #[test]
     fn loom_no_ring_is_lost_on_a_listener() {
         crate::sync::check(|| {

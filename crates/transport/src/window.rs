@@ -1,4 +1,4 @@
-//! The sending end of a conduit: how far it may run ahead of its receiver.
+//! The sending end of a conduit: how far the sender may run ahead of the receiver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,18 +7,18 @@ use titin_wire::frame::Ack;
 
 use crate::doorbell::Doorbell;
 
-/// Counts the messages that were sent, and those that the receiver has acknowledged. One thread at a time
-/// sends; any thread may acknowledge.
+/// Counts the sent and the acknowledged messages. One thread at a time sends; any thread may
+/// acknowledge.
 #[derive(Debug)]
 pub struct Window {
     bell: Arc<Doorbell>,
     /// The limits: how far the sender may run ahead.
     messages: AtomicU64,
     bytes: AtomicU64,
-    /// Messages and bytes that were sent. Only the sender changes them.
+    /// Messages and bytes sent. Only the sender changes the counts.
     sent: AtomicU64,
     sent_bytes: AtomicU64,
-    /// Counts that the receiver has acknowledged.
+    /// Counts acknowledged by the receiver.
     received: AtomicU64,
     consumed: AtomicU64,
     consumed_bytes: AtomicU64,
@@ -32,17 +32,17 @@ pub struct Window {
 /// Whether a message may be sent now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Room {
-    /// The message may be sent, with this sequence number.
+    /// The message may be sent, with the given sequence number.
     Free(u64),
-    /// The buffer is full. A sender that waits [asks](crate::Carrier::ask) once, and tries again when the
-    /// bell rings.
+    /// The buffer is full. A waiting sender [asks](crate::Carrier::ask) once, and tries again when
+    /// the bell rings.
     Full,
-    /// The receiver takes no more, or the sender has said that no more follows.
+    /// The receiver takes no more, or the sender has ended.
     Closed,
 }
 
 impl Window {
-    /// A window with these limits, whichever is reached first. One message always fits.
+    /// A window with two limits: the first limit reached counts. One message always fits.
     pub fn new(bell: Arc<Doorbell>, messages: u64, bytes: u64) -> Self {
         Window {
             bell,
@@ -60,8 +60,8 @@ impl Window {
         }
     }
 
-    /// Counts a message as sent, if there is room; `length` is that of the payload as it travels. For the
-    /// sender.
+    /// Counts a message as sent, if there is room; `length` is the length of the payload on the
+    /// way. For the sender.
     pub fn claim(&self, length: u64) -> Room {
         if self.over() {
             return Room::Closed;
@@ -79,14 +79,14 @@ impl Window {
         Room::Free(self.count())
     }
 
-    /// Counts a message as sent that needs no room: it supersedes another, or carries nothing. Returns its
-    /// number; `None` if nothing is sent any more. For the sender.
+    /// Counts a message as sent that needs no room: it supersedes another, or carries nothing.
+    /// Returns the message's number; `None` if nothing is sent any more. For the sender.
     pub fn claim_without_room(&self) -> Option<u64> {
         (!self.over()).then(|| self.count())
     }
 
-    /// Notes that no more messages follow. Returns their number at the first call only: the receiver is told
-    /// once, and may forget the conduit afterwards. For the sender.
+    /// Notes the end of the messages. Returns their number at the first call only: the receiver is
+    /// told once, and may forget the conduit afterwards. For the sender.
     pub fn finish(&self) -> Option<u64> {
         self.over.store(true, Ordering::Release);
         (!self.finished.swap(true, Ordering::AcqRel)).then(|| self.sent())
@@ -98,8 +98,8 @@ impl Window {
         number
     }
 
-    /// Takes an acknowledgement from the receiver. One that claims more than was sent is ignored. When
-    /// acknowledgements overtake each other, the highest counts stand.
+    /// Takes an acknowledgement from the receiver. An acknowledgement of more messages than were
+    /// sent is ignored. When acknowledgements overtake each other, the highest counts stand.
     pub fn acknowledged(&self, ack: Ack) {
         if ack.received > self.sent() || ack.consumed > ack.received {
             return;
@@ -112,7 +112,7 @@ impl Window {
         self.bell.ring();
     }
 
-    /// Raises the limits, which never shrink.
+    /// Raises the limits. The limits never shrink.
     pub fn raise(&self, messages: u64, bytes: u64) {
         self.messages.fetch_max(messages, Ordering::Relaxed);
         self.bytes.fetch_max(bytes, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl Window {
         self.sent.load(Ordering::Acquire)
     }
 
-    /// The messages and bytes that the receiver has not taken yet.
+    /// The messages and bytes not yet taken by the receiver.
     pub fn ahead(&self) -> (u64, u64) {
         let consumed = self.consumed.load(Ordering::Acquire);
         let bytes = self.consumed_bytes.load(Ordering::Acquire);

@@ -1,4 +1,5 @@
-//! Messages that arrive in pieces over several streams, in any order, and the order of their conduits.
+//! Messages that arrive in pieces over several streams, in any order, and the order of their
+//! conduits.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,14 +18,14 @@ pub(super) struct StripedMessage {
     announced: Option<(Head, Arc<Meta>)>,
     body: Filling,
     total: u64,
-    /// The ranges of bytes that no piece has announced: beginnings and ends.
+    /// The ranges of bytes not announced by any piece: beginnings and ends.
     unclaimed: BTreeMap<u64, u64>,
     /// The number of missing bytes.
     missing: u64,
 }
 
 impl StripedMessage {
-    /// A message of which nothing has arrived.
+    /// A message, nothing of it arrived.
     ///
     /// # Errors
     /// If there is no memory.
@@ -48,10 +49,11 @@ impl StripedMessage {
         self.announced.replace((head, meta)).is_none()
     }
 
-    /// Notes that a piece brings these bytes.
+    /// Notes that a piece brings `length` bytes at `offset`.
     ///
     /// # Errors
-    /// Text, if the bytes are not of the message or came before: the message would look complete too early.
+    /// Text, if the bytes are not of the message or came before: the message would look complete
+    /// too early.
     pub(super) fn claim(&mut self, offset: u64, length: u64) -> Result<(), String> {
         let end = offset + length;
         let range = self
@@ -97,11 +99,11 @@ impl StripedMessage {
     }
 }
 
-/// What a conduit brings.
+/// An item in the order of a conduit.
 pub(super) enum OrderedItem {
     Message(IncomingMessage),
     End(u64),
-    /// The incomplete message of this number.
+    /// The incomplete message of the given number.
     Striped(u64),
 }
 
@@ -110,7 +112,7 @@ pub(super) enum OrderedItem {
 pub(super) struct ConduitOrder(HashMap<ConduitId, VecDeque<OrderedItem>>);
 
 impl ConduitOrder {
-    /// Hands on an item, or keeps it behind an incomplete message.
+    /// Hands on an item, or keeps the item behind an incomplete message.
     pub(super) fn pass(&mut self, conduit: ConduitId, item: OrderedItem, out: &mut Vec<Received>) {
         if !self.0.is_empty()
             && let Some(waiting) = self.0.get_mut(&conduit)

@@ -1,4 +1,4 @@
-//! The reading side of a link, for the reactor or for a caller that waits.
+//! The reading side of a link, for the reactor or for a waiting caller.
 
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
@@ -27,8 +27,9 @@ const STREAM_TURN: usize = 1 << 20;
 /// The most further streams read in a turn.
 const STREAMS: usize = 16;
 
-/// How long the link goes on after a further stream has ended. When the other end closes the link, or its
-/// process ends, all streams end, but the network may bring the end of the first stream last.
+/// How long the link goes on after the end of a further stream. When the other end closes the link,
+/// or the other process ends, all streams end, but the network may bring the end of the first
+/// stream last.
 const GRACE: Duration = Duration::from_secs(1);
 
 const NOW: Timespec = Timespec {
@@ -46,13 +47,13 @@ pub(crate) struct Receivers {
 pub(crate) struct LinkInput {
     reader: FrameReader,
     received: Vec<Received>,
-    /// Descriptors that came, for frames that were not parsed yet.
+    /// Descriptors that came, for frames not parsed yet.
     files: VecDeque<OwnedFd>,
     receivers: Weak<Receivers>,
     /// Whether further streams have been read.
     begun: bool,
     ended: Option<EndedStreams>,
-    /// Why nothing more can be read. The reactor learns of it when it reads.
+    /// Why nothing more can be read. The reactor learns of the error at its next read.
     lost: Option<Lost>,
 }
 
@@ -67,8 +68,8 @@ struct EndedStreams {
 }
 
 impl LinkInput {
-    /// The input behind a handshake: bytes that came behind it on the first stream and on the further
-    /// ones, and descriptors of the first frames.
+    /// The input behind a handshake: the bytes that came behind the handshake on the first stream
+    /// and on the further streams, and descriptors of the first frames.
     pub(crate) fn new(
         ahead: &[u8],
         further_ahead: &[Vec<u8>],
@@ -103,7 +104,7 @@ impl LinkInput {
         outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
     }
 
-    /// Has the bundle no longer watch streams that have ended, for the reactor. Returns when the reactor is
+    /// Has the bundle no longer watch ended streams, for the reactor. Returns when the reactor is
     /// to read again although nothing has come, if so.
     pub(super) fn unwatch_ended(&mut self, streams: &FurtherStreams) -> Option<Instant> {
         let ended = self.ended.as_mut()?;
@@ -169,7 +170,7 @@ impl LinkInput {
         if events.iter().any(is_writable)
             && let Err(failure) = streams.flush()
         {
-            // The first stream is still read to its end.
+            // The first stream is still read to the end.
             link.break_off(streams, failure);
         }
         let mut turn = 0;
@@ -275,7 +276,7 @@ impl Receivers {
         }
     }
 
-    /// Hands on a frame that is no control message, and has come by this link.
+    /// Hands on a frame other than a control message, from the link `link`.
     ///
     /// # Errors
     /// [`Malformed`] if the frame does not belong here.

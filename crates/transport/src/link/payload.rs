@@ -14,7 +14,7 @@ pub(super) struct PayloadRest {
 }
 
 impl PayloadRest {
-    /// A copy of the bytes of these parts from `start` on.
+    /// A copy of the bytes of `parts` from `start` on.
     ///
     /// # Errors
     /// If there is no memory.

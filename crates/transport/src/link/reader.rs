@@ -18,14 +18,14 @@ use crate::inbox::IncomingMessage;
 /// Bytes of the first stream's buffer.
 const SCRATCH: usize = 64 << 10;
 
-/// Bytes of a further stream's buffer, which has little but headers.
+/// Bytes of a further stream's buffer. There is little but headers in it.
 const FURTHER_SCRATCH: usize = 4 << 10;
 
 /// Parses the bytes of one link. Knows no socket: the caller passes a function that reads.
 pub struct FrameReader {
     streams: Vec<StreamParser>,
-    /// Messages of the first stream of which some frames have arrived, but for the message whose frame is
-    /// under way.
+    /// Messages of the first stream of which some frames have arrived, without the message whose
+    /// frame is under way.
     incomplete: HashMap<ConduitId, IncompleteMessage>,
     /// Incomplete messages over several streams.
     striped: HashMap<(ConduitId, u64), StripedMessage>,
@@ -74,12 +74,12 @@ struct IncompleteMessage {
 }
 
 impl FrameReader {
-    /// A reader for a stream whose first bytes came behind the handshake.
+    /// A reader for a stream; `ahead` has the bytes behind the handshake.
     pub fn new(ahead: &[u8]) -> Self {
         FrameReader::with_streams(ahead, &[])
     }
 
-    /// A reader of a link with further streams, each of which begins with such bytes.
+    /// A reader of a link with further streams; `further` has the first bytes of each.
     pub fn with_streams(ahead: &[u8], further: &[Vec<u8>]) -> Self {
         let further = further
             .iter()
@@ -94,9 +94,9 @@ impl FrameReader {
         }
     }
 
-    /// Reads once by means of `fill`, which puts bytes into the slices in their order and returns their
-    /// number. Appends complete frames to `out`. Returns the number of bytes read, and whether all the
-    /// room was filled, so that more bytes may be there.
+    /// Reads once by means of `fill`, which puts bytes into the slices in their order and returns
+    /// the number of bytes. Appends complete frames to `out`. Returns the number of bytes read, and
+    /// whether all the room was filled; if so, more bytes may be there.
     ///
     /// # Errors
     /// [`Lost`] as reported by `fill`, and for senseless bytes.
@@ -108,7 +108,7 @@ impl FrameReader {
         self.read_stream(0, out, fill)
     }
 
-    /// As [`Reader::read`], from the stream of this number.
+    /// As [`Reader::read`], from the stream numbered `number`.
     ///
     /// # Errors
     /// As there.
@@ -126,7 +126,8 @@ impl FrameReader {
             end,
             state,
         } = &mut self.streams[number];
-        // The parser leaves an incomplete header, or incomplete metadata; move them to the beginning.
+        // The parser leaves an incomplete header, or incomplete metadata; move the rest to the
+        // beginning.
         scratch.copy_within(*start..*end, 0);
         *end -= *start;
         *start = 0;
@@ -137,8 +138,9 @@ impl FrameReader {
         let header = HEADER.min(spare.len());
         let (direct, ahead) = match state {
             ParserState::Body { message, missing } => {
-                // Behind a frame that is not the message's last, most likely the next header comes. Read no
-                // further, so that the payload behind that header goes straight into the buffer, too.
+                // Behind any frame but the message's last, most likely the next header comes. Read
+                // no further: then the payload behind the next header goes straight into the
+                // buffer, too.
                 let last = message.body.filled() as u64 + *missing as u64 == message.total;
                 let ahead = if last { spare.len() } else { header };
                 (&mut message.body.rest()[..*missing], &mut spare[..ahead])
@@ -251,7 +253,7 @@ impl FrameReader {
         }
     }
 
-    /// Begins a frame on the stream of this number. Returns the meaning of the next bytes.
+    /// Begins a frame on the stream numbered `number`. Returns the meaning of the next bytes.
     fn begin(
         &mut self,
         number: usize,
@@ -406,8 +408,8 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Counts payload bytes of the frame under way. At the frame's end the message is handed on, or waits
-    /// for its next frame.
+    /// Counts payload bytes of the frame under way. At the frame's end the message is handed on, or
+    /// waits for the next frame.
     fn advance(&mut self, number: usize, count: usize, out: &mut Vec<Received>) {
         let state = &mut self.streams[number].state;
         match state {

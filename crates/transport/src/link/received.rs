@@ -14,11 +14,11 @@ pub enum Received {
     Acknowledged(ConduitId, Ack),
     /// The end of a conduit, and the number of its messages.
     Ended(ConduitId, u64),
-    /// The sender of a conduit waits for room for the message of this number.
+    /// The sender of a conduit waits for room for the message with the given number.
     Asked(ConduitId, u64),
     /// A control message.
     Control(Vec<u8>),
-    /// Between processes that share memory: a segment, whose descriptor has come as well.
+    /// Between processes with shared memory: a segment. The segment's descriptor has come as well.
     Segment {
         /// Number of the first block.
         first: u64,
@@ -27,8 +27,8 @@ pub enum Received {
         /// The number of blocks.
         count: u64,
     },
-    /// The segment with this first block is no longer used.
+    /// The segment with the given first block is no longer used.
     Withdrawn(u64),
-    /// Between processes that share memory: entries wait in the ring.
+    /// Between processes with shared memory: entries wait in the ring.
     Look,
 }

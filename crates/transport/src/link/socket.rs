@@ -1,4 +1,4 @@
-//! System calls on sockets, and the meaning of their errors. Only [`writable`] waits.
+//! System calls on sockets, and the meaning of the errors. Only [`writable`] waits.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
@@ -20,7 +20,7 @@ use titin_os::Descriptor;
 /// The most slices of one call.
 const MAX_SLICES: usize = 64;
 
-/// Writes as much as one call takes, with a descriptor if one is given, without blocking and without a
+/// Writes as much as one call takes, with a descriptor if given, without blocking and without a
 /// signal; 0 if the socket is full.
 pub(super) fn write(
     socket: &OwnedFd,
@@ -75,7 +75,7 @@ fn is_of_link(error: Errno) -> bool {
     )
 }
 
-/// Waits until one of these sockets takes bytes; false if none does within `stall`.
+/// Waits until one of `sockets` takes bytes; false if none does within `stall`.
 pub(super) fn writable<'a>(
     sockets: impl IntoIterator<Item = &'a OwnedFd>,
     stall: Duration,
@@ -98,7 +98,7 @@ pub(super) fn writable<'a>(
 /// The most descriptors that come at once, or wait for their frames.
 const FILES: usize = 4;
 
-/// As [`read`], and also takes the descriptors that come with the bytes.
+/// As [`read`], and also takes the descriptors sent with the bytes.
 pub(crate) fn read_with_files(
     socket: &Descriptor,
     slices: &mut [IoSliceMut<'_>],
@@ -120,7 +120,8 @@ pub(crate) fn read_with_files(
                 files.extend(came);
             }
         }
-        // The system drops descriptors for which this process has no numbers, and those beyond `space`.
+        // The system drops descriptors for which the process has no numbers, and descriptors beyond
+        // `space`.
         if flags.contains(ReturnFlags::CTRUNC)
             && let Err(why) = rustix::io::fcntl_dupfd_cloexec(socket, 0)
         {
@@ -135,7 +136,7 @@ pub(crate) fn read_with_files(
     }
 }
 
-/// The error when this process cannot take over the descriptor of shared memory.
+/// The error when the process cannot take over the descriptor of shared memory.
 fn no_files(why: Errno) -> Lost {
     let most = rustix::process::getrlimit(Resource::Nofile).current;
     let most = most.map_or_else(String::new, |most| format!(", of which it may have {most}"));
@@ -145,7 +146,7 @@ fn no_files(why: Errno) -> Lost {
     ))
 }
 
-/// Whether the other end has closed a connection, and all its bytes have been read.
+/// Whether the other end has closed a connection, and all bytes have been read.
 pub(super) fn has_ended(socket: &Descriptor) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     !matches!(

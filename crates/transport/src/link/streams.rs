@@ -1,11 +1,12 @@
-//! The further streams of a link. The payloads of large messages leave by them in pieces, each by a stream
-//! that has room.
+//! The further streams of a link. The payloads of large messages leave by further streams in
+//! pieces, each by a stream with room.
 //!
-//! The first stream carries small messages, and the heads that give the order of each conduit. So a
-//! control message never waits behind megabytes, not even in the system's buffers, and pieces may
-//! overtake each other. One message at a time is written, by its sender, in turns. The rest that no
-//! stream has taken for a while is copied, and the reactor writes it. An epoll descriptor, the bundle,
-//! watches all further sockets; the reactor watches the bundle as if it were one socket.
+//! The first stream carries small messages, and the heads of large messages. The heads give the
+//! order of each conduit. So a control message never waits behind megabytes, not even in the
+//! system's buffers, and pieces may overtake each other. One message at a time is written, by its
+//! sender, in turns. If no stream takes bytes for a while, the rest of the message is copied, and
+//! the reactor writes the copy. An epoll descriptor, the bundle, watches all further sockets; the
+//! reactor watches the bundle like a single socket.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -24,7 +25,7 @@ use crate::error::Lost;
 use crate::ticket_queue::TicketQueue;
 use titin_os::Descriptor;
 
-/// The smallest piece. Messages that are not longer go by the first stream.
+/// The smallest piece. Messages of at most `SMALL` bytes go by the first stream.
 const SMALL: u64 = 128 << 10;
 
 /// The most bytes of copied messages written in one turn, for the sake of other threads.
@@ -34,7 +35,7 @@ const TURN: usize = 4 << 20;
 pub(super) struct FurtherStreams {
     sockets: Vec<Descriptor>,
     bundle: Descriptor,
-    /// The events of each socket that the bundle watches.
+    /// The events of each socket, as watched by the bundle.
     watched: Vec<Mutex<epoll::EventFlags>>,
     output: TicketQueue<StreamOutputs, ()>,
 }
@@ -44,11 +45,12 @@ struct StreamOutputs {
     streams: Vec<StreamOutput>,
     /// The rests of messages, in private memory.
     queue: VecDeque<(MessagePieces, PayloadRest)>,
-    /// No stream has taken anything for a while: the next thread does not wait for that again.
+    /// No stream has taken anything for a while: the next thread does not wait for the streams
+    /// again.
     stalled: bool,
 }
 
-/// The frame under way on a stream, or its rest, in private memory.
+/// The frame under way on a stream, or the rest of the frame, in private memory.
 #[derive(Default)]
 struct StreamOutput {
     partial: Vec<u8>,
@@ -65,7 +67,7 @@ struct MessagePieces {
     piece: u64,
 }
 
-/// A piece that is written from the caller's memory.
+/// A piece under way, written from the caller's memory.
 struct PieceInProgress {
     header: [u8; HEADER],
     offset: u64,
@@ -133,7 +135,7 @@ impl PieceInProgress {
 }
 
 impl FurtherStreams {
-    /// Takes sockets over. The bundle watches them under their numbers, from 1.
+    /// Takes sockets over. The bundle watches the sockets under their numbers, from 1.
     pub(super) fn new(sockets: Vec<Descriptor>) -> Result<Self, Errno> {
         let bundle = Descriptor::from(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         for (socket, number) in sockets.iter().zip(1..) {
@@ -170,23 +172,23 @@ impl FurtherStreams {
         self.sockets.len()
     }
 
-    /// The socket of this number.
+    /// The socket numbered `number`.
     pub(super) fn socket(&self, number: usize) -> &Descriptor {
         &self.sockets[number - 1]
     }
 
-    /// Whether the further streams take a message: a large one, unless it supersedes others. The first
-    /// stream drops superseded messages that have not left yet.
+    /// Whether the further streams take a message: a large message, unless the message supersedes
+    /// others. The first stream drops superseded messages that have not left yet.
     pub(super) fn take(&self, message: &Outgoing<'_>) -> bool {
         message.length() > SMALL && message.meta.supersedes.is_none()
     }
 
-    /// Writes the payload of a message; waits up to `stall` at a time while no stream takes anything. Returns
-    /// the number of bytes that had to be copied.
+    /// Writes the payload of a message; waits up to `stall` at a time while no stream takes
+    /// anything. Returns the number of copied bytes.
     ///
     /// # Errors
-    /// [`StreamFailure`]. The link is of no use any more, unless the error is about the message and no byte of
-    /// it was written.
+    /// [`StreamFailure`]. The link is of no use any more, unless the error is about the message and
+    /// no byte of the message was written.
     pub(super) fn send(
         &self,
         message: &Outgoing<'_>,
@@ -203,7 +205,7 @@ impl FurtherStreams {
         )
     }
 
-    /// Writes the queue, as far as the sockets take it. A thread already at work does so
+    /// Writes the queue, as far as the sockets take bytes. A thread already at work does so
     /// instead.
     ///
     /// # Errors
@@ -215,14 +217,14 @@ impl FurtherStreams {
         outcome
     }
 
-    /// Ends this process's half of each connection, or both halves.
+    /// Ends the process's own half of each connection, or both halves.
     pub(super) fn shut(&self, how: rustix::net::Shutdown) {
         for socket in &self.sockets {
             let _ = rustix::net::shutdown(socket, how);
         }
     }
 
-    /// Has the bundle no longer watch a stream that has ended.
+    /// Has the bundle no longer watch an ended stream.
     pub(super) fn unwatch(&self, number: usize) {
         let _ = epoll::delete(&self.bundle, self.socket(number));
     }
@@ -253,7 +255,7 @@ impl FurtherStreams {
         message: &Outgoing<'_>,
         stall: Duration,
     ) -> Result<u64, StreamFailure> {
-        // This thread writes now; the reactor need not wake for room.
+        // The caller writes now; the reactor need not wake for room.
         outputs
             .streams
             .iter_mut()
@@ -266,7 +268,7 @@ impl FurtherStreams {
         loop {
             let mut written = 0;
             for (number, current) in under_way.iter_mut().enumerate() {
-                // A stream ends its piece before it begins another.
+                // A stream ends a piece before the next piece begins.
                 if current.is_none() {
                     written += self
                         .write_queued(outputs, number)
@@ -300,8 +302,8 @@ impl FurtherStreams {
         }
     }
 
-    /// Writes the frame under way on a stream and pieces of the queue, up to the size of a piece. Returns the
-    /// number of bytes.
+    /// Writes the frame under way on a stream and pieces of the queue, up to the size of a piece.
+    /// Returns the number of bytes.
     fn write_queued(
         &self,
         outputs: &mut StreamOutputs,
@@ -340,7 +342,7 @@ impl FurtherStreams {
         }
     }
 
-    /// Writes as much of a piece as its stream takes.
+    /// Writes as much of a piece as the stream takes.
     fn write_piece(
         &self,
         message: &Outgoing<'_>,
@@ -375,7 +377,7 @@ impl FurtherStreams {
         writable(sockets, stall)
     }
 
-    /// Has the bundle watch for room in the sockets for which bytes wait.
+    /// Has the bundle watch for room in each socket with waiting bytes.
     fn watch(&self, outputs: &mut StreamOutputs) {
         let has_queue = !outputs.queue.is_empty();
         for (number, stream) in outputs.streams.iter_mut().enumerate() {
@@ -394,7 +396,7 @@ impl FurtherStreams {
             .expect("nothing panics while it is locked");
         flags.set(epoll::EventFlags::OUT, wanted);
         let data = epoll::EventData::new_u64(number as u64 + 1);
-        // Fails for a stream that has ended, which the bundle no longer watches.
+        // Fails for an ended stream: the bundle no longer watches it.
         let _ = epoll::modify(&self.bundle, &self.sockets[number], data, *flags);
     }
 }
@@ -435,7 +437,7 @@ impl StreamOutputs {
 /// Why the further streams did not send a message.
 #[derive(Debug)]
 pub(super) struct StreamFailure {
-    /// Number of the stream that has failed, from 1.
+    /// Number of the failed stream, from 1.
     pub(super) stream: Option<usize>,
     /// Whether some of the message has been written.
     pub(super) torn: bool,

@@ -14,7 +14,7 @@ use super::socket::{writable, write};
 use crate::carrier::Outgoing;
 use crate::error::Lost;
 
-/// Queued frames are joined up to this many bytes, so that small ones share a system call.
+/// Queued frames are joined up to `BATCH` bytes: small frames share a system call.
 const BATCH: usize = 64 << 10;
 
 /// The most bytes of the queue written in one turn, for the sake of other threads.
@@ -22,21 +22,21 @@ const TURN: usize = 4 << 20;
 
 /// A frame or a message of a thread that does not wait for a turn.
 pub(super) enum Deferred {
-    /// A frame that goes before all messages.
+    /// A frame before all messages.
     Frame(Vec<u8>),
     /// As `Frame`, with a descriptor.
     FrameWithFile(Vec<u8>, SharedFile),
-    /// A frame that goes behind the messages of its conduit: the end of the conduit, or the head of a
-    /// message whose payload goes by further streams.
+    /// A frame behind the messages of its conduit: the end of the conduit, or the head of a message
+    /// with a payload on further streams.
     Behind(ConduitId, Vec<u8>),
-    /// A message, behind those of its conduit.
+    /// A message, behind earlier messages of the conduit.
     Message(ConduitId, QueuedMessage),
 }
 
-/// A descriptor that goes with a frame.
+/// A descriptor sent with a frame.
 type SharedFile = Arc<dyn AsFd + Send + Sync>;
 
-/// What waits to be written on a link's first stream.
+/// The waiting bytes of a link's first stream.
 #[derive(Default)]
 pub(super) struct FrameWriter {
     /// The bytes of the frames under way. Nothing may go before them.
@@ -44,17 +44,19 @@ pub(super) struct FrameWriter {
     written: usize,
     /// Control messages and acknowledgements.
     urgent: VecDeque<(Vec<u8>, Option<SharedFile>)>,
-    /// The descriptor that goes with the frame under way.
+    /// The descriptor for the frame under way.
     file: Option<SharedFile>,
     /// Copied messages, by conduit; the conduits take turns.
     backlog: VecDeque<(ConduitId, VecDeque<QueuedMessage>)>,
-    /// The socket has taken nothing for a while: the next thread does not wait for it again.
+    /// The socket has taken nothing for a while: the next thread does not wait for the socket
+    /// again.
     stalled: bool,
     /// Whether the reactor watches for room in the socket.
     pub(super) watched: bool,
 }
 
-/// A message or the rest of one, in memory that does not change; or a frame in the order of its conduit.
+/// A message or the rest of a message, in memory that does not change; or a frame in the order of a
+/// conduit.
 pub(super) enum QueuedMessage {
     Message {
         frames: MessageFrames,
@@ -83,7 +85,7 @@ impl MessageFrames {
         }
     }
 
-    /// The next frame: its header, the metadata behind the header, and the number of payload bytes.
+    /// The next frame: the header, the metadata behind the header, and the number of payload bytes.
     fn next<'a>(&mut self, meta: &'a [u8]) -> ([u8; HEADER], &'a [u8], u64) {
         let piece = (self.total - self.offset).min(PIECE as u64);
         let MessageFrames {
@@ -129,7 +131,7 @@ impl MessageFrames {
 /// How far a message has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WriteProgress {
-    /// All of it is written, or queued.
+    /// The whole message is written, or queued.
     Done,
     /// There are further frames.
     More,
@@ -152,7 +154,7 @@ impl FrameWriter {
         }
     }
 
-    /// Whether messages of this conduit are queued, so that a later one must wait behind them.
+    /// Whether messages of the conduit are queued. If so, a later message must wait behind them.
     pub(super) fn holds(&self, conduit: ConduitId) -> bool {
         self.backlog.iter().any(|(held, _)| *held == conduit)
     }
@@ -174,8 +176,9 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Makes way for a message: writes the frames under way, urgent frames, and a frame of the backlog, which
-    /// goes first. Waits up to `stall` at a time for room in the socket; false if there is none.
+    /// Makes way for a message: writes the frames under way, urgent frames, and a frame of the
+    /// backlog, which goes first. Waits up to `stall` at a time for room in the socket; false if
+    /// there is none.
     pub(super) fn make_way(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
         Ok(self.write_partial(socket, stall)?
             && (!self.fill() || self.write_partial(socket, stall)?))
@@ -241,8 +244,8 @@ impl FrameWriter {
         !self.partial.is_empty()
     }
 
-    /// Queues a copy of the rest of a message, in place of queued messages that it supersedes. Returns how
-    /// many bytes of payload were copied.
+    /// Queues a copy of the rest of a message, in place of queued messages that the message
+    /// supersedes. Returns how many bytes of payload were copied.
     pub(super) fn copy_rest(&mut self, message: &MessageInProgress<'_>) -> Result<u64, Lost> {
         let rest = message.copy_rest()?;
         let messages = self.messages(message.conduit());
@@ -272,7 +275,7 @@ impl FrameWriter {
 }
 
 impl QueuedMessage {
-    /// A whole message, whose payload may be shared.
+    /// A whole message, with a payload that may be shared.
     pub(super) fn whole(message: &Outgoing<'_>) -> Result<Self, Lost> {
         let rest = PayloadRest::whole(message.shared()?);
         Ok(QueuedMessage::Message {
@@ -282,7 +285,7 @@ impl QueuedMessage {
         })
     }
 
-    /// Appends the next frame to `out`; true if that was the last one.
+    /// Appends the next frame to `out`; true for the last frame.
     fn next_frame(&mut self, out: &mut Vec<u8>) -> bool {
         match self {
             QueuedMessage::Message { frames, meta, rest } => {
@@ -301,12 +304,12 @@ impl QueuedMessage {
     }
 }
 
-/// A message that is written from the caller's memory, frame by frame.
+/// A message under way, written from the caller's memory, frame by frame.
 pub(super) struct MessageInProgress<'a> {
     message: &'a Outgoing<'a>,
     meta: Vec<u8>,
     frames: MessageFrames,
-    /// Whether some of it has been written.
+    /// Whether some bytes of the message have been written.
     begun: bool,
 }
 
@@ -328,13 +331,14 @@ impl<'a> MessageInProgress<'a> {
         self.message.length()
     }
 
-    /// Whether the other end has seen some of it, so that only the rest may follow.
+    /// Whether the other end has seen a part of the message; if so, only the rest may follow.
     pub(super) fn begun(&self) -> bool {
         self.begun
     }
 
-    /// Writes the next frame, waiting up to `stall` at a time for room in the socket. The rest of a frame
-    /// that stalls is copied to the writer, and its bytes of payload are added to `copied`.
+    /// Writes the next frame, waiting up to `stall` at a time for room in the socket. If the frame
+    /// stalls, the rest of the frame is copied to the writer, and the copied bytes of payload are
+    /// added to `copied`.
     pub(super) fn write_next(
         &mut self,
         writer: &mut FrameWriter,

@@ -1,8 +1,8 @@
 //! Dialling: addresses are tried one after the other, and again and again while there is time.
 //!
-//! A process that is short of cores answers late, and one with too many connections hangs up. Neither
-//! means that the address is wrong, so both are dialled again. An address is given up when no process
-//! listens there, or another program does.
+//! A process that is short of cores answers late, and a process with too many connections hangs up.
+//! In neither case is the address wrong, so both are dialled again. An address is given up when no
+//! process listens there, or another program does.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,15 +18,16 @@ use titin_wire::{EndpointId, LinkSettings};
 use crate::error::Lost;
 use crate::medium::{DialTarget, SocketMedium};
 
-/// An address has this part of the whole time to answer before the next is tried. The part grows with
-/// each round.
+/// An address has a `SHARE`-th of the whole time for an answer before the next is tried. The share
+/// grows with each round.
 const SHARE: u32 = 30;
 
-/// The first pause before addresses are dialled again, and the longest. The pause grows with each round.
+/// The first pause before addresses are dialled again, and the longest. The pause grows with each
+/// round.
 const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A place that is dialled, by a medium.
+/// A place to dial, and the medium.
 #[derive(Clone)]
 pub(super) struct Target {
     medium: Arc<dyn SocketMedium>,
@@ -54,10 +55,10 @@ pub(super) struct Dialling {
     /// The number of pauses so far.
     rounds: u32,
     untried: VecDeque<Target>,
-    /// Targets that are tried again.
+    /// Targets to try again.
     again: VecDeque<Target>,
     current: Option<Target>,
-    /// Whether the last target is of this host, and hung up before it had proved itself.
+    /// Whether the last target is of the same host, and hung up before a proof.
     hung_up: bool,
     /// Without repetitions.
     failures: Vec<DialFailure>,
@@ -66,22 +67,22 @@ pub(super) struct Dialling {
 /// Why a target did not serve.
 struct DialFailure {
     target: Target,
-    /// The further stream that failed, if it was one.
+    /// The failed stream, if a further stream failed.
     stream: Option<u64>,
     why: Lost,
 }
 
-/// What to do next for a request.
+/// The next step for a request.
 pub(super) enum DialStep {
-    /// Wait for this connection.
+    /// Wait for the connection.
     Connect(Descriptor, Connecting),
-    /// Go on at this time.
+    /// Go on at the given time.
     Pause(Instant, Dialling),
-    /// Report that there is no link, and why.
+    /// Report the failure, and why there is no link.
     Fail(u128, Lost),
 }
 
-/// A target that is being tried.
+/// A target under trial.
 pub(super) struct Connecting {
     pub(super) dialling: Dialling,
     pub(super) deadline: Instant,
@@ -132,7 +133,7 @@ impl Dialling {
         self.until
     }
 
-    /// Notes that the connection is there, after `time`. Returns its purpose.
+    /// Notes a made connection, after `time`. Returns the purpose of the connection.
     pub(super) fn connected(&mut self, time: Duration) -> Purpose {
         if self.purpose != Purpose::Data {
             return self.purpose;
@@ -160,13 +161,13 @@ impl Dialling {
     /// Begins one more connection to the current target.
     ///
     /// # Errors
-    /// If the system refuses it.
+    /// If the system refuses the connection.
     pub(super) fn connect_further(&self) -> Result<Descriptor, Lost> {
         let target = self.current.as_ref().ok_or(Lost::Closed)?;
         Ok(target.place.connect(&self.settings)?)
     }
 
-    /// Notes that the current target did not serve, because of this further stream if one is given.
+    /// Notes a failure of the current target, because of the further stream `stream` if given.
     /// `proved` says whether the other end had proved itself.
     pub(super) fn fail(&mut self, stream: Option<u64>, why: Lost, proved: bool) {
         if let Some(target) = self.current.take() {
@@ -220,8 +221,8 @@ impl Dialling {
     }
 
     fn wait_for(mut self, target: Target, socket: Descriptor, now: Instant) -> DialStep {
-        // A process that listens on this host is there. The network would cost the whole run more than
-        // waiting for that process does.
+        // A process that listens on the same host is there. The network would cost the whole run
+        // more than a wait for the process does.
         let share = if target.place.is_on_this_host() {
             self.patience
         } else {
@@ -243,7 +244,7 @@ impl Dialling {
         DialStep::Pause(self.until.min(now + pause), self)
     }
 
-    /// The refusal by a titin, if there was one. It says more than the other failures.
+    /// The refusal by a titin, if there was one. A refusal says more than the other failures.
     fn refusal(&self) -> Option<&Lost> {
         let is_refusal = |why: &&Lost| {
             matches!(
@@ -270,7 +271,7 @@ impl Dialling {
         }
     }
 
-    /// Why the link does not use a better medium, although that was tried.
+    /// Why the link does not use a better medium, although a better medium was tried.
     pub(super) fn detour(&self) -> Option<String> {
         if matches!(&self.current, Some(target) if target.place.is_on_this_host()) {
             return None;
@@ -299,7 +300,8 @@ mod tests {
     use crate::tcp::TcpMedium;
     use titin_wire::Address;
 
-    /// The next connection, whether there was a pause before, and whether the connection shares memory.
+    /// The next connection, whether there was a pause before, and whether the connection shares
+    /// memory.
     fn next(dialling: Dialling, now: Instant) -> (Dialling, bool, bool) {
         match dialling.next(now) {
             DialStep::Connect(_, connecting) => {

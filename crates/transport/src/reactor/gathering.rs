@@ -1,7 +1,8 @@
-//! Links of several streams that are not all connected yet.
+//! Links of several streams, not all of them connected yet.
 //!
 //! Both ends of the first stream have proved themselves, and have agreed on the number of further
-//! streams. Each further stream proves itself as well, before it names its link.
+//! streams. On each further stream both ends prove themselves as well, before the stream names its
+//! link.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use titin_wire::Malformed;
 use super::pending::{JoiningStream, Pending, StreamsRequest};
 use crate::error::Lost;
 
-/// A link whose streams are not all connected.
+/// A link with streams not connected yet.
 pub(super) struct IncompleteLink {
     pub(super) first: Pending,
     pub(super) request: StreamsRequest,
@@ -19,13 +20,13 @@ pub(super) struct IncompleteLink {
     deadline: Instant,
 }
 
-/// All incomplete links, by the tokens of their first streams.
+/// All incomplete links, by the tokens of the first streams.
 #[derive(Default)]
 pub(super) struct IncompleteLinks(HashMap<u64, IncompleteLink>);
 
 impl IncompleteLink {
-    /// A link that this process dialled has the time of the dialling. The streams of one that was accepted
-    /// have `patience` to join.
+    /// A dialled link has the time of the dialling. The streams of an accepted link have `patience`
+    /// to join.
     pub(super) fn new(first: Pending, request: StreamsRequest, patience: Duration) -> Self {
         let further = (0..request.count).map(|_| None).collect();
         let deadline = first.until().unwrap_or_else(|| Instant::now() + patience);
@@ -37,7 +38,7 @@ impl IncompleteLink {
         }
     }
 
-    /// The further streams that are to be dialled.
+    /// The further streams to dial.
     pub(super) fn joining(&self, token: u64) -> impl Iterator<Item = JoiningStream> + use<> {
         let StreamsRequest { key, count, .. } = self.request;
         (1..=count).map(move |number| JoiningStream { token, key, number })
@@ -47,7 +48,7 @@ impl IncompleteLink {
         self.further.iter().all(Option::is_some)
     }
 
-    /// The first stream and the further ones, with the settings of the request.
+    /// The first stream and the further streams, with the settings of the request.
     pub(super) fn finish(self) -> (Pending, Vec<Pending>) {
         let StreamsRequest {
             count, settings, ..
@@ -57,7 +58,7 @@ impl IncompleteLink {
         let further: Vec<Pending> = self.further.into_iter().flatten().collect();
         for pending in &further {
             medium.set_pacing(&pending.socket, &settings, count);
-            // The dialling process has set the buffers before it connected.
+            // The dialling process has set the buffers before the connection.
             if pending.is_stranger() {
                 medium.set_buffers(&pending.socket, &settings);
             }
@@ -83,7 +84,7 @@ impl IncompleteLinks {
         self.0.is_empty()
     }
 
-    /// The link with this key that was accepted, if there is one.
+    /// The accepted link with `key`, if any.
     pub(super) fn by_key(&self, key: u64) -> Option<u64> {
         self.0
             .iter()
@@ -91,10 +92,10 @@ impl IncompleteLinks {
             .map(|(token, _)| *token)
     }
 
-    /// Adds a stream. Returns the link if that was the last stream.
+    /// Adds a stream. Returns the link after the last stream.
     ///
     /// # Errors
-    /// If there is no place for it.
+    /// If there is no place for the stream.
     pub(super) fn join(
         &mut self,
         token: u64,
@@ -115,7 +116,7 @@ impl IncompleteLinks {
             .flatten())
     }
 
-    /// The links whose time is over.
+    /// The links with no time left.
     pub(super) fn late(&self, now: Instant) -> Vec<u64> {
         self.0
             .iter()

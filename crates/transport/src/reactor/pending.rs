@@ -1,4 +1,4 @@
-//! A socket before it is a link: connecting, and the handshake.
+//! A socket before the link: connecting, and the handshake.
 
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
@@ -27,21 +27,21 @@ pub(super) struct Pending {
     setup: LinkSetup,
     /// Whether the socket may belong to a process of the same user.
     may_be_own_user: bool,
-    /// The request that this process dialled for; `None` for an accepted connection.
+    /// The request for which the process dialled; `None` for an accepted connection.
     dialling: Option<Dialling>,
-    /// The link that a further stream joins, if this process dialled for that.
+    /// The link to join, if the process dialled for a further stream.
     pub(super) joins: Option<JoiningStream>,
     /// When the connection began, or when the stranger greeted.
     since: Instant,
-    /// The outcome of the proofs, if steps follow them.
+    /// The outcome of the proofs, if steps follow the proofs.
     agreed: Option<Agreement>,
-    /// The handshake, once connected, and bytes that came behind it.
+    /// The handshake, once connected, and the bytes behind the handshake.
     shake: Option<(Handshake, Vec<u8>)>,
-    /// Descriptors that came and were not used yet.
+    /// Descriptors that came, not used yet.
     files: VecDeque<OwnedFd>,
 }
 
-/// A further stream on its way to its link.
+/// A further stream on the way to its link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JoiningStream {
     /// The token of the incomplete link.
@@ -51,7 +51,7 @@ pub(super) struct JoiningStream {
     pub(super) number: u64,
 }
 
-/// The further streams that a link is to have.
+/// The further streams for a link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StreamsRequest {
     pub(super) agreement: Agreement,
@@ -62,27 +62,28 @@ pub(super) struct StreamsRequest {
     pub(super) settings: LinkSettings,
 }
 
-/// The rank of a connection that has not proved itself. When places run out, the lowest ranks are closed.
-/// A process of this run greets at once, before strangers that come meanwhile can fill all places.
+/// The rank of a connection without a proof. When places run out, the lowest ranks are closed. A
+/// process of the run greets at once, before strangers that come meanwhile can fill all places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StrangerRank {
-    /// Whether the peer may be of the same user as this process. Only a Unix socket tells.
+    /// Whether the peer may be of the process's own user. Only a Unix socket tells.
     may_be_own_user: bool,
     /// When the connection came, or greeted.
     since: Instant,
 }
 
-/// What to do next with a pending connection.
+/// The next step for a pending connection.
 pub(super) enum HandshakeStep {
     /// Wait until bytes come in.
     Wait,
     /// Both ends have proved themselves.
     Agreed(Agreement),
-    /// Both ends have proved themselves, and these streams are to follow.
+    /// Both ends have proved themselves, and the requested streams are to follow.
     Gather(StreamsRequest),
-    /// The other end has proved itself, as the further stream of this number of the link of this key.
+    /// The other end has proved itself: a further stream, given by the key of the link and the
+    /// number of the stream.
     Join(u64, u64),
-    /// This process has dialled this further stream.
+    /// The process has dialled a further stream.
     Joined(JoiningStream),
 }
 
@@ -103,7 +104,7 @@ impl Pending {
         }
     }
 
-    /// A stranger that a listener has accepted, and that has `time` to prove itself.
+    /// A stranger accepted by a listener, with `time` for a proof.
     pub(super) fn accepted(
         socket: Descriptor,
         medium: &Arc<dyn SocketMedium>,
@@ -118,7 +119,7 @@ impl Pending {
         }
     }
 
-    /// A socket that was dialled.
+    /// A dialled socket.
     pub(super) fn dialled(socket: Descriptor, connecting: Connecting) -> Self {
         let Connecting {
             dialling,
@@ -131,10 +132,10 @@ impl Pending {
         }
     }
 
-    /// A further stream of the link whose first stream this is.
+    /// A further stream of a link; `self` is the link's first stream.
     ///
     /// # Errors
-    /// [`Lost`] if there cannot be one.
+    /// [`Lost`] if there can be no further stream.
     pub(super) fn further(&self, joining: JoiningStream) -> Result<Self, Lost> {
         let dialling = self.dialling.as_ref().ok_or(Lost::Closed)?;
         let socket = dialling.connect_further()?;
@@ -144,7 +145,7 @@ impl Pending {
         })
     }
 
-    /// When the request is given up that this process dialled for; `None` for an accepted connection.
+    /// When the dialled request is given up; `None` for an accepted connection.
     pub(super) fn until(&self) -> Option<Instant> {
         self.dialling.as_ref().map(Dialling::until)
     }
@@ -154,7 +155,7 @@ impl Pending {
         self.dialling.is_none() && self.joins.is_none()
     }
 
-    /// The rank of a stranger that has not proved itself.
+    /// The rank of a stranger without a proof.
     pub(super) fn rank(&self) -> Option<StrangerRank> {
         let (shake, _) = self.shake.as_ref().filter(|_| self.is_stranger())?;
         (!shake.is_done()).then_some(StrangerRank {
@@ -172,8 +173,8 @@ impl Pending {
         }
     }
 
-    /// Gives this socket up, because of this further stream if one is given. Returns the request, if this
-    /// process dialled.
+    /// Gives the socket up, because of the further stream `stream` if given. Returns the request,
+    /// if the process dialled.
     pub(super) fn give_up(self, stream: Option<u64>, why: Lost) -> Option<Dialling> {
         let proved = self.shake.is_some_and(|(shake, _)| shake.is_done());
         let mut dialling = self.dialling?;
@@ -181,10 +182,10 @@ impl Pending {
         Some(dialling)
     }
 
-    /// Goes on with the bytes that the socket has.
+    /// Goes on with the bytes in the socket.
     ///
     /// # Errors
-    /// [`Lost`] if this connection comes to nothing.
+    /// [`Lost`] if the connection comes to nothing.
     pub(super) fn advance(&mut self, secret: &Secret) -> Result<HandshakeStep, Lost> {
         let Some((shake, ahead)) = &mut self.shake else {
             return self.connected(secret);
@@ -206,7 +207,7 @@ impl Pending {
         let progress = shake.advance(&bytes[..count])?;
         ahead.extend_from_slice(&bytes[progress.used..count]);
         send_whole(&self.socket, &progress.reply)?;
-        // A stranger that sends a proof byte by byte gains no time by that.
+        // A stranger gains no time by sending a proof byte by byte.
         if shake.is_greeted() && !was_greeted {
             self.since = Instant::now();
         }
@@ -263,7 +264,7 @@ impl Pending {
         self.agree_on_streams(agreement, &header, frame)
     }
 
-    /// Acts upon what the other end has said about streams.
+    /// Acts on the other end's frame about streams.
     fn agree_on_streams(
         &mut self,
         agreement: Agreement,
@@ -332,10 +333,10 @@ impl Pending {
             .unwrap_or_default()
     }
 
-    /// The link that the socket has become, after the handshake, with further streams.
+    /// The link made of the socket, after the handshake, with further streams.
     ///
     /// # Errors
-    /// If the system refuses descriptors; with the tag, if this process dialled.
+    /// If the system refuses descriptors; with the tag, if the process dialled.
     pub(super) fn open(
         mut self,
         further: Vec<Pending>,

@@ -1,16 +1,18 @@
-//! The blocks of this process: memory for payloads that peers on this host can map.
+//! The blocks of a process: memory for payloads that peers on the host can map.
 //!
-//! A **segment** is a region of blocks of one size, which this process writes and peers only read. A
-//! **block** belongs to one message at a time. A message may go to any number of peers, and to one peer
-//! several times (a multicast to several instances there); each time counts. A peer counts the blocks
-//! that it has returned in words of its own ([`Returns`]); for a block that the peer never saw, this
-//! process counts the return. A block is free once every living peer has returned it as often as it was
-//! given. So no process waits for another, and a process that dies gives back all its blocks.
+//! A **segment** is a region of blocks of one size. The owning process writes a segment, and peers
+//! only read. A **block** belongs to one message at a time. A message may go to any number of
+//! peers, and to one peer several times (a multicast to several instances there); each time counts.
+//! A peer counts the returned blocks in words of its own ([`Returns`]); for a block that the peer
+//! never saw, the owning process counts the return. A block is free once every living peer has
+//! returned the block as often as the block was given. So no process waits for another, and a
+//! process that dies gives back all its blocks.
 //!
-//! When there is no room for another block, the pool **withdraws** segments of other sizes whose blocks
-//! are all free: their memory goes back to the system once the peers have unmapped it, and the indices
-//! of their blocks serve others. A block's number names its segment, so that a peer that hears of a
-//! block before it has the new segment does not look for the block in the old one.
+//! When there is no room for another block, the pool **withdraws** segments of other sizes, if all
+//! blocks of a segment are free. The memory of a withdrawn segment goes back to the system once the
+//! peers have unmapped the segment, and the indices of the blocks serve others. A block's number
+//! names the segment. So a peer that hears of a block before the new segment has come does not look
+//! for the block in the old segment.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -26,27 +28,28 @@ use crate::buffer::{BlockOwner, Buffer, Filling, OwnBlock};
 use crate::conduit_table::{PayloadMemory, Shortage};
 use crate::shared_memory::{self, SharedBytes};
 
-/// The most blocks of a process at a time. Each peer has that many counts of returns.
+/// The most blocks of a process at a time. Each peer has as many counts of returns.
 pub(crate) const BLOCKS: usize = 1 << 14;
 
 /// Payloads are rounded up to pages.
 const PAGE: usize = 4096;
 
-/// The first segment of a size has this many blocks, or this many bytes if that is less.
+/// The first segment of a size has `FIRST_BLOCKS` blocks, or `FIRST_BYTES` bytes if fewer.
 const FIRST_BLOCKS: usize = 64;
 const FIRST_BYTES: usize = 1 << 20;
 
 /// The largest segment of more than one block, in bytes.
 const LARGEST: usize = 64 << 20;
 
-/// How many blocks that peers may hold are checked before another block is made.
+/// How many blocks, perhaps still held by peers, are checked before another block is made.
 const CHECKS: usize = 8;
 
-/// For blocks of at least this many bytes, several checks for one whose memory is in the caches pay.
+/// For blocks of at least `WARM` bytes, several checks for a block whose memory is in the caches
+/// pay.
 const WARM: usize = 64 << 10;
 
-/// A block of up to this many times the needed size serves before segments are withdrawn for a block of
-/// the right size.
+/// A block of up to `ROOMY` times the needed size serves before segments are withdrawn for a block
+/// of the right size.
 const ROOMY: usize = 4;
 
 /// A failed search for segments to withdraw checks all blocks. The next search waits for one failed
@@ -60,7 +63,7 @@ pub(crate) struct Pool {
     state: Mutex<PoolState>,
     /// A thread has made a segment, or failed to.
     grown: Condvar,
-    /// The user's ceiling, which no array exceeds.
+    /// The ceiling set by the user, which no array exceeds.
     set_ceiling: Option<usize>,
     /// The ceiling otherwise.
     default_ceiling: OnceLock<usize>,
@@ -74,13 +77,13 @@ pub(crate) struct Pool {
 struct PoolState {
     sizes: BTreeMap<usize, SizeClass>,
     segments: Vec<Arc<Segment>>,
-    /// No block ever had this index or a larger one.
+    /// No block ever had `unused_index` or a larger index.
     unused_index: usize,
     /// The indices of withdrawn blocks, and how often each was given.
     spare: BTreeMap<usize, Vec<GivenCount>>,
     /// How many segments were ever made.
     serial: u32,
-    /// The bytes of all segments but the extra ones.
+    /// The bytes of all segments, without the extra segments.
     bytes: usize,
     /// Segments of a single block beyond the ceiling.
     extras: Vec<Arc<Segment>>,
@@ -90,7 +93,7 @@ struct PoolState {
     pause: usize,
 }
 
-/// The blocks of one size without a message of this process.
+/// The blocks of one size that hold no message of the process.
 #[derive(Debug, Default)]
 struct SizeClass {
     /// Boxed: a message takes the box, without a new allocation.
@@ -109,7 +112,7 @@ struct SegmentPlan {
     serial: u32,
     /// Index of the first block.
     first: usize,
-    /// For each of its blocks, how often earlier blocks of the index were given.
+    /// For each block of the segment, how often earlier blocks of the index were given.
     given: Vec<Vec<GivenCount>>,
     size: usize,
     is_extra: bool,
@@ -134,8 +137,8 @@ struct GivenCount {
 }
 
 impl Pool {
-    /// A pool of at most `ceiling` bytes; by default, of a quarter of the memory that this process may
-    /// use, and of single larger arrays beside, where there is so much free memory.
+    /// A pool of at most `ceiling` bytes. By default: a quarter of the memory that the process may
+    /// use, and single larger arrays beside, where there is so much free memory.
     pub(crate) fn new(ceiling: Option<usize>) -> Arc<Self> {
         Arc::new_cyclic(|this| Pool {
             this: this.clone(),
@@ -154,12 +157,13 @@ impl Pool {
             .unwrap_or_else(|| *self.default_ceiling.get_or_init(default))
     }
 
-    /// A block for `length` bytes; `None` if there is none and the ceiling or the system allows no more.
+    /// A block for `length` bytes; `None` if there is none and the ceiling or the system allows no
+    /// more.
     pub(crate) fn take(&self, length: usize) -> Option<OwnBlock> {
         let block = match self.find(rounded(length)?) {
             Ok(block) => block,
             Err(why) => {
-                // A user who has switched sharing off is not to hear of a shortage.
+                // A user who has switched sharing off hears of no shortage.
                 *self.shortage.lock().expect(POISONED) = (!self.is_switched_off()).then_some(why);
                 return None;
             }
@@ -169,7 +173,7 @@ impl Pool {
         Some(OwnBlock::new(bytes, block))
     }
 
-    /// A block of this size, or a larger one where there can be none.
+    /// A block of `size` bytes, or a larger block if there can be none of `size`.
     fn find(&self, size: usize) -> Result<Box<Block>, Shortage> {
         let ceiling = self.ceiling();
         // The system's files are read before the pool is locked.
@@ -211,8 +215,8 @@ impl Pool {
                 }
             }
         };
-        // The system takes its time for the pages. A thread that needs a block of another size does not
-        // wait for them.
+        // The system takes some time for the pages. A thread that needs a block of another size
+        // does not wait meanwhile.
         drop(state);
         withdrawn.tell();
         let made = plan.make();
@@ -223,8 +227,8 @@ impl Pool {
     }
 
     fn give_back(&self, mut block: Box<Block>) {
-        // In a forked child the block is the parent's, and a thread of the parent may hold the lock for
-        // ever.
+        // In a forked child the block is the parent's, and a thread of the parent may hold the lock
+        // for ever.
         if titin_os::descriptors::forked() {
             return;
         }
@@ -266,7 +270,7 @@ impl PoolState {
             .find_map(|(size, class)| class.take(*size, self.searches))
     }
 
-    /// A block of this size that the peers have returned, wherever it is among those that were given.
+    /// A block of `size` bytes that the peers have returned, anywhere among the given blocks.
     fn take_returned(&mut self, size: usize) -> Option<Box<Block>> {
         let out = &mut self.sizes.get_mut(&size).filter(|_| self.pause == 0)?.out;
         let index = out
@@ -275,11 +279,11 @@ impl PoolState {
         out.remove(index)
     }
 
-    /// Reserves room for another segment of blocks of this size, if there is enough.
+    /// Reserves room for another segment of blocks of `size` bytes, if there is enough.
     fn plan(&mut self, size: usize, ceiling: usize) -> Result<SegmentPlan, Shortage> {
         let room = ceiling.saturating_sub(self.bytes);
         let bytes = self.sizes.get(&size).map_or(0, |class| class.bytes);
-        // Each segment doubles the bytes of its size, so that the number of segments stays small.
+        // Each segment doubles the bytes of its size: the number of segments stays small.
         let wanted = bytes.clamp(size.saturating_mul(FIRST_BLOCKS).min(FIRST_BYTES), LARGEST);
         let indices = self.free_indices((wanted.min(room) / size).max(1));
         if size.saturating_mul(indices.len().max(1)) > room {
@@ -291,8 +295,9 @@ impl PoolState {
         Ok(self.reserve(indices, size, false))
     }
 
-    /// Reserves room for a single block beyond the ceiling, if so much memory is free. The block does not
-    /// count against the ceiling: small payloads would have no memory while a peer holds it.
+    /// Reserves room for a single block beyond the ceiling, if so much memory is free. The block
+    /// does not count against the ceiling: else small payloads would have no memory while a peer
+    /// holds the block.
     fn plan_extra(&mut self, size: usize, free_memory: u64) -> Option<SegmentPlan> {
         let indices = self.free_indices(1);
         // A quarter is left to other processes: the system kills a process that finds no memory.
@@ -321,7 +326,7 @@ impl PoolState {
         plan
     }
 
-    /// Up to `count` consecutive indices that no segment has.
+    /// Up to `count` consecutive indices without a segment.
     fn free_indices(&self, count: usize) -> Range<usize> {
         if self.unused_index < BLOCKS {
             return self.unused_index..self.unused_index + count.min(BLOCKS - self.unused_index);
@@ -343,7 +348,7 @@ impl PoolState {
         longest
     }
 
-    /// Adds a segment that was planned, and takes its first block. If the segment could not be made, its
+    /// Adds a planned segment, and takes the first block. If the segment could not be made, the
     /// room is free again.
     fn add(
         &mut self,
@@ -380,8 +385,8 @@ impl PoolState {
         Ok(first)
     }
 
-    /// Withdraws segments all of whose blocks are free, the smallest first, until there is room for a
-    /// block of this size; none if there are not enough.
+    /// Withdraws segments whose blocks are all free, the smallest first, until there is room for a
+    /// block of `size` bytes. Withdraws none if there are not enough.
     fn withdraw(&mut self, size: usize, ceiling: usize) -> Vec<Arc<Segment>> {
         if self.pause > 0 {
             self.pause -= 1;
@@ -412,8 +417,9 @@ impl PoolState {
         self.remove(chosen)
     }
 
-    /// Withdraws the free extra segments but for one of this size, which is asked for: so much memory is
-    /// not kept for later. Every search calls this; blocks of such sizes are few.
+    /// Withdraws the free extra segments, except segments of the requested size `size`. So much
+    /// memory is not kept for later. Every search calls `withdraw_extras`; blocks of such sizes are
+    /// few.
     fn withdraw_extras(&mut self, size: usize) -> Vec<Arc<Segment>> {
         let PoolState {
             extras,
@@ -436,7 +442,7 @@ impl PoolState {
         }
     }
 
-    /// The segments all of whose blocks are free, but for the extra ones.
+    /// The segments whose blocks are all free, without the extra segments.
     fn unused_segments(&mut self) -> Vec<Arc<Segment>> {
         let mut free = HashMap::new();
         for class in self.sizes.values_mut() {
@@ -453,7 +459,7 @@ impl PoolState {
         self.segments.iter().filter(is_unused).cloned().collect()
     }
 
-    /// Removes segments, by serial number, whose blocks are all free.
+    /// Removes the `chosen` segments, by serial number; all their blocks are free.
     fn remove(&mut self, chosen: HashMap<u32, Arc<Segment>>) -> Vec<Arc<Segment>> {
         for segment in chosen.values() {
             self.bytes -= segment.counted_bytes();
@@ -476,9 +482,10 @@ impl PoolState {
 }
 
 impl SizeClass {
-    /// A free block: one used lately, whose memory is in the caches, or one of those given longest ago.
+    /// A free block: a block used lately, whose memory is in the caches, or a block given longest
+    /// ago.
     fn take(&mut self, size: usize, search: u64) -> Option<Box<Block>> {
-        // A peer returns the blocks of several messages under way in their order.
+        // A peer returns the blocks of several messages under way in the order of the messages.
         let checks = if size < WARM { 1 } else { CHECKS };
         let late = self.out.len().saturating_sub(checks)..self.out.len();
         if let Some(index) = late.rev().find(|index| self.out[*index].is_free(search)) {
@@ -497,13 +504,13 @@ impl SizeClass {
         None
     }
 
-    /// Whether a block of the segment of this serial number is free.
+    /// Whether a block of the segment of serial number `serial` is free.
     fn has_free(&mut self, serial: u32, search: u64) -> bool {
         let mut blocks = self.free.iter_mut().chain(&mut self.out);
         blocks.any(|block| block.segment.serial == serial && block.is_free(search))
     }
 
-    /// Removes all blocks that meet the condition.
+    /// Removes all blocks for which the condition holds.
     fn remove(&mut self, condition: impl Fn(&Block) -> bool) -> impl Iterator<Item = Box<Block>> {
         let free: Vec<_> = self.free.extract_if(.., |block| condition(block)).collect();
         let (removed, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.out)
@@ -545,7 +552,7 @@ impl Block {
         &self.segment
     }
 
-    /// Whether the block is of this pool, whose peers know its segments.
+    /// Whether the block belongs to `pool`, whose peers know the segment.
     pub(super) fn is_of(&self, pool: &Arc<Pool>) -> bool {
         std::ptr::eq(self.pool.as_ptr(), Arc::as_ptr(pool))
     }
@@ -570,13 +577,13 @@ impl BlockOwner for Block {
     }
 }
 
-/// The block of a pool in which a payload lies, if it lies in one.
+/// The block of a pool where a payload lies, if there is such a block.
 pub(super) fn block_of(buffer: &Buffer) -> Option<&Block> {
     let owner: &dyn Any = buffer.block_owner()?;
     owner.downcast_ref()
 }
 
-/// Segments that the pool has withdrawn. Their holders are told once the pool is unlocked.
+/// Segments withdrawn by the pool. The holders hear of the withdrawal once the pool is unlocked.
 #[derive(Debug, Default)]
 struct WithdrawnSegments(Vec<Arc<Segment>>);
 
@@ -610,8 +617,8 @@ impl SegmentPlan {
     }
 }
 
-/// The size of a block for `length` bytes: one of four sizes between a power of two and the next, so that
-/// payloads that grow slowly find their blocks again.
+/// The size of a block for `length` bytes: one of four sizes between a power of two and the next.
+/// So payloads that grow slowly find their blocks again.
 fn rounded(length: usize) -> Option<usize> {
     let step = (length / 8).next_power_of_two().max(PAGE);
     length.max(1).checked_next_multiple_of(step)

@@ -25,16 +25,16 @@ use crate::shared_memory::{SharedBytes, SharedRegion, Writers};
 pub(super) struct RingInput {
     ring: Consumer,
     returns: Arc<Returns>,
-    /// The last metadata of each conduit, and the length of the payload that came with them.
+    /// The last metadata of each conduit, and the length of the payload of the same message.
     metas: FxHashMap<ConduitId, (Arc<Meta>, u64)>,
-    /// The peer's segments, by the indices of their first blocks.
+    /// The peer's segments, by the indices of the first blocks.
     segments: BTreeMap<usize, PeerSegment>,
     /// Messages that came by the socket before their entry in the ring, by conduit and number.
     from_socket: FxHashMap<(ConduitId, u64), IncomingMessage>,
-    /// The number of the last message of each conduit that superseded others. The sender may have dropped
-    /// the entries of those, while the socket still brings them.
+    /// The number of the last message of each conduit that superseded others. The sender may have
+    /// dropped the entries of superseded messages, while the socket still brings the messages.
     latest: FxHashMap<ConduitId, u64>,
-    /// For each conduit that waits for the socket, the items in order, the awaited one first.
+    /// For each conduit that waits for the socket, the items in order, the awaited item first.
     aside: FxHashMap<ConduitId, VecDeque<RingItem>>,
     /// The socket has brought a message or a segment since the last look through `aside`.
     arrived: bool,
@@ -53,14 +53,14 @@ pub(super) struct PeerSegment {
 /// The content of an entry.
 enum RingItem {
     Whole(Received),
-    /// A message whose payload is in a block, of a segment that has not come yet.
+    /// A message with its payload in a block of a segment that has not come yet.
     InBlock {
         head: Head,
         meta: Arc<Meta>,
         block: u64,
         total: u64,
     },
-    /// A message that its sender has taken back, since a later one supersedes it.
+    /// A message taken back by the sender, since a later message supersedes it.
     TakenBack,
     /// A message that comes by the socket.
     BySocket {
@@ -83,7 +83,7 @@ impl RingInput {
         }
     }
 
-    /// Adds a message that has come by the socket.
+    /// Adds a message from the socket.
     pub(super) fn add_from_socket(&mut self, message: IncomingMessage) {
         let Head {
             conduit, sequence, ..
@@ -99,9 +99,9 @@ impl RingInput {
         self.from_socket.insert((conduit, sequence), message);
     }
 
-    /// Adds a segment. Returns the segments that had its indices before: the peer has withdrawn them,
-    /// though the frame that says so may still be on the way. The caller drops them after it has released
-    /// the ring, since unmapping takes its time.
+    /// Adds a segment. Returns the segments that had the same indices before: the peer has
+    /// withdrawn them, though the frame with the withdrawal may still be on the way. The caller
+    /// drops them after the release of the ring, since unmapping takes time.
     #[must_use = "they are to be dropped behind the lock"]
     pub(super) fn add(&mut self, new: PeerSegment) -> Vec<PeerSegment> {
         let indices = new.first..new.first + new.count;
@@ -114,7 +114,7 @@ impl RingInput {
         gone
     }
 
-    /// Removes a segment that the peer has withdrawn.
+    /// Removes a segment withdrawn by the peer.
     #[must_use = "it is to be dropped behind the lock"]
     pub(super) fn withdraw(&mut self, first: u64) -> Option<PeerSegment> {
         let (serial, first) = split_block_number(first);
@@ -124,8 +124,8 @@ impl RingInput {
         self.segments.remove(&first)
     }
 
-    /// Hands all entries of the ring to `sink`, until it breaks. True if the peer is to be told that there
-    /// is room. Ends after one round of the ring, even if the peer puts entries in as fast.
+    /// Hands all entries of the ring to `sink`, until `sink` breaks. True if the peer is to be told
+    /// of room. Ends after one round of the ring, even if the peer puts entries in as fast.
     pub(super) fn take_in(
         &mut self,
         mut sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
@@ -142,7 +142,8 @@ impl RingInput {
             let (item, size) = self.read(&entry)?;
             room |= self.ring.pop(size)?;
             let received = match item {
-                // The usual case, kept short since a second look would show in the time of a message.
+                // The usual case, kept short since a second look would show in the time of a
+                // message.
                 RingItem::Whole(received) if self.aside.is_empty() => received,
                 item => match self.in_order(item)? {
                     Some(received) => received,
@@ -169,7 +170,7 @@ impl RingInput {
         let conduits: Vec<ConduitId> = self.aside.keys().copied().collect();
         for conduit in conduits {
             let mut waiting = self.aside.remove(&conduit).unwrap_or_default();
-            // An item that still waits goes back as the first, and the items behind it follow.
+            // An item that still waits goes back as the first, and the items behind follow.
             while let Some(item) = waiting.pop_front() {
                 if let Some(received) = self.settle(item)? {
                     if let Received::Message(message) = &received {
@@ -185,7 +186,8 @@ impl RingInput {
         Ok(())
     }
 
-    /// The frame of an item, unless the item has to wait for the socket or behind others of its conduit.
+    /// The frame of an item, unless the item has to wait for the socket or behind others of the
+    /// conduit.
     fn in_order(&mut self, item: RingItem) -> Result<Option<Received>, Lost> {
         let waiting = item
             .conduit()
@@ -210,7 +212,7 @@ impl RingInput {
         self.settle(item)
     }
 
-    /// The frame of an item if it is complete; otherwise the item is put aside, or dropped.
+    /// The frame of a complete item. An incomplete item is put aside, or dropped.
     #[inline]
     fn settle(&mut self, item: RingItem) -> Result<Option<Received>, Lost> {
         Ok(match item {
@@ -236,7 +238,8 @@ impl RingInput {
             RingItem::BySocket { conduit, sequence } => {
                 match self.from_socket.remove(&(conduit, sequence)) {
                     Some(message) => Some(Received::Message(message)),
-                    // The socket keeps the order of a conduit: a later message has superseded this one.
+                    // The socket keeps the order of a conduit: a later message has superseded the
+                    // awaited message.
                     None if self
                         .from_socket
                         .keys()
@@ -256,7 +259,7 @@ impl RingInput {
         None
     }
 
-    /// Drops the messages that this one supersedes.
+    /// Drops the messages superseded by `message`.
     fn supersede(&mut self, message: &IncomingMessage) {
         let Some(first) = message.meta.supersedes else {
             return;
@@ -271,7 +274,7 @@ impl RingInput {
             .retain(|(of, sequence), _| *of != conduit || *sequence < first || *sequence > latest);
     }
 
-    /// The content of an entry, and its size in the ring.
+    /// The content of an entry, and the entry's size in the ring.
     #[inline(always)]
     fn read(&mut self, entry: &RingEntry) -> Result<(RingItem, usize), Lost> {
         let header = Header::decode(&entry.header)?;
@@ -358,7 +361,7 @@ impl RingInput {
                 .metas
                 .get(&head.conduit)
                 .ok_or_else(|| wrong("as before, but there were none"))?;
-            // Most messages are as long as the one before.
+            // Most messages are as long as the message before.
             if *length != total {
                 meta.check(total)?;
             }
@@ -371,7 +374,7 @@ impl RingInput {
         Ok(meta)
     }
 
-    /// The payload in a block; `None` if its segment has not come yet.
+    /// The payload in a block; `None` if the block's segment has not come yet.
     fn view(&self, block: u64, total: u64) -> Result<Option<Buffer>, Lost> {
         let (serial, block) = split_block_number(block);
         let Some((first, segment)) = self.segments.range(..=block).next_back() else {
@@ -396,10 +399,10 @@ impl RingInput {
 }
 
 impl PeerSegment {
-    /// Maps a segment that the peer has handed over. The caller holds no lock, since mapping takes its time.
+    /// Maps a segment handed over by the peer. The caller holds no lock, since mapping takes time.
     ///
     /// # Errors
-    /// [`Lost`] if the segment is not as announced, or the system does not map it.
+    /// [`Lost`] if the segment is not as announced, or the system does not map the segment.
     pub(super) fn map(
         first: u64,
         size: u64,
@@ -420,7 +423,7 @@ impl PeerSegment {
         let length = length
             .filter(|_| first < BLOCKS && count <= BLOCKS - first)
             .ok_or_else(wrong)?;
-        // The system drops a descriptor for which this process has no number.
+        // The system drops a descriptor for which the process has no number left.
         let file = file.ok_or_else(|| {
             let why = "its descriptor has not come: this process may have as many files open as it is allowed (`ulimit -n`)";
             Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}"))
@@ -444,7 +447,8 @@ impl PeerSegment {
 }
 
 impl RingItem {
-    /// The conduit in whose order the item stands. Acknowledgements and the like stand in none.
+    /// The conduit in whose order the item stands. Acknowledgements and the like belong to no
+    /// order.
     fn conduit(&self) -> Option<ConduitId> {
         match self {
             RingItem::Whole(Received::Message(IncomingMessage { head, .. }))
@@ -456,7 +460,7 @@ impl RingItem {
         }
     }
 
-    /// The number of its message, if it is one.
+    /// The number of the message, if the item is a message.
     fn sequence(&self) -> Option<u64> {
         match self {
             RingItem::Whole(Received::Message(IncomingMessage { head, .. }))
@@ -475,7 +479,8 @@ impl RingItem {
         }
     }
 
-    /// The first of the messages that it supersedes, if it does and that is known yet.
+    /// The first superseded message, if the item supersedes messages and the metadata are known
+    /// yet.
     fn supersedes(&self) -> Option<u64> {
         match self {
             RingItem::Whole(Received::Message(IncomingMessage { meta, .. }))
@@ -490,7 +495,7 @@ fn message(head: Head, meta: Arc<Meta>, body: Buffer) -> Received {
     Received::Message(IncomingMessage { head, meta, body })
 }
 
-/// Whether an entry may have metadata of this length: whole lines.
+/// Whether an entry may have `meta` bytes of metadata: whole lines.
 fn fits(meta: usize) -> bool {
     meta <= INLINE && meta.is_multiple_of(LINE)
 }

@@ -1,4 +1,4 @@
-//! The counts of the blocks that peers have returned ([`super::pool`]).
+//! The counts of blocks returned by peers ([`super::pool`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -17,11 +17,11 @@ pub(crate) struct Returns {
     counts: Counts,
     /// The link to the peer has ended. The peer may still view blocks.
     gone: AtomicBool,
-    /// The peer's process. Without it the end of the process is never certain.
+    /// The peer's process. If `None`, the end of the process is never certain.
     process: Option<Descriptor>,
     /// The peer's process has ended, and holds no blocks.
     dead: AtomicBool,
-    /// The search for free blocks that last checked whether the process has ended.
+    /// The search for free blocks that last checked for the end of the process.
     checked: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ enum Counts {
 }
 
 impl Returns {
-    /// Counts in this region, which both processes map.
+    /// Counts in `region`, a region mapped by both processes.
     pub(crate) fn shared(
         region: Arc<SharedRegion>,
         start: usize,
@@ -63,20 +63,22 @@ impl Returns {
         }
     }
 
-    /// Notes that the link to the peer has ended.
+    /// Notes the end of the link to the peer.
     pub(crate) fn leave(&self) {
         self.gone.store(true, Ordering::Release);
     }
 
-    /// Counts a return. The receiver of a block calls this; the owner does for a block that no receiver saw.
+    /// Counts a return. The receiver of a block calls `add`; for a block that no receiver saw, the
+    /// owner does.
     pub(crate) fn add(&self, block: usize) {
         if !titin_os::descriptors::forked() {
             self.counts.add(block);
         }
     }
 
-    /// Whether the peer has returned a block this many times, or has ended. The peer may hold thousands of
-    /// blocks, so one search (of this number, from 1) asks the system once whether the peer lives.
+    /// Whether the peer has returned a block `times` times, or has ended. The peer may hold
+    /// thousands of blocks, so one search (numbered `search`, from 1) asks the system once whether
+    /// the peer lives.
     pub(super) fn has(&self, block: usize, times: u32, search: u64) -> bool {
         self.counts.load(block) == times
             || if self.checked.swap(search, Ordering::Relaxed) == search {
@@ -139,8 +141,8 @@ mod loom_tests {
     use loom::sync::atomic::AtomicU64;
     use loom::thread;
 
-    /// Two receivers read one block and return it. The owner writes to the block once it is free. Neither
-    /// receiver sees the new bytes.
+    /// Two receivers read one block and return it. The owner writes to the block once it is free.
+    /// Neither receiver sees the new bytes.
     #[test]
     fn loom_a_block_is_not_written_while_it_is_read() {
         crate::sync::check(|| {

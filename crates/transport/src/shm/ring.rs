@@ -1,10 +1,11 @@
 //! Entries in shared memory from one producer to one consumer.
 //!
-//! The ring consists of lines of 64 bytes. An entry takes whole consecutive lines. The producer writes the
-//! entry's first word last, and the consumer sees the entry once that word is not zero. So a small entry
-//! crosses from one core to the other as one line, and the consumer never sees an entry that its producer
-//! did not finish. Before it publishes an entry, the producer sets the first word behind the entry to
-//! zero: the consumer finds no entry of the last round there. So only the producer writes lines.
+//! The ring consists of lines of 64 bytes. An entry takes whole consecutive lines. The producer
+//! writes the entry's first word last, and the consumer sees the entry once the first word is not
+//! zero. So a small entry crosses from one core to the other as one line, and the consumer never
+//! sees an unfinished entry. Before the producer publishes an entry, the producer sets the first
+//! word behind the entry to zero: the consumer finds no entry of the last round there. So only the
+//! producer writes lines.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -29,24 +30,24 @@ pub(crate) const ENTRIES: usize = 64 * LINE;
 /// First word of the entry that fills the lines up to the end, where the next entry does not fit.
 const FILLER: u64 = 0xff;
 
-/// The end that puts entries in. One thread at a time.
+/// The end where entries are put in. One thread at a time.
 #[derive(Debug)]
 pub(crate) struct Producer<M = SharedRegion> {
     region: Arc<M>,
     capacity: u64,
     /// Bytes put in since the beginning.
     tail: u64,
-    /// Bytes that the consumer had read when the producer last looked.
+    /// Bytes read by the consumer, as of the producer's last look.
     head: u64,
 }
 
-/// The end that takes entries out. One thread at a time.
+/// The end where entries are taken out. One thread at a time.
 #[derive(Debug)]
 pub(crate) struct Consumer<M = SharedRegion> {
     region: Arc<M>,
     capacity: u64,
     head: u64,
-    /// The same, for threads that only look whether an entry waits.
+    /// A copy of `head`, for threads that only look for a waiting entry.
     read_position: Arc<ReadPosition>,
     /// The head when the consumer last checked whether the producer wants room.
     checked: u64,
@@ -59,17 +60,17 @@ pub(crate) struct RingEntry {
     at: usize,
 }
 
-/// Bytes of a region with a ring of this capacity, a power of two of several lines.
+/// Bytes of a region with a ring of `capacity` bytes, a power of two of several lines.
 pub(crate) fn length(capacity: usize) -> usize {
     ENTRIES + capacity
 }
 
-/// The offset, in a ring of this capacity, of the position that is `position` bytes from the beginning.
+/// The offset, in a ring of `capacity` bytes, of the place `position` bytes from the beginning.
 fn offset(position: u64, capacity: u64) -> u64 {
     position & (capacity - 1)
 }
 
-/// Bytes of an entry with metadata and a body of these lengths.
+/// Bytes of an entry with metadata and a body of the given lengths.
 pub(crate) fn size(meta: usize, body: usize) -> usize {
     LINE + meta + padded(body)
 }
@@ -89,9 +90,9 @@ impl<M: RingMemory> Producer<M> {
         self.tail
     }
 
-    /// Bytes that the consumer has read since the beginning. Impossible values are ignored.
+    /// Bytes read by the consumer since the beginning. Impossible values are ignored.
     pub(crate) fn read(&mut self) -> u64 {
-        // After `want_room` this load sees the position of a consumer that did not see the request.
+        // After `want_room` the load sees the position of a consumer that did not see the request.
         let head = self.region.word(HEAD).load(Ordering::SeqCst);
         if head <= self.tail && head >= self.head {
             self.head = head;
@@ -99,8 +100,8 @@ impl<M: RingMemory> Producer<M> {
         self.head
     }
 
-    /// Puts an entry in: a header whose first byte is not zero, metadata of whole lines, and a body in parts.
-    /// False if there is no room.
+    /// Puts an entry in: a header with a first byte other than zero, metadata of whole lines, and a
+    /// body in parts. False if there is no room.
     #[inline(always)]
     pub(crate) fn push(&mut self, header: &[u8; LINE], meta: &[u8], body: &[IoSlice<'_>]) -> bool {
         let length = body.iter().map(|part| part.len()).sum();
@@ -138,7 +139,7 @@ impl<M: RingMemory> Producer<M> {
         self.word(at)
             .publish(if filler > 0 { FILLER } else { first });
         self.tail = next;
-        // Most entries are as large as the one before: fetch the lines of the next entry.
+        // Most entries are as large as the entry before: fetch the lines of the next entry.
         for line in (0..size).step_by(LINE) {
             self.region
                 .fetch(ENTRIES + offset(end + line, self.capacity) as usize);
@@ -156,8 +157,8 @@ impl<M: RingMemory> Producer<M> {
         }
     }
 
-    /// Takes back the entry that ends at `end` and that only one side may use. True if the consumer has not
-    /// taken the entry, and never will.
+    /// Takes back the entry with its end at `end`. Only one side may use the entry. True if the
+    /// consumer has not taken the entry, and never will.
     pub(crate) fn take_back(&mut self, end: u64) -> bool {
         self.read() < end
             && self
@@ -192,7 +193,7 @@ impl<M: RingMemory> Consumer<M> {
         self.head
     }
 
-    /// The most bytes that the ring holds.
+    /// The most bytes in the ring.
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -202,14 +203,14 @@ impl<M: RingMemory> Consumer<M> {
         &self.read_position
     }
 
-    /// Moves the head on. Other threads see the new position before the producer does: a thread that reads
-    /// a zero of the producer's next round then finds that the position has changed.
+    /// Moves the head on. Other threads see the new position before the producer does. So a thread
+    /// that reads a zero of the producer's next round then finds a changed position.
     fn advance(&mut self, bytes: u64) {
         self.head += bytes;
         self.read_position.store(self.head, Ordering::Release);
     }
 
-    /// The oldest entry, if there is one. It stays until [`Consumer::pop`].
+    /// The oldest entry, if any. The entry stays until [`Consumer::pop`].
     #[inline(always)]
     pub(crate) fn peek(&mut self) -> Option<RingEntry> {
         loop {
@@ -217,7 +218,7 @@ impl<M: RingMemory> Consumer<M> {
             let place = ENTRIES + at as usize;
             match self.region.word(place).load(Ordering::Acquire) {
                 0 => return None,
-                // A filler reaches to the end of the ring, and never starts at its beginning.
+                // A filler reaches to the end of the ring, and never starts at the beginning.
                 FILLER if at > 0 => self.advance(self.capacity - at),
                 first => {
                     let mut header = [0; LINE];
@@ -235,7 +236,7 @@ impl<M: RingMemory> Consumer<M> {
     /// Copies the bytes behind an entry's header, from `offset` on.
     ///
     /// # Errors
-    /// [`Malformed`] if they are beyond the ring.
+    /// [`Malformed`] if the bytes are beyond the ring.
     pub(crate) fn copy(
         &self,
         entry: &RingEntry,
@@ -250,11 +251,12 @@ impl<M: RingMemory> Consumer<M> {
         Ok(())
     }
 
-    /// Claims an entry that its producer may take back; false if the producer has taken it back. The first
-    /// side to write to the entry's last line, `offset` bytes behind its header, gets the entry.
+    /// Claims an entry that the producer may take back; false if the producer has taken the entry
+    /// back. The first side to write to the entry's last line, `offset` bytes behind the header,
+    /// gets the entry.
     ///
     /// # Errors
-    /// [`Malformed`] if they are beyond the ring.
+    /// [`Malformed`] if the line is beyond the ring.
     pub(crate) fn claim(&self, entry: &RingEntry, offset: usize) -> Result<bool, Malformed> {
         self.copy(entry, offset, &mut [0; LINE])?;
         Ok(self
@@ -264,7 +266,7 @@ impl<M: RingMemory> Consumer<M> {
             == 0)
     }
 
-    /// Removes the oldest entry, of this size. True if the producer is to be told that there is room.
+    /// Removes the oldest entry, of `size` bytes. True if the producer is to be told of room.
     ///
     /// # Errors
     /// [`Malformed`] if the entry goes beyond the ring.
@@ -276,12 +278,12 @@ impl<M: RingMemory> Consumer<M> {
         }
         self.advance(size as u64);
         self.region.word(HEAD).store(self.head, Ordering::Release);
-        // A producer that wants room has found the ring full, so this threshold is passed before the ring
-        // is empty.
+        // A producer that wants room has found the ring full, so the threshold is passed before the
+        // ring is empty.
         Ok(self.head - self.checked >= self.capacity / 8 && self.room_is_wanted())
     }
 
-    /// Whether the producer is to be told that there is room.
+    /// Whether the producer is to be told of room.
     pub(crate) fn room_is_wanted(&mut self) -> bool {
         self.checked = self.head;
         self.region.word(HEAD).publish(self.head);
@@ -290,15 +292,15 @@ impl<M: RingMemory> Consumer<M> {
     }
 }
 
-/// Announces that a thread is about to sleep at a bell (modulo 64): the producer rings the bell behind its
-/// next entry.
+/// Announces a thread that is about to sleep at a bell (modulo 64): the producer rings the bell
+/// behind the next entry.
 pub(crate) fn announce_sleep(region: &impl RingMemory, bell: u32) {
     region
         .word(ASLEEP)
         .fetch_or(1 << (bell % 64), Ordering::SeqCst);
 }
 
-/// Whether an entry, or a filler, waits. For a thread that does not hold the consumer.
+/// Whether an entry, or a filler, waits. For a thread without the consumer.
 pub(crate) fn has_entry(
     region: &impl RingMemory,
     capacity: usize,
@@ -454,7 +456,8 @@ mod loom_tests {
         header
     }
 
-    /// Three entries go through a ring that has room for one: each arrives once, whole and in order.
+    /// Three entries go through a ring that has room for one: each arrives once, whole and in
+    /// order.
     #[test]
     fn loom_entries_arrive_whole() {
         crate::sync::check(|| {
@@ -512,7 +515,8 @@ mod loom_tests {
         });
     }
 
-    /// A consumer that falls asleep while an entry comes sees the entry, or the producer sees the sleeper.
+    /// A consumer that falls asleep while an entry comes sees the entry, or the producer sees the
+    /// sleeper.
     #[test]
     fn loom_no_sleeper_is_forgotten() {
         crate::sync::check(|| {
@@ -529,7 +533,8 @@ mod loom_tests {
         });
     }
 
-    /// Two threads take turns at one consumer: each entry is seen by one of them, or wakes it.
+    /// Two threads take turns at one consumer. Each entry is seen by one of the threads, or wakes
+    /// the other.
     #[test]
     fn loom_a_thread_that_falls_asleep_sees_entries_left_by_another() {
         crate::sync::check(|| {
@@ -556,7 +561,7 @@ mod loom_tests {
         });
     }
 
-    /// An entry that its producer takes back is used by one side only.
+    /// If the producer takes an entry back, only one side uses the entry.
     #[test]
     fn loom_an_entry_is_taken_or_taken_back() {
         crate::sync::check(|| {

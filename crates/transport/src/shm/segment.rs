@@ -10,7 +10,7 @@ use titin_wire::frame::Frame;
 use crate::link::Link;
 use crate::shared_memory::{SharedRegion, Writers};
 
-/// The memory of several blocks. This process writes it, and peers read it.
+/// The memory of several blocks. The owning process writes the memory, and peers read it.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(super) region: Arc<SharedRegion>,

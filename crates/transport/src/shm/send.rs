@@ -22,38 +22,41 @@ use crate::spin_lock::SpinLockGuard;
 
 /// The entries that go out by a ring.
 ///
-/// The socket tells the peer to **look** at its ring when no thread of the peer may do so otherwise:
+/// The socket tells the peer to **look** at the ring when no thread of the peer may look otherwise:
 /// - when the ring is full (`stuck`), once: the peer tells in turn when there is room;
-/// - before a thread of this process sleeps, for entries that the peer is to act upon (`urgent`), and at
-///   once for such entries that were kept, since their thread may sleep already (`overdue`);
+/// - before a thread of the sending process sleeps, for entries on which the peer is to act
+///   (`urgent`); at once for such entries if the ring did not take them at first, since their
+///   thread may sleep already (`overdue`);
 /// - behind an entry for a thread that only the peer's reactor can wake (`REACTOR`).
 ///
-/// [`ShmCarrier::wake`] and [`ShmCarrier::urge`] do so.
+/// [`ShmCarrier::wake`] and [`ShmCarrier::urge`] tell the peer.
 pub(super) struct RingOutput {
     ring: Producer,
-    /// The entries that the ring did not take, in order.
+    /// The entries for which the ring had no room, in order.
     kept: VecDeque<KeptEntry>,
     /// The last metadata of each conduit.
     metas: FxHashMap<ConduitId, Arc<Meta>>,
-    /// The segments that the peer has: serial numbers, by the indices of their first blocks.
+    /// The segments handed to the peer: serial numbers, by the indices of the first blocks.
     handed: FxHashMap<usize, u32>,
-    /// The last message of each conduit whose messages supersede earlier ones, if the ring took it.
+    /// The last message of each conduit whose messages supersede earlier messages, if the ring took
+    /// the message.
     last_superseding: FxHashMap<ConduitId, SupersedingMessage>,
     /// Whether the peer was told to look since the ring is full, and has not made room yet.
     stuck: bool,
-    /// Where in the ring the last entry ends that the peer is to act upon, though its program may be busy.
+    /// Where in the ring the last urgent entry ends. The peer is to act on such an entry even while
+    /// the program is busy.
     urgent: u64,
-    /// A kept urgent entry has gone in. Its thread may sleep already.
+    /// A kept urgent entry has gone in. The entry's thread may sleep already.
     overdue: bool,
 }
 
-/// A message that a later one may supersede.
+/// A message that a later message may supersede.
 struct SupersedingMessage {
-    /// The first message that it supersedes.
+    /// The first superseded message.
     first: u64,
-    /// Where in the ring its entry ends.
+    /// Where in the ring the message's entry ends.
     end: u64,
-    /// Index of its block, if it has one.
+    /// Index of the message's block, if any.
     block: Option<usize>,
 }
 
@@ -80,7 +83,8 @@ impl RingOutput {
         }
     }
 
-    /// Puts an entry into the ring, or keeps it. Returns how many bytes of the body were copied for that.
+    /// Puts an entry into the ring, or keeps the entry. Returns how many bytes of the body were
+    /// copied to keep the entry.
     #[inline(always)]
     fn push(&mut self, header: [u8; LINE], meta: &[u8], body: &[IoSlice<'_>], urgent: bool) -> u64 {
         if self.flush() && self.ring.push(&header, meta, body) {
@@ -122,8 +126,9 @@ impl RingOutput {
         true
     }
 
-    /// Drops the kept messages of a conduit from number `first` on: the next message supersedes them.
-    /// Nothing holds up the sender of such messages, so the kept ones would grow without bound.
+    /// Drops the kept messages of a conduit from number `first` on: the next message supersedes
+    /// them. Nothing holds up the sender of superseded messages, so the kept messages would grow
+    /// without bound.
     fn supersede_kept(&mut self, conduit: ConduitId, first: u64, returned: &Returns) {
         if self.flush() {
             return;
@@ -147,13 +152,13 @@ impl RingOutput {
             }
         });
         if self.kept.len() < before {
-            // A dropped message may have had the metadata that later ones refer to.
+            // A dropped message may have had the metadata to which later messages refer.
             self.metas.remove(&conduit);
         }
     }
 
-    /// Whether the peer is to be told to look because the ring is full. The peer tells in turn when there
-    /// is room, so it is told once.
+    /// Whether the peer is to be told to look because the ring is full. The peer tells in turn when
+    /// there is room, so the peer is told once.
     fn is_newly_stuck(&mut self) -> bool {
         if self.kept.is_empty() {
             self.stuck = false;
@@ -164,9 +169,10 @@ impl RingOutput {
         stuck && !std::mem::replace(&mut self.stuck, stuck)
     }
 
-    /// Called behind each message, with the index of its block if it has one. Takes the previous message
-    /// of the conduit out of the ring, if this one supersedes it and the peer has not read it yet:
-    /// otherwise each message would keep its block while the peer is busy.
+    /// Called behind each message, with the index of the message's block, if any. Takes the
+    /// previous message of the conduit out of the ring, if `message` supersedes the previous
+    /// message and the peer has not read it yet: otherwise each message would keep its block while
+    /// the peer is busy.
     #[inline(always)]
     fn supersede_entered(
         &mut self,
@@ -190,7 +196,8 @@ impl RingOutput {
         let superseding = SupersedingMessage { first, end, block };
         self.last_superseding
             .insert(message.head.conduit, superseding);
-        // The receiver may miss the last message if it may also miss all that the last one superseded.
+        // The receiver may miss the last message if the new message supersedes at least as much as
+        // the last did.
         if let Some(SupersedingMessage {
             first: first_of_last,
             end,
@@ -203,7 +210,7 @@ impl RingOutput {
         }
     }
 
-    /// Notes that the peer gets this segment; false if the peer has it.
+    /// Notes the handover of a segment to the peer; false if the peer has the segment.
     fn note_handed(&mut self, segment: &Segment) -> bool {
         self.handed.insert(segment.first, segment.serial) != Some(segment.serial)
     }
@@ -213,7 +220,7 @@ impl RingOutput {
 type BySocket = fn(&Link, &Outgoing<'_>) -> Result<SendReport, Lost>;
 
 impl ShmCarrier {
-    /// Puts a message in. A payload for which there is no block goes `by_socket`.
+    /// Puts a message in. A payload without a block goes `by_socket`.
     #[inline(always)]
     pub(super) fn put(
         &self,
@@ -224,7 +231,7 @@ impl ShmCarrier {
         let mut sent = SendReport::default();
         let mut output = self.output.lock();
         if let Some(first) = message.meta.supersedes {
-            // First, since superseded messages may have the memory that this one needs.
+            // First, since superseded messages may have the memory needed now.
             output.supersede_kept(head.conduit, first, &self.returned);
         }
         let has_same_meta = output.metas.get(&head.conduit) == Some(message.meta);
@@ -239,7 +246,7 @@ impl ShmCarrier {
         }
         let mut body = None;
         if message.length() > INLINE as u64 {
-            // Copying takes its time. No other thread sends on this conduit meanwhile.
+            // Copying takes time. No other thread sends on the conduit meanwhile.
             drop(output);
             body = self.place(message, &mut sent);
             if body.is_none() {
@@ -280,7 +287,7 @@ impl ShmCarrier {
         let parts = match (block, message.meta.supersedes) {
             (None, _) => message.parts,
             (Some(_), None) => &[],
-            // The line by which one side takes the message, or takes it back.
+            // The line by which the peer claims the message, or the sender takes the message back.
             (Some(_), Some(_)) => &[IoSlice::new(&[0; LINE])],
         };
         let unknown = block
@@ -300,7 +307,7 @@ impl ShmCarrier {
         Ok(sent)
     }
 
-    /// Puts a frame in that nothing follows.
+    /// Puts a frame in, alone: nothing follows the header.
     pub(super) fn put_frame(&self, frame: &Frame, urgent: bool) {
         let mut output = self.output.lock();
         output.push(Header::from(frame).encode(), &[], &[], urgent);
@@ -311,14 +318,14 @@ impl ShmCarrier {
     pub(super) fn flush(&self) {
         let mut output = self.output.lock();
         if !output.kept.is_empty() {
-            // The peer has looked, and is to be told again of entries that still have no room.
+            // The peer has looked, and is to be told again of entries still without room.
             output.stuck = false;
             output.flush();
             self.wake(output);
         }
     }
 
-    /// Has the peer act upon urgent entries that it has not read, before this thread sleeps.
+    /// Has the peer act on unread urgent entries, before the calling thread sleeps.
     pub(super) fn urge(&self) {
         let mut output = self.output.lock();
         let unread = output.urgent > 0 && output.ring.read() < output.urgent;
@@ -345,7 +352,7 @@ impl ShmCarrier {
         }
     }
 
-    /// The message's payload in a block that is counted as given to the peer: the block where the payload
+    /// The message's payload in a block, counted as given to the peer: the block where the payload
     /// lies, or a copy. `None` if there is no block.
     fn place(&self, message: &Outgoing<'_>, sent: &mut SendReport) -> Option<Arc<Buffer>> {
         let is_in_pool =
@@ -360,12 +367,13 @@ impl ShmCarrier {
                 body
             }
         };
-        // Before the peer sees the entry, since it may return the block at once.
+        // Before the peer sees the entry, since the peer may return the block at once.
         block_of(&body)?.give(&self.returned);
         Some(body)
     }
 
-    /// Sends a message by the socket, and puts an entry in that keeps its place.
+    /// Sends a message by the socket, and puts an entry in that keeps the message's place in the
+    /// order.
     fn put_by_socket(
         &self,
         message: &Outgoing<'_>,

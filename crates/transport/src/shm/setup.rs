@@ -33,7 +33,7 @@ impl SocketMedium for ShmMedium {
         Medium::Shm
     }
 
-    /// Listens at a file that is made for it. The caller removes the file later.
+    /// Listens at a file: `listen` makes the file, and the caller removes it later.
     fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)> {
         let socket = unix_socket()?;
         net::bind(&socket, &SocketAddrUnix::new(place)?)?;
@@ -57,7 +57,7 @@ impl SocketMedium for ShmMedium {
     }
 }
 
-/// The file of a Unix socket, by which memory is shared.
+/// The file of a Unix socket; by the socket two processes come to share memory.
 struct ShmTarget(String);
 
 impl fmt::Display for ShmTarget {
@@ -92,7 +92,7 @@ fn unix_socket() -> Result<Descriptor, Errno> {
     Ok(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?.into())
 }
 
-/// Two processes on their way to shared memory. Each offers a ring, and confirms the other's.
+/// Two processes on the way to shared memory. Each offers a ring, and confirms the other's.
 #[derive(Default)]
 struct ShmNegotiation {
     own: Option<OwnRing>,
@@ -172,14 +172,14 @@ impl Negotiation for ShmNegotiation {
     }
 }
 
-/// The memory that this process has made to share with a peer: the ring by which it sends, and the peer's
-/// counts of returns.
+/// The memory made by the process for a peer: the ring for sending, and the peer's counts of
+/// returns.
 pub(super) struct OwnRing {
     pub(super) region: Arc<SharedRegion>,
     file: OwnedFd,
 }
 
-/// The memory that the peer has made.
+/// The memory made by the peer.
 pub(super) struct PeerMemory {
     pub(super) region: Arc<SharedRegion>,
     pub(super) bells: PeerBells,
@@ -188,7 +188,7 @@ pub(super) struct PeerMemory {
 
 impl OwnRing {
     /// # Errors
-    /// If the system has no memory for it.
+    /// If the system has no memory for the ring.
     fn new() -> io::Result<Self> {
         let (region, file) = SharedRegion::create("titin-ring", length(RING), Writers::All)?;
         Ok(OwnRing {
@@ -197,10 +197,10 @@ impl OwnRing {
         })
     }
 
-    /// The frame that announces the ring to the peer, and the descriptors that go with it.
+    /// The frame that announces the ring to the peer, and the descriptors for the same frame.
     ///
     /// # Errors
-    /// If this process has no bells.
+    /// If the process has no bells.
     fn announcement(&self) -> io::Result<(Frame, [&OwnedFd; 2])> {
         let bells =
             shared_bells::own_file().ok_or_else(|| io::Error::other("no memory for the bells"))?;
@@ -215,10 +215,10 @@ impl OwnRing {
 }
 
 impl PeerMemory {
-    /// Maps the memory that the peer has announced.
+    /// Maps the memory announced by the peer.
     ///
     /// # Errors
-    /// If it is not as announced, or the system does not map it.
+    /// If the memory is not as announced, or the system does not map it.
     fn open(ring: u64, blocks: u64, files: &[OwnedFd]) -> io::Result<Self> {
         let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
         let [file, bells] = files else {
@@ -240,7 +240,7 @@ impl PeerMemory {
     }
 }
 
-/// Bytes of the region of a ring of this capacity, with the counts of returns behind the ring.
+/// Bytes of the region of a ring of `capacity` bytes, with the counts of returns behind the ring.
 fn length(capacity: usize) -> usize {
     ring::length(capacity) + BLOCKS * size_of::<u32>()
 }

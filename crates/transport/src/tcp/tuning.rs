@@ -9,13 +9,14 @@ use titin_wire::frame::MAX_STREAMS;
 
 use titin_os::{Descriptor, sockets};
 
-/// A link gets a further stream for each such part of its round trip.
+/// A link gets a further stream for each `PER_STREAM` of the round trip.
 const PER_STREAM: Duration = Duration::from_millis(5);
 
-/// The most streams of a link for which the user sets no number.
+/// The most streams of a link if the user sets no number.
 const MOST_STREAMS: u64 = 16;
 
-/// How many further streams a link to this address gets, when its first connection took `round_trip`.
+/// How many further streams a link to `address` gets, after a first connection that took
+/// `round_trip`.
 pub(super) fn further_streams(
     settings: &LinkSettings,
     address: &SocketAddr,
@@ -41,7 +42,7 @@ pub(super) fn set_buffers(socket: &Descriptor, settings: &LinkSettings) {
         .map(|size| sockopt::set_socket_recv_buffer_size(socket, bytes(size)));
 }
 
-/// Has the system pace one of `streams` streams, which share the rate of the link.
+/// Has the system pace one of `streams` streams. The streams share the rate of the link.
 pub(super) fn set_pacing(socket: &Descriptor, settings: &LinkSettings, streams: u64) {
     if let Some(rate) = settings.pacing {
         sockets::set_pacing_rate(socket, rate.div_ceil(streams.max(1)));
