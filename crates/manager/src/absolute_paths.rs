@@ -1,5 +1,5 @@
-//! The description as it is kept in the run directory: with absolute paths, so that it means the same
-//! wherever it lies.
+//! The description for the run directory: with absolute paths, so that the description has the same
+//! meaning in any folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::stage::locate;
 
 /// The description with absolute paths. `folders` are the folders of the files.
 ///
-/// Names that are looked for in `PATH` stay as they are, and so do paths that begin with an environment
-/// variable or a home directory: only the host of the program knows these.
+/// Names to look for in `PATH` stay unchanged. Paths that begin with an environment variable or a
+/// home directory stay, too: only the host of the program knows their values.
 pub fn with_absolute_paths(mut description: Description, folders: &[PathBuf]) -> Description {
     for program in description.programs.values_mut() {
         make_program_absolute(program);
@@ -71,14 +71,14 @@ fn make_program_absolute(program: &mut Arc<Program>) {
     program.virtual_env = virtual_env.or(program.virtual_env.take());
 }
 
-/// The absolute path of a path that begins in this folder; `None` if the path is absolute, or begins with
+/// The absolute path of a path relative to `folder`; `None` if the path is absolute, or begins with
 /// a variable or a home directory.
 fn absolute(path: &Path, folder: &Path) -> Option<PathBuf> {
     let text = path.to_string_lossy();
     if path.is_absolute() || text.starts_with('$') || text.starts_with("~/") {
         return None;
     }
-    // When the description is read again, a dollar sign begins a variable.
+    // A reader of the description takes a dollar sign for the beginning of a variable.
     let folder = folder.to_string_lossy().replace('$', "$$");
     Some(Path::new(&folder).join(path).components().collect())
 }

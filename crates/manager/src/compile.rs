@@ -17,16 +17,16 @@ use crate::placement;
 use crate::plan::{Plan, PlannedConduit, PlannedEnd, RunOptions};
 use instances::{gather_hosts, plan_instances};
 
-/// The most messages that a conduit may hold if the description does not say.
+/// The most messages that a conduit may hold, unless the description sets the limit.
 const BUFFER_MESSAGES: u64 = 64;
 
-/// The most bytes that a conduit may hold if the description does not say.
+/// The most bytes that a conduit may hold, unless the description sets the limit.
 const BUFFER_BYTES: u64 = 1 << 30;
 
 /// The time to join if the user starts some programs, perhaps in a debugger.
 const PATIENCE_WITH_USERS: Duration = Duration::from_secs(3600);
 
-/// What the user chose on the command line.
+/// The user's choices on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
     /// Components, implementations or instances that the calling process runs.
@@ -39,17 +39,17 @@ pub struct Choices {
     pub trace: bool,
 }
 
-/// Why there is no plan for the choices. Printed, the error says what to do.
+/// Why there is no plan for the choices. Each printed error says how to go on.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// The model has no component of a name that was chosen.
+    /// The user chose a name, and the model has no component of the name.
     #[error("the model {model} has no component {name}{hint}")]
     NoComponent {
         /// The model.
         model: String,
         /// The name.
         name: String,
-        /// What may be meant.
+        /// A hint at the intended name.
         hint: String,
     },
     /// A time of the description has another unit.
@@ -73,7 +73,7 @@ pub enum CompileError {
     Internal,
 }
 
-/// Looks everything up that a run needs.
+/// Looks up everything that a run needs.
 ///
 /// # Errors
 /// [`CompileError`] if the choices or the times of the description are impossible.
@@ -121,7 +121,8 @@ fn check_name(network: &Network, name: &str) -> Result<(), CompileError> {
     })
 }
 
-/// The folders of the description's files: relative paths begin there, but for those of programs.
+/// The folders of the description's files. Relative paths start from the folders, except the paths
+/// of programs.
 pub fn folders(description: &Description) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for file in description.files() {
@@ -136,8 +137,8 @@ pub fn folders(description: &Description) -> Vec<PathBuf> {
     folders
 }
 
-/// The components, so that instances can check the names in overlays. Each instance gets all of them,
-/// so there are none in large models.
+/// The components, so that instances can check the names in overlays. Each instance gets all
+/// components, so the list of a large model is empty.
 fn components(network: &Network) -> Vec<(String, Vec<u32>)> {
     const MOST: usize = 256;
     if network.components.len() > MOST {
@@ -215,7 +216,7 @@ fn user_filter(call: &UserFunction, folders: &[PathBuf]) -> FilterFunction {
     }
 }
 
-/// The path of a library: beside the description if there is one, or as in the description.
+/// The path of a library: beside the description if the library is there, or as in the description.
 fn library_path(path: &str, folders: &[PathBuf]) -> String {
     match beside(path, folders) {
         Some(path) => path.to_string_lossy().into_owned(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use titin_os::host;
 
-/// The cores on which this process may run, at most as many as the quota of its control group allows.
+/// The cores for this process, at most as many as the quota of the process's control group allows.
 pub fn cores() -> Vec<u32> {
     let mut cores: Vec<u32> = match sched_getaffinity(None) {
         Ok(set) => (0..CpuSet::MAX_CPU)
@@ -29,7 +29,7 @@ pub fn cores() -> Vec<u32> {
     cores
 }
 
-/// The number of cores that the quota of a control group allows.
+/// The quota of a control group, in cores.
 fn quota(group: &Path) -> Option<f64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
     if let Some(text) = read("cpu.max") {

@@ -27,17 +27,17 @@ pub struct RunDirectory {
     path: PathBuf,
 }
 
-/// The most bytes of the directory's path. SQLite takes paths of 512 bytes, with the name of the profile
-/// and what SQLite puts behind that.
+/// The most bytes of the directory's path. SQLite takes paths of 512 bytes. The name of the profile
+/// and SQLite's own endings come on top.
 const LONGEST: usize = 480;
 
-/// Why the run directory cannot be used. Printed, each error says what to do.
+/// Why the run directory cannot be used. Each printed error says how to go on.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// An earlier run has used the directory.
     #[error("{} holds an earlier run: choose another --run-dir, or remove it", .0.display())]
     Used(PathBuf),
-    /// The name is not text, so it cannot be passed to programs.
+    /// The name is not text, so programs cannot be given the name.
     #[error("the run directory {} has a name that is not UTF-8 text, which programs cannot be told: choose another --run-dir", .0.display())]
     NotText(PathBuf),
     /// The name is too long for the database of the profile.
@@ -53,7 +53,7 @@ pub enum DirectoryError {
     },
 }
 
-/// What to do about an error of the file system.
+/// The advice on an error of the file system.
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         _ if is_full(error) => ". Make room, or choose a --run-dir on another disk",
@@ -81,14 +81,15 @@ pub(crate) fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, DirectoryEr
 }
 
 impl RunDirectory {
-    /// Makes the run directory: the one that the user chose, or one in the current folder that is named
+    /// Makes the run directory: the user's choice, or else a directory in the current folder, named
     /// after the model and the time.
     ///
     /// # Errors
-    /// [`DirectoryError`] if it has been used before or cannot be written.
+    /// [`DirectoryError`] if an earlier run has used the directory, or the directory cannot be
+    /// written.
     pub fn create(chosen: Option<&Path>, model: &str, time: &str) -> Result<Self, DirectoryError> {
         let name = format!("run_{model}_{time}");
-        // The name is checked before anything is made, and again once links are followed.
+        // The name is checked before anything is made, and again after links are followed.
         let first = chosen.unwrap_or(Path::new(&name));
         usable(at(first, std::path::absolute(first))?)?;
         let path = match chosen {
@@ -143,7 +144,7 @@ impl RunDirectory {
     /// Makes the folder of an instance, with the work directory.
     ///
     /// # Errors
-    /// [`DirectoryError`] if it cannot be made.
+    /// [`DirectoryError`] if the folder cannot be made.
     pub fn prepare_instance(&self, name: &str) -> Result<PathBuf, DirectoryError> {
         let folder = self.instance(name);
         let workdir = folder.join("workdir");
@@ -154,18 +155,18 @@ impl RunDirectory {
     /// Writes the description of the run.
     ///
     /// # Errors
-    /// [`DirectoryError`] if it cannot be written.
+    /// [`DirectoryError`] if the file cannot be written.
     pub fn write_configuration(&self, text: &str) -> Result<(), DirectoryError> {
         let path = self.path.join("configuration.ymmsl");
         at(&path, fs::write(&path, text))
     }
 
-    /// Makes the meeting place for the processes of this host that have the secret. The connection file
-    /// is not written yet.
+    /// Makes the meeting place for the processes of this host that have the secret. Does not write
+    /// the connection file yet.
     pub fn prepare_connection(&self, secret: &Secret) -> ConnectionFile {
         let meeting_place = meeting_place(secret);
-        // This also removes the meeting places of runs whose manager and guard were both killed. Without a
-        // meeting place, programs use the network.
+        // `enter` also removes the meeting places of runs whose manager and guard were both killed.
+        // Without a meeting place, programs use the network.
         let lock = folder_lock::enter(&meeting_place, MEETING_PLACES).ok();
         ConnectionFile {
             file: self.connection(),
@@ -177,7 +178,7 @@ impl RunDirectory {
     /// Writes a program's script.
     ///
     /// # Errors
-    /// [`DirectoryError`] if it cannot be written.
+    /// [`DirectoryError`] if the script cannot be written.
     pub fn write_script(&self, path: &Path, text: &str) -> Result<(), DirectoryError> {
         let file = OpenOptions::new()
             .write(true)
@@ -194,7 +195,7 @@ impl RunDirectory {
     /// Writes the functions of a host process.
     ///
     /// # Errors
-    /// [`DirectoryError`] if it cannot be written.
+    /// [`DirectoryError`] if the file cannot be written.
     pub fn write_hosting(&self, path: &Path, hosting: &Hosting) -> Result<(), DirectoryError> {
         at(
             path,
@@ -207,7 +208,7 @@ impl RunDirectory {
     /// Opens the log for appending.
     ///
     /// # Errors
-    /// [`DirectoryError`] if it cannot be written.
+    /// [`DirectoryError`] if the log cannot be written.
     pub fn open_log(&self) -> Result<File, DirectoryError> {
         let path = self.log();
         at(
@@ -217,23 +218,24 @@ impl RunDirectory {
     }
 }
 
-/// The connection file, which has the run's secret in it, and the meeting place of the processes of this
-/// host. Both are removed when this value is dropped.
+/// The connection file, with the run's secret, and the meeting place of the processes of this host.
+/// The drop of this value removes both.
 #[derive(Debug)]
 pub struct ConnectionFile {
     file: PathBuf,
     meeting_place: PathBuf,
-    /// Locks the meeting place as long as it is open.
+    /// Locks the meeting place as long as the file is open.
     _lock: Option<File>,
 }
 
 impl ConnectionFile {
-    /// Writes the connection file. Only its owner may read it, at any time. The file appears when it is
-    /// complete, so scripts can wait for it. The guard, which removes the file if this process is killed,
-    /// must have started before: see [`remove_connection`].
+    /// Writes the connection file. At no time may anyone but the owner read the file. The file
+    /// appears when it is complete, so scripts can wait for the file. The guard must have started
+    /// before, because the guard removes the file if this process is killed: see
+    /// [`remove_connection`].
     ///
     /// # Errors
-    /// [`DirectoryError`] if it cannot be written.
+    /// [`DirectoryError`] if the file cannot be written.
     pub fn write(&self, connection: &Connection) -> Result<(), DirectoryError> {
         let draft = draft(&self.file);
         let mut file = at(
@@ -253,7 +255,7 @@ impl ConnectionFile {
         &self.meeting_place
     }
 
-    /// Removes the connection file and the meeting place, if they are still there.
+    /// Removes the connection file and the meeting place, as far as they exist.
     pub fn remove(&self) {
         remove_connection(&self.file, &self.meeting_place);
     }
@@ -266,7 +268,7 @@ pub fn remove_connection(file: &Path, meeting_place: &Path) {
     let _ = fs::remove_dir_all(meeting_place);
 }
 
-/// The name of a connection file until it is complete.
+/// The name of a connection file as long as the file is incomplete.
 fn draft(file: &Path) -> PathBuf {
     file.with_extension("json.new")
 }
@@ -277,7 +279,7 @@ impl Drop for ConnectionFile {
     }
 }
 
-/// Makes a directory of this name, with a number behind the name if two runs begin in the same second.
+/// Makes a directory of the given name. A number follows the name if the directory exists already.
 fn create_new_directory(name: &str) -> Result<PathBuf, DirectoryError> {
     let mut path = PathBuf::from(name);
     for number in 2.. {
@@ -291,8 +293,8 @@ fn create_new_directory(name: &str) -> Result<PathBuf, DirectoryError> {
     unreachable!("there is a free number")
 }
 
-/// Checks that a path is text, because it goes through descriptions, scripts, environments and JSON, and
-/// that it is not too long.
+/// Checks that a path is text and not too long. The path goes into descriptions, scripts,
+/// environments and JSON.
 fn usable(path: PathBuf) -> Result<PathBuf, DirectoryError> {
     match path.to_str() {
         None => Err(DirectoryError::NotText(path)),

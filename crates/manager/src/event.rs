@@ -13,37 +13,37 @@ use crate::plan::InstanceId;
 pub enum RunEvent {
     /// A program has opened a link, with proof of the run's secret.
     LinkOpened(LinkId),
-    /// A link is lost, for this reason.
+    /// A link is lost, for the given reason.
     LinkLost(LinkId, String),
     /// A program has sent a message.
     MessageReceived(LinkId, Box<ToManager>),
-    /// The guard has started an instance's process, with this number.
+    /// The guard has started an instance's process, with a process number.
     ProcessStarted(InstanceId, u32),
-    /// An instance's program could not be started, for this reason.
+    /// An instance's program could not be started, for the given reason.
     StartFailed(InstanceId, String),
-    /// The files of an instance could not be copied into its work directory, for this reason.
+    /// The files of an instance could not be copied into the work directory, for the given reason.
     StagingFailed(InstanceId, String),
     /// An instance's program will not be started, because of [`RunAction::StopStarting`].
     StartSkipped(InstanceId),
-    /// An instance's process has ended, in this way.
+    /// An instance's process has ended, with an exit.
     ProcessEnded(InstanceId, Exit),
     /// A process is watched from now on.
     ProcessWatched(u32),
     /// A watched process has ended.
     ProcessGone(u32),
-    /// The guard has ended, in this way. The session ends the programs.
+    /// The guard has ended, in the given way. The session ends the programs.
     GuardLost(String),
-    /// The user wants the run to end, and has sent the signal of this name.
+    /// The user wants the run to end, and has sent the named signal.
     Interrupted(String),
-    /// The manager itself cannot go on, for this reason: for instance a full disk.
+    /// The manager cannot go on, for the given reason: for instance a full disk.
     ManagerFailed(String),
-    /// The manager's process was stopped, or the host slept, for this time.
+    /// The manager's process was stopped, or the host slept, for the given time.
     Suspended(Duration),
     /// Time has passed.
     Tick,
 }
 
-/// Something that the session is to do.
+/// An action for the session.
 #[derive(Debug, Clone)]
 pub enum RunAction {
     /// Send a message to a program.
@@ -52,7 +52,7 @@ pub enum RunAction {
     CloseLink(LinkId),
     /// Have the guard start an instance's program.
     StartProgram(InstanceId),
-    /// Start no more programs. Each instance whose start was asked for is reported as
+    /// Start no more programs. Each instance with a requested start is reported as
     /// [`RunEvent::StartSkipped`].
     StopStarting,
     /// Have the guard send a signal to an instance's processes.
@@ -65,7 +65,7 @@ pub enum RunAction {
     Record(LogRecord),
     /// Write to the log alone: the user reads the cause in the report.
     RecordCause(LogRecord),
-    /// Write what an instance counted to the profile.
+    /// Write the counts of an instance to the profile.
     StoreProfile(Box<Profile>),
     /// The run is over. No action follows.
     Finish,
@@ -74,9 +74,9 @@ pub enum RunAction {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Exit {
-    /// With this exit code.
+    /// With an exit code.
     Code(i32),
-    /// By this signal, perhaps leaving a core file.
+    /// By a signal, perhaps with a core file.
     Signal(i32, bool),
 }
 
@@ -88,10 +88,10 @@ impl Exit {
 }
 
 impl fmt::Display for Exit {
-    /// Writes the exit as it follows the subject: "macro *ended with exit code 3*".
+    /// Writes the exit as a text behind the subject: "macro *ended with exit code 3*".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The exit code of a shell whose command was ended by a signal.
+            // The exit code of a shell after a signal has ended the command.
             Exit::Code(code @ 129..=192) if signal_name(code - 128).is_some() => {
                 write!(
                     f,
@@ -161,7 +161,7 @@ pub fn signal_name(number: i32) -> Option<&'static str> {
         .copied()
 }
 
-/// A signal that the manager sends.
+/// A signal from the manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Signal {
@@ -185,7 +185,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The level with this number in Python's `logging`.
+    /// The level of a number in Python's `logging`.
     pub fn from_number(number: u8) -> Self {
         match number {
             0..20 => Level::Debug,

@@ -1,14 +1,14 @@
-//! The guard: a process of its own that starts the programs of a run and leaves none behind.
+//! The guard: a separate process that starts the programs of a run and leaves no program behind.
 //!
-//! The guard is the same binary as the manager. The two exchange JSON lines over a socket, which the guard
-//! inherits as its standard input. The guard is a subreaper, so every descendant stays below it. At the
-//! manager's order, or when the manager is gone (the socket ends), the guard ends all descendants, removes
-//! the connection file, and ends itself. If the guard is killed, the system sends SIGKILL to the programs,
-//! and the manager, a subreaper too, ends what is left.
+//! The guard is the same binary as the manager. The two exchange JSON lines over a socket, the
+//! guard's standard input at its start. The guard is a subreaper, so every descendant stays below
+//! the guard. At the manager's order, or when the manager is gone (the socket ends), the guard ends
+//! all descendants, removes the connection file, and ends. If the guard is killed, the system sends
+//! SIGKILL to the programs, and the manager, a subreaper too, ends the remaining processes.
 //!
-//! A run has one guard, on the manager's host. A run on a second host would have a guard there, with a
-//! link to the manager in place of the socket; there is none yet. Programs that a launcher such as `srun`
-//! starts on other hosts are below the launcher, and end with it.
+//! A run has one guard, on the manager's host. A run on a second host would have a guard there,
+//! with a link to the manager in place of the socket; no such guard exists yet. Programs that a
+//! launcher such as `srun` starts on other hosts are below the launcher, and end with the launcher.
 
 mod client;
 mod json_lines;
@@ -26,14 +26,14 @@ pub use client::{Guard, GuardEvent};
 pub use serve::serve;
 pub use shim::shim;
 
-/// What to run, where, and with what environment.
+/// A program to run, with folder, environment and files for output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     /// The file to run.
     pub program: PathBuf,
     /// The arguments.
     pub args: Vec<String>,
-    /// Whether the environment is empty at first, and not the guard's.
+    /// Whether the environment is empty at first. Otherwise the guard's environment is the base.
     pub clear: bool,
     /// Variables to set.
     pub set: Vec<(String, String)>,
@@ -47,22 +47,22 @@ pub struct Launch {
     pub stderr: PathBuf,
 }
 
-/// What the manager sends to the guard.
+/// An order from the manager to the guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum GuardOrder {
-    /// Start a program under this number.
+    /// Start a program under a number.
     Start { id: u32, launch: Launch },
-    /// Send a signal to the processes of the program with this number.
+    /// Send a signal to the processes of a program, by the program's number.
     Signal { id: u32, signal: Signal },
     /// Stop every process, until the order to resume.
     Pause,
-    /// Have every stopped process go on.
+    /// Let every stopped process go on.
     Resume,
-    /// End all processes, and the guard itself.
+    /// End all processes, and then end the guard.
     Finish,
 }
 
-/// What the guard sends to the manager.
+/// A report from the guard to the manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum GuardReport {
     Started {
@@ -77,7 +77,7 @@ enum GuardReport {
         id: u32,
         exit: Exit,
     },
-    /// The processes that were left at the end, and those that could not be ended.
+    /// The processes that were left at the end, and the processes that could not be ended.
     Swept {
         left: Vec<String>,
         stuck: Vec<String>,

@@ -1,8 +1,8 @@
 //! From a program of the description to the command that the guard or the user runs.
 //!
-//! A plain program is run as it is. A shell is used only where the description asks for what only a
-//! shell can do: a script, environment modules, or a login environment. The shell then runs a
-//! `run_script.sh`, which is kept beside the output, so that a user can read and repeat what was done.
+//! A plain program is run without a shell. A shell is used only if the description needs a shell:
+//! for a script, environment modules, or a login environment. The shell then runs a
+//! `run_script.sh`. The script stays beside the output, so a user can read and repeat the start.
 
 mod command;
 mod context;
@@ -27,13 +27,13 @@ pub use error::LaunchError;
 /// The name of the script in the instance's directory.
 pub const SCRIPT: &str = "run_script.sh";
 
-/// The name of the file in a host process's directory that lists its functions.
+/// The name of the file with the functions of a host process, in the directory of the host process.
 pub const HOSTING: &str = "host.json";
 
 /// The first variables of a login.
 const LOGIN_VARIABLES: [&str; 5] = ["TERM", "HOME", "SHELL", "USER", "LOGNAME"];
 
-/// The environment of this process, as far as it is text.
+/// The environment of this process, without values that are not text.
 pub fn environment() -> BTreeMap<String, String> {
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -41,20 +41,20 @@ pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(text).collect()
 }
 
-/// A command for the guard, and the text of `run_script.sh` if there is one.
+/// A command for the guard, and the text of `run_script.sh` if the command has a script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreparedCommand {
     /// The command.
     pub launch: Launch,
     /// The script, to be written to the instance's directory.
     pub script: Option<String>,
-    /// Whether the command is the user's program itself, without a shell or a launcher.
+    /// Whether the command is the user's program alone, without a shell or a launcher.
     pub bare: bool,
 }
 
 /// The words of a command.
 enum Words {
-    /// The program itself.
+    /// The program alone.
     Direct(Vec<String>),
     /// A shell with a script of titin, for the environment.
     InShell(Vec<String>, String),
@@ -110,8 +110,8 @@ pub fn prepare(
     })
 }
 
-/// The variables with which a login environment begins. A launcher has to find the Slurm job in which
-/// the manager runs.
+/// The first variables of a login environment. The variables of Slurm stay, because a launcher has
+/// to find the manager's Slurm job.
 fn login_variables(context: &LaunchContext<'_>) -> Vec<(String, String)> {
     let is_kept = |name: &str| LOGIN_VARIABLES.contains(&name) || name.starts_with("SLURM");
     let kept = context.env.iter().filter(|(name, _)| is_kept(name));
@@ -173,8 +173,8 @@ impl Invocation<'_> {
     }
 }
 
-/// The Python of hosted functions: that of the active environment, or that of the environment to which
-/// the command `titin` belongs, or any.
+/// The Python for hosted functions: of the active environment, or of the environment with the
+/// command `titin`, or any Python.
 pub fn python(active: Option<&Path>, titin: Option<&Path>) -> PathBuf {
     let folders = [
         active.map(|venv| venv.join("bin")),

@@ -1,10 +1,10 @@
 //! The control plane of one run: registry, placement, start, watch, and the report at the end.
 //!
-//! The manager never touches a message between programs. It tells each program where its peers are, and
-//! then the programs exchange messages directly. A state machine ([`state`]) makes all decisions: events
-//! go in and actions come out ([`event`]), for the [`plan`] that [`compile`] makes of the description. The
-//! [`session`] around the state machine has the run directory, the sockets and the [`guard`], which starts
-//! the programs and leaves none behind.
+//! The manager never touches a message between programs. The manager tells each program where its
+//! peers are, and then the programs exchange messages directly. A state machine ([`state`]) makes
+//! all decisions: events go in and actions come out ([`event`]), for the [`plan`] that [`compile`]
+//! makes of the description. The [`session`] around the state machine has the run directory, the
+//! sockets and the [`guard`]. The guard starts the programs and leaves no program behind.
 //!
 //! ```
 //! use std::sync::Arc;

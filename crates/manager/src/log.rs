@@ -1,4 +1,5 @@
-//! The log of a run: records of the manager and of every instance, with wall-clock and simulated time.
+//! The log of a run: records of the manager and of every instance, with wall-clock and simulated
+//! time.
 //!
 //! ```text
 //! 2026-11-21 20:45:01.123  INFO     macro      t=0.35  message
@@ -26,7 +27,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log in this file, after its present end.
+    /// A log in a file, after the file's present end.
     pub fn new(file: File, plan: Arc<Plan>) -> Self {
         let width = plan
             .instances
@@ -54,7 +55,7 @@ impl Log {
         Ok(line)
     }
 
-    /// Appends text as it is.
+    /// Appends text unchanged.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -69,7 +70,7 @@ impl Log {
         let (level, width) = (record.level.name(), self.width);
         let mut line = format!("{}  {level:<8} {name:<width$}  ", self.time(record.time));
         if let Some(simulated) = record.simulated {
-            // Debug output has exponents for very large and small numbers, so they stay short.
+            // Debug output has exponents for very large and small numbers, so the text stays short.
             let _ = write!(
                 line,
                 "t={}  ",
@@ -100,13 +101,13 @@ impl Log {
     }
 }
 
-/// Whether a letter is a command to a terminal, or changes the order in which a terminal shows letters.
+/// Whether a letter is a command to a terminal, or changes the terminal's order of letters.
 pub fn is_command(letter: char) -> bool {
     let reorders = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     letter.is_control() || reorders
 }
 
-/// The current time, as in the name of a run directory.
+/// The current time, in the form for the name of a run directory.
 pub fn timestamp() -> String {
     Timestamp::now()
         .to_zoned(TimeZone::system())

@@ -1,4 +1,4 @@
-//! Programs that the user starts: what to do, as lines to paste into a shell.
+//! Programs that the user starts: instructions, as lines to paste into a shell.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use titin_wire::connection::{INSTANCE, MANAGER, SECRET};
 use crate::launch::{LaunchError, PreparedCommand};
 use crate::shell::quote;
 
-/// An instance whose program the user starts, with all else prepared.
+/// An instance with a program for the user to start, and with everything else prepared.
 #[derive(Debug)]
 pub(crate) struct ManualStart {
     pub(crate) name: String,
@@ -31,8 +31,8 @@ pub(crate) enum NoCommand {
     Launch(#[from] LaunchError),
 }
 
-/// What the user is to do. Instances of one component differ only in their names, so the lines are
-/// written once for each component.
+/// The instructions for the user. Instances of a component differ only in their names, so the lines
+/// appear once for each component.
 pub(crate) fn instructions(instances: &[ManualStart]) -> String {
     let mut text = String::from("Start each of these programs in a shell of its own:\n");
     let mut written = BTreeSet::new();

@@ -1,8 +1,8 @@
 //! The placement of instances on the cores of this host.
 //!
-//! An instance that waits needs no cores, so a macro model that calls a micro model shares its cores.
-//! Nothing is pinned: the operating system balances better than a guess. The placement says how many
-//! threads each instance gets and which instances share, and goes into the profile.
+//! A waiting instance needs no cores, so a macro model shares cores with the micro model it calls.
+//! Nothing is pinned: the operating system balances better than a guess. The placement sets the
+//! number of threads of each instance, says which instances share cores, and goes into the profile.
 
 use std::collections::HashSet;
 
@@ -15,12 +15,12 @@ use crate::plan::{InstanceId, PerInstance, Plan, StartMode};
 pub struct Placement {
     /// The cores.
     pub cores: PerInstance<Vec<u32>>,
-    /// Whether another instance computes on a core of this one at the same time.
+    /// Whether another instance computes on a core of the instance at the same time.
     pub crowded: PerInstance<bool>,
 }
 
-/// Gives cores to every instance, first those that no other instance uses at the same time. `cores` must
-/// not be empty.
+/// Gives cores to every instance, first cores that no other instance uses at the same time. `cores`
+/// must not be empty.
 pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
     let count = plan.instances.len();
     let mut placer = Placer {
@@ -71,8 +71,9 @@ impl Placer<'_> {
         self.placement.crowded[id] = crowded;
     }
 
-    /// The best cores for an instance, at most so many: first free cores, and of these the ones that most
-    /// instances share in turns; then the cores with the fewest instances.
+    /// The best cores for an instance, at most `wanted`. Free cores come first, and among the free
+    /// cores the core that most instances share in turns. Then come the cores with the fewest
+    /// instances.
     fn best_cores(&self, id: InstanceId, wanted: usize) -> Vec<usize> {
         let rank = |core: usize| {
             let users = &self.users[core];
@@ -89,16 +90,16 @@ impl Placer<'_> {
         ranked.into_iter().map(|(.., core)| core).collect()
     }
 
-    /// Whether two instances can share a core without computing at the same time. Components of titin's
-    /// own pass messages on, and compute next to nothing.
+    /// Whether two instances can share a core without computing at the same time. Built-in
+    /// components pass messages on, and compute next to nothing.
     fn can_share(&self, one: InstanceId, other: InstanceId) -> bool {
         let is_light = |id: InstanceId| self.plan.instances[id].is_built_in();
         is_light(one) || is_light(other) || self.plan.alternate(one, other)
     }
 }
 
-/// Pairs of components, in both orders, that never compute at the same time: one calls the other and
-/// waits for the answer, or runs when the other has finished. A program with
+/// Pairs of components, in both orders, that never compute at the same time: one calls the other
+/// and waits for the answer, or runs when the other has finished. A program with
 /// `can_share_resources: false` is in no pair.
 pub fn alternating(network: &Network) -> HashSet<(ComponentId, ComponentId)> {
     let next = CallGraph::of(network).steps();
@@ -148,8 +149,9 @@ impl CallGraph {
         graph
     }
 
-    /// The components that each component waits for next: those that run after it, and those that it
-    /// calls. A message counts as a call if the called component answers, or one that runs after that.
+    /// The components that each component waits for next: its successors, and the components it
+    /// calls. A message counts as a call if the called component, or a successor of the called
+    /// component, answers.
     fn steps(&self) -> Vec<Vec<usize>> {
         let mut next = self.after.clone();
         for &(caller, called) in &self.calls {
@@ -175,7 +177,7 @@ fn operators(network: &Network, bundle: &Bundle) -> (Operator, Operator) {
     )
 }
 
-/// The nodes in reach of a node, by one edge or more.
+/// The nodes that one or more edges connect to a node.
 fn reachable(edges: &[Vec<usize>], start: usize) -> HashSet<usize> {
     let mut reached = HashSet::new();
     let mut rest = vec![start];

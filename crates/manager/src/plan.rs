@@ -1,7 +1,8 @@
-//! What a run consists of: every instance with how it is started, and every conduit between two instances.
+//! The contents of a run: every instance with its way to start, and every conduit between two
+//! instances.
 //!
-//! A plan is the description after everything in it has been looked up: names are resolved, every instance
-//! of a component is listed, and settings are at hand. The state machine needs nothing else.
+//! A plan is the description after all lookups: names are resolved, every instance of a component
+//! is listed, and settings are at hand. The state machine needs nothing else.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -24,14 +25,15 @@ pub struct Plan {
     pub model: String,
     /// The instances, in the order of the description.
     pub instances: PerInstance<PlannedInstance>,
-    /// The names of the components and their multiplicity, to check the names in overlays. Empty if there
-    /// are many.
+    /// The names of the components and their multiplicity, to check the names in overlays. Empty if
+    /// there are many.
     pub components: Vec<(String, Vec<u32>)>,
     /// The conduits; the index of a conduit is its [`ConduitId`].
     pub conduits: Vec<PlannedConduit>,
     /// The filters that users have written.
     pub filters: BTreeMap<String, FilterFunction>,
-    /// Pairs of components, in both orders, that never compute at the same time because one calls the other.
+    /// Pairs of components, in both orders, that never compute at the same time. One calls the
+    /// other, or runs after the other.
     pub alternating: HashSet<(ComponentId, ComponentId)>,
     /// Time limits and other options.
     pub options: RunOptions,
@@ -48,13 +50,13 @@ pub struct PlannedInstance {
     pub component_id: ComponentId,
     /// The indices of the instance within its component.
     pub indices: Vec<u32>,
-    /// How the instance comes to run.
+    /// How the instance is started.
     pub start: StartMode,
     /// The number of cores.
     pub cores: u32,
     /// The ports of the description.
     pub ports: Vec<PlannedPort>,
-    /// Ports of the program in the description that this component leaves out.
+    /// Ports that the description gives the program and this component leaves out.
     pub spare_ports: Vec<String>,
     /// Every setting that can apply to the instance.
     pub settings: Overlay,
@@ -62,16 +64,16 @@ pub struct PlannedInstance {
     pub scale: Option<Scale>,
     /// The simulated time of the end, if known.
     pub end: Option<f64>,
-    /// Files to copy into the work directory before it starts.
+    /// Files to copy into the work directory before the instance starts.
     pub stage_in: Vec<String>,
     /// Files of the work directory that are results.
     pub stage_out: Vec<String>,
-    /// The name of the host process around the instance, if any.
+    /// The name of the host process that runs the instance, if there is such a host process.
     pub host: Option<String>,
 }
 
 impl PlannedInstance {
-    /// The name of the folder of its process.
+    /// The name of the folder of the instance's process.
     pub fn folder(&self) -> &str {
         self.host.as_deref().unwrap_or(&self.name)
     }
@@ -94,22 +96,24 @@ pub struct PlannedPort {
     pub name: Name,
     /// The operator.
     pub operator: Operator,
-    /// Whether the operator was guessed from the conduits. Only the direction is certain then.
+    /// Whether the operator was guessed from the conduits. Then only the direction is certain.
     pub guessed: bool,
     /// The timeline of the port, if the port is on a special one.
     pub timeline: Option<Name>,
 }
 
-/// How an instance comes to run.
+/// How an instance is started.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StartMode {
     /// The manager starts this program.
     Program(PlannedProgram),
-    /// The user starts the program, perhaps in a debugger. `None` if the description has no program.
+    /// The user starts the program, perhaps in a debugger. `None` if the description has no
+    /// program.
     Manual(Option<PlannedProgram>),
     /// The process that has called the manager runs the instance.
     Hosted,
-    /// The program of another instance, the first one of the host process, runs this instance too.
+    /// The leader, the first instance of the same host process, has a program that runs this
+    /// instance too.
     WithLeader(InstanceId),
 }
 
@@ -138,7 +142,7 @@ pub struct PlannedProgram {
     pub mpi: Option<MpiProcesses>,
     /// The number of threads of each process.
     pub threads: u32,
-    /// The folder of the file that describes the program. Relative paths begin there.
+    /// The folder of the file that describes the program. Relative paths start from this folder.
     pub folder: PathBuf,
 }
 
@@ -147,7 +151,7 @@ pub struct PlannedProgram {
 pub enum PlannedCommand {
     /// An executable file.
     Executable {
-        /// The path, or a name that is looked for in `PATH`.
+        /// The path, or a name to look for in `PATH`.
         path: String,
         /// The arguments.
         args: Vec<String>,
@@ -165,7 +169,7 @@ pub enum PlannedCommand {
     Host(Hosting),
 }
 
-/// What a host process runs.
+/// The contents of a host process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Hosting {
     /// The name of the host process.
@@ -177,21 +181,22 @@ pub struct Hosting {
     /// The functions. The file for the host process calls them `guests`.
     #[serde(rename = "guests")]
     pub functions: Vec<PlannedFunction>,
-    /// The folders for modules, before the usual folders.
+    /// The folders to search for modules before the usual folders.
     pub folders: Vec<PathBuf>,
 }
 
-/// A function that is run as an instance.
+/// A function that a host process runs as an instance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PlannedFunction {
     /// The name of the instance.
     pub instance: String,
-    /// The library with the function; `None` if it is in Python.
+    /// The library with the function; `None` if the function is in Python.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
     /// The name of the function, in Python with its module.
     pub function: String,
-    /// Whether the function is one step, which is called again whenever the instance can go on.
+    /// Whether the function is one step. The host process calls such a function again whenever
+    /// the instance can go on.
     pub steps: bool,
 }
 
@@ -228,7 +233,8 @@ pub enum MpiLauncher {
     Srun,
 }
 
-/// A conduit between two instances. A run may have a hundred thousand conduits, so this type is small.
+/// A conduit between two instances. A run may have a hundred thousand conduits, so this type is
+/// small.
 #[derive(Debug, Clone)]
 pub struct PlannedConduit {
     /// The sending end.
@@ -243,7 +249,7 @@ pub struct PlannedConduit {
     pub buffer_bytes: u64,
     /// The medium, if the description sets it.
     pub medium: Option<Medium>,
-    /// How a field on the conduit is coupled, if the description says.
+    /// How the description couples a field on the conduit, if the description says so.
     pub pattern: Option<Box<Pattern>>,
     /// Settings of the link, for tcp, if the description has any.
     pub link: Option<Box<LinkSettings>>,
@@ -282,7 +288,7 @@ impl fmt::Display for PlannedEnd {
 pub struct RunOptions {
     /// The time for an instance to join, from the start of the program.
     pub patience: Duration,
-    /// The time that programs may take to end by themselves once the run has failed.
+    /// The time that programs may take to end by themselves after the run has failed.
     pub grace: Duration,
     /// The time of silence after which a program counts as lost.
     pub heartbeat: Duration,
@@ -307,7 +313,7 @@ impl Default for RunOptions {
     }
 }
 
-/// A value for each instance of a plan, found by the instance's id.
+/// A value for each instance of a plan. The id of the instance finds the value.
 #[derive(Debug, Clone)]
 pub struct PerInstance<T>(Vec<T>);
 
@@ -388,7 +394,8 @@ impl Plan {
                 .contains(&(one.component_id, other.component_id))
     }
 
-    /// The instance that starts the process of this instance: the first of its host process, or itself.
+    /// The instance that starts the process of an instance: the first of the host process, or the
+    /// instance alone.
     pub fn leader(&self, id: InstanceId) -> InstanceId {
         if let StartMode::WithLeader(leader) = self.instances[id].start {
             leader
@@ -397,7 +404,7 @@ impl Plan {
         }
     }
 
-    /// The host process in which an instance runs, if any.
+    /// The host process of an instance, if there is a host process.
     pub fn hosting(&self, id: InstanceId) -> Option<&Hosting> {
         match &self.instances[self.leader(id)].start {
             StartMode::Program(program) | StartMode::Manual(Some(program)) => {
@@ -410,7 +417,7 @@ impl Plan {
         }
     }
 
-    /// All instances of the same process.
+    /// All instances in the process of an instance.
     pub fn sharers(&self, id: InstanceId) -> Vec<InstanceId> {
         let leader = self.leader(id);
         match self.hosting(leader) {
@@ -423,7 +430,7 @@ impl Plan {
         }
     }
 
-    /// The conduit with this number.
+    /// The conduit with a number.
     pub fn conduit(&self, id: ConduitId) -> Option<&PlannedConduit> {
         self.conduits.get(id.index())
     }

@@ -1,4 +1,4 @@
-//! Whether the programs of a model can be started on this host, found out before the model is run.
+//! The check before a run: whether the programs of a model can be started on this host.
 
 mod hosted_functions;
 
@@ -14,16 +14,16 @@ use crate::launch::{LaunchContext, LaunchError, PreparedCommand, prepare};
 use crate::plan::{ComponentId, InstanceId, Plan, PlannedCommand, PlannedProgram, StartMode};
 use hosted_functions::{FunctionError, missing_functions};
 
-/// The most programs that are named.
+/// The most errors that the check returns.
 const MOST: usize = 20;
 
-/// Why a program cannot be started, or would fail at once. Printed, the error says what to do.
+/// Why a program cannot be started, or would fail at once. Each printed error says how to go on.
 #[derive(Debug, thiserror::Error)]
 pub enum PreflightError {
     /// The program cannot be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// A function that a host process is to run is not there.
+    /// A function for a host process to run is missing.
     #[error(transparent)]
     Function(#[from] FunctionError),
     /// A filter in Python would run in a program without Python.
@@ -36,20 +36,21 @@ pub enum PreflightError {
         filter: String,
         /// The executable.
         program: PathBuf,
-        /// What to do.
+        /// The advice.
         hint: String,
     },
 }
 
-/// The programs that cannot be started, each with why. `env` is the environment in which they would
-/// run, `titin` the path of this command, and `folders` are those of the description's files.
+/// The programs that cannot be started, each with the reason. `env` is the environment of the
+/// programs, `titin` the path of this command, and `folders` are the folders of the description's
+/// files.
 pub fn programs_that_cannot_start(
     network: &Network,
     folders: &[PathBuf],
     env: &BTreeMap<String, String>,
     titin: &Path,
 ) -> Vec<(String, PreflightError)> {
-    // What is wrong with the plan is reported when the model is run.
+    // The run reports errors of the plan.
     let Ok(plan) = compile(network, folders, &Choices::default()) else {
         return Vec::new();
     };
@@ -72,7 +73,7 @@ pub fn programs_that_cannot_start(
     errors
 }
 
-/// What distinguishes programs. The programs of a host process are started together.
+/// The key of a program. The programs in a host process start together, so they share a key.
 fn key(program: &PlannedProgram) -> (&str, Option<&str>) {
     match &program.command {
         PlannedCommand::Host(hosting) => ("", Some(hosting.name.as_str())),
@@ -137,7 +138,7 @@ impl ProgramCheck<'_> {
 /// A filter in Python that would run in a program without Python.
 struct MisplacedFilter {
     filter: String,
-    /// What to do.
+    /// The advice.
     hint: String,
 }
 
@@ -162,7 +163,7 @@ fn python_filter_in(network: &Network, bundle: &Bundle, program: &str) -> Option
     })
 }
 
-/// A hint for a filter in Python: the other end, if Python can be called there.
+/// A hint for a filter in Python: the other end, if the other end can call Python.
 fn hint_for_filter(
     network: &Network,
     there: &NetworkComponent,
@@ -178,9 +179,10 @@ fn hint_for_filter(
     }
 }
 
-/// Notes which executables have no Python, where a filter in Python might have to run. The filter then
-/// runs at the other end of its conduit, if that can call it ([`Network::filters`]). `choices` are those
-/// of the run; the other arguments are those of [`programs_that_cannot_start`].
+/// Notes the executables without Python at the ends of conduits with a filter in Python. Such a
+/// filter then runs at the other end of the conduit, if the other end can call the filter
+/// ([`Network::filters`]). `choices` are the choices of the run. The other arguments are as for
+/// [`programs_that_cannot_start`].
 pub fn find_executables_without_python(
     network: &mut Network,
     folders: &[PathBuf],
@@ -192,12 +194,12 @@ pub fn find_executables_without_python(
     if unknown.is_empty() {
         return;
     }
-    // What is wrong with the plan is reported when the model is run.
+    // The run reports errors of the plan.
     let Ok(plan) = compile(network, folders, choices) else {
         return;
     };
     let context = context_without_run(env, titin);
-    // Many components may have the same executable, which is read as a whole.
+    // Many components may have the same executable. The map saves reading the file again.
     let mut executables: HashMap<PathBuf, bool> = HashMap::new();
     let mut without = Vec::new();
     for id in plan.instances.ids() {

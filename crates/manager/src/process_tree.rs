@@ -1,9 +1,9 @@
-//! Descendants: how to find, end, stop and resume processes below this one.
+//! Descendants of this process: how to find, end, stop and resume descendants.
 //!
-//! A subreaper becomes the parent of the orphans of its descendants. So every process that a program
-//! starts, through a shell, `mpirun` or `setsid`, is found here by its parents, whatever its session or
-//! group. A snapshot may miss a process whose parent ends meanwhile. That no process is left, only the
-//! system can say, by `wait`.
+//! A subreaper becomes the parent of the orphans of its descendants. So this module finds every
+//! process of a program by following parents to children, also behind a shell, `mpirun` or
+//! `setsid`, and in any session or group. A snapshot may miss a process whose parent ends
+//! meanwhile. Only the system can say, by `wait`, that no process is left.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_proce
 
 use crate::event::Exit;
 
-/// A process that is alive so long after SIGKILL hangs in the kernel.
+/// A process that lives so long after SIGKILL hangs in the kernel.
 const KILL_TIME: Duration = Duration::from_secs(15);
 
 /// The time between two looks at ending processes.
@@ -24,12 +24,12 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The time between two looks after SIGKILL: some processes start others very fast.
 const PAUSE_AFTER_KILL: Duration = Duration::from_millis(1);
 
-/// A process below this one.
+/// A process below this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descendant {
     /// The process number.
     pub pid: u32,
-    /// The name of the program, at most 15 letters of it.
+    /// The name of the program, at most its first 15 letters.
     pub name: String,
     /// The process group.
     pub group: u32,
@@ -94,7 +94,7 @@ pub fn descendants(root: u32) -> Vec<Descendant> {
 pub(crate) struct ProcessStat {
     /// The parent process.
     pub(crate) parent: u32,
-    /// The name of the program, at most 15 bytes of it.
+    /// The name of the program, at most its first 15 bytes.
     pub(crate) name: String,
     /// The time of the start, in ticks of the system's clock.
     pub(crate) begun: u64,
@@ -112,7 +112,7 @@ pub(crate) fn stat(pid: u32) -> Option<ProcessStat> {
 }
 
 fn parse_stat(line: &str) -> Option<ProcessStat> {
-    // The name may contain any letters, parentheses too.
+    // The name may contain any characters, parentheses too.
     let (head, tail) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let mut fields = tail.split_ascii_whitespace();
@@ -120,7 +120,7 @@ fn parse_stat(line: &str) -> Option<ProcessStat> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let threads: u32 = fields.nth(14)?.parse().ok()?;
-    // The first thread may end before the others. The process lives on then, in state Z.
+    // The first thread may end before the others. Then the process lives on, in state Z.
     if state == "X" || state == "Z" && threads <= 1 {
         return None;
     }
@@ -141,8 +141,8 @@ pub fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// Sends a signal to all processes of a group at once, so that none of them can start another one that
-/// does not get the signal.
+/// Sends a signal to all processes of a group at once. So no process of the group can start another
+/// process that misses the signal.
 fn signal_group(group: u32, signal: Signal) {
     if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, signal);
@@ -151,11 +151,11 @@ fn signal_group(group: u32, signal: Signal) {
 
 /// The system's answer about ended children.
 enum ReapResult {
-    /// A child has ended, in this way.
+    /// A child has ended, with an exit.
     Exited(u32, Exit),
-    /// There are children, but none has ended.
+    /// There are children, but no child has ended.
     Running,
-    /// There are no children, so nothing is below this process.
+    /// There are no children, so there are no descendants.
     NoChildren,
 }
 
@@ -186,11 +186,12 @@ pub fn reap() -> Option<(u32, Exit)> {
     }
 }
 
-/// Ends every process below this one, a subreaper: by SIGTERM, and after the grace period by SIGKILL,
-/// until the system says that no process is left.
+/// Ends every process below this process, a subreaper: by SIGTERM, and after the grace period by
+/// SIGKILL, until the system says that no process is left.
 ///
-/// `pause` waits for children to end, a few milliseconds at most. `reaped` is told of each child that has
-/// ended. Returns the processes that were there at the beginning, and those that could not be ended.
+/// `pause` waits for children to end, a few milliseconds at most. `reaped` is told of each ended
+/// child. Returns the processes that lived at the beginning, and the processes that even SIGKILL
+/// did not end.
 pub fn end_descendants(
     grace: Duration,
     mut pause: impl FnMut(Duration),
@@ -275,7 +276,7 @@ impl EndSignals {
     }
 }
 
-/// The groups of descendants, but for this process's own. The groups have no other members.
+/// The groups of descendants, without this process's own group. The groups have no other members.
 fn groups_below<'p>(
     processes: impl IntoIterator<Item = &'p Descendant>,
     own_group: Option<u32>,
@@ -289,11 +290,11 @@ fn groups_below<'p>(
 /// Processes stopped before all descendants were stopped.
 pub type StoppedBefore = HashSet<u32>;
 
-/// Stops every process below this one, until they are [resumed](resume_descendants). Returns those that
+/// Stops every process below this process, until [`resume_descendants`]. Returns the processes that
 /// another process had stopped before.
 ///
-/// A process that ends while it starts another one can hide that from a snapshot. A signal to the group
-/// of both reaches both.
+/// A snapshot can miss a process whose parent ends while starting the process. A signal to the
+/// group reaches both.
 pub fn stop_descendants() -> StoppedBefore {
     let own_group = group(own_pid());
     let (mut asked, mut before) = (HashSet::new(), None);
@@ -318,9 +319,9 @@ pub fn stop_descendants() -> StoppedBefore {
     before.unwrap_or_default()
 }
 
-/// Has every process below this one go on, but for the processes stopped before.
+/// Lets every process below this process go on, except the processes stopped before.
 pub fn resume_descendants(before: &StoppedBefore) {
-    // All descendants are stopped, so one look finds all.
+    // All descendants are stopped, so one snapshot shows all.
     for process in descendants(own_pid()) {
         if process.stopped && !before.contains(&process.pid) {
             signal(process.pid, Signal::CONT);
@@ -332,8 +333,8 @@ pub(crate) fn own_pid() -> u32 {
     getpid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// The group of a process; `None` if the group is outside of this namespace of processes, as in a
-/// container that was entered.
+/// The group of a process; `None` if the group is outside of this process's PID namespace, as for a
+/// process that has entered a container.
 pub(crate) fn group(pid: u32) -> Option<u32> {
     stat(pid).map(|stat| stat.group).filter(|&group| group != 0)
 }

@@ -1,4 +1,4 @@
-//! Watching processes that the guard has not started: programs behind a script, the ranks behind
+//! Watching processes that the guard has not started: programs behind a script, ranks behind
 //! `mpirun`, and programs that the user starts.
 
 use std::collections::HashMap;
@@ -23,8 +23,8 @@ const OLD_SYSTEM: &str = "TITIN_OLD_SYSTEM";
 /// The key of the descriptor that ends the thread.
 const STOP: u64 = u64::MAX;
 
-/// Watches processes, and reports those that have ended in the order in which they ended. Of the ranks
-/// of a parallel program the first matters: the launcher soon ends the others.
+/// Watches processes, and reports ended processes in the order of their ends. Of the ranks of a
+/// parallel program the first end matters: the launcher soon ends the other ranks.
 pub struct ProcessWatcher {
     waiter: Waiter,
     /// The key of the next process.
@@ -39,7 +39,7 @@ struct Waiter {
     watched: Arc<Mutex<HashMap<u64, (u32, OwnedFd)>>>,
     /// Readable when the thread is to end.
     stop: Arc<OwnedFd>,
-    /// Is called with each process that has ended.
+    /// The function to call with each ended process.
     gone: Arc<dyn Fn(u32) + Send + Sync>,
 }
 
@@ -59,7 +59,7 @@ impl Waiter {
                 if key == STOP {
                     return;
                 }
-                // Dropping the descriptor removes it from the set.
+                // Dropping the descriptor removes the descriptor from the set.
                 let ended = self.watched.lock().expect("never poisoned").remove(&key);
                 if let Some((pid, _)) = ended {
                     (self.gone)(pid);
@@ -93,13 +93,13 @@ impl ProcessWatcher {
         })
     }
 
-    /// Watches a process. False if there is none.
+    /// Watches a process. False if the process does not exist or cannot be watched.
     pub fn watch(&self, pid: u32) -> bool {
         let Some(begun) = begun(pid) else {
             return false;
         };
         let descriptor = process_descriptor(pid);
-        // Another process may have got the number meanwhile.
+        // Another process may have taken over the number meanwhile.
         if self::begun(pid) != Some(begun) {
             return false;
         }
@@ -117,7 +117,7 @@ impl ProcessWatcher {
         added
     }
 
-    /// Watches a process without a descriptor, by a thread that looks again and again.
+    /// Watches a process without a descriptor. A thread checks again and again.
     fn poll(&self, pid: u32, begun: u64) -> bool {
         let gone = self.waiter.gone.clone();
         let poll = move || {
@@ -141,10 +141,10 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     thread.spawn(work).map(drop)
 }
 
-/// Whether a process belongs to this run: it is a descendant of this process, or its environment names
-/// the run's connection file.
+/// Whether a process belongs to this run: the process is a descendant of this process, or its
+/// environment names the run's connection file.
 ///
-/// A program in a container may report a number that means another process here.
+/// A program in a container may report a number that belongs to another process here.
 pub fn is_ours(pid: u32, connection: &Path) -> bool {
     let own = std::process::id();
     let mut ancestor = pid;

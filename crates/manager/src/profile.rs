@@ -1,9 +1,9 @@
-//! `performance.sqlite`: where the time of a run went.
+//! `performance.sqlite`: the profile of a run.
 //!
-//! The file has MUSCLE3's tables (format 1.1) as MUSCLE3's tools expect them. Beside them are titin's own
-//! tables: what every instance and every end of a conduit counted (`totals`, `conduits`, `conduit_ends`),
-//! the fields, the regions of the programs, and the run itself. `write` writes a profile. `read` reads it,
-//! and also reads the profiles that MUSCLE3 writes.
+//! The file has MUSCLE3's tables (format 1.1) as MUSCLE3's tools expect them. Beside MUSCLE3's
+//! tables are titin's own: the counts of every instance and of every end of a conduit (`totals`,
+//! `conduits`, `conduit_ends`), the fields, the regions of the programs, and the run as a whole.
+//! `write` writes a profile. `read` reads profiles of titin, and also profiles of MUSCLE3.
 
 mod read;
 mod records;
@@ -29,13 +29,13 @@ pub enum EventClass {
     Receive,
     /// Waiting to receive.
     Wait,
-    /// Taking in a message that has come.
+    /// Taking in a message after its arrival.
     TakeIn,
     /// In a region of the program.
     Region,
 }
 
-/// The names and numbers of MUSCLE3's event types, with what an instance does meanwhile.
+/// The names and numbers of MUSCLE3's event types, each with the activity of the instance.
 const EVENT_TYPES: [(&str, i64, EventClass); 11] = [
     ("REGISTER", 0, EventClass::SetUp),
     ("DEREGISTER", 1, EventClass::TakeDown),
@@ -53,10 +53,10 @@ const EVENT_TYPES: [(&str, i64, EventClass); 11] = [
 /// The names and numbers of MUSCLE3's operators.
 const OPERATORS: [(&str, i64); 5] = [("NONE", 0), ("F_INIT", 1), ("O_I", 2), ("S", 3), ("O_F", 4)];
 
-/// The number of the first event type that is a region of a program.
+/// The number of the first event type for a region of a program.
 const FIRST_REGION: i64 = 100;
 
-/// The beginning of the name of such an event type, so that a region may have any name.
+/// The first word of the name of a region's event type, so that a region may have any name.
 const REGION: &str = "region ";
 
 const TABLES: &str = "

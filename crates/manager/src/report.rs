@@ -1,8 +1,8 @@
-//! The report of a failed run: the first failure, the culprit's last words, the instances that were
-//! affected, where the files are, and what to do next.
+//! The report of a failed run: the first failure, the culprit's last words, the affected instances,
+//! the places of the files, and advice.
 //!
-//! `output` reads what the culprit has printed, `advice` says what to do, and `page` puts the report
-//! into the form that the user reads.
+//! `output` reads the culprit's output, `advice` advises the user, and `page` puts the report into
+//! the form that the user reads.
 
 mod advice;
 mod output;
@@ -18,10 +18,10 @@ use serde::Serialize;
 use crate::plan::{InstanceId, Plan, StartMode};
 use crate::state::{Failure, Manager};
 
-/// The most instances that are listed.
+/// The most instances in a list.
 const MOST_LISTED: usize = 12;
 
-/// What there is to say about a failed run. The names of the fields are those of `titin run --json`.
+/// The facts about a failed run. The names of the fields are also the names in `titin run --json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The model.
@@ -30,11 +30,11 @@ pub struct Report {
     pub seconds: f64,
     /// Whether the user ended the run.
     pub interrupted: bool,
-    /// Whether the run ended in a deadlock. The cause says then which instances wait.
+    /// Whether the run ended in a deadlock. If so, the cause names the waiting instances.
     pub deadlock: bool,
     /// The first failure, in full.
     pub cause: String,
-    /// The instance that failed first, or the host process that did.
+    /// The instance or the host process that failed first.
     pub culprit: Option<String>,
     /// The culprit's program, in words.
     pub program: Option<String>,
@@ -42,21 +42,21 @@ pub struct Report {
     pub records: Vec<String>,
     /// The last lines of the culprit's standard error and standard output, each with its file.
     pub output: Vec<(PathBuf, Vec<String>)>,
-    /// The instances that were affected, and how.
+    /// The affected instances, each with the effect.
     pub affected: Vec<(String, String)>,
-    /// What instances waited for at the failure, a line for each.
+    /// The waits of instances at the failure, a line for each.
     pub waits: Vec<String>,
     /// If the user ended the run: the instances that were in their own code.
     pub computing: Vec<String>,
     /// The run directory.
     pub directory: PathBuf,
-    /// What to do next.
+    /// The advice.
     pub advice: Vec<String>,
 }
 
 impl Report {
-    /// The report of a failure. `folder` gives the folder of an instance, and `titin` is the path of the
-    /// command.
+    /// The report of a failure. `folder` gives the folder of an instance, and `titin` is the path
+    /// of the command.
     pub fn new(
         manager: &Manager,
         failure: &Failure,
@@ -88,7 +88,7 @@ impl Report {
         report
     }
 
-    /// Adds the name of the culprit, its last output, and advice.
+    /// Adds the name of the culprit, the last output of the culprit, and advice.
     fn add_culprit(
         &mut self,
         manager: &Manager,
@@ -110,7 +110,7 @@ impl Report {
         self.advice = advice::advice(manager, failure, Some(&culprit), titin);
     }
 
-    /// A report that has nothing to say about instances: not an instance but the manager failed.
+    /// A report without instances, because the manager failed.
     pub fn of_manager(model: &str, seconds: f64, cause: String, directory: &Path) -> Self {
         Report {
             model: model.to_owned(),
@@ -131,7 +131,7 @@ impl Report {
     }
 }
 
-/// The instances that were affected, each with how.
+/// The affected instances, each with the effect.
 fn affected(manager: &Manager, culprits: &[InstanceId]) -> Vec<(String, String)> {
     let affected = manager.affected_instances(culprits).into_iter();
     affected
@@ -139,7 +139,7 @@ fn affected(manager: &Manager, culprits: &[InstanceId]) -> Vec<(String, String)>
         .collect()
 }
 
-/// What instances waited for at the failure.
+/// The waits of instances at the failure.
 fn waits(manager: &Manager, failure: &Failure) -> Vec<String> {
     let waits = failure.waits.iter();
     waits
@@ -177,7 +177,7 @@ fn program_of(plan: &Plan, culprits: &[InstanceId]) -> Option<String> {
 }
 
 /// The last log lines of the culprits. A peer that has closed a port too early may have logged a
-/// warning about that, so its last line is shown too.
+/// warning about the close, so the last line of such a peer is shown too.
 fn last_records(manager: &Manager, culprits: &[InstanceId]) -> Vec<String> {
     let [one] = *culprits else {
         return last_line_of_each(manager, culprits);
@@ -189,7 +189,7 @@ fn last_records(manager: &Manager, culprits: &[InstanceId]) -> Vec<String> {
     }
 }
 
-/// The last line that each instance logged, behind its name.
+/// The last log line of each instance, behind the name.
 fn last_line_of_each(manager: &Manager, ids: &[InstanceId]) -> Vec<String> {
     let last = |id: &InstanceId| {
         let line = manager.recent_log(*id).pop()?;
@@ -198,7 +198,7 @@ fn last_line_of_each(manager: &Manager, ids: &[InstanceId]) -> Vec<String> {
     ids.iter().filter_map(last).take(MOST_LISTED).collect()
 }
 
-/// Names, of which the last are left out if there are many.
+/// Names in a list. A long list leaves out the last names.
 fn names_in_short(names: impl ExactSizeIterator<Item = String>) -> String {
     let more = names.len().saturating_sub(MOST_LISTED);
     let shown: Vec<String> = names.take(MOST_LISTED).collect();

@@ -1,8 +1,9 @@
-//! The session of a run: one loop, which hands events to the state machine and carries out the actions.
+//! The session of a run: one loop that hands events to the state machine and carries out the
+//! actions.
 //!
-//! One thread owns everything here. Other threads only send events: the reactor's (links), the guard's,
-//! the one that watches processes, the one that prepares programs, and the one that turns signals into
-//! interrupts. A run begins in `open` and ends in `end`; `results` copies its results.
+//! One thread owns everything here. The other threads only send events: the thread of the reactor
+//! (links), of the guard, of the process watcher, of the starter, and the thread that turns signals
+//! into interrupts. A run begins in `open` and ends in `end`; `results` copies the results.
 
 mod clock;
 mod end;
@@ -38,26 +39,28 @@ pub use open::{SessionError, SessionSetup};
 /// A view of the run for the user. All calls come from the session's thread, and should return
 /// soon.
 pub trait RunView {
-    /// The run has begun in this directory.
+    /// The run has begun in the directory.
     fn begun(&mut self, directory: &RunDirectory, plan: &Plan);
-    /// The user is to start programs: in words, which and how.
+    /// The user is to start programs. `text` says which programs, and how.
     fn manual_starts(&mut self, text: &str);
     /// The log has a new line.
     fn log_line(&mut self, level: Level, line: &str);
-    /// Shows the state of the instances. Called in intervals, and once at the end.
+    /// Shows the state of the instances. The session calls `show` in intervals, and once at the
+    /// end.
     fn show(&mut self, elapsed: Duration, statuses: &[InstanceStatus]);
-    /// The interval between two calls of [`RunView::show`]; `None` if only the last one is wanted.
+    /// The interval between two calls of [`RunView::show`]; `None` if the view wants only the last
+    /// call.
     fn interval(&self) -> Option<Duration>;
 }
 
-/// What other threads send to the loop.
+/// An event from another thread for the loop.
 enum SessionEvent {
     LinkOpened(Arc<Link>),
     /// An event for the state machine.
     Run(RunEvent),
-    /// A program is prepared that the user starts.
+    /// A program for the user to start is prepared.
     Manual(Box<ManualStart>),
-    /// A message that cannot be read, and why.
+    /// A message cannot be read, for a reason in words.
     UnreadableMessage(LinkId, String),
     /// The guard has ended all processes: leftovers, and processes that could not be ended.
     Swept {
@@ -65,7 +68,7 @@ enum SessionEvent {
         stuck: Vec<String>,
     },
     GuardEnded,
-    /// The user had stopped this process and the programs for this time.
+    /// The user had stopped this process and the programs, for the given time.
     Paused(Duration),
 }
 
@@ -77,15 +80,15 @@ pub struct Interrupter {
 }
 
 impl Interrupter {
-    /// Ends the run as the user's wish, of which `signal` is the sign. A second call ends the run at
-    /// once.
+    /// Ends the run because the user wishes so, by `signal`. A second call ends the run at once.
     pub fn interrupt(&self, signal: &str) {
         let event = RunEvent::Interrupted(signal.to_owned());
         let _ = self.sender.send(SessionEvent::Run(event));
     }
 
-    /// Stops the run for a while, as by Ctrl-Z. `stop` stops this process, and returns when the process
-    /// goes on. The programs are stopped too: they would take the silence of the manager for its end.
+    /// Stops the run for a while, as by Ctrl-Z. `stop` stops this process, and returns when the
+    /// process goes on. The programs are stopped too, or they would take the manager's silence for
+    /// its end.
     pub fn pause(&self, stop: impl FnOnce()) {
         let begun = Instant::now();
         self.guard.pause();
@@ -106,7 +109,7 @@ pub struct Session {
     placement: Arc<Placement>,
     /// The name of this host.
     host: String,
-    /// When the command began: the description is read before the session begins.
+    /// When the command began. The command reads the description before the session begins.
     asked: Instant,
     begun: Instant,
     log: Log,
@@ -122,7 +125,7 @@ pub struct Session {
     links: HashMap<LinkId, Arc<Link>>,
     sender: Sender<SessionEvent>,
     receiver: Receiver<SessionEvent>,
-    /// The programs that are prepared for the user to start. The user is told once all are.
+    /// The prepared programs for the user to start. The user is told when all are prepared.
     manual_starts: Vec<ManualStart>,
     unprepared_manual_starts: usize,
 }
@@ -136,7 +139,7 @@ impl Session {
         }
     }
 
-    /// Runs to the end, good or bad. Then nothing of the run is left but the directory.
+    /// Runs to the end, good or bad. At the end only the directory is left of the run.
     pub fn run(mut self, view: &mut dyn RunView) -> RunEnd {
         let mut manager = Manager::new(self.plan.clone(), &self.host);
         view.begun(&self.directory, &self.plan);
@@ -163,7 +166,7 @@ impl Session {
         self.end(&manager, view)
     }
 
-    /// Waits for an event, at most until this time, and returns the events for the state machine.
+    /// Waits for an event, at most until `until`, and returns the events for the state machine.
     fn next_events(
         &mut self,
         clock: &mut RunClock,
@@ -183,7 +186,7 @@ impl Session {
         suspended.into_iter().chain(event)
     }
 
-    /// Hands an event to the state machine, and does as it says. True when the run is over.
+    /// Hands an event to the state machine, and carries out the actions. True when the run is over.
     fn handle(
         &mut self,
         manager: &mut Manager,
@@ -200,7 +203,8 @@ impl Session {
         over
     }
 
-    /// Takes in an event of another thread. Returns an event for the state machine, if there is one.
+    /// Takes in an event of another thread. Returns an event for the state machine, if there is
+    /// one.
     fn take_in(&mut self, event: SessionEvent, view: &mut dyn RunView) -> Option<RunEvent> {
         match event {
             SessionEvent::LinkOpened(link) => {
@@ -233,7 +237,7 @@ impl Session {
         }
     }
 
-    /// Does what the state machine says. True when the run is over.
+    /// Carries out actions of the state machine. True when the run is over.
     fn act(&mut self, actions: Vec<RunAction>, view: &mut dyn RunView) -> bool {
         let mut over = false;
         for action in actions {
@@ -264,7 +268,7 @@ impl Session {
         over
     }
 
-    /// Has all prepared for the programs that the user starts.
+    /// Orders the starter to prepare the programs that the user starts.
     fn prepare_manual_starts(&mut self) {
         let instances = &self.plan.instances;
         let is_manual = |id: &InstanceId| matches!(instances[*id].start, StartMode::Manual(_));
@@ -290,8 +294,8 @@ impl Session {
         }
     }
 
-    /// Writes to the log, and returns the line. If the log cannot be written, the run fails, and the view
-    /// is told once.
+    /// Writes to the log, and returns the line. If the log cannot be written, the run fails, and
+    /// the view is told once.
     fn write(&mut self, record: &LogRecord, view: &mut dyn RunView) -> Option<String> {
         if self.log_trouble.is_some() {
             return None;
@@ -369,7 +373,8 @@ impl Session {
         }
     }
 
-    /// Watches the process with the hosted instances, which cannot go on without the process.
+    /// Watches the process with the hosted instances. Without the process the instances cannot go
+    /// on.
     fn watch_calling_process(&self) {
         let Some(pid) = self.hosting else { return };
         if !self.watcher.watch(pid) {
@@ -388,8 +393,8 @@ fn signal_process(pid: u32, signal: Signal) {
     process_tree::signal(pid, signal);
 }
 
-/// What to say if a job of Slurm has several nodes: programs without MPI use the first node alone,
-/// unless `srun` starts them.
+/// A text for a Slurm job with several nodes: programs without MPI use the first node alone, unless
+/// `srun` starts the programs.
 fn on_first_node(plan: &Plan, nodes: u32, host: &str) -> Option<String> {
     let instances = plan.instances.iter().filter(|planned| is_serial(planned));
     let serial: Vec<&str> = instances.map(|planned| planned.name.as_str()).collect();

@@ -1,6 +1,7 @@
 //! Words for a shell.
 
-/// A word as a shell reads it back unchanged; in quotes only where it needs them.
+/// A word for a shell to read back unchanged. Quotes surround the word only if the shell needs
+/// quotes.
 pub fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,8 +1,9 @@
-//! Files under `titin: stage` of the description: copied into a work directory before its program starts,
-//! and out of it, as results, when the run is over.
+//! Files under `titin: stage` of the description. Some are copied into a work directory before the
+//! program starts. Others are results, and are copied out of the work directory at the end of the
+//! run.
 //!
-//! Only files and folders are copied: reading a pipe or a device could take for ever, and a link to a
-//! folder could lead anywhere. Files may be huge, so the copying can be ended.
+//! Only files and folders are copied. Reading a pipe or a device could take for ever, and a link to
+//! a folder could lead anywhere. Files may be huge, so the copying can be ended.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,11 +11,11 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file that are copied before it is asked again whether to continue.
+/// Bytes of a file between two calls of [`MayContinue`].
 const STRETCH: u64 = 4 << 20;
 
-/// Is called between files, and within large ones, to find out whether to continue. Once it has returned
-/// false it always returns false.
+/// A function that the copier calls between files, and within large files, to find out whether to
+/// continue. After the first false, the function always returns false.
 pub type MayContinue<'a> = &'a dyn Fn() -> bool;
 
 /// Why files cannot be put into a work directory.
@@ -28,7 +29,7 @@ pub enum StageError {
     Missing {
         /// The name in the description.
         name: String,
-        /// The folders in which the file was looked for.
+        /// The searched folders.
         folders: Vec<String>,
     },
     /// Two files have the same name.
@@ -42,7 +43,7 @@ pub enum StageError {
         /// The second file.
         other: PathBuf,
     },
-    /// The file is in the run directory, so it would be copied into itself.
+    /// The file is in the run directory, so the copy would lie within the file's own folder.
     #[error("{} cannot be staged in: it is in the run directory, into which it would be copied", .0.display())]
     RunDirectory(PathBuf),
     /// The file cannot be copied.
@@ -60,23 +61,23 @@ pub enum StageError {
     Interrupted,
 }
 
-/// What is wrong with a result.
+/// A problem with a result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StagingProblem {
     /// The program has not written the file: in words.
     Missing(String),
     /// The file could not be copied: in words.
     CopyFailed(String),
-    /// Copying was ended before all of it was copied: the name in the description.
+    /// Copying was ended before the end: the name in the description.
     Interrupted(String),
 }
 
-/// Copies files and folders into a work directory, but nothing of the run directory. Relative names begin
-/// in the folders of the description's files. If several folders have a file of that name, the file of
-/// the first folder is copied.
+/// Copies files and folders into a work directory, but nothing of the run directory. Relative names
+/// start from the folders of the description's files. If several folders have a file of the same
+/// name, the file of the first folder is copied.
 ///
 /// # Errors
-/// [`StageError`] for the first that could not be copied.
+/// [`StageError`] for the first file that cannot be copied.
 pub fn stage_in(
     names: &[String],
     folders: &[PathBuf],
@@ -105,7 +106,8 @@ pub fn stage_in(
     Ok(())
 }
 
-/// Copies a file or folder of the description. The link that the description names is followed.
+/// Copies a file or folder of the description. If the description names a link, the copy follows
+/// the link.
 fn copy_in(
     from: &Path,
     to: &Path,
@@ -137,7 +139,7 @@ fn copy_in(
     })
 }
 
-/// The files of a name. If several have the same file name, that in the first folder.
+/// The files of a name. Of several files with the same file name, the file in the first folder.
 pub(crate) fn locate(name: &str, folders: &[PathBuf]) -> Result<Vec<PathBuf>, StageError> {
     let mut located: Vec<PathBuf> = Vec::new();
     for path in folders.iter().flat_map(|folder| matches(folder, name)) {
@@ -156,7 +158,7 @@ pub(crate) fn locate(name: &str, folders: &[PathBuf]) -> Result<Vec<PathBuf>, St
     Ok(located)
 }
 
-/// Copies results out of a work directory. Returns what is wrong with them.
+/// Copies results out of a work directory. Returns the problems.
 pub fn stage_out(
     names: &[String],
     workdir: &Path,
@@ -200,8 +202,8 @@ pub fn stage_out(
     problems
 }
 
-/// The files and folders of a name. In the last part of the name `*` stands for any letters and `?` for
-/// one letter.
+/// The files and folders of a name. In the last part of the name `*` stands for any letters and `?`
+/// for one letter.
 fn matches(folder: &Path, name: &str) -> Vec<PathBuf> {
     let path = folder.join(name);
     if path.exists() {
@@ -240,16 +242,16 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 struct Copier<'a> {
-    /// A link to a folder is followed only within this folder.
+    /// Links to folders are followed only within this folder.
     root: &'a Path,
-    /// A folder that is left out.
+    /// A folder to leave out.
     except: Option<&'a Path>,
     may_continue: MayContinue<'a>,
 }
 
 impl Copier<'_> {
-    /// Copies a file, or a folder with all that is in it. The error is the first one; what can be copied
-    /// is copied all the same.
+    /// Copies a file, or a folder with its contents. Returns the first error, and copies the rest
+    /// all the same.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
         if !(self.may_continue)() {
             return Err(error_about(from, "was left out"));
@@ -293,14 +295,14 @@ impl Copier<'_> {
         result
     }
 
-    /// Whether a link leads to a folder that is copied, and not to one in which the link is.
+    /// Whether a link leads to a copied folder, and not to a folder around the link.
     fn is_link_within(&self, link: &Path, target: &Path) -> bool {
         let folder = link.parent().and_then(|parent| parent.canonicalize().ok());
         target.starts_with(self.root) && !folder.unwrap_or_default().starts_with(target)
     }
 
-    /// Copies a file with its permissions. If the copying is ended, no part of the file is left: a part
-    /// could be taken for the whole.
+    /// Copies a file with its permissions. If the copying is ended, the incomplete copy is removed,
+    /// or a reader could take the part for the whole.
     fn copy_file(&self, from: &Path, to: &Path) -> io::Result<()> {
         let source = File::open(from)?;
         let mut target = File::create(to)?;

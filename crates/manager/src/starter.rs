@@ -1,7 +1,7 @@
 //! The thread for starts: prepares programs, and hands the commands to the guard or to the user.
 //!
-//! The work has a thread of its own because copying files may take long. Once the run has failed, the
-//! thread prepares nothing more, and ends the copying.
+//! The work has a separate thread because copying files may take long. After the failure of the
+//! run, the thread prepares nothing more, and ends the copying.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +21,7 @@ use crate::placement::Placement;
 use crate::plan::{InstanceId, Plan, PlannedCommand, PlannedInstance, PlannedProgram, StartMode};
 use crate::stage::{MayContinue, StageError, stage_in};
 
-/// What programs are prepared with.
+/// The needs of the thread that prepares programs.
 pub(crate) struct ProgramPreparer {
     pub(crate) plan: Arc<Plan>,
     pub(crate) directory: RunDirectory,
@@ -35,23 +35,23 @@ pub(crate) struct ProgramPreparer {
     pub(crate) guard: Arc<Guard>,
 }
 
-/// What the thread reports.
+/// A report from the thread.
 #[derive(Debug)]
 pub(crate) enum StarterEvent {
     /// An event for the state machine.
     Run(RunEvent),
-    /// A program that the user starts is prepared.
+    /// A program for the user to start is prepared.
     Manual(Box<ManualStart>),
 }
 
-/// Asks for programs to be started.
+/// Asks the thread to start programs.
 pub(crate) struct Starter {
     asked: Sender<InstanceId>,
     stopped: Arc<AtomicBool>,
 }
 
 impl Starter {
-    /// Begins the thread, which calls `report` with its events.
+    /// Begins the thread. The thread calls `report` with events.
     ///
     /// # Errors
     /// If the system gives no thread.
@@ -71,7 +71,7 @@ impl Starter {
         Ok(starter)
     }
 
-    /// Has an instance's program started, or prepared for the user to start it.
+    /// Starts an instance's program, or prepares the program for the user to start.
     pub(crate) fn start(&self, id: InstanceId) {
         // An ended thread has reported its end.
         let _ = self.asked.send(id);
@@ -83,7 +83,8 @@ impl Starter {
     }
 }
 
-/// Reports a panic of the thread. Otherwise the manager would wait for instances that never come.
+/// Reports a panic of the thread. Without the report, the manager would wait for instances for
+/// ever.
 struct PanicReporter<F: Fn(StarterEvent)>(F);
 
 impl<F: Fn(StarterEvent)> Drop for PanicReporter<F> {
@@ -99,13 +100,13 @@ impl<F: Fn(StarterEvent)> Drop for PanicReporter<F> {
 /// Why a program cannot be started.
 #[derive(Debug)]
 enum StartError {
-    /// The program cannot be run as the description has it.
+    /// The program in the description cannot be run.
     Program(LaunchError),
-    /// Another process starts it.
+    /// Another process starts the program.
     NotOurs,
     /// The files to stage cannot be copied: in words.
     Files(String),
-    /// The run directory cannot be written, which is no fault of the instance: in words.
+    /// The run directory cannot be written, by no fault of the instance: in words.
     Directory(String),
     /// The run has failed meanwhile.
     RunFailed,
@@ -136,7 +137,7 @@ impl From<DirectoryError> for StartError {
 impl From<StageError> for StartError {
     fn from(error: StageError) -> Self {
         match error {
-            // The full disk is the one with the run directory.
+            // A full disk is the disk with the run directory.
             StageError::Copy { to, source, .. } if is_full(&source) => {
                 DirectoryError::Write { path: to, source }.into()
             }
@@ -146,14 +147,14 @@ impl From<StageError> for StartError {
     }
 }
 
-/// What can be started now.
+/// A start that is ready.
 enum PreparedStart {
     Program(Launch),
     Manual(Box<ManualStart>),
 }
 
 impl ProgramPreparer {
-    /// The work of the thread: starts the programs that are asked for, until the run has failed.
+    /// The work of the thread: starts the requested programs, until the run has failed.
     fn run(
         &self,
         waiting: &Receiver<InstanceId>,
@@ -172,7 +173,7 @@ impl ProgramPreparer {
                 Ok(PreparedStart::Program(launch)) => self.guard.launch(id, launch),
                 Ok(PreparedStart::Manual(start)) => report(StarterEvent::Manual(start)),
                 Err(error) => {
-                    // The run fails by the error, so the following programs are not prepared.
+                    // The run fails by the error, so the thread prepares no further programs.
                     stopped.store(true, Ordering::Release);
                     for event in error.events(id) {
                         report(StarterEvent::Run(event));
@@ -216,8 +217,8 @@ impl ProgramPreparer {
         }
     }
 
-    /// The command of a program that the user starts. A program that cannot be run is no failure: the
-    /// user may have another one.
+    /// The command of a program that the user starts. A program that cannot be run is no failure:
+    /// the user may have another program.
     fn manual_command(
         &self,
         id: InstanceId,

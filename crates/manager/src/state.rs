@@ -1,21 +1,22 @@
 //! The manager as a pure state machine: events in, actions out, no I/O and no clock.
 //!
-//! [`Manager::handle`] takes one event and the time since the run began, and returns what to do. The
-//! session ([`crate::session`]) reads sockets, starts processes and keeps the time, so every race is a
-//! unit test. The parts of the state machine:
+//! [`Manager::handle`] takes one event and the time since the run began, and returns actions. The
+//! session ([`crate::session`]) reads sockets, starts processes and keeps the time, so a unit test
+//! can replay every race. The parts of the state machine:
 //!
-//! - `registry`: which programs may join (`join_error`), and what a program is told then (`welcome`);
+//! - `registry`: the programs that may join (`join_error`), and the manager's answer to them
+//!   (`welcome`);
 //! - `messages`: messages of programs, handed to the parts that they concern;
 //! - `watch`: the beginning and the end of processes and links;
 //! - `heartbeat`: heartbeats, silent programs, and instances that are late to join;
-//! - `assessment`: what counts as a failure, and when that is certain;
+//! - `assessment`: the signs of a failure, and when the failure is certain;
 //! - `ending`: the grace period after the first failure, and the end of the run;
 //! - `deadlock`: the search for instances that wait for each other (`wait_graph`);
 //! - `stall`: waits for room that last because another instance polls;
 //! - `fields`: the conduits that carry fields.
 //!
-//! A run begins with the start of every program. It ends when every instance is done and every process
-//! has ended. Once something has failed, it ends when no process is left.
+//! A run begins with the start of every program. The run ends when every instance is done and every
+//! process has ended. After a failure, the run ends when no process is left.
 
 mod assessment;
 mod deadlock;
@@ -60,15 +61,15 @@ pub use wait_graph::{Deadlock, DeadlockAdvice, FullBuffers, WaitCycle};
 #[derive(Debug)]
 pub struct Manager {
     plan: Arc<Plan>,
-    /// The name of the manager's host, as programs report the name of theirs.
+    /// The name of the manager's host, in the form in which programs report their hosts.
     host: String,
     names: HashMap<String, InstanceId>,
     /// The conduit ends of each instance; `true` where the instance sends.
     conduit_ends: PerInstance<Vec<(ConduitId, bool)>>,
-    /// The instances at the other ends, each once.
+    /// The instances at the other ends of the conduits, each once.
     peers: PerInstance<Vec<InstanceId>>,
     members: PerInstance<Member>,
-    /// Instances to be started once certain peers have joined.
+    /// Instances to be started after certain peers have joined.
     deferred_starts: Vec<InstanceId>,
     links: BTreeMap<LinkId, ControlLink>,
     deadlock_search: deadlock::DeadlockSearch,
@@ -77,23 +78,23 @@ pub struct Manager {
     next_heartbeat: Duration,
     /// Programs that the guard has started.
     programs: HashSet<u32>,
-    /// No instance counts as late before this time; `None` if no instance is expected to join.
+    /// No instance is late before this time; `None` if no instance is expected to join.
     next_deadline_to_join: Option<Duration>,
     /// No doubt is due before this time; `None` if there is no doubt.
     next_doubt_due: Option<Duration>,
-    /// All instances before this one are done.
+    /// All instances before this instance are done.
     first_unfinished: InstanceId,
     /// The first number that no conduit has.
     next_conduit: u32,
     /// The declarations of fields, by the conduits that carry them.
     fields: HashMap<ConduitId, fields::FieldEnds>,
-    /// When the manager's process last went on after it was stopped, and for how long it was stopped.
+    /// When the manager's process last went on after a stop, and how long the stop lasted.
     last_suspension: Option<(Duration, Duration)>,
     now: Duration,
     actions: Vec<RunAction>,
 }
 
-/// The conduit ends of each instance, and the instances at their other ends.
+/// The conduit ends of each instance, and the instances at the other ends.
 struct InstanceNeighbours {
     conduit_ends: PerInstance<Vec<(ConduitId, bool)>>,
     peers: PerInstance<Vec<InstanceId>>,
@@ -176,7 +177,7 @@ impl Manager {
         std::mem::take(&mut self.actions)
     }
 
-    /// Takes in an event, and returns what to do.
+    /// Takes in an event, and returns the actions.
     pub fn handle(&mut self, now: Duration, event: RunEvent) -> Vec<RunAction> {
         self.now = self.now.max(now);
         if !self.is_over() {
@@ -222,7 +223,7 @@ impl Manager {
         }
     }
 
-    /// Does what is due.
+    /// Carries out due work.
     fn tick(&mut self) {
         self.resolve_doubts();
         self.check_join_deadlines();
@@ -249,7 +250,7 @@ impl Manager {
         next.unwrap_or(self.next_heartbeat)
     }
 
-    /// How the run ended; `None` as long as it goes on.
+    /// How the run ended; `None` as long as the run goes on.
     pub fn outcome(&self) -> Option<RunOutcome<'_>> {
         self.run_state.outcome()
     }
@@ -259,7 +260,7 @@ impl Manager {
         &self.plan
     }
 
-    /// Buffers that were raised: the conduit, how often, and the limit in messages that it has now.
+    /// Raised buffers: the conduit, the number of raises, and the present limit in messages.
     pub fn raised(&self) -> impl Iterator<Item = (ConduitId, u64, u64)> {
         self.deadlock_search.raised()
     }
@@ -276,7 +277,7 @@ impl Manager {
         self.actions.push(RunAction::Send(link, message));
     }
 
-    /// Sends a message to the program of an instance, if it takes part.
+    /// Sends a message to the program of an instance, if the instance takes part.
     fn tell_instance(&mut self, id: InstanceId, message: ToProgram) {
         if let Some(link) = self.members[id].joined().map(|joined| joined.link) {
             self.tell(link, message);

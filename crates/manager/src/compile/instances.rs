@@ -17,7 +17,7 @@ use crate::plan::{
     PlannedInstance, PlannedPort, PlannedProgram, StartMode,
 };
 
-/// The instances of the network, in its order.
+/// The instances of the network, in the network's order.
 pub(super) fn plan_instances(
     network: &Network,
     folders: &[PathBuf],
@@ -80,7 +80,7 @@ fn end_time(network: &Network, path: &str, name: &InstanceName) -> Option<f64> {
     }
 }
 
-/// How an instance comes to run, by the description and the user's choices.
+/// How an instance is started, by the description and the user's choices.
 fn start_mode(
     component: &NetworkComponent,
     instance: &InstanceName,
@@ -112,7 +112,8 @@ fn start_mode(
     }
 }
 
-/// Has the first instance of each host process start it for all of its instances.
+/// Makes the first instance of each host process the leader. The leader starts the process for all
+/// instances of the process.
 pub(super) fn gather_hosts(instances: &mut PerInstance<PlannedInstance>) {
     let mut leaders: BTreeMap<String, InstanceId> = BTreeMap::new();
     for id in instances.ids() {
@@ -151,7 +152,7 @@ fn hosting_of(start: &mut StartMode) -> Option<&mut Hosting> {
     }
 }
 
-/// The ports of the program that the component leaves out.
+/// The program's ports that the component leaves out.
 fn spare_ports(component: &NetworkComponent) -> Vec<String> {
     let programs = component.program.iter();
     let ports = programs.flat_map(|program| program.ports.keys());
@@ -159,7 +160,7 @@ fn spare_ports(component: &NetworkComponent) -> Vec<String> {
     spare.map(ToString::to_string).collect()
 }
 
-/// The program to run, if the description has one.
+/// The program to run, if the description has a program.
 fn planned_program(
     program: &model::Program,
     component: &NetworkComponent,
@@ -214,7 +215,7 @@ fn planned_command(
             folders: folders.to_vec(),
         },
         ProgramKind::Hosted(function) => {
-            // The folder of the program goes before those of the description.
+            // The folder of the program goes before the folders of the description.
             let others = folders.iter().filter(|other| folder != Some(*other));
             let folders = folder.into_iter().chain(others).cloned().collect();
             PlannedCommand::Host(hosting(function, instance, folders))
@@ -222,7 +223,7 @@ fn planned_command(
     })
 }
 
-/// The host process of a function, with this function alone.
+/// The host process of a function, without other functions.
 fn hosting(function: &model::HostedFunction, instance: &str, folders: Vec<PathBuf>) -> Hosting {
     let (library, name) = match &function.call {
         UserFunction::Python { module, function } => (None, format!("{module}:{function}")),
@@ -253,7 +254,7 @@ fn mpi_launcher(model: ExecutionModel) -> Option<MpiLauncher> {
     }
 }
 
-/// The number of nodes, if the description sets one.
+/// The number of nodes, if the description sets the number.
 fn nodes(need: &ResourceRequest) -> Option<u32> {
     match need {
         ResourceRequest::MpiNodes { nodes, .. } => Some(*nodes),

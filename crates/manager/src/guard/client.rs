@@ -21,13 +21,13 @@ use crate::event::{Exit, RunEvent, Signal, signal_name};
 use crate::plan::InstanceId;
 use crate::process_tree;
 
-/// The time for a guard's end after the last report.
+/// After the guard's last report: the time for the guard to end.
 const EXIT_TIME: Timespec = Timespec {
     tv_sec: 10,
     tv_nsec: 0,
 };
 
-/// What a guard reports.
+/// An event from a guard.
 #[derive(Debug, Clone)]
 pub enum GuardEvent {
     /// An event for the state machine.
@@ -53,9 +53,10 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts a guard. `program` is the path of the command `titin`. `log` gets what the guard writes
-    /// once the manager is gone. At the end the guard removes the connection file and the meeting place,
-    /// and also `scratch` if the manager is gone. A thread hands the guard's events to `handle`.
+    /// Starts a guard. `program` is the path of the command `titin`. The guard writes to `log`
+    /// after the end of the manager. At the end the guard removes the connection file and the
+    /// meeting place, and also `scratch` if the manager is gone. A thread hands the guard's events
+    /// to `handle`.
     ///
     /// # Errors
     /// If the guard cannot be started.
@@ -69,9 +70,10 @@ impl Guard {
     ) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut guard = Command::new(program);
-        // Until the guard has a session of its own, Ctrl-C must not reach it. To begin the session, it
-        // joins the manager's group again. It cannot if that group is outside of the namespace of
-        // processes; but then no terminal sends Ctrl-C here.
+        // Ctrl-C must not reach the guard before the guard has its own session, so the guard starts
+        // as a group. To begin the session, the guard joins the manager's group again. The guard
+        // cannot join a group outside of this process's PID namespace. But then no terminal sends
+        // Ctrl-C here.
         if process_tree::group(process_tree::own_pid()).is_some() {
             guard.process_group(0);
         }
@@ -111,23 +113,23 @@ impl Guard {
         self.order(&GuardOrder::Pause);
     }
 
-    /// Has every program go on that was stopped.
+    /// Lets every stopped program go on.
     pub fn resume(&self) {
         self.order(&GuardOrder::Resume);
     }
 
-    /// Has the guard end all processes, and then itself.
+    /// Orders the guard to end all processes, and then to end.
     pub fn finish(&self) {
         self.wake();
         self.order(&GuardOrder::Finish);
     }
 
-    /// Kills the guard. The system and the manager end its processes.
+    /// Kills the guard. The system and the manager end the guard's processes.
     pub fn kill(&self) {
         self.send(Number::KILL);
     }
 
-    /// Has a stopped guard go on: a stopped guard reads no orders, so nothing would end.
+    /// Lets a stopped guard go on: a stopped guard reads no orders, so nothing would end.
     fn wake(&self) {
         self.send(Number::CONT);
     }
@@ -150,17 +152,17 @@ impl Guard {
     }
 }
 
-/// How the reports of a guard end.
+/// The end of a guard's reports.
 enum LastReport {
     /// The guard has reported that all processes are ended.
     Swept,
     /// The socket has ended.
     SocketEnded,
-    /// A report cannot be read, for this reason.
+    /// A report cannot be read, for the given reason.
     Unreadable(String),
 }
 
-/// Hands a guard's reports to `handle`, and at last how the guard ended.
+/// Hands a guard's reports to `handle`, and at last the way in which the guard ended.
 fn listen(
     mut socket: UnixStream,
     mut child: Child,
@@ -168,7 +170,7 @@ fn listen(
     mut handle: impl FnMut(GuardEvent),
 ) {
     let last = read_reports(&mut socket, &mut handle);
-    // A guard with unreadable reports is of no use. After its last report a guard ends by itself.
+    // A guard with unreadable reports is of no use. After the last report a guard ends by itself.
     if matches!(last, LastReport::Unreadable(_)) || !ends_in_time(&child) {
         let _ = child.kill();
     }
@@ -218,8 +220,8 @@ fn guard_event(report: GuardReport) -> GuardEvent {
     })
 }
 
-/// The signal that has ended a guard, if it is one by which users interrupt. The guard handles these
-/// signals soon after its start, so it was hit before, and the manager with it.
+/// The signal that has ended a guard, if users interrupt runs by the signal. The guard handles such
+/// signals soon after its start, so the signal came before, and has reached the manager too.
 fn interrupt(status: &ExitStatus) -> Option<String> {
     let number = status.signal()?;
     let is_interrupt = [SIGINT, SIGTERM, SIGHUP].contains(&number);
@@ -234,7 +236,7 @@ fn exit_text(status: ExitStatus) -> String {
     exit.to_string()
 }
 
-/// Whether a guard ends by itself in time after its last report.
+/// Whether a guard ends by itself in time after the last report.
 fn ends_in_time(child: &Child) -> bool {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {

@@ -1,7 +1,7 @@
-//! Lines of JSON, by which manager and guard talk.
+//! Lines of JSON between manager and guard.
 //!
-//! Manager and guard are separate processes. A line that one of them cannot read comes from a broken
-//! process. The reader then goes on without that process, instead of waiting for what was lost.
+//! Manager and guard are separate processes. An unreadable line comes from a broken process. The
+//! reader then goes on without the broken process, and does not wait for the lost line.
 
 use serde::de::DeserializeOwned;
 
@@ -18,19 +18,19 @@ pub(super) enum UnreadableLine {
     Json(#[from] serde_json::Error),
 }
 
-/// Reads lines from bytes that come in pieces.
+/// Reads lines from bytes that arrive in pieces.
 #[derive(Debug, Default)]
 pub(super) struct JsonLines {
-    /// The beginning of a line that is not complete.
+    /// The beginning of an incomplete line.
     unread: Vec<u8>,
 }
 
 impl JsonLines {
-    /// Takes bytes in, and hands the values of the lines that are complete now to `handle`.
+    /// Takes in bytes, and hands the values of the complete lines to `handle`.
     ///
     /// # Errors
-    /// [`UnreadableLine`] if a line cannot be read. The lines before it were handed on; the bytes behind
-    /// it are of no use.
+    /// [`UnreadableLine`] if a line cannot be read. `handle` has got the lines before the
+    /// unreadable line. The bytes behind the unreadable line are of no use.
     pub(super) fn take<T: DeserializeOwned>(
         &mut self,
         bytes: &[u8],
@@ -61,7 +61,8 @@ mod tests {
     use super::*;
     use crate::event::{Exit, Signal};
 
-    /// What is read of bytes that come in pieces of this length, and whether all of it could be read.
+    /// What is read of bytes that come in pieces of this length, and whether all of it could be
+    /// read.
     fn read<T: DeserializeOwned>(bytes: &[u8], piece: usize) -> (Vec<T>, bool) {
         let (mut lines, mut heard) = (JsonLines::default(), Vec::new());
         let mut take = |piece| lines.take(piece, |said| heard.push(said)).is_ok();

@@ -1,9 +1,10 @@
-//! Shared memory files of an MPI, which a killed rank leaves behind.
+//! Shared memory files of an MPI, left behind by killed ranks.
 //!
-//! MPICH makes a file in `/dev/shm` while its ranks begin, and removes the file some milliseconds later. No
-//! variable changes the folder. A rank that is killed in between leaves the file for ever. So the guard
-//! looks at each such file when it is made, whether a process of the run has the file open or mapped. The
-//! guard removes these files, and no others, once the processes have ended.
+//! MPICH makes a file in `/dev/shm` while the ranks begin, and removes the file some milliseconds
+//! later. No variable changes the folder. A rank that is killed in between leaves the file for
+//! ever. So the guard looks at each such new file, and finds out whether a process of the run has
+//! the file open or mapped. After the end of the processes the guard removes the files of the run,
+//! and no others.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, OsString};
@@ -19,16 +20,16 @@ use rustix::fs::inotify;
 
 use crate::process_tree::{self, Descendant};
 
-/// The folder in which MPICH makes the files.
+/// MPICH's folder for the files.
 const PLACE: &str = "/dev/shm";
 
-/// The beginnings of their names. Files of other names are left alone: a program may want to keep them.
+/// The beginnings of the files' names. Other files stay: a program may want to keep them.
 const NAMES: [&[u8]; 1] = [b"mpich_shar_tmp"];
 
-/// A file of this host: its device, and its inode number.
+/// A file of this host: the device, and the inode number.
 type FileId = (u64, u64);
 
-/// The files that were seen open or mapped in a process of the run.
+/// The files that a process of the run had open or mapped.
 #[derive(Debug)]
 pub(super) struct MpiFiles {
     place: PathBuf,
@@ -47,7 +48,8 @@ impl MpiFiles {
 
     fn watch_in(place: &Path) -> io::Result<Self> {
         let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-        // At the first event the process may not have the file open yet. At its close the file is mapped.
+        // At the first event the process may not have the file open yet. At the close the file is
+        // mapped.
         inotify::add_watch(
             &events,
             place,
@@ -60,12 +62,12 @@ impl MpiFiles {
         })
     }
 
-    /// Readable when there are new files to [look](Self::look) at.
+    /// Readable when there are new files for [`look`](Self::look).
     pub(super) fn events(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
 
-    /// Looks which of the new files are open or mapped in processes below this one.
+    /// Finds the new files that processes below this process have open or mapped.
     pub(super) fn look(&mut self) {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.events, &mut buffer);
@@ -88,7 +90,7 @@ impl MpiFiles {
         }
     }
 
-    /// Removes the files that are still there, once the processes have ended.
+    /// Removes the remaining files, after the end of the processes.
     pub(super) fn remove(self) {
         for (name, file) in self.found {
             let path = self.place.join(name);
@@ -99,7 +101,7 @@ impl MpiFiles {
     }
 }
 
-/// The id of a file, if it is a plain file of this user.
+/// The id of a file, if the file is a plain file of this user.
 fn own_file(path: &Path) -> Option<FileId> {
     let found = fs::symlink_metadata(path).ok()?;
     let is_own = found.is_file() && found.uid() == rustix::process::geteuid().as_raw();
@@ -110,7 +112,7 @@ fn id(of: &Metadata) -> FileId {
     (of.dev(), of.ino())
 }
 
-/// Whether a process has a file open or mapped. A file is mapped before it is closed.
+/// Whether a process has a file open or mapped. A process maps a file before closing it.
 fn has(process: &Descendant, path: &Path, file: FileId) -> bool {
     let proc = PathBuf::from(format!("/proc/{}", process.pid));
     let mut open = fs::read_dir(proc.join("fd"))
@@ -125,7 +127,7 @@ fn has(process: &Descendant, path: &Path, file: FileId) -> bool {
         .any(|line| is_mapped(line, path, file))
 }
 
-/// Whether a line of a process's `maps` is about this file.
+/// Whether a line of a process's `maps` is about a file.
 fn is_mapped(line: &[u8], path: &Path, (_, number): FileId) -> bool {
     // The fields are addresses, rights, offset, device and inode; then blanks and the path.
     let mut fields = line.splitn(6, |&byte| byte == b' ');

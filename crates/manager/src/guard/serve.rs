@@ -28,21 +28,22 @@ use crate::directory::remove_connection;
 use crate::event::{Exit, Signal};
 use crate::process_tree::{self, ProcessSnapshot, StoppedBefore};
 
-/// From SIGTERM to SIGKILL for what is left at the end.
+/// From SIGTERM to SIGKILL for processes left at the end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The time for the manager's end after the close of its socket.
+/// After the manager's socket has closed: the time for the manager to end.
 const MANAGER_EXIT_TIME: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// Runs the guard until the manager says that the run is over, or is gone. At the end the guard removes
-/// the connection file, which may not be there yet, and the meeting place. It also removes `scratch`, a
-/// folder that the manager has locked, if the manager has left it behind.
+/// Runs the guard until the manager says that the run is over, or the manager is gone. At the end
+/// the guard removes the connection file, if it exists, and the meeting place. `scratch` is a
+/// folder that the manager has locked. If the manager has left `scratch` behind, the guard removes
+/// the folder too.
 ///
 /// # Errors
-/// If standard input is no socket, or the system refuses what a guard needs.
+/// If standard input is no socket, or the system refuses something that a guard needs.
 pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) -> io::Result<()> {
     let socket = inherited_socket()?;
     survive_signals()?;
@@ -87,8 +88,8 @@ fn inherited_socket() -> io::Result<UnixStream> {
     Ok(socket)
 }
 
-/// Has signals not end the guard: neither those of users, nor that a log may not grow. They are handled
-/// and not ignored, because programs would inherit that they are ignored.
+/// Keeps signals from ending the guard: signals of users, and the signal that a log may not grow.
+/// The guard handles the signals. Programs would inherit ignored signals.
 fn survive_signals() -> io::Result<()> {
     let unused = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGXFSZ] {
@@ -97,9 +98,9 @@ fn survive_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Begins a session of its own, so that Ctrl-C and a closed terminal reach only the manager. The manager
-/// has started the guard as the leader of a group. A leader cannot begin a session, so the guard joins
-/// the manager's group first.
+/// Begins a new session, so that Ctrl-C and a closed terminal reach only the manager. The manager
+/// has started the guard as the leader of a group. A leader cannot begin a session, so the guard
+/// joins the manager's group first.
 fn begin_session() {
     let manager = getppid().map_or(0, |manager| manager.as_raw_nonzero().get().unsigned_abs());
     if let Some(group) = process_tree::group(manager) {
@@ -115,7 +116,7 @@ struct GuardProcess {
     lines: JsonLines,
     /// The running processes, each with the number of its program.
     running: HashMap<u32, u32>,
-    /// The path of the command `titin`, which becomes the program.
+    /// The path of the command `titin`. A process of the command becomes the program.
     shim: PathBuf,
     manager_lives: bool,
     /// While the run is paused: the processes that another process had stopped before.
@@ -125,7 +126,8 @@ struct GuardProcess {
 }
 
 impl GuardProcess {
-    /// Serves until the manager says that the run is over, or is gone. Returns whether the manager lives.
+    /// Serves until the manager says that the run is over, or the manager is gone. Returns whether
+    /// the manager lives.
     fn run(mut self) -> bool {
         while self.manager_lives {
             self.wait(None);
@@ -140,8 +142,8 @@ impl GuardProcess {
         manager_lives
     }
 
-    /// Obeys orders. True after the last order. Signals that follow each other share one snapshot of the
-    /// processes, because there may be thousands of both.
+    /// Obeys orders. True after the last order. Successive signals share one snapshot of the
+    /// processes, because there may be thousands of signals and processes.
     fn obey_all(&mut self, orders: Vec<GuardOrder>) -> bool {
         let mut snapshot = None;
         for order in orders {
@@ -161,7 +163,7 @@ impl GuardProcess {
         false
     }
 
-    /// Waits until the manager or a child is heard of, or files were made. Other signals only end the
+    /// Waits for the manager, for the end of a child, or for new files. Other signals only end the
     /// wait.
     fn wait(&mut self, limit: Option<Duration>) {
         let limit = limit.map(|limit| Timespec {
@@ -179,7 +181,7 @@ impl GuardProcess {
             ready.push(PollFd::from_borrowed_fd(files.events(), PollFlags::IN));
         }
         let _ = poll(&mut ready, limit.as_ref());
-        // Files come before orders: an order may end the process with a file.
+        // Files come before orders: an order may end the process that has made a file.
         if let Some(files) = &mut self.mpi_files {
             files.look();
         }
@@ -278,7 +280,8 @@ impl GuardProcess {
         }
     }
 
-    /// Reports the end of a process, if it is a program. Other processes are orphans of programs.
+    /// Reports the end of a process, if the process is a program. Other processes are orphans of
+    /// programs.
     fn report_exit(&mut self, pid: u32, exit: Exit) {
         if let Some(id) = self.running.remove(&pid) {
             self.tell(&GuardReport::Ended { id, exit });
@@ -343,13 +346,13 @@ fn open_output(path: &Path) -> Result<File, SpawnError> {
     })
 }
 
-/// Writes to standard error, which is the log of the run. That the log cannot be written is no reason to
-/// leave programs behind.
+/// Writes to standard error, the log of the run. If the log cannot be written, the guard goes on,
+/// or the guard would leave programs behind.
 fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "titin guard: {text}");
 }
 
-/// Sends a signal to a program, to all processes below, and to the program's group.
+/// Sends a signal to a program, to all processes below the program, and to the program's group.
 fn signal_program(pid: u32, signal: Signal, snapshot: &ProcessSnapshot) {
     let number = match signal {
         Signal::Terminate => Number::TERM,

@@ -1,9 +1,9 @@
 //! The last step before a program runs: titin's code in the process that becomes the program.
 //!
-//! The process gets a process group of its own, by which the program can be signalled with its children.
-//! The system kills the process if the guard dies. Both survive `exec`. The process stays in the guard's
-//! session: a session of its own would take milliseconds, and where the system schedules sessions as
-//! groups, `sched_yield` would not let other instances run.
+//! The process gets its own process group, so the guard can signal the program with its children.
+//! The system kills the process if the guard dies. Group and death signal survive `exec`. The
+//! process stays in the guard's session. A new session would take milliseconds, and where the
+//! system schedules sessions as groups, `sched_yield` would not let other instances run.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -12,8 +12,8 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal, setpgid};
 
-/// Becomes the program that `command` names. `guard` is the guard's process. Returns only if the program
-/// cannot be run.
+/// Becomes the program named by `command`. `guard` is the guard's process. Returns only if the
+/// program cannot be run.
 pub fn shim(guard: u32, mut command: impl Iterator<Item = OsString>) -> ExitCode {
     let _ = setpgid(None, None);
     let _ = set_parent_process_death_signal(Some(Signal::KILL));

@@ -31,7 +31,8 @@ impl<'a> Invocation<'a> {
         self.context.needs_shell(self.program)
     }
 
-    /// The command with arguments, behind the launcher of MPI processes if there is one.
+    /// The command with arguments, behind the launcher of MPI processes if the program has a
+    /// launcher.
     pub(super) fn command(&self) -> Result<Vec<String>, LaunchError> {
         let mut command = match self.program.mpi {
             None => Vec::new(),
@@ -73,7 +74,7 @@ impl<'a> Invocation<'a> {
 
     fn executable(&self, path: &str, args: &[String]) -> Result<Vec<String>, LaunchError> {
         let path = expand(path, self.context.env)?;
-        // If modules bring the program, only the shell can find it.
+        // If modules bring the program, only the shell can find the program.
         let file = match self.needs_shell() && !path.contains('/') {
             true => path,
             false => self.find(&path)?,
@@ -85,15 +86,15 @@ impl<'a> Invocation<'a> {
         Ok(command)
     }
 
-    /// The first of these commands that is in `PATH`, or else the last. Where several MPIs are
-    /// installed, as on Debian, each has a name of its own beside the usual one.
+    /// The first command with a file in `PATH`, or else the last command. Where several MPIs are
+    /// installed, as on Debian, each launcher has a special name beside the usual name.
     pub(super) fn first_in_path<'n>(&self, names: &[&'n str]) -> &'n str {
         let first = names.iter().find(|name| self.find(name).is_ok());
         first.or(names.last()).copied().unwrap_or_default()
     }
 
-    /// The executable file with a name: beside the description if the name has a slash, otherwise in a
-    /// folder of `PATH`.
+    /// The executable file with a name: beside the description if the name has a slash, otherwise
+    /// in a folder of `PATH`.
     fn find(&self, name: &str) -> Result<String, LaunchError> {
         match name.contains('/') {
             true => self.find_beside_description(name),
@@ -128,7 +129,7 @@ impl<'a> Invocation<'a> {
     }
 }
 
-/// Checks that a file can be run. The error is the mistake, in words.
+/// Checks that a file can be run. The error says why not, in words.
 pub(super) fn is_executable(file: &Path) -> Result<(), &'static str> {
     match std::fs::metadata(file) {
         Err(_) => Err("does not exist"),

@@ -13,13 +13,13 @@ pub struct LaunchContext<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// The connection file.
     pub connection: &'a Path,
-    /// The path of the command `titin`, which has titin's own components.
+    /// The path of the command `titin`, for titin's own components.
     pub titin: &'a OsStr,
     /// The instance's directory, with its `workdir`.
     pub directory: &'a Path,
     /// The cores of the program.
     pub cores: &'a [u32],
-    /// Whether another program computes on these cores at the same time.
+    /// Whether another program computes on the same cores at the same time.
     pub crowded: bool,
     /// A temporary folder of this host, removed at the end of the run.
     pub temporary: Option<&'a Path>,
@@ -47,7 +47,7 @@ impl LaunchContext<'_> {
     }
 }
 
-/// A path of the description, which begins in the folder of the program's file.
+/// The full path of a path relative to the folder of the program's file.
 pub(super) fn beside_description(path: &str, program: &PlannedProgram) -> PathBuf {
     program.folder.join(path).components().collect()
 }

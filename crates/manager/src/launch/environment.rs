@@ -51,7 +51,7 @@ impl ProgramEnvironment {
         own.or_else(|| context.env.get(name)).map(String::as_str)
     }
 
-    /// Leaves the Python virtual environment in which the manager runs, if any.
+    /// Leaves the manager's active Python virtual environment, if there is such an environment.
     fn deactivate(&mut self, context: &LaunchContext<'_>) {
         let Some(active) = context.env.get("VIRTUAL_ENV") else {
             return;
@@ -64,7 +64,7 @@ impl ProgramEnvironment {
         self.unset.push("VIRTUAL_ENV".into());
     }
 
-    /// Activates the Python virtual environment of the program, if it has one.
+    /// Activates the Python virtual environment of the program, if the program has an environment.
     fn activate(
         &mut self,
         program: &PlannedProgram,

@@ -1,17 +1,17 @@
-//! Why a program cannot be started. Printed, each error says what to do.
+//! Why a program cannot be started. Each printed error says how to go on.
 
 use std::path::PathBuf;
 
 /// Why a program cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The Python virtual environment is none.
+    /// The folder is no Python virtual environment.
     #[error(
         "virtual_env {} has no bin folder: is it a Python virtual environment? Relative paths begin in {}",
         .folder.display(), .description.display()
     )]
     NoVirtualEnv {
-        /// The folder that the description names.
+        /// The folder in the description.
         folder: PathBuf,
         /// The folder of the description.
         description: PathBuf,
@@ -21,9 +21,9 @@ pub enum LaunchError {
     NotExecutable {
         /// The file.
         file: PathBuf,
-        /// What is wrong with the file.
+        /// The mistake, in words.
         why: &'static str,
-        /// The folder of the description, if the path begins there.
+        /// The folder of the description, if the path is relative to the folder.
         description: Option<PathBuf>,
     },
     /// `PATH` has no such program.
@@ -33,7 +33,7 @@ pub enum LaunchError {
         name: String,
         /// The variable.
         path: String,
-        /// A file of that name beside the description, if there is one.
+        /// A file of the same name beside the description, if such a file exists.
         beside: Option<PathBuf>,
     },
     /// `srun` needs an allocation.
@@ -47,7 +47,7 @@ pub enum LaunchError {
         "{text} names the environment variable {name}, which is not set (write $$ for a dollar sign)"
     )]
     UnsetVariable {
-        /// The text that names the variable.
+        /// The text with the variable.
         text: String,
         /// The variable.
         name: String,

@@ -7,8 +7,8 @@ use super::command::{Invocation, is_executable};
 use super::error::LaunchError;
 use crate::plan::{MpiLauncher, MpiProcesses};
 
-/// Options of Open MPI. Called by its whole path, its launcher would put its own folder before the
-/// `PATH` of the ranks, where another Python may be.
+/// Options of Open MPI's launcher. Without `--noprefix`, a launcher called by its whole path would
+/// put its own folder first in the `PATH` of the ranks. Another Python may be in the folder.
 const OPEN_MPI_OPTIONS: [&str; 5] = ["--oversubscribe", "--noprefix", "--bind-to", "none", "-np"];
 
 /// The variables by which waiting ranks let other processes run.
@@ -53,8 +53,8 @@ impl Invocation<'_> {
         Ok(options)
     }
 
-    /// Intel's `mpirun` runs the first `mpiexec.hydra` in `PATH`, which may be that of MPICH. So its own
-    /// `mpiexec.hydra` is called, unless modules bring another.
+    /// Intel's `mpirun` runs the first `mpiexec.hydra` in `PATH`. The first may be MPICH's. So
+    /// titin calls Intel's own `mpiexec.hydra`, unless environment modules bring another.
     fn launcher_of_intel_mpi(&self) -> String {
         let root = self.env.get("I_MPI_ROOT", self.context);
         let own = root.filter(|_| !self.needs_shell()).and_then(|root| {
@@ -67,9 +67,9 @@ impl Invocation<'_> {
 
     /// The variables that let launchers work side by side.
     ///
-    /// titin assigns the cores, and instances of which one waits for the other run at the same time. A
-    /// launcher that took the cores for its program alone would wait for ever. A launcher that bound its
-    /// ranks would bind those of all programs to the first cores.
+    /// titin assigns the cores. Two programs run at the same time even if one program waits for the
+    /// other. A launcher that wanted cores for its program alone would wait for ever. A launcher
+    /// that bound ranks to cores would bind the ranks of every program to the first cores.
     pub(super) fn launcher_settings(
         &self,
         launcher: MpiLauncher,
@@ -77,7 +77,7 @@ impl Invocation<'_> {
     ) -> Vec<(&'static str, String)> {
         let mut set: Vec<(&str, String)> = Vec::new();
         if self.context.is_in_slurm() {
-            // The launchers of the MPIs call `srun`, too.
+            // Launchers of the MPIs call `srun`, too.
             set.push(("SLURM_OVERLAP", "1".into()));
             set.push(("SLURM_CPU_BIND", "none".into()));
         }
@@ -103,16 +103,17 @@ impl Invocation<'_> {
         settings.filter(|(name, _)| self.context.given(name, self.program).is_none())
     }
 
-    /// The folder for memory that ranks share by UCX. A rank that is killed while it begins would leave
-    /// the memory behind.
+    /// The folder for memory that ranks share by UCX. In another folder, a rank killed at its start
+    /// would leave the memory behind.
     fn ucx_folder(&self, launcher: MpiLauncher) -> Option<(&'static str, String)> {
         let folder = self.context.temporary?;
         let is_on_this_host = launcher != MpiLauncher::Srun && !self.context.is_in_slurm();
         is_on_this_host.then(|| ("UCX_POSIX_DIR", folder.to_string_lossy().into_owned()))
     }
 
-    /// Folders of Open MPI for each instance. By default all `mpirun` of a user, or of a Slurm job, share
-    /// a session folder, which one may remove while another one begins.
+    /// Folders of Open MPI for each instance. By default every `mpirun` of a user, or of a Slurm
+    /// job, uses the same session folder. An `mpirun` may remove the folder while another `mpirun`
+    /// begins.
     fn open_mpi_folders(&self, instance: &str) -> Vec<(&'static str, String)> {
         let Some(temporary) = self.context.temporary else {
             return Vec::new();
@@ -126,8 +127,8 @@ impl Invocation<'_> {
                 let folder = Path::new(base.unwrap_or("/tmp")).join(format!("{run}-{instance}"));
                 vec![("OMPI_MCA_orte_top_session_dir", folder)]
             }
-            // The folders are removed with the run, and so is the memory that ranks share. A rank that
-            // is killed would leave both behind.
+            // The folders are removed with the run, and with them the memory that ranks share. A
+            // killed rank would leave folders and memory behind.
             false => vec![
                 (OPEN_MPI_BASE, temporary.join(instance)),
                 ("PRTE_MCA_prte_tmpdir_base", temporary.join(instance)),
@@ -140,8 +141,8 @@ impl Invocation<'_> {
     }
 }
 
-/// The settings by which waiting ranks let others run, if cores are shared: each MPI takes the cores to
-/// be its own otherwise.
+/// The settings for shared cores: waiting ranks let other processes run. Without the settings, each
+/// MPI treats the cores as its own.
 fn yield_settings(launcher: MpiLauncher) -> impl Iterator<Item = (&'static str, String)> {
     // A program under `srun` may be linked with any MPI.
     let fits = move |mpi| mpi == launcher || launcher == MpiLauncher::Srun;
@@ -149,7 +150,7 @@ fn yield_settings(launcher: MpiLauncher) -> impl Iterator<Item = (&'static str, 
     settings.map(|(_, name, value)| (name, value.to_owned()))
 }
 
-/// Options for so many nodes, with `each` processes on each node.
+/// Options for a number of nodes, with `each` processes on each node.
 fn node_options(launcher: MpiLauncher, nodes: u32, each: u32) -> Vec<String> {
     match launcher {
         MpiLauncher::OpenMpi => words(&["--map-by"], format!("ppr:{each}:node")),

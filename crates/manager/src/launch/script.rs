@@ -9,7 +9,7 @@ use crate::shell::quote;
 const HEAD: &str =
     "#!/bin/bash\n# Written by titin: prepares the environment, then runs its arguments.\n";
 
-/// Reads the files that a login shell reads.
+/// Reads the files of a login shell.
 const LOG_IN: &str = "for file in /etc/environment /etc/profile; do [ -f \"$file\" ] && . \"$file\"; done\n\
      for file in ~/.bash_profile ~/.bash_login ~/.profile; do\n    \
      [ -f \"$file\" ] && . \"$file\" && break\ndone\n";

@@ -1,4 +1,4 @@
-//! Whether the functions are there that host processes are to run as instances.
+//! The check for the functions that host processes are to run as instances.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -60,16 +60,17 @@ pub enum FunctionError {
         /// The system's answer.
         error: String,
     },
-    /// Python does not find the function, and says why.
+    /// Python does not find the function, for a reason in words.
     #[error("{0}")]
     NotInPython(String),
 }
 
-/// A function, by its library and its name.
+/// A function, by library and name.
 type FunctionKey<'h> = (Option<&'h str>, &'h str);
 
-/// The functions that are not there, each by its first instance. Only a shell knows what modules of the
-/// environment and logins bring, so functions of such a program count as there.
+/// The missing functions, each by its first instance. If the host process starts in a shell, only
+/// the shell knows the effect of environment modules and logins. Then no function counts as
+/// missing.
 pub(super) fn missing_functions<'h>(
     hosting: &'h Hosting,
     prepared: &PreparedCommand,
@@ -98,7 +99,7 @@ pub(super) fn missing_functions<'h>(
         .collect()
 }
 
-/// The variables that the host process would have.
+/// The environment of the host process.
 fn environment_of(
     prepared: &PreparedCommand,
     context: &LaunchContext<'_>,
@@ -111,7 +112,7 @@ fn environment_of(
     env
 }
 
-/// Looks for functions as the host process would.
+/// A search for functions, in the host process's way.
 struct FunctionSearch<'h> {
     hosting: &'h Hosting,
     env: BTreeMap<String, String>,
@@ -164,8 +165,8 @@ impl<'h> FunctionSearch<'h> {
         keys.filter_map(|key| Some((key, error(key.1)?))).collect()
     }
 
-    /// What Python says of functions that it cannot find. An answer that cannot be read says nothing
-    /// about the functions.
+    /// Python's answers about functions that Python cannot find: a reason for each. An unreadable
+    /// answer says nothing about the functions.
     fn ask_python(
         &self,
         python: &Path,
@@ -181,7 +182,7 @@ impl<'h> FunctionSearch<'h> {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        // Python reads all of the question before it answers, so this cannot block for ever.
+        // Python reads the whole question before answering, so the write cannot block for ever.
         if let Some(mut stdin) = asked.stdin.take() {
             stdin.write_all(question.as_bytes())?;
         }
@@ -189,7 +190,7 @@ impl<'h> FunctionSearch<'h> {
         Ok(serde_json::from_slice(&answer.stdout).unwrap_or_default())
     }
 
-    /// The bytes of a library; empty if only the loader knows where the library is.
+    /// The bytes of a library; empty if only the loader knows the library's place.
     fn read_library(&self, library: &str) -> Result<Vec<u8>, FunctionError> {
         let name = library.to_owned();
         let path = Path::new(library);
@@ -233,14 +234,15 @@ fn is_in_loader_cache(library: &str) -> bool {
     contains(&cache, format!("/{library}\0").as_bytes())
 }
 
-/// Whether a library may have a function: an exported name stands in the file, with a zero behind it.
-/// Without the bytes that is not known.
+/// Whether a library may have a function: an exported name stands in the file, with a zero byte
+/// behind the name. Empty bytes say nothing about the function, so the answer is yes.
 fn has_function(bytes: &[u8], function: &str) -> bool {
     bytes.is_empty() || contains(bytes, format!("{function}\0").as_bytes())
 }
 
-/// Whether a file is a program that uses titin and surely not Python, neither linked nor loaded as it
-/// runs. The folder of titin's own library is below Python's, so its name says nothing.
+/// Whether a file is a program that uses titin and surely not Python, neither linked nor loaded at
+/// run time. The folder of titin's own library is below Python's, so the folder's name says
+/// nothing.
 pub(super) fn is_without_python(path: &Path) -> bool {
     const PYTHON: [&[u8]; 4] = [
         b"libpython",

@@ -1,4 +1,4 @@
-//! Reading a profile: titin's own tables if the file has them, otherwise MUSCLE3's (format 1.1).
+//! Reading a profile: titin's own tables if the file has such tables, else MUSCLE3's (format 1.1).
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ const CONDUITS: &str = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.r
      LEFT JOIN conduit_ends se ON se.conduit_oid = c.oid AND se.sends \
      LEFT JOIN conduit_ends re ON re.conduit_oid = c.oid AND NOT re.sends ORDER BY c.oid";
 
-/// Columns that format 1.0 did not have, with where they are read.
+/// Columns that format 1.0 did not have, each with its expression in SQL.
 const NEW_COLUMNS: [(&str, &str); 3] = [
     ("streams", "se.streams"),
     ("detour", "COALESCE(se.detour, re.detour)"),
@@ -59,7 +59,7 @@ pub enum ReadError {
         /// The database's answer.
         source: rusqlite::Error,
     },
-    /// The tables are not those of a profile.
+    /// The file is a database, but no profile.
     #[error("{} is a database, but not a profile of titin or MUSCLE3", .0.display())]
     NoProfile(PathBuf),
     /// A later release has written the profile.
@@ -72,7 +72,7 @@ pub enum ReadError {
         path: PathBuf,
         /// The major version of the format.
         major: i64,
-        /// The table that says so.
+        /// The table with the version.
         table: &'static str,
     },
 }
@@ -86,10 +86,10 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the profile of a run directory, or a profile itself.
+    /// Opens the profile in a run directory, or the file of a profile.
     ///
     /// # Errors
-    /// [`ReadError`] if there is none, or it cannot be read.
+    /// [`ReadError`] if there is no profile, or the file cannot be read.
     pub fn open(given: &Path) -> Result<Database, ReadError> {
         let is_directory = given.is_dir();
         let path = match is_directory {
@@ -166,7 +166,7 @@ impl Database {
         Ok(profile)
     }
 
-    /// Whether there are other rows than those about joining and leaving, which are there always.
+    /// Whether the profile has rows of a trace. Every profile has rows about joining and leaving.
     fn has_trace(&self) -> rusqlite::Result<bool> {
         let sql = format!(
             "SELECT EXISTS (SELECT 1 FROM events e JOIN event_types t ON t.oid = e.event_type_oid WHERE t.name NOT IN ({}))",
@@ -207,8 +207,8 @@ impl Database {
             let (waiting, sending): (f64, f64) = (row.get(4)?, row.get(5)?);
             let blocked: f64 = row.get(6)?;
             let total = (stop - start).max(0.0);
-            // Without a trace, the times of short waits and of sending are estimated from samples, and
-            // may be too long.
+            // Without a trace, the times of short waits and of sending are estimated from samples,
+            // and may be too long.
             let waiting = waiting.min(total);
             let sending = sending.min((total - waiting).max(blocked));
             Ok(InstanceTotals {
@@ -226,8 +226,8 @@ impl Database {
         })
     }
 
-    /// The totals of instances from MUSCLE3's rows, of which there is one for each event. As for
-    /// MUSCLE3's own tool, the time of an instance is from its connection to its shutdown.
+    /// The totals of instances from MUSCLE3's rows, a row for each event. The time of an instance
+    /// is from its connection to its shutdown, as in MUSCLE3's own tool.
     fn instances_of_muscle3(&self) -> rusqlite::Result<Vec<InstanceTotals>> {
         self.list(&query_of_muscle3(), [], |row| {
             let nanoseconds = |column: usize| row.get::<_, i64>(column);
@@ -280,7 +280,7 @@ impl Database {
         })
     }
 
-    /// Conduits that carried fields, as far as both ends had declared them.
+    /// Conduits with fields that both ends had declared.
     ///
     /// # Errors
     /// [`ReadError`] if the file cannot be read.
@@ -306,7 +306,7 @@ impl Database {
         })
     }
 
-    /// Hands the rows of a trace to `each`, in the order in which they began.
+    /// Hands the rows of a trace to `each`, in the order of the rows' beginnings.
     ///
     /// # Errors
     /// [`ReadError`] if the file cannot be read.
@@ -343,8 +343,8 @@ impl Database {
         Ok(())
     }
 
-    /// Instances that were killed, or ended by titin, before they could report their totals. They may
-    /// have reported rows until then.
+    /// Instances that were killed, or that titin ended, before they reported their totals. Such an
+    /// instance may have reported rows before its end.
     ///
     /// # Errors
     /// [`ReadError`] if the file cannot be read.
@@ -380,8 +380,8 @@ fn has_table(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
     Ok(row.optional()?.is_some())
 }
 
-/// A query of MUSCLE3's tables for the times of each instance, in nanoseconds: start, stop, waiting,
-/// taking in messages, sending.
+/// A query of MUSCLE3's tables for the times of each instance, in nanoseconds: start, stop,
+/// waiting, taking in messages, sending.
 fn query_of_muscle3() -> String {
     let of = |function: &str, activity: EventClass| {
         format!(
@@ -419,14 +419,14 @@ fn with_slot(port: String, slot: Option<i64>) -> String {
     }
 }
 
-/// Bytes of an element of the type with this number.
+/// Bytes of an element of a type, by the type's number.
 fn element_size(number: &u8) -> Option<u64> {
     let mut types = Dtype::ALL.into_iter();
     let dtype = types.find(|dtype| *dtype as u8 == *number)?;
     Some(dtype.size() as u64)
 }
 
-/// The names of MUSCLE3's event types for these activities, for a query.
+/// The names of MUSCLE3's event types for some activities, for a query.
 fn quoted(activities: &[EventClass]) -> String {
     let types = EVENT_TYPES.iter();
     let types = types.filter(|(.., activity)| activities.contains(activity));
@@ -434,7 +434,7 @@ fn quoted(activities: &[EventClass]) -> String {
     names.join(", ")
 }
 
-/// What an event type stands for: the activity, and its name or that of a region.
+/// The meaning of an event type: the activity, and the name of the type or of the region.
 fn classify(name: String) -> (EventClass, String) {
     if let Some(region) = name.strip_prefix(REGION) {
         return (EventClass::Region, region.to_owned());

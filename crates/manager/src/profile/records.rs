@@ -1,18 +1,18 @@
-//! What a profile says, as it is read.
+//! The contents of a profile.
 
 use serde::Serialize;
 use titin_model::Pattern;
 
 use super::EventClass;
 
-/// What a run's profile says, but for the rows of a trace.
+/// The profile of a run, without the rows of a trace.
 #[derive(Debug, Serialize)]
 pub struct RunProfile {
     /// The run; `None` if another system has written the profile.
     pub run: Option<RunTotals>,
-    /// Where the time of each instance went.
+    /// The times of each instance.
     pub instances: Vec<InstanceTotals>,
-    /// What went through each conduit.
+    /// The traffic of each conduit.
     pub conduits: Vec<ConduitTotals>,
     /// The regions of the programs.
     pub regions: Vec<RegionTotals>,
@@ -33,7 +33,7 @@ pub struct RunTotals {
     pub outcome: String,
 }
 
-/// Where the time of an instance went, in seconds.
+/// The times of an instance, in seconds.
 #[derive(Debug, Serialize)]
 pub struct InstanceTotals {
     /// The instance's number in the file.
@@ -47,11 +47,11 @@ pub struct InstanceTotals {
     pub start: f64,
     /// From the beginning to the end.
     pub total: f64,
-    /// What is left for the instance's own work.
+    /// The rest of the time: the instance's own work.
     pub compute: f64,
     /// Waiting to receive.
     pub waiting: f64,
-    /// Taking in messages that have come; only MUSCLE3 counts this separately.
+    /// Taking in messages after their arrival. Only MUSCLE3 counts the time separately.
     pub receiving: f64,
     /// Sending, with the time blocked.
     pub sending: f64,
@@ -66,11 +66,11 @@ pub struct UnfinishedInstance {
     pub oid: i64,
     /// The name as users write it.
     pub name: String,
-    /// The end of the last row that it reported, in nanoseconds since the Unix epoch.
+    /// The end of the last row from the instance, in nanoseconds since the Unix epoch.
     pub last: Option<i64>,
 }
 
-/// What went through a conduit.
+/// The traffic of a conduit.
 #[derive(Debug, Serialize)]
 pub struct ConduitTotals {
     /// The sender's port.
@@ -79,21 +79,21 @@ pub struct ConduitTotals {
     pub to: String,
     /// The medium.
     pub medium: String,
-    /// The streams that large messages went by, if there were several.
+    /// The number of streams for large messages, if there were several.
     pub streams: Option<i64>,
-    /// Why the medium is not shared memory, if that was tried.
+    /// Why the medium is not shared memory, if shared memory was tried.
     pub detour: Option<String>,
     /// Messages.
     pub messages: i64,
-    /// Messages that went by a socket because no shared memory was left.
+    /// Messages by a socket, because no shared memory was left.
     pub by_socket: i64,
     /// Payload bytes.
     pub bytes: i64,
-    /// Bytes that were copied on the way out and in.
+    /// Bytes copied by the sender and by the receiver.
     pub copied: i64,
-    /// Seconds in which the sender waited for room.
+    /// The sender's time of waiting for room, in seconds.
     pub sender_waited: f64,
-    /// Seconds in which the receiver waited for messages.
+    /// The receiver's time of waiting for messages, in seconds.
     pub receiver_waited: f64,
     /// The last limit of the buffer, in messages.
     pub buffer: i64,
@@ -108,9 +108,10 @@ pub struct RecordedField {
     pub from: String,
     /// The receiver's port.
     pub to: String,
-    /// The decomposition of the sender's array, and its coupled region, as `titin-array` encodes them.
+    /// The decomposition of the sender's array, and the coupled region, as encoded by
+    /// `titin-array`.
     pub sender: Vec<u8>,
-    /// The same of the receiver's array.
+    /// The decomposition of the receiver's array, and the coupled region.
     pub receiver: Vec<u8>,
     /// Bytes of an element of each array of the field.
     pub sizes: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Writing a profile, in a thread of its own: event rows as they come, and the rest at the end.
+//! Writing a profile, in a separate thread: event rows at once, and the rest at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub enum RecorderError {
         /// The database's answer.
         source: rusqlite::Error,
     },
-    /// The thread that writes has panicked.
+    /// The writing thread has panicked.
     #[error("cannot write the profile {}: internal error in the thread for it: {text}", .path.display())]
     Internal {
         /// The file.
@@ -45,13 +45,13 @@ pub struct Summary {
     pub seconds: f64,
     /// "done", or why the run failed.
     pub outcome: String,
-    /// Buffers that were raised: how often, and to how many messages.
+    /// Raised buffers: the number of raises, and the limit in messages.
     pub raised: BTreeMap<ConduitId, (u64, u64)>,
     /// Conduits that carried fields, with the declarations of the sender and the receiver.
     pub fields: BTreeMap<ConduitId, [FieldEnd; 2]>,
 }
 
-/// Takes in what instances count, and writes the profile.
+/// Takes in the counts of instances, and writes the profile.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
@@ -68,7 +68,7 @@ enum RecorderMessage {
 }
 
 impl Recorder {
-    /// Begins a profile. It is written to `path`.
+    /// Begins a profile in the file `path`.
     ///
     /// # Errors
     /// If the system gives no thread.
@@ -107,14 +107,14 @@ impl Recorder {
         let counts = conduits
             .map(|conduit| ConduitCounts::new(conduit, &mut media))
             .collect();
-        // A writer that has failed says why at the end.
+        // A failed writer reports its error at the end.
         let _ = self.sender.send(RecorderMessage::Keep(profile, counts));
     }
 
     /// Writes the profile to its end.
     ///
     /// # Errors
-    /// [`RecorderError`] for the first thing that went wrong, for instance a full disk.
+    /// [`RecorderError`] for the first failure, for instance a full disk.
     pub fn finish(self, summary: Summary) -> Result<(), RecorderError> {
         let _ = self.sender.send(RecorderMessage::Finish(Box::new(summary)));
         let path = self.path;
@@ -144,8 +144,8 @@ impl Media {
     }
 }
 
-/// What an instance has counted at its end of a conduit. A hundred thousand of these may wait to be
-/// written, so they are small; the port is in the plan.
+/// The counts of an instance for its end of a conduit. A hundred thousand values may wait for the
+/// writer, so the type is small. The port is in the plan.
 #[derive(Debug)]
 struct ConduitCounts {
     conduit: ConduitId,
@@ -183,7 +183,7 @@ struct ProfileWriter {
     plan: Arc<Plan>,
     host: String,
     placement: Placement,
-    /// The file, once something is written to it.
+    /// The file; `None` before the first write.
     database: Option<Connection>,
     totals: BTreeMap<InstanceId, Profile>,
     /// The counts of conduit ends still to be written.
@@ -221,8 +221,8 @@ impl ProfileWriter {
         Ok(())
     }
 
-    /// Takes in what an instance counted. Events are written at once, and the counts of many instances
-    /// together: those of thousands of instances would fill the memory.
+    /// Takes in the counts of an instance. Events are written at once. Counts of conduit ends are
+    /// written in batches, because the counts of thousands of instances would fill the memory.
     fn take_in(
         &mut self,
         id: InstanceId,
@@ -308,7 +308,7 @@ impl ProfileWriter {
         let mut written = std::mem::take(&mut self.written);
         let transaction = self.open()?.transaction()?;
         for (id, counts) in gathered {
-            // An instance that fails while it closes may count once more.
+            // An instance that fails at its close may send counts again.
             if !written.insert(id) {
                 let sql = "DELETE FROM conduit_ends WHERE instance_oid = ?";
                 transaction.execute(sql, [oid(id)])?;
@@ -458,7 +458,7 @@ fn operator_number(key: &str) -> Option<i64> {
 
 fn create(path: &Path) -> rusqlite::Result<Connection> {
     let database = Connection::open(path)?;
-    // There is one writer, and half a profile is of no use if the run is cut short.
+    // There is a single writer. After an early end of the run, half a profile would be of no use.
     database.execute_batch(
         "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN;",
     )?;
@@ -481,7 +481,7 @@ fn create(path: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// The number of an event's type. A region gets a number when it is first seen.
+/// The number of an event's type. A region gets a number at its first event.
 fn event_type(
     transaction: &Transaction<'_>,
     event: &Event,
@@ -515,7 +515,7 @@ fn event_type(
     }
 }
 
-/// The number of an instance in the file, where numbers begin with one.
+/// The number of an instance in the file. In the file, numbers begin with 1.
 fn oid(id: InstanceId) -> i64 {
     i64::from(id.0) + 1
 }

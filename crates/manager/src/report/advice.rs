@@ -85,9 +85,9 @@ pub(super) fn advice_for_output(culprit: &Culprit<'_>, titin: &Path) -> Option<V
     ])
 }
 
-/// Advice if a Python without titin ran the program. Most likely the environment of the command
-/// `titin` is meant. But a user with another active environment may want that one, so programs do not
-/// get the command's environment by themselves.
+/// Advice if a Python without titin ran the program. Most likely the user wants the environment of
+/// the command `titin`. But a user with another active environment may want the active environment,
+/// so programs do not get the command's environment by themselves.
 pub(super) fn advice_for_other_python(titin: &Path) -> Vec<String> {
     let folder = titin.parent().and_then(Path::parent);
     match folder.filter(|folder| folder.join("pyvenv.cfg").exists()) {
@@ -104,8 +104,8 @@ pub(super) fn advice_for_other_python(titin: &Path) -> Vec<String> {
     }
 }
 
-/// Advice if a file that the program was given, or named in its output, is not in the work directory
-/// but lies beside the description.
+/// Advice about a file among the program's arguments or in its output: the file is not in the work
+/// directory, but lies beside the description.
 pub(super) fn advice_for_missing_file(
     planned: &PlannedInstance,
     culprit: &Culprit<'_>,

@@ -14,9 +14,9 @@ pub(super) const TAIL_OF_SECOND: usize = 6;
 /// Bytes to read from the end of a file.
 const TAIL_BYTES: u64 = 16 << 10;
 
-/// The last lines of standard error and standard output, with their files: a program may print an error
-/// on either. What a launcher says, and backtraces without names, are shown only if there is nothing
-/// else.
+/// The last lines of standard error and standard output, with their files: a program may print an
+/// error to either file. Texts of launchers, and backtraces without names, are shown only if there
+/// is nothing else.
 pub(super) fn last_outputs(folder: &Path) -> Vec<(PathBuf, Vec<String>)> {
     let files = ["stderr.txt", "stdout.txt"].map(|file| folder.join(file));
     let all = files.map(|file| (tail(&file), file));
@@ -97,7 +97,7 @@ const FRAMED_BY_LAUNCHERS: [&str; 4] = [
     "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
 ];
 
-/// Lines in such a frame about this failure: the rank, the exit code, the signal.
+/// Lines in such a frame about the failure at hand: the rank, the exit code, the signal.
 const OF_THIS_FAILURE: [&str; 7] = [
     "MPI_ABORT was invoked on",
     "errorcode",
@@ -114,8 +114,8 @@ const BEHIND_FRAMES: [&str; 2] = [
     "Please see the FAQ page for debugging suggestions",
 ];
 
-/// The lines without those that launchers print about every program that fails. A frame begins and ends
-/// with a line of dashes or equals signs; of its lines, those about this failure stay.
+/// The lines without the launchers' texts about every failed program. A frame begins and ends with
+/// a line of dashes or equals signs. Of a frame, the lines about the failure at hand stay.
 pub(super) fn without_launcher(lines: &[String]) -> Vec<&String> {
     let mut own = Vec::new();
     let mut rest = lines;
@@ -134,7 +134,7 @@ pub(super) fn without_launcher(lines: &[String]) -> Vec<&String> {
     own
 }
 
-/// The lines inside and behind a frame of a launcher that begins with `line`, if one does.
+/// The lines inside and behind a launcher's frame, if `line` begins such a frame.
 fn frame_of_launcher<'l>(line: &str, after: &'l [String]) -> Option<(&'l [String], &'l [String])> {
     if !is_edge(line) {
         return None;

@@ -6,16 +6,17 @@ use std::path::Path;
 use super::{MOST_LISTED, Report, names_in_short};
 use crate::log::is_command;
 
-/// Letters in a row; a longer line goes on in the next row.
+/// Letters in a row. A longer line goes on in the next row.
 pub(super) const WIDTH: usize = 160;
 
-/// The most rows of a line. The last row shows the end of the line, where the advice is.
+/// The most rows of a line. The last row shows the end of the line, because advice stands at the
+/// end.
 pub(super) const ROWS: usize = 4;
 
 /// The colour of the cause.
 const RED: &str = "31";
 
-/// The page while it is written.
+/// A page in the making.
 struct Page {
     text: String,
     /// Whether headings and the cause stand out by colours.
@@ -35,7 +36,7 @@ impl Page {
         let _ = writeln!(self.text, "{title}\n");
     }
 
-    /// Adds lines behind a heading, the first of them in a colour if there is one.
+    /// Adds lines behind a heading. The first line gets the colour `first`, if there is a colour.
     fn section(&mut self, heading: &str, lines: &[String], first: Option<&str>) {
         for (number, line) in lines.iter().enumerate() {
             // Most of the text comes from programs, and a terminal shows it.
@@ -100,7 +101,7 @@ impl Report {
         cause.chain(program).collect()
     }
 
-    /// What the culprit logged and printed last, each line once: many programs print what they log.
+    /// The last log and output of the culprit, each line once: many programs print their log, too.
     fn last_words(&self) -> Vec<String> {
         let is_shown = |line: &&String| {
             let line = line.trim();
@@ -120,7 +121,7 @@ impl Report {
         words
     }
 
-    /// A path as seen from the run directory.
+    /// A path, relative to the run directory if the path lies within.
     fn short(&self, path: &Path) -> String {
         path.strip_prefix(&self.directory)
             .unwrap_or(path)
@@ -129,7 +130,7 @@ impl Report {
     }
 }
 
-/// Lines, of which the last are left out if there are many.
+/// Lines in a list. A long list leaves out the last lines.
 fn shortened(mut lines: Vec<String>) -> Vec<String> {
     if lines.len() > MOST_LISTED {
         let more = lines.len() - MOST_LISTED + 1;
@@ -139,10 +140,10 @@ fn shortened(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// A line in rows. A very long line would push the rest off the page, so the rows between its first and
-/// its last ones are left out.
+/// A line in rows. A very long line would push the rest off the page, so only the first and the
+/// last rows are kept.
 pub(super) fn wrapped(line: &str) -> Vec<String> {
-    // The further rows of a quotation are marked as such.
+    // The further rows of a quotation have a mark.
     let margin = if line.starts_with("| ") { "|   " } else { "" };
     let rows = rows_of(line, WIDTH - margin.len());
     let (first, last) = (ROWS / 2, rows.len().saturating_sub(ROWS / 2));
@@ -161,7 +162,7 @@ pub(super) fn wrapped(line: &str) -> Vec<String> {
     shown
 }
 
-/// A line cut into rows of at most so many letters, between words where that is possible.
+/// A line cut into rows of at most `width` letters, between words where possible.
 fn rows_of(line: &str, width: usize) -> Vec<&str> {
     let mut rows = Vec::new();
     let mut rest = line;

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-/// The time of a run, without the times in which this process was stopped: no program is late or silent
-/// because of these.
+/// The time of a run, without the times in which this process was stopped. So a stop makes no
+/// program late or silent.
 pub(super) struct RunClock {
     begun: Instant,
     stopped: Duration,
 }
 
 impl RunClock {
-    /// A process that wakes up later than this was stopped.
+    /// A process that wakes up later than by this time was stopped.
     const LATE: Duration = Duration::from_secs(1);
 
     pub(super) fn new(begun: Instant) -> Self {
@@ -24,8 +24,8 @@ impl RunClock {
         self.begun.elapsed().saturating_sub(self.stopped)
     }
 
-    /// A sleep that was to end at `until` has ended now. Returns by how much it was too long, if the process
-    /// was stopped.
+    /// Notes the end of a sleep that was to end at `until`. If the process was stopped, returns how
+    /// much too long the sleep was.
     pub(super) fn woken(&mut self, until: Duration) -> Option<Duration> {
         let late = self.now().saturating_sub(until);
         if late <= Self::LATE {

@@ -1,4 +1,4 @@
-//! The end of a run: nothing is left but the directory, and the directory is complete.
+//! The end of a run: only the directory is left, and the directory is complete.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::profile::Summary;
 use crate::report::Report;
 use crate::state::{InstanceStatus, Manager, Phase, RunOutcome};
 
-/// For the guard to end what is left.
+/// The time for the guard to end the remaining processes.
 const SWEEP_TIME: Duration = Duration::from_secs(30);
 
-/// From SIGTERM to SIGKILL for orphans of a guard that has died.
+/// From SIGTERM to SIGKILL for orphans of a dead guard.
 const ORPHAN_GRACE: Duration = Duration::from_secs(2);
 
-/// How a run ended. The names of the fields are those of `titin run --json`.
+/// How a run ended. The names of the fields are also the names in `titin run --json`.
 #[derive(Debug, Serialize)]
 pub struct RunEnd {
     /// "done", "failed" or "interrupted".
@@ -44,9 +44,9 @@ pub struct InstanceResult {
     pub name: String,
     /// "done", "failed" or "ended".
     pub phase: &'static str,
-    /// How its process ended, in words.
+    /// How the instance's process ended, in words.
     pub process: Option<String>,
-    /// Its last simulated time.
+    /// The instance's last simulated time.
     pub simulated: Option<f64>,
     /// The number of sent messages.
     pub messages: u64,
@@ -79,7 +79,7 @@ impl Session {
         }
     }
 
-    /// Has the guard end what is left, and completes the run directory.
+    /// Orders the guard to end the remaining processes, and completes the run directory.
     pub(super) fn end(mut self, manager: &Manager, view: &mut dyn RunView) -> RunEnd {
         self.dismiss_guard(view);
         self.connection.remove();
@@ -134,7 +134,7 @@ impl Session {
         ))
     }
 
-    /// Has the guard end what is left, and waits until the guard has ended.
+    /// Orders the guard to end the remaining processes, and waits until the guard has ended.
     fn dismiss_guard(&mut self, view: &mut dyn RunView) {
         self.guard.finish();
         let mut until = Instant::now() + SWEEP_TIME;
@@ -146,7 +146,8 @@ impl Session {
                 Ok(SessionEvent::GuardEnded) => self.guard_lives = false,
                 Err(_) if killed => self.guard_lives = false,
                 Err(_) => {
-                    // The guard does not answer. After SIGKILL to the guard, this process ends the rest.
+                    // The guard does not answer. After the guard's end by SIGKILL, this process
+                    // ends the rest.
                     self.guard.kill();
                     (killed, until) = (true, Instant::now() + SWEEP_TIME);
                 }
@@ -157,7 +158,7 @@ impl Session {
     }
 }
 
-/// What the profile says of the run as a whole.
+/// The profile's facts about the run as a whole.
 fn summary(manager: &Manager, report: Option<&Report>, seconds: f64) -> Summary {
     let raised = manager.raised();
     Summary {
@@ -170,7 +171,7 @@ fn summary(manager: &Manager, report: Option<&Report>, seconds: f64) -> Summary 
     }
 }
 
-/// The report of a run that went well, but of which not all could be kept.
+/// The report of a run that went well, if some results or records of the run could not be kept.
 fn report_of_troubles(
     model: &str,
     seconds: f64,
@@ -196,7 +197,7 @@ fn instance_results(manager: &Manager) -> Vec<InstanceResult> {
 }
 
 fn instance_result(manager: &Manager, id: InstanceId, status: InstanceStatus) -> InstanceResult {
-    // An instance that another failure has cut short is not done, and has not failed by itself.
+    // An instance cut short by another failure is not done, and has not failed by itself.
     let phase = match status.phase {
         Phase::Done => "done",
         Phase::Failed => "failed",

@@ -34,7 +34,7 @@ pub struct SessionSetup {
     pub asked: Instant,
     /// The plan.
     pub plan: Plan,
-    /// The description, merged, to be kept.
+    /// The merged description, to be kept in the run directory.
     pub configuration: String,
     /// The folders for files to stage.
     pub folders: Vec<PathBuf>,
@@ -44,11 +44,11 @@ pub struct SessionSetup {
     pub titin: PathBuf,
     /// The process with the hosted instances.
     pub host: Option<u32>,
-    /// The address of this host for programs on other hosts, if there are to be any. All
-    /// addresses of this host if it is unspecified (0.0.0.0).
+    /// The address of this host for programs on other hosts; `None` if all programs run here. An
+    /// unspecified address (0.0.0.0) stands for all addresses of this host.
     pub reach: Option<IpAddr>,
-    /// A folder that this process has locked, with the run directory in it. The guard removes the folder
-    /// if this process is killed.
+    /// A folder that this process has locked, with the run directory in it. The guard removes the
+    /// folder if this process is killed.
     pub scratch: Option<PathBuf>,
 }
 
@@ -68,7 +68,7 @@ pub enum SessionError {
     },
 }
 
-/// Makes an error of the system one of the session.
+/// Makes a [`SessionError`] of an error of the system.
 fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> SessionError {
     move |source| SessionError::System { what, source }
 }
@@ -103,8 +103,8 @@ impl Session {
         let addresses = listen(&reactor, setup.reach.unwrap_or(Ipv4Addr::LOCALHOST.into()))
             .map_err(system("listen for programs"))?;
         let guard = opening.start_guard(setup.scratch.as_deref())?;
-        // The guard removes the file with the secret if this process is killed, so the guard must be
-        // there before the file is.
+        // If this process is killed, the guard removes the file with the secret. So the guard
+        // starts before the file exists.
         connection.write(&Connection {
             addresses,
             secret,
@@ -143,7 +143,7 @@ impl Session {
     }
 }
 
-/// A session at its opening: all that the guard and the threads are started with.
+/// A session at its opening: the needs of the guard and of the threads.
 struct SessionOpening<'a> {
     plan: &'a Arc<Plan>,
     directory: &'a RunDirectory,
@@ -216,8 +216,8 @@ impl SessionOpening<'_> {
         Starter::begin(preparer, report).map_err(system("start the thread that starts programs"))
     }
 
-    /// Starts the thread that watches processes that the guard has not started. `hosting` is the process
-    /// that runs the hosted instances: without it they cannot go on.
+    /// Starts the thread that watches processes not started by the guard. `hosting` is the process
+    /// with the hosted instances. Without the process the instances cannot go on.
     fn start_watcher(&self, hosting: Option<u32>) -> Result<ProcessWatcher, SessionError> {
         let sender = self.sender.clone();
         let watcher = ProcessWatcher::start(move |pid| {
@@ -239,8 +239,8 @@ fn host_name() -> String {
     system.nodename().to_string_lossy().into_owned()
 }
 
-/// Assigns the cores of this host. If programs may run on other hosts, which share of them is unknown,
-/// no instance counts as crowded.
+/// Assigns the cores of this host. With `spans_hosts`, an unknown part of the programs runs on
+/// other hosts, so no instance counts as crowded.
 fn place_instances(plan: &Plan, spans_hosts: bool) -> Placement {
     let mut placement = place(plan, &cores::cores());
     if spans_hosts {
@@ -264,8 +264,8 @@ fn listen(reactor: &Reactor, ip: IpAddr) -> std::io::Result<Vec<Address>> {
     })
 }
 
-/// Raises the limit of open files: each program has a link, so thousands of instances need thousands of
-/// descriptors.
+/// Raises the limit of open files. Each program has a link, so thousands of instances need
+/// thousands of descriptors.
 fn allow_many_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

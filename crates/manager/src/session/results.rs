@@ -1,5 +1,5 @@
-//! Results at the end of a run: copied out of the work directories. They may be huge, so the user can end
-//! the copying.
+//! Results at the end of a run: copied out of the work directories. Results may be huge, so the
+//! user can end the copying.
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -20,8 +20,8 @@ pub(super) struct StagedResults {
 }
 
 impl Session {
-    /// Copies the results of all instances, until the user interrupts. If an interrupt has ended the
-    /// run, a second one that follows at once counts as the same.
+    /// Copies the results of all instances, until the user interrupts. If an interrupt has ended
+    /// the run, a second interrupt at once counts as the same interrupt.
     pub(super) fn stage_out(&mut self, manager: &Manager, view: &mut dyn RunView) -> StagedResults {
         let begun = Instant::now();
         let was_interrupted = matches!(manager.outcome(), Some(RunOutcome::Failed(failure)) if failure.is_interrupt());

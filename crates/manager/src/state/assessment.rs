@@ -1,8 +1,9 @@
-//! The meaning of reports about an instance: whether the instance has failed, and since when that is certain.
+//! The meaning of reports about an instance: whether the instance has failed, and since when the
+//! failure is certain.
 //!
-//! A sign of failure that another report may still explain is held as a *doubt* for a short time. What
-//! is certain fails the run at once. The end of a link alone is not the end of a process. A link that
-//! lasts is no proof that the process lives: a forked child keeps sockets open.
+//! A sign of failure that another report may still explain is held as a *doubt* for a short time. A
+//! certain failure fails the run at once. A link may end while the process lives. A link may also
+//! last after the process has ended, because a forked child keeps sockets open.
 
 use std::time::Duration;
 
@@ -15,17 +16,19 @@ use super::member::{Doubt, ErrorOrigin, Membership, ProcessState};
 use crate::event::{Exit, Level};
 use crate::plan::InstanceId;
 
-/// For the last messages of a process that has ended badly while its link seems to last, and for its
-/// guard to report how it ended. The threads that read these may have to wait for a core of a busy host.
-/// The time only passes if a child keeps the link open, or a script goes on without its program.
+/// After the bad end of a process whose link seems to last: the time for the last messages of the
+/// process, and for the guard's report of the exit. The threads that read messages and reports may
+/// have to wait for a core of a busy host. The whole time passes only if a child keeps the link
+/// open, or a script goes on without its program.
 pub(super) const LAST_MESSAGE_TIME: Duration = Duration::from_millis(250);
 
-/// For a process that has ended well, or in an unknown way, to have reported that it is done. A wrong
-/// decision would fail a good run, so the time is long. It only passes if a child keeps the link open.
+/// After a good or unknown end of a process: the time for the report that the instance is done. A
+/// wrong decision would fail a good run, so the time is long. The whole time passes only if a child
+/// keeps the link open.
 const DONE_MESSAGE_TIME: Duration = Duration::from_secs(3);
 
-/// For a lost link to be explained by the exit of its process, and for an error that follows from
-/// another failure to be explained by that failure.
+/// The time for the exit of a process to explain its lost link, and for another failure to explain
+/// an error that follows from the failure.
 const EXPLANATION_TIME: Duration = Duration::from_secs(1);
 
 /// A failure of an instance, unless another report explains the signs within `wait`.
@@ -46,7 +49,8 @@ impl FaultVerdict {
 }
 
 impl Manager {
-    /// Decides whether an instance has failed: now, or later unless the failure is explained.
+    /// Decides whether an instance has failed: now, or later unless another report explains the
+    /// failure.
     pub(super) fn assess(&mut self, id: InstanceId) {
         if self.members[id].fault.is_some() {
             return;
@@ -62,7 +66,7 @@ impl Manager {
         }
     }
 
-    /// Holds a verdict as a doubt. A new doubt replaces an earlier one, without delay.
+    /// Holds a verdict as a doubt. A new doubt replaces an earlier doubt, and is never due later.
     fn doubt(&mut self, id: InstanceId, FaultVerdict { wait, fault }: FaultVerdict) {
         let member = &mut self.members[id];
         let mut due = self.now + wait;
@@ -77,7 +81,7 @@ impl Manager {
     fn verdict(&self, id: InstanceId) -> Option<FaultVerdict> {
         let member = &self.members[id];
         match (&member.reported_error, member.process) {
-            // The death of the other instance is about to be reported.
+            // The report of the other instance's death is on its way.
             (Some((text, ErrorOrigin::PeerFailed)), _) => {
                 FaultVerdict::after(EXPLANATION_TIME, Fault::Reported(text.clone()))
             }
@@ -92,11 +96,12 @@ impl Manager {
         }
     }
 
-    /// A verdict on an error that an instance reports because its peers have ended a port. A peer may
-    /// be failing, and its own error is about to be reported then.
+    /// A verdict on an error that an instance reports because its peers have ended a port. Perhaps
+    /// a peer is failing, and the peer's own error is on its way.
     fn verdict_on_error_after_end(&self, text: &str, peers: &[InstanceId]) -> Option<FaultVerdict> {
         let is_done = |id: &InstanceId| matches!(self.members[*id].membership, Membership::Done);
-        // Behind a peer with a good end may be a third instance, which closed a port and fails now.
+        // A third instance may have closed a port of a peer that then ended well. The third
+        // instance may be failing.
         let has_reported =
             |id: InstanceId| is_done(&id) || self.members[id].reported_error.is_some();
         let wait = match self.ids().all(has_reported) {
@@ -136,8 +141,7 @@ impl Manager {
             ProcessState::Running(_) | ProcessState::Starting
         );
         match &member.membership {
-            // What has started the process may know how it ended, or the report of its start is still
-            // on its way.
+            // The guard may yet report the exit of the process, or even the start.
             Membership::LinkLost(_) if member.local_process_gone && runs => {
                 FaultVerdict::after(LAST_MESSAGE_TIME, Fault::ProcessGone)
             }
@@ -155,8 +159,8 @@ impl Manager {
         }
     }
 
-    /// A verdict once the run has failed: the instance fails as a consequence, so less time is given
-    /// for explanations.
+    /// A verdict after the failure of the run. The instance fails as a consequence, so explanations
+    /// get less time.
     fn verdict_after_failure(&self, id: InstanceId) -> Option<FaultVerdict> {
         let FaultVerdict { wait, fault } = self.verdict(id)?;
         match fault {
@@ -171,8 +175,8 @@ impl Manager {
         }
     }
 
-    /// Whether another instance of the same process was in the middle of its coupling, so that its
-    /// report says more about the end of the process.
+    /// Whether another instance of the same process had joined and was not done. Then the report on
+    /// the other instance says more about the end of the process.
     fn is_explained_by_sharer(&self, id: InstanceId) -> bool {
         let is_coupled = |other: &InstanceId| {
             let membership = &self.members[*other].membership;
@@ -207,8 +211,8 @@ impl Manager {
         }
     }
 
-    /// Fails the run by the likeliest of all doubts, if one is due. The others are about its
-    /// consequences then.
+    /// Fails the run by the likeliest of all doubts, if a doubt is due. The other doubts are then
+    /// about consequences.
     fn record_likeliest_doubt(&mut self) {
         let is_due = |id: &InstanceId| {
             let doubt = &self.members[*id].doubt;
@@ -233,7 +237,7 @@ impl Manager {
         }
     }
 
-    /// The instance has failed: as the first, or as a consequence.
+    /// Records that the instance has failed: as the first, or as a consequence.
     pub(super) fn record_fault(&mut self, id: InstanceId, fault: Fault) {
         let fault = self.blame_omitted_message(id, fault);
         let member = &mut self.members[id];
@@ -254,9 +258,9 @@ impl Manager {
         self.log(level, Some(id), fault.to_string());
     }
 
-    /// An instance may fail because a peer has ended, and the peer had left out a message to it. The
-    /// peer's omission is the first failure then, and the instance's own error a consequence. Returns
-    /// the fault that is left for the instance.
+    /// If an instance fails because a peer has ended, perhaps the peer has left out a message to
+    /// the instance. Then the peer's omission is the first failure, and the instance's own error is
+    /// a consequence. Returns the fault for the instance.
     fn blame_omitted_message(&mut self, id: InstanceId, fault: Fault) -> Fault {
         let Fault::ReportedAfterEnd { text, .. } = &fault else {
             return fault;
@@ -268,7 +272,8 @@ impl Manager {
         let omission_of = |peer: InstanceId| {
             let omitted = self.members[peer].omitted_messages.iter();
             let explaining = omitted.filter(|omitted| omitted.explains(name, text));
-            // An omission on the very port says most, and of several omissions the last.
+            // An omission on the port in question says most. Of several such omissions the last
+            // counts.
             let best = explaining.max_by_key(|omitted| omitted.port.is_some())?;
             Some((peer, best.text.clone()))
         };
@@ -280,8 +285,8 @@ impl Manager {
         own
     }
 
-    /// An instance gives up a manager that is silent for too long. If this manager was suspended, it is
-    /// to blame itself.
+    /// An instance gives up a manager that is silent for too long. If this manager was suspended,
+    /// the manager is to blame.
     fn blame_own_suspension(&self, fault: &Fault) -> Option<Cause> {
         let (resumed_at, time) = self.last_suspension?;
         let gave_up_manager =

@@ -1,13 +1,16 @@
 //! The search for deadlocks, and larger buffers where they help.
 //!
-//! Reports of waits cross messages on their way, so instances that look stuck may not be. The manager
-//! therefore sends a probe: it asks every instance of the set for its wait and its message counts. If
-//! each is still in the same wait, and on no conduit has more been sent than received, no message is in
-//! flight and none of them can go on. The result depends on the waits in the closed part of the set:
+//! A report of a wait may cross a message on its way, so an instance that looks stuck may not be
+//! stuck. The manager therefore sends a probe to every instance of the set, to ask for the wait and
+//! the message counts. If each instance is still in the same wait, and each conduit has as many
+//! messages received as sent, no message is in flight and no instance of the set can go on. The
+//! result depends on the waits in the closed part of the set:
 //!
-//! - If all wait to receive, the run fails by a deadlock.
-//! - If one waits for room to send, its buffer is raised, up to what the memory of the host allows.
-//! - An instance that waits for a field to be declared goes on once both ends have declared the field.
+//! - If all instances wait to receive, the run fails by a deadlock.
+//! - If an instance waits for room to send, its buffer is raised, as far as the host's memory
+//!   allows.
+//! - An instance that waits for the declaration of a field goes on when both ends have declared the
+//!   field.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -23,14 +26,14 @@ use super::wait_graph::{
 use crate::event::Level;
 use crate::plan::{ConduitId, InstanceId, PlannedConduit};
 
-/// From the report of a wait to the search: many reports at once cost one search.
+/// From the report of a wait to the search. Many reports within this time cost one search.
 const SEARCH_DELAY: Duration = Duration::from_millis(20);
 
 /// From a probe without a result, or without an answer, to the next probe.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// A deadlock with a parallel program in it is reported only after this time. Until then a rank may
-/// report that another rank has left out a call, which is the better explanation.
+/// A deadlock with a parallel program in the cycle is reported only after this time. Until then a
+/// rank may report that another rank has left out a call. Such a report is the better explanation.
 const RANK_REPORT_TIME: Duration = Duration::from_secs(1);
 
 /// Bytes of memory for a message beside the payload.
@@ -56,7 +59,7 @@ struct Probe {
     unanswered: BTreeSet<InstanceId>,
     /// Messages sent or received at each end of the conduits.
     counts: HashMap<(ConduitId, InstanceId), u64>,
-    /// The time after which the probe is given up.
+    /// When the manager gives up the probe.
     deadline: Duration,
 }
 
@@ -91,7 +94,7 @@ impl RaisedBuffer {
     fn raise(&mut self, on: &WaitOn) {
         self.times += 1;
         self.messages = self.messages.max(on.ahead).max(1).saturating_mul(4);
-        // The limit in bytes may be the one that holds the sender back. A count of 0 means unknown.
+        // Perhaps the limit in bytes holds the sender back. A count of 0 means unknown.
         if on.ahead_bytes == 0 || on.ahead_bytes > self.bytes / 2 {
             self.bytes = self.bytes.max(on.ahead_bytes).max(1).saturating_mul(2);
         }
@@ -124,20 +127,20 @@ impl DeadlockSearch {
         self.probe.is_none()
     }
 
-    /// The number of the wait that an instance is in.
+    /// The number of an instance's present wait.
     #[cfg(test)]
     pub(super) fn number(&self, id: InstanceId) -> Option<u64> {
         self.waits.get(&id).map(|wait| wait.number)
     }
 
-    /// Buffers that were raised: the conduit, how often, and the limit in messages.
+    /// Raised buffers: the conduit, the number of raises, and the limit in messages.
     pub(super) fn raised(&self) -> impl Iterator<Item = (ConduitId, u64, u64)> {
         self.raised
             .iter()
             .map(|(&conduit, raised)| (conduit, raised.times, raised.messages))
     }
 
-    /// An instance goes on from the wait with this number.
+    /// An instance goes on from the wait with a number.
     pub(super) fn proceed(&mut self, id: InstanceId, number: u64, now: Duration) {
         let wait = self.waits.get(&id);
         if wait.is_some_and(|wait| wait.number <= number) {
@@ -145,12 +148,12 @@ impl DeadlockSearch {
         }
     }
 
-    /// The instance is in no wait any more.
+    /// The instance has stopped waiting.
     pub(super) fn forget(&mut self, id: InstanceId, now: Duration) {
         self.waits.remove(&id);
         let is_member = |probe: &mut Probe| probe.members.contains_key(&id);
         if self.probe.take_if(is_member).is_some() {
-            // The other members may still be stuck, and report their waits only once.
+            // The other members may still be stuck, and each reports its wait only once.
             self.search_at(now + RETRY_DELAY);
         }
     }
@@ -164,7 +167,7 @@ impl DeadlockSearch {
         self.next_search = Some(next);
     }
 
-    /// Gives up a probe whose answers are overdue.
+    /// Gives up a probe with overdue answers.
     fn expire_probe(&mut self, now: Duration) {
         if self.probe.take_if(|probe| probe.deadline <= now).is_some() {
             self.search_at(now);
@@ -305,7 +308,8 @@ impl Manager {
             for (id, on) in senders {
                 self.raise_buffer(id, &on);
             }
-            // A sender with enough room reports the next wait. Another sender is looked at again.
+            // A sender with enough room reports its next wait. The search checks other senders
+            // again.
             return self.deadlock_search.search_at(self.now + RETRY_DELAY);
         }
         if let Some(time) = self.rank_reports_until(&set) {
@@ -351,7 +355,7 @@ impl Manager {
     }
 
     /// Until when the ranks of parallel programs in the set may still report a better explanation;
-    /// `None` if that time has passed.
+    /// `None` if the time has passed.
     fn rank_reports_until(&self, set: &BTreeSet<InstanceId>) -> Option<Duration> {
         let waits = self.deadlock_search.graph();
         let parallel = set.iter().filter(|id| !self.members[**id].ranks.is_empty());

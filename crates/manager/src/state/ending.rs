@@ -1,8 +1,8 @@
-//! What follows the first failure: the grace period, signals, and the end of the run.
+//! After the first failure: the grace period, signals, and the end of the run.
 //!
-//! The first failure is the cause, and all programs are told of it at once. Later failures are its
-//! consequences. Programs have the grace period to return from their own code. Then they get SIGTERM,
-//! and 2 s later SIGKILL.
+//! The first failure is the cause, and all programs are told of the cause at once. Later failures
+//! are consequences. Programs have the grace period to return from their own code. Then the
+//! programs get SIGTERM, and 2 s later SIGKILL.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::plan::{InstanceId, StartMode};
 /// From SIGTERM to SIGKILL.
 const TERMINATE_TO_KILL: Duration = Duration::from_secs(2);
 
-/// From SIGKILL to giving up. A process that has not ended by then hangs in the kernel, for instance on
-/// a dead file server.
+/// From SIGKILL until the manager gives up. A process that lives on for so long hangs in the
+/// kernel, for instance on a dead file server.
 const KILL_TO_GIVE_UP: Duration = Duration::from_secs(20);
 
-/// A terminal sends Ctrl-C also to the process that has started titin, which may pass it on. A second
-/// interrupt within this time therefore counts as the same one.
+/// A terminal sends Ctrl-C also to the process that has started titin, and that process may pass
+/// the signal on. So a second interrupt within this time counts as the same interrupt.
 pub(crate) const REPEATED_INTERRUPT: Duration = Duration::from_millis(300);
 
 /// How a run ended.
@@ -33,7 +33,7 @@ pub enum RunOutcome<'a> {
     Failed(&'a Failure),
 }
 
-/// How far the run has come.
+/// The state of the run.
 #[derive(Debug)]
 pub(super) enum RunState {
     /// Nothing has failed.
@@ -41,14 +41,14 @@ pub(super) enum RunState {
     /// Something has failed, and the programs are being ended.
     Stopping {
         failure: Failure,
-        /// When SIGTERM is due; `None` once it was sent.
+        /// When SIGTERM is due; `None` after SIGTERM was sent.
         terminate: Option<Duration>,
-        /// When SIGKILL is due; `None` once it was sent.
+        /// When SIGKILL is due; `None` after SIGKILL was sent.
         kill: Option<Duration>,
-        /// When to give up, once SIGKILL was sent.
+        /// When the manager gives up, after SIGKILL was sent.
         give_up: Option<Duration>,
     },
-    /// The run has ended, and no process of it is left.
+    /// The run has ended, and no process of the run is left.
     Over(Option<Failure>),
 }
 
@@ -81,7 +81,7 @@ impl RunState {
         }
     }
 
-    /// What is due now.
+    /// The step that is due now.
     fn next_step(&mut self, now: Duration) -> Option<EndingStep> {
         let RunState::Stopping {
             terminate,
@@ -139,7 +139,7 @@ impl Manager {
         for id in std::mem::take(&mut self.deferred_starts) {
             self.members[id].process = ProcessState::Never;
         }
-        // A suspected failure is a consequence now.
+        // A suspected failure is now a consequence.
         for id in self.ids() {
             if self.members[id].doubt.take().is_some() {
                 self.assess(id);
@@ -147,8 +147,8 @@ impl Manager {
         }
     }
 
-    /// Logs the whole cause at once, because the manager may be killed before it can report. The user
-    /// reads the cause in the report, and is told here how long that may take.
+    /// Logs the whole cause at once, because the manager may be killed before the report. The user
+    /// reads the cause in the report. The line for the user says how long the programs have to end.
     fn log_failure(&mut self, failure: &Failure) {
         let line = self.failure_line(failure);
         let grace = self.plan.options.grace.as_secs_f64();
@@ -184,7 +184,7 @@ impl Manager {
         }
     }
 
-    /// Sends the signals that are due.
+    /// Sends due signals.
     pub(super) fn send_due_signals(&mut self) {
         match self.run_state.next_step(self.now) {
             None => {}
@@ -203,7 +203,7 @@ impl Manager {
 
     fn signal_instance(&mut self, id: InstanceId, signal: Signal) {
         match self.members[id].process {
-            // The process belongs to another instance, which gets the signal.
+            // The process belongs to another instance. The signal goes to the other instance.
             _ if matches!(self.plan.instances[id].start, StartMode::WithLeader(_)) => {
                 self.members[id].stopped = true;
             }
@@ -259,7 +259,7 @@ impl Manager {
             .extend(links.into_keys().map(RunAction::CloseLink));
     }
 
-    /// Waits no more for processes that SIGKILL has not ended.
+    /// Gives up processes that live on after SIGKILL.
     fn give_up(&mut self) {
         for id in self.ids() {
             if let ProcessState::Running(pid) = self.members[id].process {
@@ -298,8 +298,8 @@ impl Manager {
         self.actions.push(RunAction::Finish);
     }
 
-    /// Whether all instances are done. An instance that is done stays done, so those before the first
-    /// unfinished one are not looked at again.
+    /// Whether all instances are done. A done instance stays done, so the check skips the instances
+    /// before the first unfinished instance.
     fn are_all_done(&mut self) -> bool {
         let count = self.members.len();
         while self.first_unfinished.index() < count && self.is_done(self.first_unfinished) {
@@ -318,8 +318,8 @@ impl Manager {
         process_is_done && matches!(member.membership, Membership::Done)
     }
 
-    /// Whether nothing of the instance is left in a failed run. A process that the manager has not
-    /// started is left to its user once the others were killed.
+    /// Whether nothing of the instance is left in a failed run. After SIGKILL to all others, a
+    /// process that the manager has not started is left to the user.
     fn has_ended(&self, id: InstanceId, was_killed: bool) -> bool {
         let member = &self.members[id];
         match member.process {

@@ -12,15 +12,15 @@ use crate::plan::InstanceId;
 /// Why the run failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
-    /// An instance failed, in this way.
+    /// An instance failed, by a fault.
     Instance(InstanceId, Fault),
     /// Instances wait for each other.
     Deadlock(Deadlock),
-    /// The guard has ended: in words, how.
+    /// The guard has ended, in a way described in words.
     GuardLost(String),
-    /// The manager could not go on: in words, why.
+    /// The manager could not go on, for a reason in words.
     ManagerFailed(String),
-    /// The user ended the run with this signal.
+    /// The user ended the run with a signal, given by name.
     Interrupted(String),
 }
 

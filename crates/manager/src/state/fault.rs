@@ -8,49 +8,49 @@ use crate::event::Exit;
 /// How an instance failed. Printed, the text follows the instance's name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
-    /// Its program could not be started.
+    /// The instance's program could not be started.
     StartFailed(String),
-    /// The files to stage could not be copied into its work directory.
+    /// The files to stage could not be copied into the instance's work directory.
     StagingFailed(String),
-    /// Its process ended before the instance had joined.
+    /// The instance's process ended before the instance had joined.
     BeforeJoining(Exit),
-    /// Its process ended before the instance was done.
+    /// The instance's process ended before the instance was done.
     WithoutClosing(Exit),
-    /// Its process ended badly after the instance was done.
+    /// The instance's process ended badly after the instance was done.
     AfterDone(Exit),
     /// The process, started by the user, ended before the instance was done.
     ProcessGone,
-    /// It reported an error.
+    /// The instance reported an error.
     Reported(String),
-    /// It reported an error because peers had ended something.
+    /// The instance reported an error because peers had ended something.
     ReportedAfterEnd {
         /// The error.
         text: String,
         /// The names of the peers.
         by: String,
-        /// Whether all these peers are done.
+        /// Whether all the named peers are done.
         well: bool,
     },
     /// The instance has left out a message, so another instance has failed.
     OmittedMessage(String),
-    /// Its registration was refused.
+    /// The registration of the instance was refused.
     Refused(String),
     /// The link was lost, and the process lives or is out of sight.
     LinkLost(String),
-    /// The instance was silent for this time.
+    /// The instance was silent for the given time.
     Silent(Duration),
-    /// The instance did not join within this time.
+    /// The instance did not join within the given time.
     Late(Duration),
-    /// The manager ended it with the run.
+    /// The manager ended the instance with the run.
     Stopped,
-    /// The instance failed after the refusal of another process, which may be the reason.
+    /// The instance failed after the refusal of another process. Perhaps the refusal is the reason.
     AfterRefusal {
-        /// The process, and why it was refused.
+        /// The process, and the reason for the refusal.
         text: String,
         /// How the instance failed.
         fault: Box<Fault>,
     },
-    /// The instance failed after the end of a rank's process, which may be the reason.
+    /// The instance failed after the end of a rank's process. Perhaps the end is the reason.
     AfterRank {
         /// The rank.
         rank: u32,

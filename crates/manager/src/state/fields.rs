@@ -1,8 +1,8 @@
-//! Conduits that carry fields: each end declares how its array is distributed, and is told the
+//! Conduits that carry fields: each end declares how its array is distributed, and hears the
 //! declaration of the other end.
 //!
-//! The manager does not look into the declarations. It numbers the conduits that lead from each rank of
-//! the sender to each rank of the receiver.
+//! The manager does not look into the declarations. The manager numbers the conduits from each rank
+//! of the sender to each rank of the receiver.
 
 use titin_wire::control::{FieldEnd, ToProgram};
 use titin_wire::ranks;
@@ -19,7 +19,7 @@ pub(super) struct FieldEnds {
 }
 
 impl FieldEnds {
-    /// Sender and receiver, once both have declared the field.
+    /// Sender and receiver, after both have declared the field.
     pub(super) fn both(&self) -> Option<[&FieldEnd; 2]> {
         Some([self.sender.as_ref()?, self.receiver.as_ref()?])
     }
@@ -40,7 +40,7 @@ impl Manager {
         couplings.filter_map(|(&conduit, ends)| Some((conduit, ends.both()?.map(FieldEnd::clone))))
     }
 
-    /// An instance declares that one of its ports carries a field.
+    /// An instance declares a field on a port.
     pub(super) fn declare_field(&mut self, id: InstanceId, port: &str, field: FieldEnd) {
         let is_of_port = |&end: &(ConduitId, bool)| self.end_of(end).port == port;
         let ends = self.conduit_ends[id].iter().copied();
@@ -54,7 +54,7 @@ impl Manager {
         }
     }
 
-    /// Tells each end the declaration of the other, once both have declared the field.
+    /// Tells each end the declaration of the other end, after both have declared the field.
     fn announce_field(&mut self, conduit: ConduitId) {
         let Some([sender, receiver]) = self.fields.get(&conduit).and_then(FieldEnds::both) else {
             return;

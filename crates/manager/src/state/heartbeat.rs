@@ -28,12 +28,13 @@ impl Manager {
         }
     }
 
-    /// How long a program has been silent, if that is too long and was not reported before.
+    /// The time of a program's silence, if the silence is too long and was not reported before.
     fn silence_over_limit(&self, link: LinkId) -> Option<Duration> {
         let control_link = &self.links[&link];
         let options = &self.plan.options;
         let limit = match control_link.members.is_empty() {
-            // Rank 0 of a parallel program opens its link before all ranks are there, and joins then.
+            // Rank 0 of a parallel program opens its link before all ranks are ready, and joins
+            // then.
             true => options.heartbeat.max(options.patience),
             false => options.heartbeat,
         };
@@ -41,8 +42,9 @@ impl Manager {
         (silence >= limit && !control_link.reported_silent).then_some(silence)
     }
 
-    /// A program has been silent for too long. If its process is known to be alive, the manager waits:
-    /// a debugger may hold the process, or the machine may be very busy. Otherwise the link is lost.
+    /// A program has been silent for too long. If the program's process is known to live, the
+    /// manager waits: a debugger may hold the process, or the machine may be very busy. Otherwise
+    /// the link is lost.
     fn link_silent(&mut self, link: LinkId, silence: Duration) {
         let members = self.links[&link].members.clone();
         if let Some(&first) = members.first()
@@ -70,7 +72,7 @@ impl Manager {
         }
     }
 
-    /// Whether the process of an instance is seen to be alive.
+    /// Whether the manager knows that the process of an instance lives.
     fn is_alive(&self, id: InstanceId) -> bool {
         let member = &self.members[id];
         member.watched && !member.local_process_gone
@@ -91,7 +93,7 @@ impl Manager {
         is_expected.then_some(member.waiting_since.saturating_add(patience))
     }
 
-    /// From now on an instance is expected to join.
+    /// Expects instances to join, from now on.
     pub(super) fn expect_instances(&mut self) {
         let deadline = self.now.saturating_add(self.plan.options.patience);
         let next = self.next_deadline_to_join;

@@ -1,11 +1,11 @@
-//! Why a program may not join as an instance. Printed, each error says what to do.
+//! Why a program may not join as an instance. Each printed error says how to go on.
 
 use titin_model::Operator;
 
 /// The most ranks of an instance: the conduits between ranks are numbered.
 pub(super) const MOST_RANKS: u32 = 1 << 20;
 
-/// What to do if ranks of a program join one by one.
+/// The advice if ranks of a program join one by one.
 const ONE_PROGRAM: &str = "If they are ranks of one parallel program, open the instance with their communicator, and start them \
                            with the launcher of their MPI, which would give it more than one rank";
 
@@ -30,7 +30,7 @@ pub(super) enum JoinError {
         name: String,
         /// The process that has joined, and its host.
         joined: (u32, String),
-        /// The process that wants to join, and its host.
+        /// The process that asks to join, and its host.
         refused: (u32, String),
     },
     #[error(
@@ -56,7 +56,7 @@ impl JoinError {
     }
 }
 
-/// How the ports that a program declares differ from those of the description.
+/// The difference between the ports that a program declares and the ports of the description.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PortMismatch {
     #[error(

@@ -1,4 +1,4 @@
-//! One instance, as far as the manager knows.
+//! One instance in the view of the manager.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::fault::Fault;
 use crate::event::Exit;
 use crate::plan::{InstanceId, StartMode};
 
-/// How many of an instance's last log lines are kept for the report.
+/// How many of an instance's last log lines the manager keeps for the report.
 const RECENT: usize = 10;
 
 /// The knowledge about one instance.
@@ -32,10 +32,10 @@ pub(super) struct Member {
     pub(super) ranks: Vec<RankProcess>,
     /// The first rank with an ended process, rank 0 included: the number and the process.
     pub(super) first_rank_gone: Option<(u32, u32)>,
-    /// A process that was refused as this instance, and why, in words. A launcher may end the joined
-    /// process because of it.
+    /// A process that was refused as this instance, and why, in words. A launcher may end the
+    /// joined process because of the refusal.
     pub(super) refused_process: Option<String>,
-    /// The error that the instance reported, and where the error comes from.
+    /// The error that the instance reported, and the origin of the error.
     pub(super) reported_error: Option<(String, ErrorOrigin)>,
     /// The messages that the instance left out.
     pub(super) omitted_messages: Vec<OmittedMessage>,
@@ -43,9 +43,9 @@ pub(super) struct Member {
     pub(super) doubt: Option<Doubt>,
     /// How the instance failed: first, or as a consequence.
     pub(super) fault: Option<Fault>,
-    /// Whether the manager has ended it.
+    /// Whether the manager has ended the instance.
     pub(super) stopped: bool,
-    /// Whether it asked to join after the run had failed.
+    /// Whether the instance asked to join after the failure of the run.
     pub(super) too_late: bool,
     pub(super) progress: Option<Progress>,
     pub(super) recent_log: VecDeque<String>,
@@ -140,7 +140,7 @@ pub(super) struct OmittedMessage {
 }
 
 impl OmittedMessage {
-    /// Whether an error of this instance about a closed port follows from the omission.
+    /// Whether an error of `instance` about a closed port follows from the omission.
     pub(super) fn explains(&self, instance: &String, error: &str) -> bool {
         let names = |port: &String| {
             let continues =
@@ -152,13 +152,13 @@ impl OmittedMessage {
     }
 }
 
-/// Where an error that an instance reports comes from.
+/// The origin of an error that an instance reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ErrorOrigin {
     /// The instance itself.
     Own,
-    /// These instances have ended something, for instance a port. They may have ended well, or because
-    /// another instance fails.
+    /// The peers in the list have ended something, for instance a port. A peer may have ended
+    /// well, or because another instance fails.
     PeerEnded(Vec<InstanceId>),
     /// Another instance has failed.
     PeerFailed,
@@ -167,17 +167,17 @@ pub(super) enum ErrorOrigin {
 /// The state of an instance's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessState {
-    /// The manager does not start it.
+    /// The manager does not start the process.
     NotOurs,
-    /// Its start was asked for.
+    /// The manager has asked for the start.
     Starting,
     /// The process runs, under this number.
     Running(u32),
-    /// It has ended.
+    /// The process has ended.
     Ended(Exit),
-    /// It was not started, and will not be.
+    /// The process was not started, and will not be started.
     Never,
-    /// The process was started, but the end will not be reported.
+    /// The process was started, but nobody will report the end.
     Unknown,
 }
 
@@ -190,7 +190,7 @@ pub(super) enum Membership {
     Joined(JoinedInstance),
     /// The instance has reported a good end.
     Done,
-    /// The link was lost before the instance was done, for this reason.
+    /// The link was lost before the instance was done, for the given reason.
     LinkLost(String),
 }
 
@@ -202,17 +202,17 @@ pub(super) struct JoinedInstance {
     pub(super) addresses: Vec<Address>,
     pub(super) pid: u32,
     pub(super) host: String,
-    /// The names of its vector ports.
+    /// The names of the instance's vector ports.
     pub(super) vectors: HashSet<String>,
 }
 
-/// What is known about the control link of a program.
+/// The facts about the control link of a program.
 #[derive(Debug)]
 pub(super) struct ControlLink {
     pub(super) last_heard: Duration,
     /// Whether the log says that the program is silent.
     pub(super) reported_silent: bool,
-    /// The instances of this link.
+    /// The instances of the program.
     pub(super) members: Vec<InstanceId>,
 }
 

@@ -22,8 +22,8 @@ impl Manager {
         }
     }
 
-    /// A program has sent a message for one of its instances. A program that has not joined as that
-    /// instance is not heard.
+    /// A program has sent a message for an instance. The manager passes over the message unless the
+    /// program has joined as the instance.
     fn instance_message_received(&mut self, link: LinkId, message: ToManager) {
         let name = instance_of(&message).unwrap_or_default();
         let id = self.names.get(name).copied();
@@ -55,7 +55,7 @@ impl Manager {
         }
     }
 
-    /// An instance has sent something for the log, or about its end.
+    /// An instance has sent a text for the log, or a report about its end.
     fn account_received(&mut self, id: InstanceId, message: ToManager) {
         match message {
             ToManager::Log {
@@ -91,7 +91,7 @@ impl Manager {
         }
     }
 
-    /// Where an error comes from that an instance reports: `after` are the peers that have ended
+    /// The origin of an error that an instance reports. `after` names the peers that have ended
     /// something, and `echo` says that another instance has failed.
     fn error_origin(&self, id: InstanceId, echo: bool, after: &[String]) -> ErrorOrigin {
         let known = after
@@ -111,7 +111,7 @@ impl Manager {
     }
 }
 
-/// The instance named in a message, if there is one.
+/// The instance named in a message, if the message names an instance.
 fn instance_of(message: &ToManager) -> Option<&str> {
     match message {
         ToManager::Waiting { instance, .. }

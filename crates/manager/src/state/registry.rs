@@ -1,7 +1,7 @@
 //! Registration of programs: checks, and the start of an instance's part in the run.
 //!
-//! An instance may join at any time, once. It must declare the ports that the description connects: a
-//! port that is misspelt in the program is found here, before another instance waits for it.
+//! An instance may join at any time, once. The program must declare the ports that the description
+//! connects. So a misspelt port is found before another instance waits for the port.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -27,9 +27,9 @@ impl Manager {
         }
     }
 
-    /// Refuses a registration. If the manager has started the program, the run fails by an error that
-    /// only a change of the program or of the description can remove. A user who starts the program can
-    /// correct it, and start it again.
+    /// Refuses a registration. If the manager has started the program and only a change of the
+    /// program or of the description can remove the error, the run fails. A user who has started
+    /// the program can correct the program and start it again.
     fn refuse(&mut self, link: LinkId, registration: &Registration, error: &JoinError) {
         let (name, pid, text) = (&registration.instance, registration.pid, error.to_string());
         let id = self.names.get(name).copied();
@@ -55,7 +55,8 @@ impl Manager {
         } else if is_fatal {
             self.record_fault(id, Fault::Refused(text));
         } else {
-            // A launcher that has started both processes may end the joined one because of the refused one.
+            // A launcher that has started both processes may end the joined process because of the
+            // refused process.
             member.refused_process.get_or_insert(told);
         }
     }
@@ -88,7 +89,7 @@ impl Manager {
         Ok(id)
     }
 
-    /// Whether no program has joined as the instance before.
+    /// Checks that no program has joined as the instance before.
     fn check_membership(
         &self,
         id: InstanceId,
@@ -176,8 +177,8 @@ impl Manager {
         self.tell_peers_of_newcomer(id);
     }
 
-    /// Has the processes of an instance watched that the guard has not started: the guard reports the
-    /// end of the others.
+    /// Watches the processes of an instance that the guard has not started. The guard reports the
+    /// end of its own processes.
     fn watch_processes(&mut self, id: InstanceId, registration: &Registration) {
         let pid = registration.pid;
         let is_local = registration.host == self.host;
@@ -194,7 +195,7 @@ impl Manager {
         self.actions.extend(watch);
     }
 
-    /// Notes which program has joined.
+    /// Records the program as the joined instance.
     fn seat(
         &mut self,
         link: LinkId,
@@ -218,7 +219,7 @@ impl Manager {
         }
     }
 
-    /// Tells a new program about joined peers, and about peers at their end.
+    /// Tells a new program about its joined peers, and about its peers that are done.
     fn tell_newcomer_of_peers(&mut self, link: LinkId, id: InstanceId) {
         let peers = self.peers[id].iter();
         let known: Vec<Peer> = peers.filter_map(|&peer| self.peer(peer)).collect();
@@ -233,7 +234,7 @@ impl Manager {
         }
     }
 
-    /// Tells each program with peers of an instance that the instance has joined, once.
+    /// Tells each program with peers of an instance, once, that the instance has joined.
     fn tell_peers_of_newcomer(&mut self, id: InstanceId) {
         let Some(newcomer) = self.peer(id) else {
             return;
@@ -248,15 +249,15 @@ impl Manager {
         }
     }
 
-    /// Reserves numbers for conduits, and returns the first of them.
+    /// Reserves numbers for conduits, and returns the first number.
     pub(super) fn reserve_conduits(&mut self, count: u32) -> ConduitId {
         let first = self.next_conduit;
         self.next_conduit += count;
         ConduitId(first)
     }
 
-    /// Whether the instance is one of titin's own components, whose ports have slots if those of the
-    /// peers have, and such a peer has not joined.
+    /// Whether the instance must start after a peer that has not joined. The ports of a built-in
+    /// component have slots if the ports of the peers have slots.
     pub(super) fn follows_absent_peers(&self, id: InstanceId) -> bool {
         let is_absent = |&(conduit, sends): &(ConduitId, bool)| {
             let (here, there) = (
@@ -374,8 +375,8 @@ fn check_ports<'a>(
     Ok(())
 }
 
-/// Whether a port is declared with the operator of the description. If that was guessed from the
-/// conduits, only the direction has to agree.
+/// Checks that a port is declared with the operator of the description. If the operator of the
+/// description is a guess from the conduits, only the direction has to agree.
 fn check_operator(
     planned: &PlannedInstance,
     declared: &PortDeclaration,

@@ -1,10 +1,10 @@
 //! Stalls: waits for room that last because another instance polls.
 //!
-//! An instance that polls may go on with other work, so its wait is no part of a deadlock. Yet nothing
-//! may move. While an instance waits long for room, the manager asks the instances that it waits for, as
-//! far as they have reported no wait, and in turn the instances for which these poll. An instance that
-//! polls for the same message each time it is asked counts as one that waits for the message. A cycle of
-//! such waits is reported in the log, and in the report of a run that the user ends.
+//! An instance that polls may go on with other work, so its wait is no part of a deadlock. Yet
+//! nothing may move. While an instance waits long for room, the manager follows the waits from peer
+//! to peer, and asks each instance without a reported wait for its poll. An instance that polls for
+//! the same message at each question counts as waiting for the message. A cycle of such waits is
+//! reported in the log, and in the report of a run that the user ends.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl Stall {
         }
     }
 
-    /// Begins a round: answers hold for one round only.
+    /// Begins a round. Answers hold for one round only.
     fn begin_round(&mut self) {
         let answered = std::mem::take(&mut self.answered);
         self.polls.retain(|id, _| answered.contains(id));
@@ -109,7 +109,7 @@ impl Manager {
         self.probe_pollers();
     }
 
-    /// An instance answers the last probe, with its poll if there is one.
+    /// An instance answers the last probe, with its poll if the instance polls.
     pub(super) fn poll_reported(&mut self, id: InstanceId, probe: u64, on: Option<WaitOn>) {
         if self.stall.next_check.is_none() || probe != self.stall.probe {
             return;
@@ -129,8 +129,8 @@ impl Manager {
         self.probe_pollers();
     }
 
-    /// Asks each instance on which a wait for room depends, directly or not, and which has reported no
-    /// wait.
+    /// Asks each instance on which a wait for room depends, directly or not, if the instance has
+    /// reported no wait.
     fn probe_pollers(&mut self) {
         let waits = self.deadlock_search.graph();
         let unknown: Vec<InstanceId> = self

@@ -10,7 +10,7 @@ use super::member::{ErrorOrigin, Member, Membership, ProcessState};
 use crate::event::Exit;
 use crate::plan::InstanceId;
 
-/// The state of an instance, to be shown.
+/// The state of an instance, for the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstanceStatus {
     /// The instance's name.
@@ -34,7 +34,7 @@ pub enum Phase {
     Running,
     /// The instance waits for a peer.
     Waiting,
-    /// It has reported that it is done.
+    /// The instance has reported that it is done.
     Done,
     /// The instance has failed.
     Failed,
@@ -112,7 +112,7 @@ impl Manager {
             .collect()
     }
 
-    /// The effect of another instance's failure on this instance.
+    /// The effect of another instance's failure on an instance.
     fn consequence(&self, id: InstanceId) -> Option<String> {
         let member = &self.members[id];
         match &member.fault {
@@ -140,7 +140,7 @@ impl Manager {
     }
 }
 
-/// The end of an instance without a failure of its own.
+/// The end of an instance without a fault.
 fn consequence_without_fault(member: &Member) -> Option<&'static str> {
     match member.membership {
         Membership::Done => None,
@@ -152,8 +152,8 @@ fn consequence_without_fault(member: &Member) -> Option<&'static str> {
     }
 }
 
-/// What a fault says of an instance in a process with several. How the process ended says nothing about
-/// this one of its instances.
+/// The meaning of a fault for one instance of a process with several. The exit of the process says
+/// nothing about the single instance.
 fn consequence_in_shared_process(fault: &Fault, process: &str) -> Option<String> {
     match fault {
         Fault::AfterDone(_) => None,
@@ -163,7 +163,7 @@ fn consequence_in_shared_process(fault: &Fault, process: &str) -> Option<String>
     }
 }
 
-/// The effect of a fault on an instance with a process of its own.
+/// The effect of a fault on an instance that shares no process.
 fn consequence_of(fault: &Fault) -> String {
     match fault {
         Fault::Reported(text) => text.lines().next().unwrap_or_default().to_owned(),

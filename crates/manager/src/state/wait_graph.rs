@@ -1,9 +1,9 @@
-//! Reported waits as a graph, and the cycles in it.
+//! Reported waits as a graph, and the cycles of the graph.
 //!
-//! An edge leads from an instance that waits to each peer that can end the wait. A single peer can end
-//! a wait, so an instance is stuck only while all its peers are stuck too. [`stuck`] finds the largest
-//! set of stuck instances, and [`closed_set`] a part of that set from which no edge leads out.
-//! [`WaitCycle`] holds the facts about such a part, and describes them in words.
+//! An edge leads from an instance that waits to each peer that can end the wait. A single peer can
+//! end a wait, so an instance is stuck only while all its peers are stuck too. [`stuck`] finds the
+//! largest set of stuck instances, and [`closed_set`] a part of the set that no edge leaves.
+//! [`WaitCycle`] holds the facts about such a part, and describes the facts in words.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -22,9 +22,10 @@ pub(super) struct ReportedWait {
     /// The instance's own number for the wait.
     pub(super) number: u64,
     pub(super) reported_at: Duration,
-    /// Whether the instance polls, or waits with a time limit, instead of waiting until a message comes.
+    /// Whether the instance polls, or waits with a time limit, instead of waiting until a message
+    /// comes.
     pub(super) polls: bool,
-    /// The alternatives: any one ends the wait.
+    /// The alternatives. Any single alternative ends the wait.
     pub(super) awaited: Vec<AwaitedConduit>,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct AwaitedConduit {
     /// The instance at the other end.
     pub(super) peer: InstanceId,
     pub(super) reported: WaitOn,
-    /// Whether the conduit carries a field of which the sender keeps versions.
+    /// Whether the conduit carries a field, and the sender keeps versions of the field.
     pub(super) is_pulled: bool,
 }
 
@@ -55,8 +56,8 @@ impl ReportedWait {
 }
 
 impl AwaitedConduit {
-    /// Whether the instance waits for room in a buffer. An instance that closes waits for its receiver
-    /// to take the last version of a field, and needs no room.
+    /// Whether the instance waits for room in a buffer. An instance that closes waits for its
+    /// receiver to take the last version of a field, and needs no room.
     pub(super) fn is_for_room(&self) -> bool {
         self.reported.sends && !self.reported.field && !self.reported.closes
     }
@@ -121,11 +122,11 @@ impl fmt::Display for AwaitedConduit {
 }
 
 /// The largest set of instances whose waits only members of the set can end. `is_about_to_end` says
-/// which waits are about to end anyway.
+/// whether a wait ends anyway.
 ///
-/// The set begins with all waiting instances. Instances with a peer outside of the set are removed
-/// until there are none. An instance that computes, is done or has not joined is in no wait, so it is
-/// never in the set.
+/// The set begins with all waiting instances. The function removes instances with a peer outside of
+/// the set until no such instance is left. An instance that computes, is done or has not joined is
+/// in no wait, so the set never has such an instance.
 pub(super) fn stuck(
     waits: &WaitGraph,
     is_about_to_end: impl Fn(InstanceId, &AwaitedConduit) -> bool,
@@ -146,7 +147,7 @@ pub(super) fn stuck(
     }
 }
 
-/// A part of a stuck set, without a wait that leads out.
+/// A part of a stuck set that no wait leaves.
 pub(super) fn closed_set(
     waits: &WaitGraph,
     stuck: &BTreeSet<InstanceId>,
@@ -156,7 +157,7 @@ pub(super) fn closed_set(
         let reachable = reachable_from(waits, start);
         let waiters = waiters_for(waits, start, &reachable);
         match reachable.iter().find(|id| !waiters.contains(id)) {
-            // No wait leads back from `other`, so fewer instances are reachable from there.
+            // No wait leads back from `other`, so fewer instances are reachable from `other`.
             Some(&other) => start = other,
             None => return Some(reachable),
         }
@@ -219,7 +220,8 @@ struct WaitingInstance {
 }
 
 impl WaitCycle {
-    /// The cycle in a [closed set](closed_set), found by following the first alternative of each wait.
+    /// The cycle in a [closed set](closed_set). The first alternative of each wait leads to the
+    /// cycle.
     pub(super) fn of<'a>(
         waits: &WaitGraph,
         set: &BTreeSet<InstanceId>,
@@ -254,13 +256,14 @@ impl WaitCycle {
         polling.map(|member| member.id)
     }
 
-    /// Whether one of the instances waits for a field to be declared at the other end.
+    /// Whether an instance waits for a field to be declared at the other end.
     pub(super) fn is_for_declaration(&self) -> bool {
         let mut all = self.members.iter().chain(&self.dependents);
         all.any(|waiting| waiting.wait.is_for_declaration())
     }
 
-    /// The cycle in words, a line for each instance, behind a first line that begins with `heading`.
+    /// The cycle in words, a line for each instance, behind a first line that begins with
+    /// `heading`.
     pub(super) fn text(&self, heading: &str) -> String {
         let mut text = match self.members.len() {
             1 => format!("{heading}: an instance waits for itself"),
@@ -279,8 +282,8 @@ impl WaitCycle {
     }
 }
 
-/// The cycle to which the first alternatives of the waits lead. It begins with the smallest id, so that
-/// the same cycle is always described the same way.
+/// The cycle to which the first alternatives of the waits lead. The cycle begins with the smallest
+/// id, so the text about a cycle is always the same.
 fn cycle_in(waits: &WaitGraph, start: InstanceId) -> Vec<InstanceId> {
     let mut path: Vec<InstanceId> = Vec::new();
     let mut id = start;
@@ -298,7 +301,7 @@ fn cycle_in(waits: &WaitGraph, start: InstanceId) -> Vec<InstanceId> {
 /// A deadlock: a [cycle of waits](WaitCycle) that nothing can end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deadlock {
-    /// The instances, and what each waits for.
+    /// The instances, each with its wait.
     pub cycle: WaitCycle,
     /// The buffers of senders in the cycle, if there are any.
     pub full_buffers: Option<FullBuffers>,

@@ -1,8 +1,8 @@
 //! Processes and links: reports of the beginning and the end.
 //!
-//! One death is reported in several ways at once: the guard reports the exit, the link ends, the program
-//! may have reported an error, and its peers complain. The reports come in any order. `assessment`
-//! decides what they mean.
+//! Several reports tell of one death at once: the guard reports the exit, the link ends, the
+//! program may have reported an error, and the peers complain. The reports come in any order.
+//! `assessment` decides on their meaning.
 
 use titin_transport::LinkId;
 use titin_wire::control::ToProgram;
@@ -40,7 +40,7 @@ impl Manager {
     pub(super) fn process_started(&mut self, id: InstanceId, pid: u32) {
         let was_given_up = match self.members[id].process {
             ProcessState::Starting => false,
-            // The order to start it had been sent before the manager gave up.
+            // The guard had the order to start the program before the manager gave the program up.
             ProcessState::Never => true,
             _ => return,
         };
@@ -54,8 +54,8 @@ impl Manager {
         }
     }
 
-    /// A program that the guard has started may have joined as further instances, which the manager has
-    /// not started. Their process is known from now on.
+    /// A program of the guard may have joined as further instances, not started by the manager. Now
+    /// the process of such instances is known.
     fn assign_process(&mut self, pid: u32) {
         self.programs.insert(pid);
         for member in self.members.iter_mut() {
@@ -63,7 +63,7 @@ impl Manager {
         }
     }
 
-    /// The same for an instance of a started program.
+    /// Notes the process of an instance, if the process belongs to a started program.
     pub(super) fn assign_process_to(&mut self, id: InstanceId, pid: u32) {
         if self.programs.contains(&pid) {
             self.members[id].assign_process(pid);
@@ -120,7 +120,8 @@ impl Manager {
             }
             self.assess(id);
         }
-        // The end of another rank may be in order. If the rank had not closed, the other ranks say so.
+        // The end of another rank may be in order. If the rank had not closed, the other ranks
+        // report an error.
         for member in self.members.iter_mut() {
             let mut ranks = (1..).zip(&member.ranks);
             let rank = ranks.find(|(_, rank)| rank.pid == pid && rank.host == self.host);
@@ -142,7 +143,7 @@ impl Manager {
         self.fail(Cause::GuardLost(why));
     }
 
-    /// An instance reports an error of its own.
+    /// An instance reports an error.
     pub(super) fn error_reported(&mut self, id: InstanceId, text: String, origin: ErrorOrigin) {
         self.remember_log(id, &text);
         self.deadlock_search.forget(id, self.now);
@@ -166,7 +167,7 @@ impl Manager {
         self.tell_peers_of_end(id, link);
         self.assess_errors_after_an_end();
         match self.members[id].process {
-            // The assessment of other instances of the process may have waited for this report.
+            // The assessment of other instances of the process may have waited for the report.
             ProcessState::Ended(_) => {
                 for id in self.plan.sharers(id) {
                     self.assess(id);
@@ -189,8 +190,8 @@ impl Manager {
         }
     }
 
-    /// Assesses errors again that were reported because another instance had ended: the instance that
-    /// is done now may have been the last that could explain them.
+    /// Assesses errors again that were reported because another instance had ended. The instance
+    /// that has just ended may have been the last that could explain the errors.
     fn assess_errors_after_an_end(&mut self) {
         let is_after_end = |id: &InstanceId| {
             let error = &self.members[*id].reported_error;

@@ -48,8 +48,8 @@ impl Manager {
         }
     }
 
-    /// The ports of an instance: those that its program declares, or else those of the description. The
-    /// port for settings is added if a conduit leads to it.
+    /// The ports of an instance: the ports that its program declares, or else the ports of the
+    /// description. The port for settings is added if a conduit leads to the port.
     fn ports_of(
         &self,
         id: InstanceId,
@@ -68,8 +68,8 @@ impl Manager {
         ports
     }
 
-    /// The ports of the description, for a program that declares none. A port has slots if it has
-    /// several peers, or a peer that has joined declares slots at its end.
+    /// The ports of the description, for a program that declares no ports. A port has slots if the
+    /// port has several peers, or a joined peer declares slots at its end.
     pub(super) fn described_ports(&self, id: InstanceId) -> Vec<PortDeclaration> {
         let is_vector = |end: &PlannedEnd| {
             let peer = self.members[end.instance].joined();
