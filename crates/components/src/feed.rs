@@ -44,7 +44,7 @@ pub(crate) struct FedMessage {
 /// Goes through a file.
 pub(crate) struct Feed {
     plan: FeedPlan,
-    /// Time of the use in which it began.
+    /// Time of the use in which the feed began.
     origin: f64,
     reader: Box<dyn RecordReader>,
     pass: Pass,

@@ -57,7 +57,7 @@ pub(crate) struct Net {
 #[derive(Debug)]
 pub(crate) struct NetReceiver {
     pub(crate) pin: Pin,
-    /// The filters on the conduit, in the order of the message's way.
+    /// The filters on the conduit, in the order in which messages pass the filters.
     pub(crate) filters: Vec<String>,
 }
 

@@ -69,7 +69,7 @@ const SHORTEST: f64 = 26.0;
 #[derive(Clone, Copy)]
 pub(super) struct Curve {
     pub(super) start: Point,
-    /// The control point, towards which the curve bends.
+    /// The control point. The curve bends towards this point.
     pub(super) bend: Point,
     pub(super) end: Point,
 }
