@@ -1,4 +1,4 @@
-//! `titin host`: the process of hosted instances. The manager starts this process as the program of
+//! `titin host`: the process of hosted instances. The manager starts this program as the program of
 //! the first hosted instance.
 
 use std::os::unix::process::CommandExt as _;
