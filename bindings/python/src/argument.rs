@@ -1,4 +1,5 @@
-//! Arguments as libtitin takes them. An unfit argument is an error of titin, not of the conversion.
+//! Arguments in the form that libtitin takes. An unfit argument is an error of titin, not of the
+//! conversion.
 
 use std::ffi::{CString, c_int};
 
@@ -8,7 +9,7 @@ use pyo3::types::PyString;
 
 use crate::{error, sys};
 
-/// Text that names something: Unicode without a NUL.
+/// Text for a name: Unicode without a NUL.
 pub struct Text(CString);
 
 impl Text {
@@ -44,7 +45,7 @@ impl<'py> FromPyObject<'_, 'py> for Text {
     }
 }
 
-/// Text for people. Characters that are not Unicode are replaced, so that the rest can be read.
+/// Text for people. Characters outside Unicode are replaced, so that people can read the rest.
 pub struct Words(pub CString);
 
 impl<'py> FromPyObject<'_, 'py> for Words {
@@ -86,7 +87,8 @@ impl<'py> FromPyObject<'_, 'py> for Slot {
     }
 }
 
-/// A Python text as Rust has it. Python's may have halves of surrogate pairs, which are no characters.
+/// A Python text as a Rust text. A Python text may have halves of surrogate pairs; such halves are
+/// no characters.
 pub fn unicode<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     let refused = |_| {
         let shown = text
@@ -116,7 +118,7 @@ impl<'py> FromPyObject<'_, 'py> for Fallback<'py> {
     }
 }
 
-/// The extents of a shape: one number, or several.
+/// The extents of a shape: a single number, or several.
 pub fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     match shape.extract::<i64>() {
         Ok(extent) => Ok(vec![extent]),
@@ -124,7 +126,8 @@ pub fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     }
 }
 
-/// The number of an order given as "C" or "F". `subject` is what has the order, for the error.
+/// The number of an order given as "C" or "F". In the error, `subject` names the thing with the
+/// order.
 pub fn order_number(py: Python<'_>, order: &str, subject: &str) -> PyResult<c_int> {
     match order {
         "C" => Ok(sys::ORDER_C),

@@ -10,7 +10,7 @@ use pyo3::{ffi, intern};
 use crate::argument::Text;
 use crate::{error, sys};
 
-/// An array in the description that libtitin takes. The memory is held.
+/// An array in libtitin's description. The `Array` holds the memory.
 pub struct Array {
     /// Boxed, since some exporters keep pointers into the view.
     view: Box<ffi::Py_buffer>,
@@ -21,7 +21,8 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array to be sent: by its buffer, else by DLPack or the array interface. Foreign byte order is swapped in a copy.
+    /// An array to send: by the object's buffer, else by DLPack or the array interface. Foreign
+    /// byte order is swapped in a copy.
     pub fn to_send(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         // SAFETY: any object may be asked.
         let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1;
@@ -135,7 +136,8 @@ impl Array {
         self.view.ndim
     }
 
-    /// The extents. This pointer and those below are valid as long as the array lives.
+    /// The extents. The pointers to extents, strides and elements are valid as long as the `Array`
+    /// lives.
     pub fn extents(&self) -> *const i64 {
         self.view.shape.cast()
     }
@@ -162,7 +164,8 @@ impl Array {
         }
     }
 
-    /// The order of the elements: Fortran if they lie in that and not in C order, else C.
+    /// The order of the elements: Fortran if the elements lie in Fortran order and not in C order,
+    /// else C.
     pub fn order(&self) -> c_int {
         if !self.is_contiguous(b'C') && self.is_contiguous(b'F') {
             sys::ORDER_FORTRAN
@@ -171,13 +174,13 @@ impl Array {
         }
     }
 
-    /// Whether the elements lie one after the other in this order, C or F.
+    /// Whether the elements lie one after the other in `order`, C or F.
     pub fn is_contiguous(&self, order: u8) -> bool {
         // SAFETY: Python has filled the view.
         unsafe { ffi::PyBuffer_IsContiguous(&*self.view, order as c_char) == 1 }
     }
 
-    /// Copies the elements, in the order that [`Array::order`] gives.
+    /// Copies the elements, in the order given by [`Array::order`].
     ///
     /// # Safety
     /// `target` has room for the elements.
@@ -204,7 +207,7 @@ impl Drop for Array {
     }
 }
 
-/// A filled view, released unless it is taken over.
+/// A filled view. Dropping the `View` releases the view, unless the view was taken out before.
 struct View(Option<Box<ffi::Py_buffer>>);
 
 impl View {
@@ -232,14 +235,15 @@ impl Drop for View {
 
 fn buffer(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<View> {
     let mut view = Box::new(ffi::Py_buffer::new());
-    // SAFETY: the view is fresh; it is released when it is dropped, and only if it was filled.
+    // SAFETY: the view is fresh. The view is released on drop, and only if Python has filled the
+    // view.
     match unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &mut *view, flags) } {
         0 => Ok(View(Some(view))),
         _ => Err(PyErr::fetch(object.py())),
     }
 }
 
-/// The memory of an object, and what its elements are.
+/// The memory of an object, and the type of the object's elements.
 fn view(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<(View, Element)> {
     match buffer(object, flags) {
         Ok(view) => {
@@ -253,8 +257,9 @@ fn view(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<(View, Element)> {
     }
 }
 
-/// An array of a type that libtitin knows by name and the buffer protocol does not, as those of `ml_dtypes`: its bits as
-/// whole numbers of the same size, in the same memory, and the number of the type.
+/// An array of a type that libtitin knows by name and the buffer protocol does not know, such as
+/// the types of `ml_dtypes`. Returns the array's bits as whole numbers of the same size, in the
+/// same memory, and the number of the type.
 fn custom<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, c_int)>> {
     let py = object.py();
     let Ok(dtype) = object.getattr(intern!(py, "dtype")) else {
@@ -323,7 +328,8 @@ fn dtype(view: &ffi::Py_buffer) -> Element {
 
 /// A NumPy array over an object without a buffer.
 fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    /// Device types of DLPack whose memory the host can read: CPU, CUDA's pinned and managed, ROCm's pinned.
+    /// Device types of DLPack with memory readable by the host: CPU, CUDA's pinned and managed,
+    /// ROCm's pinned.
     const HOST: [i64; 4] = [1, 3, 11, 13];
     let py = object.py();
     let numpy = || py.import(intern!(py, "numpy"));
@@ -355,7 +361,7 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Err(error::mismatch(py, text))
 }
 
-/// Refuses masked arrays: their buffer has the values under the mask too.
+/// Refuses masked arrays: the buffer of such an array has the values under the mask too.
 fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     if is_ndarray(object) {
@@ -371,7 +377,8 @@ fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Refuses a single time of NumPy, which gives its bytes as a buffer. Arrays of times do not.
+/// Refuses a single time of NumPy: a single time gives bytes as a buffer. Arrays of times have no
+/// buffer.
 fn refuse_time(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_ndarray(object) {
         return Ok(());
@@ -382,7 +389,7 @@ fn refuse_time(object: &Bound<'_, PyAny>) -> PyResult<()> {
     }
 }
 
-/// The kind of an array's elements, as NumPy names it.
+/// The kind of an array's elements, by NumPy's letter.
 fn kind(object: &Bound<'_, PyAny>) -> Option<String> {
     object
         .getattr("dtype")
@@ -402,7 +409,7 @@ fn swapped(call: &str, object: &Bound<'_, PyAny>, hint: &str) -> PyErr {
     error::mismatch(object.py(), text)
 }
 
-/// The error for an array that cannot be sent, with what to send instead.
+/// The error for an array that cannot be sent. The error says how to send such data.
 fn refused(object: &Bound<'_, PyAny>) -> PyErr {
     let py = object.py();
     let hint = match kind(object).as_deref() {
@@ -423,7 +430,7 @@ fn refused(object: &Bound<'_, PyAny>) -> PyErr {
     error::mismatch(py, format!("cannot send {}: {hint}", describe(object)))
 }
 
-/// An object as errors name it: its type, and for arrays the dtype.
+/// An object's description in errors: the type, and for arrays the dtype.
 fn describe(object: &Bound<'_, PyAny>) -> String {
     let name = object.get_type().fully_qualified_name();
     let name = name.map_or_else(|_| "this object".to_owned(), |name| name.to_string());
@@ -438,18 +445,19 @@ fn describe(object: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// `numpy.ndarray`, if NumPy is loaded. Without NumPy no object is an array of it.
+/// `numpy.ndarray`, if NumPy is loaded. Without NumPy no object is an array of NumPy.
 pub fn ndarray(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if_loaded(&NDARRAY, intern!(py, "numpy"), intern!(py, "ndarray"))
 }
 
-/// Whether an object is of class `numpy.ndarray` itself, and not of a derived class with methods of its own.
+/// Whether an object is of class `numpy.ndarray` itself, and not of a derived class with methods of
+/// its own.
 pub fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
     ndarray(object.py()).is_some_and(|ndarray| object.get_type().is(ndarray))
 }
 
-/// `titin.Array`, if its module is loaded.
+/// `titin.Array`, if the module `titin.data` is loaded.
 fn named(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NAMED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if_loaded(&NAMED, intern!(py, "titin.data"), intern!(py, "Array"))

@@ -26,10 +26,10 @@ impl Drop for Decomposition {
 }
 
 impl Decomposition {
-    /// The decomposition of an array of this shape, all of which rank 0 owns.
+    /// The decomposition of an array of extents `shape`. At first, rank 0 owns all of the array.
     pub fn new(py: Python<'_>, shape: &[i64]) -> PyResult<Self> {
         let dims = shape.len();
-        // SAFETY: the shape has that many entries.
+        // SAFETY: the shape has `dims` entries.
         let handle = unsafe { sys::titin_decomposition_new(dims as c_int, shape.as_ptr()) };
         let handle = NonNull::new(handle).ok_or_else(|| error::last(py))?;
         Ok(Decomposition { handle, dims })
@@ -46,7 +46,7 @@ impl Decomposition {
         })
     }
 
-    /// Sets the widths of the halo. `titin.fields` gives one for each dimension.
+    /// Sets the widths of the halo. `titin.fields` gives a width for each dimension.
     pub fn set_halo(&self, py: Python<'_>, (below, above): &Bounds) -> PyResult<()> {
         // SAFETY: the decomposition lives, and each list has an entry for each dimension.
         error::check(py, unsafe {
@@ -63,8 +63,8 @@ impl Decomposition {
         })
     }
 
-    /// Sets the part of this rank, as `titin.fields.describe` gives it. Whether the rank's array has as many dimensions as
-    /// the whole array.
+    /// Sets the part of this rank; `described` comes from `titin.fields.describe`. Returns whether
+    /// the rank's array has as many dimensions as the whole array.
     pub fn set_owned(&self, described: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = described.py();
         let (kind, owned, spreads, ranks) =
@@ -93,7 +93,8 @@ impl Decomposition {
         }
     }
 
-    /// Sets the number of processes along each dimension. `titin.fields` gives one for each.
+    /// Sets the number of processes along each dimension. `titin.fields` gives a number for each
+    /// dimension.
     fn set_grid(&self, py: Python<'_>, processes: &[c_int]) -> PyResult<()> {
         // SAFETY: the decomposition lives, and there is an entry for each dimension.
         error::check(py, unsafe {
@@ -133,12 +134,12 @@ impl Decomposition {
         let py = numbers.py();
         let numbers = Array::to_send(numbers)?;
         let count = if numbers.rank() == 1 {
-            // SAFETY: an array of rank 1 has one extent.
+            // SAFETY: an array of rank 1 has a single extent.
             unsafe { *numbers.extents() }
         } else {
             0
         };
-        // SAFETY: the decomposition lives, and the array has that many elements.
+        // SAFETY: the decomposition lives, and the array has `count` elements.
         error::check(py, unsafe {
             sys::titin_decomposition_indices(self.as_ptr(), count, numbers.data().cast())
         })

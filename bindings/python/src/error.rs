@@ -17,7 +17,7 @@ pyo3::create_exception!(
 
 static CLASSES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
 
-/// The exception for an error number, with this text.
+/// The exception for an error number, with the given text.
 pub fn error(py: Python<'_>, kind: c_int, text: impl Into<String>) -> PyErr {
     let class =
         classes(py).and_then(|classes| classes.get_item(usize::try_from(kind).unwrap_or(0)));
@@ -32,7 +32,7 @@ pub fn usage(py: Python<'_>, text: impl Into<String>) -> PyErr {
     error(py, sys::USAGE, text)
 }
 
-/// The exception for data of a type that cannot be sent, or was not asked for.
+/// The exception for data of a type that titin cannot send, or that the program did not ask for.
 pub fn mismatch(py: Python<'_>, text: impl Into<String>) -> PyErr {
     error(py, sys::TYPE_MISMATCH, text)
 }
@@ -45,7 +45,7 @@ pub fn last(py: Python<'_>) -> PyErr {
     })
 }
 
-/// Raises the error of a call that has failed.
+/// Raises the error of a failed call.
 pub fn check(py: Python<'_>, code: c_int) -> PyResult<()> {
     match code {
         sys::OK => Ok(()),
@@ -55,7 +55,7 @@ pub fn check(py: Python<'_>, code: c_int) -> PyResult<()> {
     }
 }
 
-/// Whether an exception is an error of titin. One of a signal handler is not.
+/// Whether an exception is an error of titin. An exception of a signal handler is not.
 pub fn is_of_titin(py: Python<'_>, raised: &PyErr) -> PyResult<bool> {
     Ok(raised.is_instance(py, &classes(py)?.get_item(0)?))
 }

@@ -1,4 +1,4 @@
-//! Fields: `titin.Field`, and how it is declared.
+//! Fields: `titin.Field`, and the declaration of a field.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -26,14 +26,16 @@ pub struct Field {
     dtypes: Vec<c_int>,
     /// Whether the local arrays have as many dimensions as the whole array.
     whole: bool,
-    /// Set by a call, which tells libtitin the layout of its arrays before it sends or receives them.
+    /// Set during a call: a call tells libtitin the layout of the arrays before the call sends or
+    /// receives the arrays.
     busy: AtomicBool,
-    /// The arrays of interrupted calls, which may have a part of the next field. They are kept, so that no other array gets
-    /// their memory and is taken for them.
+    /// The arrays of interrupted calls: such arrays may have a part of the next field. The `Field`
+    /// keeps the arrays. Otherwise a new array could get the same memory, and libtitin would take
+    /// the new array for the old array.
     interrupted: Mutex<Vec<Py<PyTuple>>>,
 }
 
-/// A call on a field. One call at a time is allowed.
+/// A call on a field. A field allows only one call at a time.
 struct FieldCall<'a>(&'a AtomicBool);
 
 impl Drop for FieldCall<'_> {
@@ -49,7 +51,7 @@ unsafe impl Sync for Field {}
 
 impl Drop for Field {
     fn drop(&mut self) {
-        // SAFETY: the field is ours, and no call on it goes on.
+        // SAFETY: the field is ours, and no call on the field goes on.
         unsafe { sys::titin_field_free(self.handle.as_ptr()) }
     }
 }
@@ -68,7 +70,7 @@ impl Declaration<'_, '_> {
     /// Declares the field on a port.
     ///
     /// # Safety
-    /// `instance` is that of the session, and open; `port` is one of its ports.
+    /// `instance` is the open instance of `session`; `port` is a port of `instance`.
     pub unsafe fn declare(
         self,
         session: &Arc<Session>,
@@ -102,7 +104,7 @@ impl Declaration<'_, '_> {
         Ok(Field {
             handle: NonNull::new(field).ok_or_else(|| error::last(py))?,
             session: session.clone(),
-            // SAFETY: the port lives as long as the instance, which is open.
+            // SAFETY: the port lives as long as the instance, and the instance is open.
             port: unsafe { error::text(sys::titin_port_name(port)) },
             dims: shape.len() as c_int,
             dtypes,
@@ -113,7 +115,7 @@ impl Declaration<'_, '_> {
     }
 }
 
-/// Numbers of the element types: one, or those of a list.
+/// Numbers of the element types: a single type, or each type of a list.
 fn dtypes(given: &Bound<'_, PyAny>) -> PyResult<Vec<c_int>> {
     let py = given.py();
     let numpy = py.import(intern!(py, "numpy"))?;
@@ -142,7 +144,7 @@ impl Field {
             held.iter().map(|array| array.data().cast_const()).collect();
         let (field, next) = (self.handle.as_ptr(), next_timestamp.unwrap_or(sys::NO_NEXT));
         let call = self.session.enter(py)?;
-        // SAFETY: the field lives, and the arrays are held until this function returns.
+        // SAFETY: the field lives, and this function holds the arrays until the function returns.
         call.wait(py, || unsafe {
             sys::titin_field_send(field, pointers.as_ptr(), timestamp, next)
         })
@@ -204,7 +206,8 @@ impl Field {
                 numpy.call_method1(intern!(py, "empty"), (count, intern!(py, "int64")))?;
             if count > 0 {
                 let room = Array::to_fill(&indices)?.data();
-                // SAFETY: there is room for as many as the call has said; the array lives, and nothing else uses it.
+                // SAFETY: there is room for the number of indices given by the call; the array
+                // lives, and nothing else uses the array.
                 unsafe { sys::titin_field_owned(field, dim, room.cast()) };
             }
             Ok(indices)
@@ -231,7 +234,8 @@ impl Field {
         }
     }
 
-    /// The arrays of a call, each of its element type. libtitin learns the layout of each.
+    /// The arrays of a call, each checked for the right element type. libtitin learns the layout of
+    /// each array.
     fn hold(
         &self,
         arrays: &Bound<'_, PyTuple>,
@@ -253,7 +257,8 @@ impl Field {
             if self.whole && array.rank() == self.dims {
                 self.set_layout(py, number, array.extents(), array.strides())?;
             } else {
-                // NULL is the default layout, one element after the other, whatever the last call had.
+                // NULL sets the default layout, one element after the other. Without the call,
+                // libtitin would keep the layout of the last call.
                 self.set_layout(py, number, std::ptr::null(), std::ptr::null())?;
                 self.check_flat(py, number, &array)?;
             }
@@ -295,7 +300,7 @@ impl Field {
         })
     }
 
-    /// Fails unless an array is flat, with as many bytes as this rank owns.
+    /// Fails unless an array is flat, with as many bytes as the elements of this rank.
     fn check_flat(&self, py: Python<'_>, number: usize, array: &Array) -> PyResult<()> {
         // SAFETY: the field lives.
         let wanted = unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
@@ -313,7 +318,8 @@ impl Field {
         Err(error::mismatch(py, text))
     }
 
-    /// Keeps the arrays of a call that a signal has interrupted; lets all go once a call has received.
+    /// Keeps the arrays of a call interrupted by a signal. Lets all kept arrays go once a call has
+    /// received.
     fn note_interrupted(
         &self,
         py: Python<'_>,
@@ -328,7 +334,8 @@ impl Field {
             Ok(()) => {
                 let before = std::mem::take(&mut *interrupted);
                 drop(interrupted);
-                // Freeing an array may run the program's code, which must not find the lock held.
+                // Freeing an array may run the program's code, and this code must not find the lock
+                // held.
                 drop(before);
             }
             Err(raised) if !error::is_of_titin(py, raised)? => {

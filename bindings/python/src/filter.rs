@@ -11,16 +11,16 @@ use crate::payload::Payload;
 use crate::value::{Data, Value};
 use crate::{error, sys};
 
-/// The status of a filter that has failed.
+/// The status of a failed filter.
 const FAILED: c_int = 1;
 
-/// A function, and whether it takes the message beside the data.
+/// A function, and whether the function takes the message beside the data.
 struct Filter {
     function: Py<PyAny>,
     takes_message: bool,
 }
 
-/// Lets an instance that is opened with these options call filters that are named `module:function`.
+/// Lets an instance opened with `options` call filters named `module:function`.
 ///
 /// # Safety
 /// `options` are libtitin's, and not freed.
@@ -42,7 +42,8 @@ extern "C" fn find(_data: *mut c_void, name: *const c_char, filter: *mut *mut c_
             function,
             takes_message: wanted > 1,
         });
-        // SAFETY: libtitin has room for the pointer, and gives it to `call` and once to `dispose`.
+        // SAFETY: libtitin has room for the pointer, and gives the pointer to `call` and once to
+        // `dispose`.
         unsafe { *filter = Box::into_raw(found).cast() };
         Ok(())
     })
@@ -54,12 +55,12 @@ extern "C" fn call(
     out: *mut sys::titin_output,
 ) -> c_int {
     attached(|py| {
-        // SAFETY: `find` has given the filter, which is not disposed of yet.
+        // SAFETY: `find` has given the filter, and the filter is not disposed of yet.
         let filter = unsafe { &*filter.cast::<Filter>() };
         let Some(input) = NonNull::new(input.cast_mut()) else {
             return Ok(());
         };
-        // SAFETY: the function may keep the data, so the payload is one more owner of the message.
+        // SAFETY: the function may keep the data, so the payload is another owner of the message.
         let payload = unsafe {
             sys::titin_message_retain(input.as_ptr());
             Payload::new(input)
@@ -78,14 +79,14 @@ extern "C" fn call(
 
 extern "C" fn dispose(filter: *mut c_void) {
     let free = |_: Python<'_>| {
-        // SAFETY: `find` has given the filter; libtitin disposes of it once.
+        // SAFETY: `find` has given the filter; libtitin disposes of a filter once.
         drop(unsafe { Box::from_raw(filter.cast::<Filter>()) });
     };
     // Without an interpreter the function cannot be freed.
     let _ = Python::try_attach(free);
 }
 
-/// Writes the result of a filter to its output: data, or a message with timestamps too.
+/// Writes the result of a filter to `out`: data, or a message with timestamps too.
 ///
 /// # Safety
 /// `out` is the output that libtitin gave to the filter.
@@ -141,7 +142,7 @@ unsafe fn write_data(object: &Bound<'_, PyAny>, out: *mut sys::titin_output) -> 
     }
 }
 
-/// The function that `module:function` names.
+/// The function named `module:function`.
 fn import(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     let Some((module, function)) = name.split_once(':') else {
         return Err(error::usage(
@@ -162,7 +163,8 @@ fn import(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Adds to an exception about a missing module where Python looked for it.
+/// Adds a note to an exception about a missing module. The note says where Python looked for the
+/// module.
 fn say_where(py: Python<'_>, raised: &PyErr) {
     let text = "It was looked for as by import in this program: in the folder of its main file, in PYTHONPATH, and \
                 among what is installed.";
@@ -188,7 +190,7 @@ fn attached(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
 
 /// The text of an exception, with the frames of the user's code.
 fn explain(py: Python<'_>, raised: PyErr) -> String {
-    // The exception has its traceback only once it is a value.
+    // Only an exception value has the traceback.
     let raised = raised.into_value(py);
     let last = || -> PyResult<String> {
         py.import("titin.errors")?

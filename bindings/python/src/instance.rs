@@ -25,7 +25,7 @@ use crate::value::{self, Data, Value};
 use crate::{error, filter, sys};
 
 thread_local! {
-    /// The instance that the function of this thread is, and its run: set by `titin.run`.
+    /// The instance assigned to this thread by `titin.run`, with the run's manager.
     static ASSIGNMENT: RefCell<Option<Assignment>> = const { RefCell::new(None) };
 }
 
@@ -35,7 +35,7 @@ struct Assignment {
     opened: Option<Weak<Session>>,
 }
 
-/// The instance that this thread has opened, unless it is closed.
+/// The instance that this thread has opened, unless the instance is closed.
 fn unclosed_session() -> Option<Arc<Session>> {
     let opened = ASSIGNMENT.with_borrow(|assigned| assigned.as_ref()?.opened.as_ref()?.upgrade());
     opened.filter(|session| !session.is_closed())
@@ -84,7 +84,7 @@ pub struct Instance {
     workdir: String,
 }
 
-/// An argument that means a port: its name, or the port itself.
+/// An argument for a port: the port's name, or the port itself.
 type PortArgument<'a, 'py> = &'a Bound<'py, PyAny>;
 
 #[pymethods]
@@ -153,7 +153,8 @@ impl Instance {
             .transpose()?;
         let settings = value::pointer(settings.as_ref());
         let mut data = data.map_or(Ok(Data::Nil), |data| Data::new(&data))?;
-        // SAFETY: the port lives as long as the call; this function holds the data and settings until it returns.
+        // SAFETY: the port lives as long as the call; this function holds the data and settings
+        // until the function returns.
         unsafe {
             match &mut data {
                 Data::Nil => call.wait(py, || {
@@ -305,7 +306,8 @@ impl Instance {
             timeout.unwrap_or(sys::WAIT),
         );
         let mut message = std::ptr::null_mut();
-        // SAFETY: the port lives as long as the call; the target's memory is held until this function returns.
+        // SAFETY: the port lives as long as the call; this function holds the target's memory until
+        // the function returns.
         call.wait(py, || unsafe {
             sys::titin_receive_into(
                 port,
@@ -349,7 +351,7 @@ impl Instance {
             region,
             order,
         };
-        // SAFETY: the instance is open while the call lives, and the port is one of its ports.
+        // SAFETY: the instance is open while the call lives, and the port belongs to the instance.
         unsafe { declaration.declare(&self.session, call.instance(), port.get().as_ptr()) }
     }
 
@@ -412,7 +414,7 @@ impl Instance {
     #[getter]
     fn scale(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let call = self.session.enter(py)?;
-        // SAFETY: the map belongs to the instance, which is open while the call lives.
+        // SAFETY: the map belongs to the instance, and the instance is open while the call lives.
         let scale = unsafe { value::settings_to_python(py, sys::titin_scale(call.instance())) }?;
         Ok(py
             .import("titin.data")?
@@ -480,7 +482,8 @@ impl Instance {
         let handle = port
             .as_ref()
             .map_or(std::ptr::null_mut(), |port| port.get().as_ptr());
-        // SAFETY: the instance is open while the call lives, and so is its port.
+        // SAFETY: the instance is open while the call lives, and the port lives as long as the
+        // instance.
         error::check(py, unsafe {
             sys::titin_cancel(call.instance(), handle, slot_of(slot))
         })
@@ -552,7 +555,8 @@ impl Instance {
     }
 }
 
-/// The options of an instance. On a thread of `titin.run` name and run are those of the thread, unless they are given.
+/// The options of an instance. On a thread of `titin.run`, the thread's name and run are the
+/// defaults.
 pub fn options(
     py: Python<'_>,
     ports: [Option<Bound<'_, PyAny>>; 4],
@@ -590,7 +594,7 @@ impl Instance {
     pub(crate) fn with(py: Python<'_>, session: Arc<Session>) -> PyResult<Self> {
         let call = session.enter(py)?;
         let ports = PyDict::new(py);
-        // SAFETY: the instance is open while the call lives; its ports live as long.
+        // SAFETY: the instance is open while the call lives; the instance's ports live as long.
         let (name, workdir) = unsafe {
             for index in 0..sys::titin_port_count(call.instance()) {
                 let handle = sys::titin_port_at(call.instance(), index);
@@ -611,7 +615,7 @@ impl Instance {
         })
     }
 
-    /// The port that an argument means.
+    /// The port for an argument: a port, or a port's name.
     fn find<'py>(
         &self,
         call: &Call<'_>,
@@ -635,11 +639,12 @@ impl Instance {
             return Err(error::mismatch(py, text));
         };
         if let Some(found) = self.ports.bind(py).get_item(name)? {
-            // SAFETY: this crate puts only ports there, and gives copies of the dict away.
+            // SAFETY: this crate puts only ports into the dict. Programs get copies of the dict.
             return Ok(unsafe { found.cast_into_unchecked() });
         }
         let name = Text::new(py, unicode(name)?)?;
-        // SAFETY: the instance is open while the call lives. This fails, and says which ports there are.
+        // SAFETY: the instance is open while the call lives. The call fails, and the error lists
+        // the ports.
         let handle = unsafe { sys::titin_port_find(call.instance(), name.as_c().as_ptr()) };
         // SAFETY: as above.
         Bound::new(py, unsafe {
@@ -647,7 +652,7 @@ impl Instance {
         })
     }
 
-    /// The ports that arguments mean, one by one or in lists and tuples.
+    /// The ports for all arguments. An argument is a single port, or a list or tuple of ports.
     fn find_all<'py>(
         &self,
         call: &Call<'_>,
@@ -673,7 +678,8 @@ impl Drop for Instance {
             return;
         }
         Python::attach(|py| {
-            // An exception may be on its way that has dropped the instance. It is kept.
+            // An exception may be on the way, and may have dropped the instance. This function
+            // keeps the exception.
             let raised = PyErr::take(py);
             let _ = self.session.fail(
                 py,
@@ -685,7 +691,7 @@ impl Drop for Instance {
     }
 }
 
-/// A handle from libtitin, or the error without one.
+/// A handle from libtitin, or libtitin's last error if the handle is NULL.
 fn handle_of<T>(py: Python<'_>, handle: *mut T) -> PyResult<NonNull<T>> {
     NonNull::new(handle).ok_or_else(|| error::last(py))
 }
@@ -700,8 +706,8 @@ unsafe fn taken(py: Python<'_>, message: *mut sys::titin_message) -> PyResult<Py
     Py::new(py, Message::received(unsafe { Payload::new(message) }))
 }
 
-/// Deletes the secret in `os.environ`, from which child processes get their environment. libtitin has deleted it in the
-/// process's own.
+/// Deletes the secret in `os.environ`: child processes get their environment from there. libtitin
+/// has deleted the secret in the environment of the process.
 fn forget_secret(py: Python<'_>) {
     let environment = py
         .import(intern!(py, "os"))
@@ -710,12 +716,12 @@ fn forget_secret(py: Python<'_>) {
     let _ = environment.and_then(|environment| environment.del_item("TITIN_SECRET"));
 }
 
-/// A slot as libtitin takes it.
+/// A slot in the numbering of libtitin.
 fn slot_of(slot: Option<Slot>) -> c_int {
     slot.map_or(sys::NO_SLOT, |slot| slot.0)
 }
 
-/// The number of a level given by name, as `logging` has them.
+/// The number of a level given by name; the numbers are those of `logging`.
 fn level_named(level: &Bound<'_, PyAny>) -> PyResult<c_int> {
     match level.extract::<String>()?.to_ascii_lowercase().as_str() {
         "debug" => Ok(10),

@@ -1,10 +1,10 @@
 //! The Python extension: `titin._core`, over libtitin's C interface.
 //!
-//! The extension describes Python's arrays and structures as `titin.h` asks, gives the GIL back around every call that
-//! waits or copies, and raises errors as exceptions. `titin.h` says what a call does, `titin/_core.pyi` how a Python
-//! program sees the call.
+//! The extension describes Python's arrays and structures in the way of `titin.h`, gives the GIL
+//! back around every call that waits or copies, and raises errors as exceptions. `titin.h`
+//! describes each call. `titin/_core.pyi` describes each call as a Python program sees the call.
 
-/// The docstring in `titin/_core.pyi` of a class, or of one of its methods: `Instance.send`.
+/// The docstring of a class or of a method, such as `Instance.send`, from `titin/_core.pyi`.
 macro_rules! doc {
     ($name:literal) => {
         include_str!(concat!(env!("OUT_DIR"), "/docs/", $name))

@@ -1,4 +1,5 @@
-//! Light instances, for `titin.aio`: they do not wait, and a list has those that can go on.
+//! Light instances, for `titin.aio`: light instances do not wait. A list has the instances that can
+//! go on.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -15,7 +16,8 @@ use crate::{error, sys};
 #[pyclass(frozen, module = "titin._core")]
 pub struct Ready(NonNull<sys::titin_ready>);
 
-// SAFETY: any thread may put instances on the list; only the thread of the event loop takes them off.
+// SAFETY: any thread may put instances on the list; only the thread of the event loop takes
+// instances off.
 unsafe impl Send for Ready {}
 // SAFETY: as above.
 unsafe impl Sync for Ready {}
@@ -32,7 +34,7 @@ impl Ready {
 
     #[doc = doc!("Ready.fileno")]
     fn fileno(&self, py: Python<'_>) -> PyResult<c_int> {
-        // SAFETY: the list lives as long as this.
+        // SAFETY: the list lives as long as this `Ready`.
         match unsafe { sys::titin_ready_descriptor(self.0.as_ptr()) } {
             -1 => Err(error::last(py)),
             descriptor => Ok(descriptor),
@@ -42,7 +44,7 @@ impl Ready {
     #[doc = doc!("Ready.next")]
     fn next(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         let mut number: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the list lives as long as this.
+        // SAFETY: the list lives as long as this `Ready`.
         match unsafe { sys::titin_ready_next(self.0.as_ptr(), 0.0, &mut number) } {
             sys::TIMEOUT => Ok(None),
             code => error::check(py, code).map(|()| Some(number as usize)),
@@ -52,7 +54,7 @@ impl Ready {
 
 impl Drop for Ready {
     fn drop(&mut self) {
-        // SAFETY: the list is ours; instances on it share its contents.
+        // SAFETY: the list is ours; instances on the list share the list's contents.
         unsafe { sys::titin_ready_free(self.0.as_ptr()) }
     }
 }
@@ -89,7 +91,8 @@ impl Opening {
     ) -> PyResult<Self> {
         let options = options(py, [f_init, o_i, s, o_f], name, manager, unchecked)?;
         let mut opening = std::ptr::null_mut();
-        // SAFETY: the options and the list live as long as this function, and the instance has a share of the list.
+        // SAFETY: the options and the list live as long as this function, and the instance has a
+        // share of the list.
         unsafe {
             let list = ready.get().0.as_ptr();
             error::check(
@@ -117,7 +120,7 @@ impl Opening {
             .take()
             .ok_or_else(|| error::usage(py, "the instance was opened already"))?;
         let mut instance = std::ptr::null_mut();
-        // SAFETY: it was begun, and has not ended.
+        // SAFETY: the opening was begun, and has not ended.
         let code = unsafe { sys::titin_open_end(opening.as_ptr(), &mut instance) };
         if code == sys::PENDING {
             *place = Some(opening);
@@ -136,7 +139,7 @@ impl Opening {
             .expect("nothing panics while it is locked")
             .take()
         {
-            // SAFETY: it was begun, and has not ended.
+            // SAFETY: the opening was begun, and has not ended.
             unsafe { sys::titin_open_cancel(opening.as_ptr()) }
         }
     }

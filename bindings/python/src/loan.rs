@@ -1,4 +1,4 @@
-//! Loans: memory of titin for arrays that are sent without a copy.
+//! Loans: memory of titin for arrays, sent without a copy.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -13,7 +13,7 @@ use crate::argument::{extents, order_number};
 use crate::array::{Array, is_ndarray};
 use crate::{error, sys};
 
-/// A loan as a buffer for NumPy. Arrays over the buffer keep the loan, and so its memory.
+/// A loan as a buffer for NumPy. Arrays over the buffer keep the loan, and so the loan's memory.
 #[pyclass(frozen, module = "titin._core")]
 pub struct Loan {
     handle: NonNull<sys::titin_loan>,
@@ -26,12 +26,13 @@ pub struct Loan {
     sent: AtomicBool,
 }
 
-// SAFETY: loans may be used by any thread (titin.h, "Threads"); the memory is NumPy's to guard, as that of any array.
+// SAFETY: any thread may use loans (titin.h, "Threads"). NumPy guards the memory, as NumPy guards
+// the memory of any array.
 unsafe impl Send for Loan {}
 // SAFETY: as above.
 unsafe impl Sync for Loan {}
 
-/// One more owner of a loan, to be sent.
+/// Another owner of a loan, for sending.
 pub struct LoanOwner(*mut sys::titin_loan);
 
 impl Loan {
@@ -89,8 +90,8 @@ impl Loan {
         numpy.call_method(intern!(py, "ndarray"), (), Some(&arguments))
     }
 
-    /// One more owner of the loan whose memory an array has as a whole. The array is read-only from here on. `None` for other
-    /// objects.
+    /// Another owner of a loan, if `object` is an array over the whole memory of the loan. The
+    /// array is read-only from here on. `None` for other objects.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<LoanOwner>> {
         let py = object.py();
         if !is_ndarray(object) {
@@ -108,7 +109,7 @@ impl Loan {
             .getattr(intern!(py, "flags"))?
             .setattr(intern!(py, "writeable"), false)?;
         loan.sent.store(true, Ordering::Relaxed);
-        // SAFETY: the loan lives as long as its object.
+        // SAFETY: the loan lives as long as the loan's object.
         Ok(Some(LoanOwner(unsafe {
             sys::titin_loan_retain(loan.handle.as_ptr())
         })))
@@ -117,7 +118,7 @@ impl Loan {
     fn is_all_of(&self, array: &Array) -> bool {
         let shape: &[i64] = match array.rank() {
             0 => &[],
-            // SAFETY: an array has as many extents as its rank.
+            // SAFETY: an array has as many extents as the rank says.
             rank => unsafe { std::slice::from_raw_parts(array.extents(), rank as usize) },
         };
         let same = array.data() == self.data && array.dtype == self.dtype && shape == self.shape;
@@ -132,7 +133,7 @@ impl Loan {
 #[pymethods]
 impl Loan {
     /// # Safety
-    /// Python calls this with a view to fill.
+    /// Python calls this method with a view to fill.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -145,7 +146,8 @@ impl Loan {
                 "this array was sent from where it lies, so it is read-only; ask for another loan, or work on a .copy()",
             ));
         }
-        // SAFETY: the memory lives as long as this object, to which the view takes a reference.
+        // SAFETY: the memory lives as long as this object, and the view takes a reference to this
+        // object.
         let code = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,
@@ -166,13 +168,13 @@ impl Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        // SAFETY: this object was one owner.
+        // SAFETY: this object was an owner, and frees once.
         unsafe { sys::titin_loan_free(self.handle.as_ptr()) }
     }
 }
 
 impl LoanOwner {
-    /// The address of the handle, which libtitin sets to NULL once the loan is sent.
+    /// The address of the handle. libtitin sets the handle to NULL once the loan is sent.
     pub fn handle_address(&mut self) -> *mut *mut sys::titin_loan {
         &mut self.0
     }
@@ -180,7 +182,7 @@ impl LoanOwner {
 
 impl Drop for LoanOwner {
     fn drop(&mut self) {
-        // SAFETY: the handle is NULL, or that of an owner that was not sent.
+        // SAFETY: the handle is NULL, or the handle of an owner that was not sent.
         unsafe { sys::titin_loan_free(self.0) }
     }
 }

@@ -49,7 +49,7 @@ impl Message {
     #[getter]
     fn port(&self) -> Option<String> {
         let payload = self.payload.as_ref()?;
-        // SAFETY: the message lives as long as `payload`, and its text as long as the message.
+        // SAFETY: the message lives as long as `payload`, and the text as long as the message.
         let name = unsafe { error::text(sys::titin_message_port(payload.as_ptr())) };
         Some(name).filter(|name| !name.is_empty())
     }
@@ -59,7 +59,7 @@ impl Message {
     pub fn data(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let read = || match &self.payload {
             None => Ok(py.None()),
-            // SAFETY: the value belongs to the message, which `payload` holds.
+            // SAFETY: the value belongs to the message, and `payload` holds the message.
             Some(payload) => unsafe {
                 value::to_python(py, sys::titin_message_value(payload.as_ptr()), payload)
             },
@@ -74,7 +74,7 @@ impl Message {
             let Some(payload) = &self.payload else {
                 return Ok(PyDict::new(py).into_any().unbind());
             };
-            // SAFETY: the map belongs to the message, which `payload` holds.
+            // SAFETY: the map belongs to the message, and `payload` holds the message.
             let settings = unsafe { sys::titin_message_settings(payload.as_ptr()) };
             match settings.is_null() {
                 true => Ok(PyDict::new(py).into_any().unbind()),
@@ -110,7 +110,7 @@ impl Message {
 }
 
 impl Message {
-    /// A message of the program's own with these data, at time 0.
+    /// A message of the program's own with the given data, at time 0.
     pub fn own(py: Python<'_>, data: Py<PyAny>) -> Self {
         let (data, settings) = (
             known(py, data),
@@ -125,12 +125,12 @@ impl Message {
         }
     }
 
-    /// The timestamps as libtitin takes them.
+    /// The timestamps in the form that libtitin takes.
     pub fn timestamps(&self) -> (f64, f64) {
         (self.timestamp, self.next_timestamp.unwrap_or(sys::NO_NEXT))
     }
 
-    /// A message that was received.
+    /// A received message.
     pub fn received(payload: Payload) -> Self {
         let message = payload.as_ptr();
         // SAFETY: the message lives as long as `payload`.

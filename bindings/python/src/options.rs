@@ -13,7 +13,7 @@ use crate::{error, sys};
 pub struct Options(NonNull<sys::titin_options>);
 
 impl Options {
-    /// The options of a program in Python, whose errors are exceptions.
+    /// The options of a program in Python. Errors of such a program are exceptions.
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         // SAFETY: nothing goes in.
         let options = NonNull::new(unsafe { sys::titin_options_new() })
@@ -49,7 +49,7 @@ impl Options {
         })
     }
 
-    /// Declares the ports of an operator, by its number in the header.
+    /// Declares the ports of an operator. `operator` is the operator's number in the header.
     pub fn add_ports(&self, operator: c_int, names: &Bound<'_, PyAny>) -> PyResult<()> {
         for name in port_names(names)? {
             // SAFETY: the options live; the text is copied.
@@ -72,7 +72,7 @@ impl Drop for Options {
     }
 }
 
-/// Names of ports: a list of them, or one text with spaces or commas between them.
+/// Names of ports: a list of names, or a single text with spaces or commas between the names.
 fn port_names(names: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
     let py = names.py();
     if let Ok(text) = names.cast::<PyString>() {

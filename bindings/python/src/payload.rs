@@ -1,4 +1,5 @@
-//! The payload of a received message, and views of it. The payload lives as long as anything holds a part of it.
+//! The payload of a received message, and views of the payload. The payload lives as long as any
+//! holder of a part.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -9,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::sys;
 
-/// One owner of a message of libtitin.
+/// An owner of a message of libtitin.
 pub struct Payload(NonNull<sys::titin_message>);
 
 // SAFETY: messages are counted, and any thread may read them (titin.h, "Threads").
@@ -63,7 +64,7 @@ impl View {
     /// A view of a part of a message.
     ///
     /// # Safety
-    /// `data` has `length` bytes, which belong to the message of `payload`.
+    /// `data` has `length` bytes that belong to the message of `payload`.
     pub unsafe fn new(data: *const c_void, length: i64, payload: &Payload) -> Self {
         View {
             data,
@@ -76,7 +77,7 @@ impl View {
 #[pymethods]
 impl View {
     /// # Safety
-    /// Python calls this with a view to fill.
+    /// Python calls this method with a view to fill.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -88,7 +89,8 @@ impl View {
             ));
         }
         let this = slf.get();
-        // SAFETY: the memory lives as long as this object, to which the view takes a reference; it is marked read-only.
+        // SAFETY: the memory lives as long as this object, and the view takes a reference to this
+        // object. The view is marked read-only.
         let code = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,

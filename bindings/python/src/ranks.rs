@@ -1,4 +1,5 @@
-//! The communicator of a parallel program: one of mpi4py, or an object with the same four methods.
+//! The communicator of a parallel program: a communicator of mpi4py, or an object with the same
+//! four methods.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
@@ -9,7 +10,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::{error, sys};
 
-/// The communicator, which libtitin calls while an instance is opened.
+/// The communicator. libtitin calls the communicator while an instance is opened.
 pub struct Ranks {
     comm: Py<PyAny>,
     rank: c_int,
@@ -39,7 +40,8 @@ impl Ranks {
         }))
     }
 
-    /// Gives the communicator to options, which must be used no longer than the communicator lives.
+    /// Gives the communicator to options. The options must be used no longer than the communicator
+    /// lives.
     pub fn offer(&self, py: Python<'_>, options: *mut sys::titin_options) -> PyResult<()> {
         let communicator = sys::titin_communicator {
             size: size_of::<sys::titin_communicator>(),
@@ -49,13 +51,14 @@ impl Ranks {
             broadcast: Some(broadcast),
             gather: Some(gather),
         };
-        // SAFETY: the communicator is copied; its functions are called as long as the options are used.
+        // SAFETY: the communicator is copied; libtitin calls the functions as long as the options
+        // are used.
         error::check(py, unsafe {
             sys::titin_options_communicator(options, &communicator)
         })
     }
 
-    /// Takes the exception of the communicator, if there is one.
+    /// Takes the exception of the communicator, if there is an exception.
     pub fn raised(&self) -> Option<PyErr> {
         self.raised
             .lock()
@@ -75,7 +78,7 @@ impl Ranks {
 }
 
 /// # Safety
-/// `context` is a `Ranks`; `bytes` has `count` bytes, which may be written.
+/// `context` is a `Ranks`; `bytes` has `count` writable bytes.
 unsafe extern "C" fn broadcast(context: *mut c_void, bytes: *mut c_void, count: i64) -> c_int {
     // SAFETY: as the caller promises.
     let (ranks, bytes) = unsafe {
@@ -97,7 +100,8 @@ unsafe extern "C" fn broadcast(context: *mut c_void, bytes: *mut c_void, count: 
 }
 
 /// # Safety
-/// `context` is a `Ranks`; `mine` has `count` bytes, and at rank 0 `all` has `count` for each rank, which may be written.
+/// `context` is a `Ranks`; `mine` has `count` bytes. At rank 0, `all` has `count` writable bytes
+/// for each rank.
 unsafe extern "C" fn gather(
     context: *mut c_void,
     mine: *const c_void,

@@ -1,4 +1,4 @@
-//! An open instance, which the `Instance`, its ports and its regions share.
+//! An open instance. The `Instance` shares the session with all ports and regions of the instance.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -13,13 +13,13 @@ use crate::options::Options;
 use crate::ranks::Ranks;
 use crate::{error, sys};
 
-/// Marks, beside the number of calls, that the instance is closed.
+/// A bit beside the number of calls. The bit marks that the instance is closed.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// An instance of libtitin. No call is made while the instance closes, or afterwards.
 pub struct Session {
     instance: NonNull<sys::titin_instance>,
-    /// Calls that are going on in any thread.
+    /// The number of calls in progress, in all threads.
     calls: AtomicUsize,
     /// The exception of a signal handler while a call waited. libtitin keeps the address.
     raised: Box<Mutex<Option<PyErr>>>,
@@ -40,12 +40,13 @@ impl Drop for Call<'_> {
 }
 
 impl Call<'_> {
-    /// The instance, which lives as long as the call.
+    /// The instance. The instance lives as long as the call.
     pub fn instance(&self) -> *mut sys::titin_instance {
         self.0.instance.as_ptr()
     }
 
-    /// Runs a call of libtitin without the GIL. Fails with its error, or with the exception of a signal handler meanwhile.
+    /// Runs a call of libtitin without the GIL. Fails with the call's error, or with an exception
+    /// raised by a signal handler meanwhile.
     pub fn wait(&self, py: Python<'_>, call: impl FnOnce() -> c_int) -> PyResult<()> {
         let call = Unattached(call);
         let code = py.detach(move || call.run());
@@ -54,13 +55,15 @@ impl Call<'_> {
 }
 
 impl Session {
-    /// Opens an instance. This call and later ones answer Ctrl-C. `ranks` is the communicator of a parallel program.
+    /// Opens an instance. Ctrl-C interrupts this call and later calls. `ranks` is the communicator
+    /// of a parallel program.
     pub fn open(py: Python<'_>, options: &Options, ranks: Option<&Ranks>) -> PyResult<Arc<Self>> {
         let raised = Box::new(Mutex::new(None));
         let mut instance = std::ptr::null_mut();
         let options = options.as_ptr();
         let data = (&raw const *raised).cast::<c_void>().cast_mut();
-        // SAFETY: the options live as long as this function; what `data` points to lives until the instance is closed.
+        // SAFETY: the options live as long as this function; the target of `data` lives until the
+        // instance is closed.
         error::check(py, unsafe {
             sys::titin_options_interrupt(options, interrupted, data)
         })?;
@@ -84,7 +87,7 @@ impl Session {
     /// The session of a light instance.
     ///
     /// # Safety
-    /// The instance is open, and nothing else closes it.
+    /// The instance is open, and only this session closes the instance.
     pub unsafe fn light(instance: NonNull<sys::titin_instance>) -> Arc<Self> {
         Arc::new(Session {
             instance,
@@ -124,10 +127,10 @@ impl Session {
         {
             errors.call_method1(intern!(py, "add_hint"), (raised.value(py),))?;
             let text = errors.call_method1(intern!(py, "last_lines"), (raised.value(py),))?;
-            // This fails in a forked child, whose instance is dead.
+            // The call fails in a forked child, since the child's instance is dead.
             let _ = self.fail(py, &text.extract::<Words>()?);
         }
-        // The caller raises the exception; an error of closing would hide it.
+        // The caller raises the exception; an error of closing would hide the exception.
         let _ = self.close(py, true);
         Ok(())
     }
@@ -137,8 +140,9 @@ impl Session {
         self.calls.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// Closes the instance, unless it is closed. With `patient` this waits for calls of other threads, which a failed run
-    /// ends; otherwise such a call is an error.
+    /// Closes the instance, unless the instance is already closed. With `patient`, `close` waits
+    /// for calls of other threads; a failed run ends such calls. Without `patient`, a call of
+    /// another thread is an error.
     pub fn close(&self, py: Python<'_>, patient: bool) -> PyResult<()> {
         while let Err(calls) =
             self.calls
@@ -166,7 +170,8 @@ impl Session {
     }
 }
 
-/// The outcome of a call: success, its error, or the exception of a signal handler meanwhile.
+/// The outcome of a call: success, the call's error, or an exception raised by a signal handler
+/// meanwhile.
 fn outcome(py: Python<'_>, code: c_int, raised: &Mutex<Option<PyErr>>) -> PyResult<()> {
     if code == sys::INTERRUPTED
         && let Some(raised) = raised
@@ -181,12 +186,13 @@ fn outcome(py: Python<'_>, code: c_int, raised: &Mutex<Option<PyErr>>) -> PyResu
 
 /// A call made on this thread without the GIL.
 ///
-/// pyo3 wants a closure that runs without the GIL to be `Send`, which keeps Python objects out. Raw pointers are not `Send`,
-/// though they are fine here.
+/// pyo3 wants a closure that runs without the GIL to be `Send`: this keeps Python objects out of
+/// the closure. Raw pointers are not `Send`, though raw pointers are fine here.
 struct Unattached<F>(F);
 
-// SAFETY: `Python::detach` runs the closure in the same thread, and the closures of this crate touch no Python object:
-// they call libtitin with pointers to memory that the caller holds until the call has returned.
+// SAFETY: `Python::detach` runs the closure in the same thread. The closures of this crate touch no
+// Python object: the closures call libtitin with pointers to memory, and the caller holds the
+// memory until the call has returned.
 unsafe impl<F> Send for Unattached<F> {}
 
 impl<F: FnOnce() -> c_int> Unattached<F> {
@@ -199,7 +205,8 @@ impl<F: FnOnce() -> c_int> Unattached<F> {
 extern "C" fn interrupted(data: *mut c_void) -> c_int {
     let raised = Python::try_attach(|py| py.check_signals().err()).flatten();
     let Some(raised) = raised else { return 0 };
-    // SAFETY: `Session::open` gave the pointer, and only calls of its instance come here.
+    // SAFETY: `Session::open` gave the pointer, and libtitin calls this function only for calls of
+    // the same instance.
     let place = unsafe { &*data.cast::<Mutex<Option<PyErr>>>() };
     *place.lock().expect("nothing panics while it is locked") = Some(raised);
     1

@@ -1,4 +1,5 @@
-//! What the extension uses of `titin.h`. A test compares the numbers, and what each function takes, with the header.
+//! The part of `titin.h` that the extension uses. A test compares the numbers, and the arguments of
+//! each function, with the header.
 
 use std::ffi::{CStr, c_char, c_double, c_int, c_void};
 use std::sync::OnceLock;
@@ -42,7 +43,7 @@ pub const MAP: c_int = 10;
 pub const TYPE_NONE: c_int = 0;
 pub const TYPE_TEXT: c_int = 4;
 
-/// The names of the element types, in the order of their numbers from 1 on, as libtitin has them.
+/// libtitin's names of the element types, in the order of their numbers from 1 on.
 fn element_names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -59,12 +60,12 @@ fn element_names() -> &'static [&'static str] {
     })
 }
 
-/// The name of the element type with this number, which comes from libtitin.
+/// The name of the element type `number`. `number` comes from libtitin.
 pub fn element_name(number: c_int) -> &'static str {
     element_names()[number as usize - 1]
 }
 
-/// The number of the element type with this name.
+/// The number of the element type `name`.
 pub fn element_type(name: &str) -> Option<c_int> {
     let place = element_names().iter().position(|known| *known == name)?;
     Some(place as c_int + 1)

@@ -21,14 +21,15 @@ use crate::{error, sys};
 /// Deepest nesting, as on the wire.
 const MAX_DEPTH: usize = 100;
 
-/// A value of libtitin that is ours to free, and the Python objects whose memory the value points to.
+/// A value of libtitin that is ours to free. `Value` also keeps the Python objects whose memory the
+/// value points to.
 pub struct Value {
     root: Owned,
     _arrays: Vec<Array>,
     _bytes: Vec<Py<PyAny>>,
 }
 
-/// Data to be sent, sorted by the call that sends them.
+/// Data to send, sorted by the call for sending.
 pub enum Data {
     Nil,
     Array(Array),
@@ -81,7 +82,7 @@ impl Value {
     }
 }
 
-/// A value that is freed on drop, unless it was given away.
+/// A value that is freed on drop, unless the value was given away.
 struct Owned(NonNull<sys::titin_value>);
 
 impl Owned {
@@ -120,7 +121,8 @@ impl Builder {
             );
             return Err(error::mismatch(py, text));
         }
-        // SAFETY: the object or the builder holds the memory that the calls point to; see at each.
+        // SAFETY: the object or the builder holds the memory that the calls point to; see at each
+        // call.
         let value = unsafe {
             if object.is_none() {
                 sys::titin_new_nil()
@@ -137,7 +139,7 @@ impl Builder {
             } else if let Ok(bytes) = object.cast::<PyBytes>() {
                 self.bytes.push(object.clone().unbind());
                 let bytes = bytes.as_bytes();
-                // Bytes never change, and the builder holds them.
+                // Bytes never change, and the builder holds the bytes.
                 sys::titin_new_bytes(bytes.as_ptr().cast(), bytes.len() as i64, 1)
             } else if let Ok(bytes) = object.cast::<PyByteArray>() {
                 // Copied by the call, with the GIL held.
@@ -204,7 +206,8 @@ impl Builder {
             };
             let name = Text::new(py, unicode(name)?)?;
             let item = self.build(&item, depth + 1)?;
-            // SAFETY: the map is ours, the name is copied; the item is given away, whatever the outcome.
+            // SAFETY: the map is ours, the name is copied; the item is given away, whatever the
+            // outcome.
             error::check(py, unsafe {
                 sys::titin_map_set(map.0.as_ptr(), name.as_c().as_ptr(), item.give())
             })?;
@@ -273,7 +276,8 @@ fn is_plain(object: &Bound<'_, PyAny>) -> bool {
         || object.is_instance_of::<PyComplex>()
 }
 
-/// Whether an object is a scalar of NumPy, which is sent as a number. Complex numbers are sent as arrays.
+/// Whether an object is a scalar of NumPy. Such scalars are sent as numbers, except complex
+/// numbers: complex numbers are sent as arrays.
 fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
     let py = object.py();
     if array.rank() != 0 || sys::element_name(array.dtype).starts_with("complex") {
@@ -285,7 +289,8 @@ fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
     )
 }
 
-/// A value as Python has it. Arrays are read-only views; `payload` is the message that holds their memory.
+/// A value as a Python object. Arrays are read-only views; the message of `payload` holds the
+/// memory of the arrays.
 ///
 /// # Safety
 /// `value` comes from a call of libtitin: NULL after an error, or a part of the message of `payload`.
@@ -301,7 +306,7 @@ pub unsafe fn to_python(
 /// A value without arrays, such as settings.
 ///
 /// # Safety
-/// `value` comes from a call of libtitin: NULL after an error, or a value that lives while this runs.
+/// `value` comes from a call of libtitin: NULL after an error, or a value that outlives this call.
 pub unsafe fn settings_to_python(
     py: Python<'_>,
     value: *const sys::titin_value,
@@ -311,7 +316,8 @@ pub unsafe fn settings_to_python(
 }
 
 /// # Safety
-/// `value` is NULL after an error, or lives while this runs, and its arrays as long as the payload.
+/// `value` is NULL after an error, or outlives this call. The arrays in `value` live as long as the
+/// payload.
 unsafe fn read(
     py: Python<'_>,
     value: *const sys::titin_value,
@@ -320,7 +326,8 @@ unsafe fn read(
     if value.is_null() {
         return Err(error::last(py));
     }
-    // SAFETY: the value lives, what it points to lives as long, and each call fits the value's kind.
+    // SAFETY: the value lives, all memory behind the value lives as long, and each call fits the
+    // value's kind.
     unsafe {
         match sys::titin_value_kind(value) {
             sys::NIL => Ok(py.None()),
@@ -364,7 +371,7 @@ unsafe fn read(
 /// A number or flag.
 ///
 /// # Safety
-/// `value` lives while this runs, and is a number or flag.
+/// `value` outlives this call, and is a number or flag.
 unsafe fn number(py: Python<'_>, value: *const sys::titin_value) -> PyResult<Py<PyAny>> {
     // SAFETY: as the caller promises; each call fits the value's kind.
     unsafe {
@@ -393,7 +400,7 @@ unsafe fn number(py: Python<'_>, value: *const sys::titin_value) -> PyResult<Py<
     }
 }
 
-/// The object that a call of Python has made, with a copy of `length` bytes.
+/// The object made by a call of Python, with a copy of `length` bytes.
 ///
 /// # Safety
 /// `object` comes from a call of Python: NULL after an error, else ours.
@@ -411,7 +418,7 @@ unsafe fn copied(py: Python<'_>, object: *mut ffi::PyObject, length: i64) -> PyR
         })
 }
 
-/// A type of elements as NumPy has it, or else the package `ml_dtypes`.
+/// NumPy's dtype for an element type, or else the dtype of the package `ml_dtypes`.
 fn numpy_dtype(py: Python<'_>, number: c_int) -> PyResult<Py<PyAny>> {
     let name = sys::element_name(number);
     let dtype = py
@@ -436,14 +443,14 @@ fn numpy_dtype(py: Python<'_>, number: c_int) -> PyResult<Py<PyAny>> {
 /// A NumPy array over a message's memory.
 ///
 /// # Safety
-/// `value` is an array whose memory lives as long as the payload.
+/// `value` is an array, and the array's memory lives as long as the payload.
 unsafe fn array(
     py: Python<'_>,
     value: *const sys::titin_value,
     payload: Option<&Payload>,
 ) -> PyResult<Py<PyAny>> {
     static NDARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    /// Types of elements by number, as NumPy has them.
+    /// NumPy's dtypes by the number of the element type.
     static DTYPES: [PyOnceLock<Py<PyAny>>; 256] = [const { PyOnceLock::new() }; _];
     let payload =
         payload.ok_or_else(|| PyRuntimeError::new_err("libtitin gave settings with an array"))?;

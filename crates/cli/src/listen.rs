@@ -1,11 +1,11 @@
-//! `--listen`: the address at which programs on other hosts reach this one.
+//! `--listen`: the address of this host for programs on other hosts.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener, ToSocketAddrs};
 
-/// The address of this host that a name or an address means.
+/// The address of this host for `address`, a name or an address.
 ///
 /// # Errors
-/// Other hosts cannot use it. The text says what to give.
+/// Other hosts cannot use the address. The text says how to choose an address.
 pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
     let hint = "give a name or an address of this host, as the other one knows it";
     if let Ok(ip) = address.parse::<IpAddr>() {
@@ -23,7 +23,8 @@ pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
         .to_socket_addrs()
         .map_err(|error| format!("--listen {address}: {error}; {hint}"))?;
     let mut found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
-    // Programs listen by IPv4. The own name of a host often means its loopback.
+    // Programs listen by IPv4. The name of a host, looked up on the same host, often gives the
+    // loopback.
     found.sort_by_key(IpAddr::is_ipv6);
     let beyond = found.into_iter().find(|ip| !ip.is_loopback());
     beyond.ok_or_else(|| {
@@ -31,8 +32,8 @@ pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
     })
 }
 
-/// The address at which a run listens for other hosts: the one that the user gives; any, for `all` or in
-/// a Slurm job of several nodes; else none.
+/// The address at which a run listens for other hosts. The user's address, if given; any address,
+/// for `all` or in a Slurm job of several nodes; else no address.
 ///
 /// # Errors
 /// As [`own_address`].

@@ -1,11 +1,11 @@
-//! The description files of a command, and the folders that are searched for their imports.
+//! The description files of a command, and the folders to search for their imports.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use titin_model::{Description, LoadOptions, ProblemReport, StartPolicy, load};
 
-/// The files of a description, and the model in them.
+/// The files of a description, and the model in the files.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Sources {
     /// yMMSL files, merged from left to right; - is standard input
@@ -41,8 +41,8 @@ fn variable_paths(variable: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The folders of Python packages, found without starting Python: those of `PYTHONPATH`, of the active
-/// environment, and of the environment that has this command.
+/// The folders of Python packages, found without starting Python: the folders of `PYTHONPATH`, of
+/// the active environment, and of the environment that has this command.
 fn site_packages() -> Vec<PathBuf> {
     let mut found = variable_paths("PYTHONPATH");
     let mut prefixes: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]

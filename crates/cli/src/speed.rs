@@ -1,4 +1,5 @@
-//! The time of messages between two instances: both sides of a ping-pong, and the run around them.
+//! The time of messages between two instances: both sides of a ping-pong, and the run around the
+//! sides.
 
 mod pingpong;
 mod run;
@@ -24,15 +25,15 @@ pub(crate) const SIZES: [u64; 10] = [
     1 << 26,
 ];
 
-/// The largest small message. Small messages are timed in groups, since reading a clock takes as long as
-/// sending one.
+/// The largest small message. Small messages are timed in groups, since reading a clock takes as
+/// long as sending a small message.
 pub(crate) const SMALL: u64 = 1 << 12;
 
 /// The other end of the ping-pong.
 pub(crate) enum BenchPeer {
-    /// A thread of this process, or a process on this host, by this medium.
+    /// A thread of this process, or a process on this host, by the given medium.
     Here(Medium),
-    /// A process on another host, which connects to this address.
+    /// A process on another host; the process connects to the given address.
     Elsewhere(std::net::IpAddr),
 }
 
@@ -49,6 +50,6 @@ impl BenchPeer {
 pub(crate) struct Effort<'a> {
     /// The time for each size.
     pub(crate) time: Duration,
-    /// Called with each size before it is measured.
+    /// Called with each size, before the measurement of the size.
     pub(crate) progress: &'a (dyn Fn(u64) + Sync),
 }

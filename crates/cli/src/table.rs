@@ -6,7 +6,7 @@ use crate::terminal::{BOLD, harmless};
 
 /// The gap between columns.
 const GAP: usize = 2;
-/// Columns are not made narrower than this.
+/// The least width of a column that the table makes narrower.
 const NARROW: usize = 10;
 
 /// The heading of a column, and how the column gives way if the terminal is too narrow.
@@ -21,7 +21,7 @@ enum ColumnKind {
     Name,
     /// Figures are aligned right, and stay.
     Figure,
-    /// Less important figures, which are left out, the last column first.
+    /// Less important figures. The table leaves such columns out, the last column first.
     Spare,
 }
 
@@ -48,7 +48,7 @@ impl Column {
     }
 }
 
-/// The table with its headings. `width` is the width of the terminal, if there is one.
+/// The table with headings. `width` is the width of the terminal, if there is a terminal.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
     let rows: Vec<Vec<String>> = rows
         .iter()
@@ -122,7 +122,7 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
     out
 }
 
-/// The beginning and the end of a text, which differ most between names.
+/// The beginning and the end of a text, since names differ most in these parts.
 fn cut(text: &str, width: usize) -> String {
     let letters: Vec<char> = text.chars().collect();
     if letters.len() <= width {

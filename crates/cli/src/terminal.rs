@@ -32,12 +32,12 @@ pub(crate) fn width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns >= 20)
 }
 
-/// Writes to standard output, in colour only on a terminal. That a reader such as `head` has closed the
-/// pipe is no error.
+/// Writes to standard output, in colour only on a terminal. If a reader such as `head` has closed
+/// the pipe, `print` reports no error.
 ///
 /// # Errors
-/// The text cannot be written, to a full disk for instance. This is printed, and the error is the exit
-/// code.
+/// The text cannot be written, to a full disk for instance. `print` reports the failure on standard
+/// error, and the `Err` is the exit code.
 pub(crate) fn print(text: &str) -> Result<(), ExitCode> {
     match anstream::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(complain(&format!(
@@ -54,7 +54,7 @@ pub(crate) fn answer(text: &str) -> ExitCode {
 
 /// Writes to standard error. Standard output is for the result of the command.
 pub(crate) fn warn(text: &str) {
-    // If this fails, there is no other place to write to.
+    // If the write fails, there is no other place to write to.
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn colours_in_messages() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }
 
-/// The height of the terminal that messages go to.
+/// The height of the terminal on standard error.
 pub(crate) fn rows() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
     Some(usize::from(size.ws_row)).filter(|rows| *rows >= 4)
@@ -75,7 +75,7 @@ pub(crate) fn complain(text: &str) -> ExitCode {
     ExitCode::from(REFUSED)
 }
 
-/// Replaces control characters, which a terminal would obey, in text from outside.
+/// Replaces control characters in text from outside: a terminal would obey such characters.
 pub(crate) fn harmless(text: &str) -> String {
     text.chars()
         .map(|c| {

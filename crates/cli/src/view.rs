@@ -17,8 +17,8 @@ pub(crate) fn make(verbose: bool) -> Box<dyn RunView> {
     }
 }
 
-/// One line of JSON for a calling process that runs instances itself: the instances, and how to join.
-/// `None` if the calling process runs none.
+/// A line of JSON for a calling process that runs instances itself: the instances, and how to join.
+/// `None` if the calling process runs no instances.
 fn hosted(directory: &RunDirectory, plan: &Plan) -> Option<String> {
     let hosted = plan
         .instances

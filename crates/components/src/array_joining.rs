@@ -1,13 +1,14 @@
 //! Joining arrays along an axis, and splitting an array along an axis.
 //!
-//! An array in Fortran order is an array in C order with its axes reversed, so everything is done
-//! in C order: along an axis, memory has `outer` blocks of `extent` pieces of `inner` bytes.
+//! An array in Fortran order is an array in C order with reversed axes, so everything is done in C
+//! order: along an axis, memory has `outer` blocks of `extent` pieces of `inner` bytes.
 
 use std::borrow::Cow;
 
 use titin_runtime::{Layout, StorageOrder};
 
-/// A part of an array. Its memory is borrowed if it is one stretch of the whole array, else copied.
+/// A part of an array. A part that is one stretch of the whole array borrows memory; other parts
+/// are copied.
 pub(crate) type ArrayPart<'a> = (Layout, Cow<'a, [u8]>);
 
 /// The memory layout along an axis.
@@ -70,10 +71,10 @@ pub(crate) enum JoinError {
     },
 }
 
-/// Joins arrays along an axis that they have: the inverse of [`split`].
+/// Joins arrays along an axis common to all arrays: the inverse of [`split`].
 ///
 /// # Errors
-/// An array does not fit the first one.
+/// An array does not fit the first array.
 pub(crate) fn concatenate(
     arrays: &[(&Layout, &[u8])],
     axis: usize,
@@ -98,7 +99,7 @@ pub(crate) fn concatenate(
     Ok((whole, joined))
 }
 
-/// The layout of arrays that are joined. Arrays in different orders are joined in C order.
+/// The layout of the joined array. Arrays in different orders are joined in C order.
 fn joined_layout(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<Layout, JoinError> {
     let (first, _) = *arrays.first().ok_or(JoinError::NoArray("join"))?;
     match first.shape.len() {
@@ -125,7 +126,7 @@ fn joined_layout(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<Layout, Joi
     Ok(whole)
 }
 
-/// Whether two arrays are equal but for their order and the extent of an axis.
+/// Whether two arrays have equal layouts, except for the order and the extent of `axis`.
 fn differ_along_only(a: &Layout, b: &Layout, axis: usize) -> bool {
     let mut extents = a.shape.iter().zip(&b.shape).enumerate();
     a.dtype == b.dtype
@@ -134,10 +135,10 @@ fn differ_along_only(a: &Layout, b: &Layout, axis: usize) -> bool {
         && extents.all(|(other, (a, b))| other == axis || a == b)
 }
 
-/// Joins arrays of one shape along a new axis: the inverse of [`unstack`].
+/// Joins arrays of the same shape along a new axis: the inverse of [`unstack`].
 ///
 /// # Errors
-/// An array differs from the first one.
+/// An array differs from the first array.
 pub(crate) fn stack(
     arrays: &[(&Layout, &[u8])],
     axis: usize,
@@ -175,11 +176,11 @@ fn with_axis(layout: &Layout, axis: usize) -> Layout {
     thick
 }
 
-/// Splits an array along an axis into parts of these sizes. A part that is one stretch of memory is
-/// not copied.
+/// Splits an array along an axis into parts of `sizes`. A part that is one stretch of memory is not
+/// copied.
 ///
 /// # Errors
-/// There is no such axis, or the sizes do not add up to its extent.
+/// The array lacks the axis, or the sizes do not add up to the extent of the axis.
 pub(crate) fn split<'a>(
     layout: &Layout,
     bytes: &'a [u8],
@@ -221,7 +222,7 @@ impl AxisBlocks {
     }
 }
 
-/// Splits an array into the parts at each index of an axis. The parts do not have this axis.
+/// Splits an array into the parts at each index of an axis. The parts do not have the axis.
 ///
 /// # Errors
 /// There is no such axis.
@@ -250,7 +251,7 @@ fn extent(layout: &Layout, axis: usize) -> Result<u64, JoinError> {
     }
 }
 
-/// The elements in this order of storage.
+/// The elements in `order`.
 pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: StorageOrder) -> Cow<'a, [u8]> {
     let flat = layout.shape.iter().filter(|extent| **extent != 1).count() < 2;
     if layout.order == order || flat || bytes.is_empty() {
@@ -272,7 +273,7 @@ pub(crate) fn reorder<'a>(layout: &Layout, bytes: &'a [u8], order: StorageOrder)
 
 /// A walk over the elements of an array in the other order of storage.
 struct ReversedWalk {
-    /// The extents, the index that changes fastest in the walk first.
+    /// The extents; first the extent of the index that changes fastest in the walk.
     extents: Vec<usize>,
     /// The distance in memory between two elements along each dimension.
     strides: Vec<usize>,

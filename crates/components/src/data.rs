@@ -1,4 +1,4 @@
-//! The data of messages as components pass them on, with times and settings.
+//! The data of messages as components pass the data on, with times and settings.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use titin_runtime::{Instance, Kind, Message, Overlay, Payload, PortId};
 
 use crate::{Error, Result};
 
-/// The data of a message, with memory of their own.
+/// The data of a message, in memory of its own.
 pub(crate) type Value = Tree<Vec<u8>>;
 
 /// The data of a message, in borrowed memory.
@@ -52,7 +52,7 @@ fn resolve(value: Tree<Range<usize>>, bytes: &[u8]) -> View<'_> {
     }
 }
 
-/// Sends data. On a port without a conduit this does nothing.
+/// Sends data. On a port without a conduit, `send` does nothing.
 pub(crate) fn send<B: AsRef<[u8]>>(
     instance: &Instance,
     port: PortId,
@@ -82,7 +82,7 @@ pub(crate) fn send<B: AsRef<[u8]>>(
     Ok(())
 }
 
-/// What kind of data these are, for error messages.
+/// The kind of the data, for error messages.
 pub(crate) fn describe<B>(value: &Tree<B>) -> String {
     match value {
         Tree::Nil => "nil".to_owned(),
@@ -103,7 +103,7 @@ pub(crate) fn describe<B>(value: &Tree<B>) -> String {
     }
 }
 
-/// Merges the overlays of messages that become one message.
+/// Merges the overlays of several messages for the single message that takes their place.
 ///
 /// # Errors
 /// Two overlays have different values for a setting.

@@ -1,4 +1,4 @@
-//! The errors of components, by what the user can correct.
+//! The errors of components, sorted by how the user can correct the error.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ pub enum Error {
     /// A setting or a port is wrong. The description has to be corrected.
     #[error("{0}")]
     Setting(String),
-    /// A file cannot be read or written, or its content is wrong.
+    /// A file cannot be read or written, or the file's content is wrong.
     #[error("{}{}: {why}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     File {
         /// The file.
         path: PathBuf,
         /// The line, in a text file.
         line: Option<u64>,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// A message has data that the component cannot use with its settings.
+    /// A message has data that the component, with the component's settings, cannot use.
     #[error("{0}")]
     Data(String),
     /// A call of the runtime failed.
@@ -47,7 +47,7 @@ impl Error {
 
 /// Adds the name of the file to an error of the operating system.
 pub(crate) trait OnFile<T> {
-    /// `verb` is the operation that failed, as in "cannot read it".
+    /// `verb` is the failed operation, as in "cannot read it".
     fn on_file(self, path: &Path, verb: &str) -> Result<T, Error>;
 }
 

@@ -1,6 +1,6 @@
-//! The messages that a source has for one port: the records of its file, with their times.
+//! The messages of a source for a port: the records of the port's file, with their times.
 //!
-//! A feed keeps two records at most: the one to send, and the one that says when the next will be.
+//! A feed keeps two records at most: the record to send, and the following record, for its time.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,19 @@ use crate::data::{MessageMeta, Value};
 use crate::format::{FileRecord, NextTimestamp, ReadOptions, RecordPosition, RecordReader, open};
 use crate::{Error, Result};
 
-/// What a feed is made from.
+/// The settings of a feed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FeedPlan {
     pub(crate) file: PathBuf,
     pub(crate) reading: ReadOptions,
-    /// Whether the records are steps of one use, not each one of a use of its own.
+    /// Whether all records are steps of a single use. Otherwise each record belongs to a use of its
+    /// own.
     pub(crate) steps: bool,
-    /// From one record to the next, where the file has no times.
+    /// Time from a record to the next record, if the file has no times.
     pub(crate) dt: Option<f64>,
-    /// Time of the first record, where the file has no times; without it, the time of the use.
+    /// Time of the first record, if the file has no times; `None` for the time of the use.
     pub(crate) t0: Option<f64>,
-    /// Records from this time on are left out.
+    /// Records from time `t_max` on are left out.
     pub(crate) t_max: Option<f64>,
     pub(crate) repeat: Repeat,
     /// Length of one pass through the file.
@@ -43,17 +44,17 @@ pub(crate) struct FedMessage {
 /// Goes through a file.
 pub(crate) struct Feed {
     plan: FeedPlan,
-    /// Time of the use in which it began.
+    /// Time of the use in which the feed began.
     origin: f64,
     reader: Box<dyn RecordReader>,
     pass: Pass,
     passes: u64,
-    /// What the times of this pass are later than those of the file.
+    /// By how much the times of this pass are later than the times in the file.
     shift: f64,
     ahead: Option<TimedRecord>,
 }
 
-/// What is known of one pass through a file; times are those of the file.
+/// State of one pass through a file; times are the file's times.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pass {
     count: u64,
@@ -63,7 +64,7 @@ struct Pass {
     next: Option<f64>,
 }
 
-/// A record with its time, if it has one.
+/// A record with the record's time, if there is a time.
 struct TimedRecord {
     record: FileRecord,
     time: Option<f64>,
@@ -87,12 +88,12 @@ impl Feed {
         })
     }
 
-    /// What it is made from.
+    /// The settings that the feed was made from.
     pub(crate) fn plan(&self) -> &FeedPlan {
         &self.plan
     }
 
-    /// The next message. A record without a time of its own gets `now`, the time of the use.
+    /// The next message. A record without a time gets `now`, the time of the use.
     ///
     /// # Errors
     /// As the reader of the file; if times fall within a pass, or a step has no time.
@@ -144,7 +145,7 @@ impl Feed {
         }
     }
 
-    /// The next record of the file, from its beginning again if it is to be repeated.
+    /// The next record of the file. A repeated file begins again after the last record.
     fn pull(&mut self) -> Result<Option<TimedRecord>> {
         loop {
             if let Some(record) = self.reader.next()? {
@@ -160,7 +161,8 @@ impl Feed {
             if self.pass.last.is_some() {
                 let (before, period) = (self.shift, self.period()?);
                 self.shift += period;
-                // By uses, whoever calls says how many messages there are; steps would go on for ever.
+                // For uses, the caller decides how many messages the feed sends. Steps would go on
+                // for ever.
                 let gets_on = self.shift > before;
                 if self.plan.steps && !gets_on {
                     let why = format!(
@@ -213,7 +215,8 @@ impl Feed {
         Ok(time.map(|time| time + self.shift))
     }
 
-    /// How long a pass takes: as set, else until the end of its last step, which is received to be as long as the one before.
+    /// How long a pass takes: as set, else until the end of the last step. The last step is taken
+    /// to be as long as the step before.
     fn period(&self) -> Result<f64> {
         let Pass {
             count,

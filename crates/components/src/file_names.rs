@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// What a file is for.
+/// The values for the places in a file's name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NameFields<'a> {
-    /// The instance, as users write it: `source[3]`.
+    /// The instance in the notation of users: `source[3]`.
     pub(crate) instance: &'a str,
     pub(crate) port: &'a str,
     pub(crate) slot: Option<u32>,
 }
 
-/// Whether each message, or file of a series, has a name of its own.
+/// Whether each message, or each file of a series, has a name of its own.
 pub(crate) fn has_step(pattern: &str) -> bool {
     pattern.contains("{step}")
 }
@@ -38,10 +38,10 @@ pub(crate) fn series_name(pattern: &str) -> PathBuf {
     )
 }
 
-/// The name with its places filled in; `{step}` stays, for [`crate::format`] to fill in.
+/// The name with all places filled in; `{step}` stays, for [`crate::format`] to fill in.
 ///
 /// # Errors
-/// Names a place that is not known, or not there.
+/// The name has an unknown place, or a place without a value.
 pub(crate) fn fill(pattern: &str, purpose: NameFields<'_>) -> Result<PathBuf> {
     let NameFields {
         instance,
@@ -86,10 +86,11 @@ pub(crate) fn fill(pattern: &str, purpose: NameFields<'_>) -> Result<PathBuf> {
     Ok(PathBuf::from(name))
 }
 
-/// Where a file to read is: in the work directory, to which `titin: stage` copies files, else in one of the folders.
+/// Where a file to read is: in the work directory, or else in one of the folders. `titin: stage`
+/// copies files to the work directory.
 ///
 /// # Errors
-/// Says where it was looked for.
+/// The error lists the folders that were searched.
 pub(crate) fn locate(file: &Path, folders: &[PathBuf]) -> Result<PathBuf> {
     let exists = |path: &Path| {
         let name = path.to_string_lossy();

@@ -1,8 +1,8 @@
 //! Files of messages: NumPy `.npy`, CSV and JSON lines.
 //!
-//! Readers give one record at a time and keep as little as possible, so that files may be larger
-//! than memory. Writers leave a valid file after every message, so that no message is lost however
-//! the run ends.
+//! Readers give a single record at a time and keep as little as possible, so that files may be
+//! larger than memory. Writers leave a valid file after every message, so that no message is lost
+//! however the run ends.
 
 mod csv;
 mod json_lines;
@@ -31,7 +31,7 @@ pub(crate) enum Format {
     Lines,
 }
 
-/// The values that the rows of a CSV file become.
+/// The values that a CSV reader makes from rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum CsvForm {
     /// Each row becomes an array. A single column gives single values.
@@ -39,7 +39,7 @@ pub(crate) enum CsvForm {
     Array,
     /// Each row becomes a map from column to value.
     Map,
-    /// The whole file becomes one map from column to array.
+    /// The whole file becomes a single map from column to array.
     Table,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct FileRecord {
 pub(crate) enum NextTimestamp {
     /// The timestamp of the record that follows.
     Follows,
-    /// What the file says; `None` for the last message.
+    /// The file's next timestamp; `None` for the last message.
     Known(Option<f64>),
 }
 
@@ -100,7 +100,7 @@ pub(crate) trait MessageWriter {
     fn pause(&mut self);
 }
 
-/// What is wrong with the content of a file, or with a message that a file cannot hold.
+/// Why the content of a file is wrong, or why a file cannot hold a message.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Malformed(String);
@@ -126,7 +126,7 @@ impl Format {
         ("json", Format::Lines),
     ];
 
-    /// The format of a file, by the ending of its name.
+    /// The format of a file, by the ending of the file's name.
     pub(crate) fn of(path: &Path) -> Result<Format> {
         let ending = path
             .extension()
@@ -169,7 +169,7 @@ pub(crate) fn open(path: &Path, reading: &ReadOptions) -> Result<Box<dyn RecordR
     })
 }
 
-/// A file for writing. The first message creates the file, or replaces an old one.
+/// A file for writing. The first message creates the file, or replaces an old file.
 pub(crate) fn writer(path: &Path, format: Format) -> Box<dyn MessageWriter> {
     match format {
         Format::Npy => Box::new(npy::NpyWriter::new(path)),

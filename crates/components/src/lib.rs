@@ -1,9 +1,11 @@
-//! Ready-made components: terminals that read and write files, and mappers that fan messages in and out.
+//! Ready-made components: terminals that read and write files, and mappers that fan messages in and
+//! out.
 //!
-//! A description names one as an implementation, `titin.source` for instance, and `titin run` starts it; no program of
-//! the user's is needed. Each runs as an instance like any other: what it does follows from the ports that the
-//! description gives it, in the order of the submodel execution loop, and from its settings. `docs/components.md`
-//! says which ports and settings each takes. The crate opens no connection and starts no process of its own.
+//! A description names such a component as an implementation, for instance `titin.source`, and
+//! `titin run` starts the component. The user needs no program. Each component runs as an instance
+//! like any other. The ports in the description, in the order of the submodel execution loop, and
+//! the settings say what the component does. `docs/components.md` lists the ports and settings of
+//! each component. The crate opens no connection and starts no process of its own.
 //!
 //! ```no_run
 //! // In a process that was started as an instance of a run:
@@ -36,14 +38,15 @@ pub use error::Error;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The components by their short names: `source` is what descriptions call `titin.source`.
+/// The components by their short names: `source` is `titin.source` in descriptions.
 pub const NAMES: [&str; 5] = ["source", "sink", "duplicator", "merger", "splitter"];
 
-/// Joins the run that the environment names, as one of the [`NAMES`], and does its part until the end. Files to read
-/// are looked for in the work directory, then in `folders`.
+/// Joins the run named by the environment as the component `name` (one of [`NAMES`]), and does the
+/// component's part until the end. Files to read are looked for in the work directory, then in
+/// `folders`.
 ///
 /// # Errors
-/// [`Error`] says what is wrong with settings, files or data. The run has been told, and fails.
+/// [`Error`] describes wrong settings, files or data. The run has been told, and fails.
 pub fn run(name: &str, folders: &[PathBuf]) -> Result<()> {
     let work: &dyn Fn(&Instance) -> Result<()> = match name {
         "source" => &|instance| source::run(instance, folders),
@@ -62,7 +65,8 @@ pub fn run(name: &str, folders: &[PathBuf]) -> Result<()> {
     match work(&instance) {
         Ok(()) => Ok(instance.close()?),
         Err(Error::Run(error)) => {
-            // Closing fails with it, and knows the consequences of a failure elsewhere from a failure here.
+            // Closing fails with the noted error. `close` can tell whether the failure began here
+            // or elsewhere.
             instance.note(&error);
             Ok(instance.close()?)
         }

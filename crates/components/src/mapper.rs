@@ -1,4 +1,4 @@
-//! What mappers and terminals have in common: their ports, and rounds of messages in and out.
+//! The common part of mappers and terminals: ports, and rounds of messages in and out.
 
 use titin_runtime::{Instance, Kind, Message, Operator, Overlay, Patience, PortId, PortInfo};
 
@@ -28,7 +28,7 @@ pub(crate) struct ReceivedMessage {
 }
 
 impl ReceivedMessage {
-    /// The port and the slot as users write them.
+    /// The port and the slot in the notation of users.
     pub(crate) fn label(&self) -> String {
         self.slot.map_or_else(
             || self.port.clone(),
@@ -37,7 +37,7 @@ impl ReceivedMessage {
     }
 }
 
-/// The ports with this operator, in the order of the description.
+/// The ports with `operator`, in the order of the description.
 pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<InstancePort> {
     let infos = instance
         .ports()
@@ -53,7 +53,7 @@ pub(crate) fn ports(instance: &Instance, operator: Operator) -> Vec<InstancePort
         .collect()
 }
 
-/// The ports with this operator that have a conduit.
+/// The ports with `operator` that have a conduit.
 pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<InstancePort> {
     ports(instance, operator)
         .into_iter()
@@ -61,7 +61,7 @@ pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<Instance
         .collect()
 }
 
-/// The ends of a port. A vector port has one for each of its present slots.
+/// The ends of a port. A vector port has an end for each present slot.
 pub(crate) fn ends(instance: &Instance, port: &InstancePort) -> Vec<PortEnd> {
     let slots = if port.info.vector {
         instance.info(port.id).slots
@@ -111,7 +111,7 @@ pub(crate) fn unless_closed<T>(outcome: titin_runtime::Result<T>) -> Result<Opti
     }
 }
 
-/// Receives a message from each end of these ports; `None` if all ports are closed.
+/// Receives a message from each end of `ports`; `None` if all ports are closed.
 ///
 /// # Errors
 /// Some ports are closed and others are not.
@@ -145,7 +145,7 @@ pub(crate) fn receive_round(
     }
 }
 
-/// The loop of a mapper. Each time all in ports have a message, `step` sends what they become.
+/// The loop of a mapper. Each time all receiving ports have a message, `step` sends the results.
 ///
 /// Messages on F_INIT ports go out by O_I and O_F ports, once per use. Messages on S ports go out by
 /// O_I ports, once per step.
@@ -173,7 +173,7 @@ pub(crate) fn run(
         let Some(received) = receive_round(instance, &f_init)? else {
             break;
         };
-        // The overlay in force is already that of these messages.
+        // The overlay in force already has the settings of the received messages.
         let meta = joined_meta(&received, None)?;
         step(instance, &out, &received, &meta)?;
     }
@@ -212,9 +212,9 @@ fn check_ports(
     Err(Error::Setting(text))
 }
 
-/// The times and settings of a message that several messages become: the latest timestamp, and the
-/// latest next timestamp, since the next such message waits for all of them. If `in_force` is an
-/// overlay, those of the messages are merged with it.
+/// The times and settings of a message made from several messages. The timestamp and the next
+/// timestamp are the latest of all messages, since the next such message waits for all messages.
+/// The overlays of the messages are merged with `in_force`, if there is an `in_force`.
 pub(crate) fn joined_meta(
     received: &[ReceivedMessage],
     in_force: Option<&Overlay>,
@@ -242,7 +242,7 @@ pub(crate) fn joined_meta(
     })
 }
 
-/// Sends the same data by each end of these ports.
+/// Sends the same data by each end of the ports `out`.
 pub(crate) fn to_all(
     instance: &Instance,
     out: &[InstancePort],

@@ -1,8 +1,9 @@
 //! `titin.merger`: joins several messages to one, or passes several streams on as one.
 //!
-//! Settings: `how` is `concatenate`, `stack` or `list`, which make one message in each step of the
-//! messages of all in ports and slots, in the order of the description; or `by-time` or
-//! `first-come`, which pass each message on by itself. `axis` is the axis to join along.
+//! Settings: `how` and `axis`. With `how` as `concatenate`, `stack` or `list`, each step makes a
+//! single message from the messages of all in ports and slots, in the order of the description.
+//! With `by-time` or `first-come`, each message is passed on by itself. `axis` is the axis to join
+//! along.
 
 use titin_runtime::{BuiltIn, Instance, Layout, Message, Operator, Overlay, Patience};
 
@@ -17,7 +18,7 @@ use crate::{Error, Result};
 /// How messages are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JoinMode {
-    /// Arrays are joined along an axis that they have.
+    /// Arrays are joined along an axis common to all arrays.
     Concatenate,
     /// Arrays are joined along a new axis.
     Stack,
@@ -69,7 +70,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
 /// Why messages cannot be joined.
 #[derive(Debug, thiserror::Error)]
 enum MergeError {
-    /// The message of this number has other data.
+    /// The message with this number has other data.
     #[error("it is {data}, no array; `how: list` takes anything")]
     NoArray { number: usize, data: String },
     #[error(transparent)]
@@ -139,8 +140,8 @@ fn first_come(instance: &Instance, s: &[InstancePort], out: &[InstancePort]) -> 
     }
 }
 
-/// Passes messages on by time: the earliest of the next messages of all ends, so that the order does
-/// not depend on the speed of the senders.
+/// Passes messages on by time. The earliest of the next messages of all ends goes first, so that
+/// the order does not depend on the speed of the senders.
 fn by_time(instance: &Instance, s: &[InstancePort], out: &[InstancePort]) -> Result<()> {
     let receive =
         |end: &PortEnd| unless_closed(instance.receive(end.port, end.slot, Patience::Forever));
@@ -172,7 +173,7 @@ fn by_time(instance: &Instance, s: &[InstancePort], out: &[InstancePort]) -> Res
     }
 }
 
-/// The earliest time and its index; the first of equal times.
+/// The earliest time and the index of the earliest time; the first of equal times.
 fn earliest(times: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
     let known = times
         .enumerate()
@@ -180,7 +181,7 @@ fn earliest(times: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
     known.reduce(|best, other| if other.1 < best.1 { other } else { best })
 }
 
-/// Sends a message on, with the overlay in force and its own.
+/// Sends a message on. The overlay in force and the message's own overlay go along.
 fn forward(
     instance: &Instance,
     out: &[InstancePort],

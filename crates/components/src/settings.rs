@@ -1,5 +1,5 @@
-//! The settings of a component, for the whole component or for one port: `file`, or `rain.file` for
-//! the port `rain`.
+//! The settings of a component, for the whole component or for a single port: `file`, or
+//! `rain.file` for the port `rain`.
 
 use titin_runtime::{BuiltIn, Dtype, Instance, SettingValue};
 
@@ -21,7 +21,7 @@ const DELIMITERS: [(&str, u8); 5] = [
     ("|", b'|'),
 ];
 
-/// The settings of one component, by port.
+/// The settings of a component, by port.
 #[derive(Clone, Copy)]
 pub(crate) struct ComponentSettings<'a> {
     instance: &'a Instance,
@@ -31,7 +31,7 @@ impl<'a> ComponentSettings<'a> {
     /// The settings of an instance.
     ///
     /// # Errors
-    /// There is a setting for the component that the component does not know.
+    /// The description has a setting for the component that the component does not know.
     pub(crate) fn new(instance: &'a Instance, component: BuiltIn) -> Result<Self> {
         let known: Vec<&str> = component.settings().iter().map(|(name, _)| *name).collect();
         let name = instance.name();
@@ -52,7 +52,7 @@ impl<'a> ComponentSettings<'a> {
         Ok(ComponentSettings { instance })
     }
 
-    /// The setting of a port, or else that of the whole component.
+    /// The setting of a port, or else the setting of the whole component.
     pub(crate) fn find(&self, port: &str, name: &str) -> Result<Option<SettingValue>> {
         let own = format!("{port}.{name}");
         for name in [own.as_str(), name] {
@@ -77,7 +77,7 @@ impl<'a> ComponentSettings<'a> {
             .transpose()?)
     }
 
-    /// A whole number that is not negative.
+    /// A whole number from 0 on.
     pub(crate) fn count(&self, port: &str, name: &str) -> Result<Option<u64>> {
         let Some(value) = self.find(port, name)? else {
             return Ok(None);
@@ -99,7 +99,7 @@ impl<'a> ComponentSettings<'a> {
             .transpose()?)
     }
 
-    /// One of several words.
+    /// A word from the list `words`.
     pub(crate) fn word<T: Copy>(
         &self,
         port: &str,
@@ -131,7 +131,7 @@ impl<'a> ComponentSettings<'a> {
         let default = ReadOptions::default();
         Ok(ReadOptions {
             format: self.format(port, file)?,
-            // A series of files has one message in each file.
+            // A series of files has a single message in each file.
             time_axis: self
                 .flag(port, "time_axis")?
                 .or(has_step(file).then_some(false)),
@@ -156,7 +156,7 @@ impl<'a> ComponentSettings<'a> {
     }
 }
 
-/// The part of a setting's path after the name of an instance or of its component.
+/// The part of a setting's path after the name of an instance or of the instance's component.
 fn own_part<'p>(path: &'p str, instance: &str) -> Option<&'p str> {
     let (component, _) = instance.split_once('[').unwrap_or((instance, ""));
     let own = path
@@ -174,7 +174,7 @@ fn without_port<'n>(instance: &Instance, name: &'n str) -> &'n str {
     }
 }
 
-/// The times and settings of a message that was received.
+/// The times and settings of a received message.
 pub(crate) fn meta_of(message: &titin_runtime::Message) -> MessageMeta {
     MessageMeta {
         timestamp: message.timestamp,

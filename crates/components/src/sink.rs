@@ -1,7 +1,8 @@
-//! `titin.sink`: writes what it receives to files.
+//! `titin.sink`: writes received messages to files.
 //!
-//! Settings, for all ports or one (`rain.file`): `file`, by default the port's name with `.jsonl`; `format`, if the
-//! file's ending does not say it. A name with `{step}` makes a file a message, of `.npy` only.
+//! Settings, for all ports or for a single port (`rain.file`): `file`, by default the port's name
+//! with `.jsonl`; `format`, if the file's ending does not name the format. A name with `{step}`
+//! makes a file for each message, of `.npy` only.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -53,8 +54,8 @@ struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    /// Receives on S ports as long as messages come. In a use that F_INIT began, the message without a next timestamp
-    /// is the last.
+    /// Receives on S ports as long as messages come. In a use begun by F_INIT, the message without
+    /// a next timestamp is the last.
     fn take_steps(&mut self, s: &[InstancePort], ends_by_itself: bool) -> Result<()> {
         if ends_by_itself {
             for port in s {
@@ -65,7 +66,8 @@ impl Sink<'_> {
             }
             return Ok(());
         }
-        // A port whose slots the sender counts has none before its first message.
+        // If the sender sets the number of a port's slots, the port has no slots before the first
+        // message.
         for port in s.iter().filter(|port| ends(self.instance, port).is_empty()) {
             self.take_one(port, Some(0))?;
         }
@@ -89,7 +91,7 @@ impl Sink<'_> {
         }
     }
 
-    /// Receives one message; whether there are more in this use.
+    /// Receives a message. Returns whether more messages follow in this use.
     fn take_one(&mut self, port: &InstancePort, slot: Option<u32>) -> Result<bool> {
         let Some(message) = unless_closed(self.instance.receive(port.id, slot, Patience::Forever))?
         else {
@@ -160,15 +162,15 @@ fn with_slot(pattern: &str) -> String {
     )
 }
 
-/// A port, and a slot of it if it has some.
+/// A port, with a slot if the port has slots.
 type PortSlot = (String, Option<u32>);
 
 /// The files of an instance.
 #[derive(Default)]
 struct SinkFiles {
-    /// All that were begun, with the end whose messages they keep.
+    /// All files begun so far, each with the end whose messages the file keeps.
     begun: BTreeMap<PathBuf, (PortSlot, SinkFile)>,
-    /// Which one an end writes to now.
+    /// The current file of each end.
     current: BTreeMap<PortSlot, PathBuf>,
 }
 
@@ -181,8 +183,8 @@ enum FileError {
 }
 
 impl SinkFiles {
-    /// The file for the messages of an end. An overlay of settings may name another one from use to use, and the first one
-    /// again.
+    /// The file for the messages of an end. From use to use, an overlay of settings may name
+    /// another file, and the first file again.
     fn target(
         &mut self,
         end: PortSlot,
@@ -211,14 +213,14 @@ impl SinkFiles {
     }
 }
 
-/// A file, or a series of them.
+/// A file, or a series of files.
 struct SinkFile {
     name: PathBuf,
     kind: SinkFileKind,
 }
 
 enum SinkFileKind {
-    /// All messages in one.
+    /// All messages in a single file.
     One(Box<dyn MessageWriter>),
     /// A file a message, and how many there are.
     Series(TimesWriter, u64),
@@ -249,7 +251,8 @@ impl SinkFile {
             SinkFileKind::Series(times, count) => {
                 let file = step_file(&self.name.to_string_lossy(), *count);
                 array_of(&file, value)?;
-                // The time goes first: a file without one could not be read, a time without its file does no harm.
+                // The time goes first. A file without a time could not be read; a time without a
+                // file does no harm.
                 times.write(meta.timestamp, meta.next)?;
                 write_npy(&file, value)?;
                 *count += 1;

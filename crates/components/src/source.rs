@@ -1,11 +1,13 @@
-//! `titin.source`: sends what files hold.
+//! `titin.source`: sends the contents of files.
 //!
-//! A use goes through the file of each O_I port from its beginning, in the order of time over all ports, and sends one
-//! record by each O_F port. What comes in on F_INIT and S ports is received and dropped: F_INIT begins the uses, S keeps
-//! step with a peer. So a source can stand in for a submodel whose messages were kept in files.
+//! In each use, the source sends the file of each O_I port from the beginning, in the order of time
+//! over all ports, and one record by each O_F port. The source receives messages on F_INIT and S
+//! ports and drops the messages: F_INIT begins the uses, S keeps step with a peer. So a source can
+//! stand in for a submodel whose messages were kept in files.
 //!
-//! Settings, for all ports or one (`rain.file`): `file`, `format`, `dt`, `t0`, `t_max`, `repeat`, `period`; for `.npy`
-//! `time_axis`; for CSV `time_column`, `columns`, `form`, `dtype`, `delimiter`; `slots`.
+//! Settings, for all ports or for a single port (`rain.file`): `file`, `format`, `dt`, `t0`,
+//! `t_max`, `repeat`, `period`; for `.npy` `time_axis`; for CSV `time_column`, `columns`, `form`,
+//! `dtype`, `delimiter`; `slots`.
 
 use std::path::PathBuf;
 
@@ -35,7 +37,7 @@ pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
             .unwrap_or(0.0);
         sweep(instance, plans(instance, folders, &o_i, true)?, &s, now)?;
         let plans = plans(instance, folders, &o_f, false)?;
-        // An overlay of settings may name another file from one use to the next.
+        // From use to use, an overlay of settings may name another file.
         if finals
             .iter()
             .map(|lane| lane.feed.plan())
@@ -62,7 +64,7 @@ pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
         .try_for_each(|lane| all_sent(instance, lane, f_init.is_empty()))
 }
 
-/// Where the messages of one feed go.
+/// A feed, and the ends that send the feed's messages.
 struct PortFeed {
     ends: Vec<PortEnd>,
     feed: Feed,
@@ -85,7 +87,8 @@ impl PortFeed {
     }
 }
 
-/// Sends all that is there for O_I ports, the earliest first; each time S ports get their turn.
+/// Sends all messages for O_I ports, the earliest first. After each message, S ports get their
+/// turn.
 fn sweep(
     instance: &Instance,
     plans: Vec<(Vec<PortEnd>, FeedPlan)>,
@@ -131,7 +134,7 @@ fn sweep(
     }
 }
 
-/// A file that is sent by O_F ports must not hold more than there were uses, if there could only be one.
+/// If there can be only a single use, a file sent by O_F ports must hold a single message.
 fn all_sent(instance: &Instance, lane: &mut PortFeed, single: bool) -> Result<()> {
     if !single || lane.feed.plan().repeat == Repeat::Endless || lane.feed.next(0.0)?.is_none() {
         return Ok(());
@@ -144,7 +147,8 @@ fn all_sent(instance: &Instance, lane: &mut PortFeed, single: bool) -> Result<()
     Err(Error::file(&lane.feed.plan().file, why))
 }
 
-/// What to feed the ends of these ports with: each port, or each slot if the file's name has a place for it.
+/// The feed of each port. If the file's name has a place for the slot, each slot has a feed of its
+/// own.
 fn plans(
     instance: &Instance,
     folders: &[PathBuf],

@@ -1,9 +1,9 @@
-//! `titin.splitter`: splits one message into several. A merger with the same settings joins them
+//! `titin.splitter`: splits a message into several. A merger with the same settings joins the parts
 //! again.
 //!
-//! Settings: `how` is `concatenate` (parts along `axis`, of `sizes` or of equal size), `stack` (one
-//! part for each index of `axis`, without that axis) or `list` (the entries of a list). The parts go
-//! to the out ports and slots in the order of the description.
+//! Settings: `how` is `concatenate` (parts along `axis`, of `sizes` or of equal size), `stack` (a
+//! part for each index of `axis`, without that axis) or `list` (the entries of a list). The parts
+//! go to the out ports and slots in the order of the description.
 
 use titin_runtime::{BuiltIn, Instance, Layout};
 
@@ -150,7 +150,7 @@ impl Split {
         }
     }
 
-    /// The sizes that are set, or else equal sizes.
+    /// The `sizes` of the settings, or else equal sizes.
     fn sizes(&self, layout: &Layout, targets: &Targets<'_>) -> Result<Vec<u64>, SplitError> {
         match (&self.sizes, targets.resizable) {
             (Some(sizes), _) => unsigned(sizes),
@@ -160,11 +160,11 @@ impl Split {
     }
 }
 
-/// The ends that parts are sent to.
+/// The ends that receive the parts.
 struct Targets<'a> {
-    /// Ports, and slots of ports whose number of slots is fixed.
+    /// Ports without slots, and the slots of ports with a fixed number of slots.
     fixed: Vec<PortEnd>,
-    /// A port that gets as many slots as there are parts left.
+    /// A port with as many slots as there are parts left.
     resizable: Option<&'a InstancePort>,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Targets<'a> {
     }
 }
 
-/// Sizes without a negative one. A size may be zero.
+/// Refuses negative sizes. A size may be zero.
 fn unsigned(sizes: &[i64]) -> Result<Vec<u64>, SplitError> {
     let unsigned = sizes.iter().map(|size| u64::try_from(*size).ok());
     let negative = || SplitError::NegativeSize(sizes.to_vec());

@@ -1,6 +1,6 @@
 //! The coupling graph of a model, with the port symbols of the multiscale modelling language:
-//! diamonds for ports that are used once, circles for those used in each step, filled for ports that
-//! send.
+//! diamonds for ports used once, circles for ports used in each step. Symbols of ports that send
+//! are filled.
 
 mod graph;
 mod layout;
@@ -26,7 +26,7 @@ const SYMBOL: i32 = 5;
 /// The radius of the corners of lines.
 const BEND: i32 = 6;
 
-/// Draws a model and the models in it.
+/// Draws a model and all models inside.
 pub fn draw_coupling_graph(description: &Description, model: &Model) -> String {
     let graph = Graph::of(description, model);
     let layout = lay_out(&graph);
@@ -85,7 +85,7 @@ fn components_text(names: &[&str]) -> String {
     }
 }
 
-/// Draws a graph with its upper left corner at `corner`. `prefix` is the path of the model.
+/// Draws a graph. `corner` is the graph's upper left corner, `prefix` the path of the model.
 fn draw_graph(
     svg: &mut Svg,
     graph: &Graph,
@@ -112,7 +112,7 @@ fn draw_graph(
     }
 }
 
-/// Opens the group of a net. Its title names the conduits.
+/// Opens the group of a net. The group's title names the conduits.
 fn open_net(svg: &mut Svg, graph: &Graph, net: &Net, prefix: &str) {
     let from = pin_path(graph, prefix, net.from);
     let receivers = net.to.iter();
@@ -152,7 +152,7 @@ fn draw_component(svg: &mut Svg, component: &ComponentBox, place: &BoxLayout, (x
         draw_graph(svg, graph, layout, (x, y + HEADER), &component.path);
     }
     for (port, (side, below)) in component.ports.iter().zip(&place.ports) {
-        // The port of a frame was drawn as one of the inner model's own ports.
+        // The port of a frame was drawn before, as a port of the inner model.
         let inner = component.inner.as_ref();
         let is_drawn = inner.is_some_and(|graph| {
             let mut outer = graph.outer.iter();
@@ -170,13 +170,13 @@ fn draw_component(svg: &mut Svg, component: &ComponentBox, place: &BoxLayout, (x
     svg.end();
 }
 
-/// Draws the rectangle of a component, with its name and its implementation.
+/// Draws the rectangle of a component, with the component's name and implementation.
 fn draw_box(svg: &mut Svg, component: &ComponentBox, place: &BoxLayout, (x, y): (i32, i32)) {
     let size = (place.width, place.height);
     for behind in (1..=boxes_behind(component)).rev() {
         svg.rect("box behind", (x + 3 * behind, y + 3 * behind), size, 6);
     }
-    // The heading of a frame is at its left, that of a box in the middle.
+    // The heading of a frame is at the left, the heading of a box in the middle.
     let (class, text_x, anchor) = if component.inner.is_some() {
         ("frame", x + INSET, TextAnchor::Start)
     } else {
@@ -216,7 +216,7 @@ fn draw_port(
     svg.end();
 }
 
-/// Draws the symbol of the multiscale modelling language for a port of this operator.
+/// Draws the symbol of the multiscale modelling language for a port of `operator`.
 fn draw_symbol(svg: &mut Svg, operator: Operator, (x, y): (i32, i32)) {
     let class = if operator.sends() {
         "symbol filled"
@@ -293,12 +293,12 @@ fn rounded(points: &[(i32, i32)]) -> String {
     data
 }
 
-/// The distance between two points of which one coordinate is the same.
+/// The distance between two points with the same `x` or the same `y`.
 fn distance(a: (i32, i32), b: (i32, i32)) -> i32 {
     (a.0 - b.0).abs() + (a.1 - b.1).abs()
 }
 
-/// The point that is `by` pixels from a point in the direction of another.
+/// The point `by` pixels from the first point in the direction of the point `towards`.
 fn moved((x, y): (i32, i32), towards: (i32, i32), by: i32) -> (i32, i32) {
     let step = |from: i32, to: i32| from + (to - from).signum() * by;
     (step(x, towards.0), step(y, towards.1))

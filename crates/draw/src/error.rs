@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The result of drawing.
 pub type Result<T> = std::result::Result<T, DrawError>;
 
-/// Why there is no picture. The texts are for users: each says what to give instead.
+/// Why there is no picture. The texts are for users: each text says how to get a picture.
 #[derive(Debug, thiserror::Error)]
 pub enum DrawError {
     /// The file's name promises another format.
@@ -21,7 +21,7 @@ pub enum DrawError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// The figures cannot be written as JSON.
@@ -41,15 +41,15 @@ pub enum DrawError {
         /// A component of the model, for the example in the text.
         component: String,
     },
-    /// The two sides of a field do not fit together, or one of them is wrong.
+    /// The two sides of a field do not fit together, or a side is wrong.
     #[error(transparent)]
     Array(#[from] titin_array::Error),
-    /// A side that the user gave is wrong.
+    /// A side given by the user is wrong.
     #[error("\"{key}\": {error}")]
     Side {
         /// `from` or `to`.
         key: &'static str,
-        /// What is wrong.
+        /// The mistake.
         error: Box<DrawError>,
     },
     /// Neither side of a field says how large the array is.
@@ -60,12 +60,12 @@ pub enum DrawError {
     /// The product of a grid's extents is no rank count.
     #[error("its grid has more than 2³² processes; give fewer")]
     GridTooLarge,
-    /// A list has neither one element nor one for each dimension.
+    /// A list has neither a single element nor an element for each dimension.
     #[error("{given} {noun} for an array of {dims} dimensions: give one for all, or one for each")]
     PerDimension {
         /// How many elements the list has.
         given: usize,
-        /// What the elements are, in the plural.
+        /// The noun for the elements, in the plural.
         noun: &'static str,
         /// How many dimensions the array has.
         dims: usize,
@@ -105,7 +105,7 @@ pub enum DrawError {
         .0.display()
     )]
     NoFields(PathBuf),
-    /// A run with too many fields for one picture.
+    /// A run with too many fields for a single picture.
     #[error(
         "{} has {count} fields that are not alike, too many for one picture: choose one with --field COMPONENT.PORT",
         run.display()
@@ -116,24 +116,24 @@ pub enum DrawError {
         /// How many fields.
         count: usize,
     },
-    /// No field of a run uses the port that the user named.
+    /// No field of a run uses the port named by the user.
     #[error("no field goes by a port \"{port}\" of {}: there are {ports}{hint}", run.display())]
     NoSuchPort {
         /// The run.
         run: PathBuf,
-        /// The port that the user named.
+        /// The port named by the user.
         port: String,
-        /// The ports that fields use.
+        /// The ports of fields.
         ports: String,
         /// A question after a similar name, or nothing.
         hint: String,
     },
-    /// What the profile has of a field cannot be read.
+    /// The profile's record of a field cannot be read.
     #[error("the profile has no good field at {port}: {error}")]
     BadField {
         /// The port.
         port: String,
-        /// What is wrong.
+        /// The mistake.
         error: titin_array::Error,
     },
 }

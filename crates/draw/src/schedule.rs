@@ -1,5 +1,5 @@
 //! The schedule of a field: how many elements each rank of the sender sends to each rank of the
-//! receiver. One process computes the schedule of all ranks, as the ranks of a run would.
+//! receiver. A single process computes the schedule of all ranks, just as the ranks of a run would.
 
 pub(crate) mod described;
 mod json;
@@ -26,29 +26,29 @@ pub struct FieldCoupling {
     pub from: FieldSide,
     /// The receiver's array.
     pub to: FieldSide,
-    /// The bytes of one element of all arrays that travel together.
+    /// The bytes of one element, summed over all arrays that travel together.
     pub bytes: u64,
     /// How many arrays travel together.
     pub arrays: usize,
-    /// What the description says of the field's steps, and whether the field is pushed or pulled.
+    /// The field's steps by the description, and whether the field is pushed or pulled.
     pub pattern: Option<Pattern>,
     /// How many other fields between the same two components are alike.
     pub more: usize,
 }
 
-/// The array at one end of a conduit, and which rank owns what of the array.
+/// The array at an end of a conduit, and which rank owns each part of the array.
 pub struct FieldSide {
-    /// The port, as users write it. A side that was given in YAML has none.
+    /// The port, as users write the port's name. A side given in YAML has no port.
     pub port: Option<String>,
     /// Decomposition, coupled region and order of the elements.
     pub side: Side,
-    /// The parts of each rank of an irregular side; `None` if only the ranks know them.
+    /// The parts of each rank of an irregular side; `None` if only the ranks know their parts.
     pub parts: Option<Vec<Ownership>>,
     /// The width of the halo below and above the part, in each dimension.
     pub halo: Vec<(u64, u64)>,
 }
 
-/// What one rank sends to one other.
+/// The elements that a rank of the sender sends to a rank of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RankMessage {
     /// The rank of the sender.
@@ -63,11 +63,11 @@ pub struct RankMessage {
 #[derive(Debug, PartialEq)]
 pub struct RankMessages(pub Vec<RankMessage>);
 
-/// A field and its messages.
+/// A field and the field's messages.
 pub struct FieldSchedule {
     /// The field.
     pub coupling: FieldCoupling,
-    /// `None` if only the ranks of a side know what they own.
+    /// `None` if only the ranks of a side know which elements they own.
     pub messages: Option<RankMessages>,
 }
 
@@ -76,12 +76,12 @@ impl FieldSide {
         self.side.decomposition.ranks()
     }
 
-    /// Whether this process knows which rank owns what.
+    /// Whether this process knows which rank owns each element.
     pub(crate) fn is_known(&self) -> bool {
         self.side.decomposition.is_regular() || self.parts.is_some()
     }
 
-    /// What a rank of an irregular side owns.
+    /// The parts of a rank of an irregular side; [`Ownership::Rule`] if the parts are not known.
     pub(crate) fn parts(&self, rank: u32) -> &Ownership {
         const RULE: &Ownership = &Ownership::Rule;
         self.parts
@@ -124,7 +124,7 @@ impl FieldSide {
     }
 }
 
-/// A spread as users write it.
+/// A spread in the notation of users.
 fn spread_text(spread: &Spread) -> String {
     match spread {
         Spread::Even => "even".into(),
@@ -134,8 +134,8 @@ fn spread_text(spread: &Spread) -> String {
     }
 }
 
-/// Whether ranks count through the grid with the first dimension fastest. A grid that is wide in
-/// only one dimension has the same ranks in either order, and counts as C.
+/// Whether ranks count through the grid with the first dimension fastest. In a grid with only a
+/// single dimension wider than 1, both orders number the ranks alike; such a grid counts as C.
 fn counts_in_fortran_order(decomposition: &Decomposition) -> bool {
     let Some(processes) = decomposition.processes() else {
         return false;
@@ -159,7 +159,7 @@ impl FieldSchedule {
 }
 
 impl FieldCoupling {
-    /// All messages; `None` if only the ranks of a side know what they own.
+    /// All messages; `None` if only the ranks of a side know which elements they own.
     pub(crate) fn messages(&self) -> Result<Option<RankMessages>> {
         let exchange = Exchange::new(self.from.side.clone(), self.to.side.clone())?;
         if !self.from.is_known() || !self.to.is_known() {
@@ -187,7 +187,7 @@ impl FieldCoupling {
         Ok(Some(RankMessages(messages)))
     }
 
-    /// Refuses sides whose schedule would take too much time or memory.
+    /// Refuses sides if the schedule would take too much time or memory.
     fn check_size(&self) -> Result<()> {
         let ranks = self.from.ranks().max(self.to.ranks());
         if ranks > MOST_RANKS {
@@ -215,8 +215,8 @@ impl RankMessages {
         self.0.iter().map(|message| message.elements).sum()
     }
 
-    /// The fewest and the most partners that a rank of one side has. `rank_of` tells the rank of
-    /// that side in a message.
+    /// The fewest and the most partners of any rank of a side. `rank_of` gives the rank of the same
+    /// side in a message.
     pub(crate) fn partners(&self, ranks: u32, rank_of: impl Fn(&RankMessage) -> u32) -> (u32, u32) {
         let mut counts = vec![0; ranks as usize];
         self.0

@@ -1,5 +1,5 @@
-//! The schedule of a field: both arrays, divided into pieces in the colours of the ranks that send
-//! them, and a table of the amounts that each rank sends to each other.
+//! The schedule of a field. Both arrays are divided into pieces, in the colours of the sending
+//! ranks. A table has the amounts that each rank of the sender sends to each rank of the receiver.
 
 mod arrays;
 mod faces;
@@ -23,10 +23,10 @@ const GAP: i32 = 28;
 const LINE: i32 = 17;
 /// The height of the headings above the arrays of a field.
 const HEAD: i32 = 56;
-/// The left edge of what is drawn of the receiver.
+/// The left edge of the receiver's half of the picture.
 const RIGHT_HALF: i32 = WIDTH / 2 + 16;
-/// The arrays are drawn if neither side has more ranks than this. In the table, a row or a column
-/// has several ranks if there are more.
+/// The arrays are drawn if neither side has more ranks than `MOST_RANKS`. With more ranks, a row or
+/// a column of the table stands for several ranks.
 const MOST_RANKS: u32 = 64;
 /// The hues of ranks. With more ranks the hues repeat, fainter.
 const HUES: [Ink; 6] = [
@@ -58,7 +58,7 @@ pub fn draw_schedules(fields: &[FieldSchedule]) -> String {
     svg.finish()
 }
 
-/// The fields and their sums, for screen readers.
+/// The fields and the sums of each field, for screen readers.
 fn spoken(title: &str, fields: &[FieldSchedule]) -> String {
     let lines = fields.iter().map(|FieldSchedule { coupling, messages }| {
         let sums = messages.as_ref().map(|messages| sums(coupling, messages));
@@ -105,7 +105,7 @@ fn sums(coupling: &FieldCoupling, messages: &RankMessages) -> String {
     )
 }
 
-/// The part of the picture that shows one field.
+/// The part of the picture for a single field.
 struct Section<'a> {
     coupling: &'a FieldCoupling,
     arrays: Option<ArrayPair>,
@@ -158,7 +158,7 @@ impl Section<'_> {
     }
 }
 
-/// Draws the heading of one side: its port and ranks, its extents and decomposition.
+/// Draws the heading of a side: port and ranks, extents and decomposition.
 fn draw_head(svg: &mut Svg, (x, y): (i32, i32), side: &FieldSide, role: &str) {
     let name = side.port.clone().unwrap_or_else(|| role.into());
     let ranks = count(side.ranks().into(), "rank");
@@ -199,7 +199,7 @@ fn notes(
     notes
 }
 
-/// When the field goes by the description; `None` if it goes whenever the program sends it.
+/// When the field goes by the description; `None` if the field goes whenever the program sends.
 fn pattern_text(pattern: &Pattern) -> Option<String> {
     let mut clauses = Vec::new();
     for (share, role) in [(&pattern.sender, "sender"), (&pattern.receiver, "receiver")] {

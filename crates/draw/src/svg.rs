@@ -7,18 +7,19 @@ pub(crate) const REGULAR: bool = false;
 /// The weight of bold text, for [`text_width`].
 pub(crate) const BOLD: bool = true;
 
-/// The fonts. A viewer takes the first that is installed. DejaVu Sans is the widest of them, so
-/// [`text_width`] measures DejaVu Sans.
+/// The fonts. A viewer takes the first installed font. DejaVu Sans is the widest font of the list,
+/// so [`text_width`] measures DejaVu Sans.
 const FONTS: &str = "system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',sans-serif";
 
-/// A picture that is being drawn.
+/// An unfinished picture.
 pub(crate) struct Svg {
     text: String,
     open: Vec<&'static str>,
 }
 
 impl Svg {
-    /// An empty picture of this size in pixels. `title` describes the picture to screen readers.
+    /// An empty picture; `width` and `height` are in pixels. `title` describes the picture to
+    /// screen readers.
     pub(crate) fn new(width: i32, height: i32, title: &str, style: &Style) -> Svg {
         let mut svg = Svg {
             text: String::new(),
@@ -95,7 +96,7 @@ impl Svg {
         self.markup(&format!("<path class=\"{class}\" d=\"{data}\"/>"));
     }
 
-    /// Adds text. `anchor` says which point of the text's baseline is at `(x, y)`.
+    /// Adds text. `anchor` names the point of the text's baseline at `(x, y)`.
     pub(crate) fn text(
         &mut self,
         class: &str,
@@ -123,7 +124,7 @@ impl Svg {
     }
 }
 
-/// The point of a text that its coordinates give.
+/// The point of a text at the text's coordinates.
 #[derive(Clone, Copy)]
 pub(crate) enum TextAnchor {
     Start,
@@ -138,7 +139,7 @@ pub(crate) struct Style {
     dark: String,
 }
 
-/// A colour of the palette, named by its use. Each has a light and a dark value.
+/// A colour of the palette, named after the colour's use. Each colour has a light and a dark value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
     /// The background.
@@ -151,9 +152,9 @@ pub(crate) enum Ink {
     Text,
     /// Less important text.
     Faint,
-    /// Ports that are not connected, and grid lines.
+    /// Unconnected ports, and grid lines.
     Absent,
-    /// The hues are those of Okabe and Ito (2008), which colour-blind readers can tell apart.
+    /// The hues of Okabe and Ito (2008). Colour-blind readers can tell these hues apart.
     Blue,
     Orange,
     Green,
@@ -199,7 +200,7 @@ impl Ink {
 }
 
 impl Style {
-    /// The rules that all pictures have in common.
+    /// The rules common to all pictures.
     pub(crate) fn new() -> Style {
         let mut style = Style::default();
         style.add(".ground", "", &[("fill", Ink::Ground)]);
@@ -209,7 +210,7 @@ impl Style {
         style
     }
 
-    /// Adds a rule with fixed properties, and with properties whose value is a colour.
+    /// Adds a rule. Properties in `fixed` have fixed values, properties in `colours` have a colour.
     pub(crate) fn add(&mut self, selector: &str, fixed: &str, colours: &[(&str, Ink)]) {
         let list = |colour: fn(Ink) -> &'static str| {
             colours
@@ -235,7 +236,7 @@ impl Style {
 }
 
 /// Escapes text for an element or an attribute. XML allows no control characters, so U+FFFD
-/// replaces them.
+/// replaces control characters.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! A traced run in the trace event format of Chrome, which Perfetto reads too: a track for each
+//! A traced run in the trace event format of Chrome, also read by Perfetto: a track for each
 //! instance, and an arrow from each send to the receive of the same message.
 //!
 //! The format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
@@ -27,7 +27,7 @@ pub fn write_trace_events(database: &Database, profile: &RunProfile, path: &Path
         .map_err(|error| DrawError::write(path, error))
 }
 
-/// The outer error is that of reading the profile, the inner one that of writing.
+/// The outer error comes from reading the profile, the inner error from writing.
 fn write_events(
     database: &Database,
     profile: &RunProfile,
@@ -58,14 +58,14 @@ fn write_events(
     Ok(writer.error.map_or(Ok(()), Err))
 }
 
-/// A message: its conduit, and its number on that conduit.
+/// A message: the conduit, and the message's number on the conduit.
 type MessageKey = (i64, i64);
 
 fn message_key(event: &TraceEvent) -> Option<MessageKey> {
     event.conduit.zip(event.number)
 }
 
-/// What has to be known of all events before the first one is written.
+/// Facts about all events, needed before the first event is written.
 struct Overview {
     /// The time of the first event, in nanoseconds.
     start: i64,
@@ -92,8 +92,8 @@ impl Overview {
         Ok(overview)
     }
 
-    /// The message of an event at which an arrow begins or ends: the profile has both the send and
-    /// the receive.
+    /// The message of an event, if an arrow begins or ends at the event: the profile has both the
+    /// send and the receive of the message.
     fn arrow(&self, event: &TraceEvent) -> Option<MessageKey> {
         if !matches!(event.class, EventClass::Send | EventClass::Receive) {
             return None;
@@ -136,7 +136,7 @@ fn microseconds(start: i64, time: i64) -> f64 {
     (time - start) as f64 / 1000.0
 }
 
-/// An event as a coloured stretch of its instance's track.
+/// An event as a coloured stretch of the instance's track.
 fn slice(event: &TraceEvent, start: i64) -> Value {
     let (verb, category) = match event.class {
         EventClass::Send => ("send", "send"),
@@ -164,7 +164,7 @@ fn slice(event: &TraceEvent, start: i64) -> Value {
     slice
 }
 
-/// What a viewer shows of an event when the user selects it.
+/// The details that a viewer shows when the user selects an event.
 fn arguments(event: &TraceEvent) -> serde_json::Map<String, Value> {
     let arguments = [
         ("message", event.number.map(Value::from)),
@@ -177,10 +177,11 @@ fn arguments(event: &TraceEvent) -> serde_json::Map<String, Value> {
         .collect()
 }
 
-/// One end of an arrow. A viewer attaches it to the slice that the track has at this time.
+/// An end of an arrow. A viewer attaches the end to the track's slice at the end's time.
 fn arrow_end(event: &TraceEvent, start: i64, (conduit, number): MessageKey) -> Value {
     let sends = event.class == EventClass::Send;
-    // A receive starts with the wait for the message, so the arrow points at its end.
+    // A receive starts with the wait for the message, so the arrow points at the end of the
+    // receive.
     let time = if sends {
         event.start
     } else {

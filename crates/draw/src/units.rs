@@ -1,6 +1,6 @@
 //! Figures as people write them: durations, amounts of data, shares and counts.
 
-/// A duration with three digits and its unit: `1.23 ms`.
+/// A duration with three digits and a unit: `1.23 ms`.
 pub fn seconds(seconds: f64) -> String {
     let (value, unit) = match seconds.abs() {
         0.0 => return "0 s".into(),
@@ -14,7 +14,7 @@ pub fn seconds(seconds: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// An amount of data with three digits and its decimal unit: `1.50 MB`.
+/// An amount of data with three digits and a decimal unit: `1.50 MB`.
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {

@@ -23,14 +23,15 @@ const INTERRUPTED: u8 = 130;
 
 /// Measures how fast messages are here, or between two hosts
 ///
-/// Two instances send arrays to and fro, by each medium that there is; half a round trip is the time of a message. On two
-/// hosts, run it with --listen on one and with --connect on the other.
+/// Two instances send arrays to and fro, by each available medium; half a round trip is the time of
+/// a message. To measure between two hosts, run the command with --listen on the first host and
+/// with --connect on the second.
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// Measure to another host, which reaches this one at this address
+    /// Measure to another host; ADDRESS is this host's address for the other host
     #[arg(long, value_name = "ADDRESS", conflicts_with = "connect")]
     listen: Option<String>,
-    /// Be the other host; TITIN_SECRET holds what --listen has printed
+    /// Be the other host; TITIN_SECRET holds the secret printed by --listen
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["json", "plot", "seconds"])]
     connect: Option<String>,
     /// About how long to take for each medium
@@ -67,7 +68,7 @@ impl Bench {
         if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
             return complain("--seconds is more than 0 and at most 3600");
         }
-        // Before the measurement, so that the user need not wait for the refusal.
+        // Checked before the measurement, so that the user need not wait for the refusal.
         if let Some(Err(text)) = self.plot.as_deref().map(titin_draw::check_ending) {
             return complain(&text.to_string());
         }
@@ -78,7 +79,7 @@ impl Bench {
                 Err(text) => return complain(&text),
             },
         };
-        // Each run handles signals itself. These are for the time before and between runs.
+        // Each run handles signals itself. `signals` serves the time before and between runs.
         let mut signals = match signals() {
             Ok(signals) => signals,
             Err(text) => return complain(&text),
@@ -195,7 +196,8 @@ fn connect(address: &str) -> ExitCode {
     ) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The runtime's hint about the environment is for programs of a run, so it is cut off.
+            // The runtime's hint about the environment is for programs of a run, so the hint is cut
+            // off.
             let why = match error.text.split_once("; the run may be over") {
                 _ if error.text.contains("does not know this run's secret") => {
                     format!("TITIN_SECRET is not that of this measurement: {lines}")
@@ -290,7 +292,7 @@ fn load() -> f64 {
         .unwrap_or(0.0)
 }
 
-/// Between what a medium carries messages.
+/// The places between which a medium carries messages.
 fn between(medium: &str) -> &'static str {
     match medium {
         "inproc" => "between instances in one process",

@@ -16,7 +16,7 @@ use crate::terminal::{
     self, BOLD, ERROR, FAINT, GOOD, PLACE, REFUSED, WARNING, complain, harmless, print,
 };
 
-/// Finds what is wrong with a description: names, ports, types, settings, time scales, deadlock
+/// Finds the mistakes in a description: names, ports, types, settings, time scales, deadlock
 #[derive(Args)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -24,7 +24,8 @@ pub(crate) struct Check {
     /// Print the problems as JSON
     #[arg(long)]
     json: bool,
-    /// Refuse components that exchange messages in each step unless the files say that their timelines match
+    /// Refuse components that exchange messages in each step unless the files say that their
+    /// timelines match
     #[arg(long)]
     strict: bool,
     /// The programs are started by hand: a component without a program is no problem
@@ -64,7 +65,7 @@ impl Check {
     }
 }
 
-/// The network of a description, and all problems: those of flattening come after the warnings.
+/// The network of a description, and all problems: problems of flattening come after the warnings.
 fn network(
     mut description: Description,
     model: Option<&str>,
@@ -99,7 +100,7 @@ fn network(
     }
 }
 
-/// The problems, each with its line of the file, and then how many there are.
+/// The problems, each with a line of the file, and then the number of problems.
 pub(crate) fn text(
     report: &ProblemReport,
     network: Option<&Network>,
@@ -197,14 +198,14 @@ struct Excerpt {
     marks: String,
 }
 
-/// The lines of the files that problems are in; each file is read once.
+/// The lines of the files with problems; each file is read once.
 #[derive(Default)]
 struct Excerpts {
     files: HashMap<String, Vec<String>>,
 }
 
 impl Excerpts {
-    /// The line of a problem, cut to `width` around its column.
+    /// The line of a problem, cut to `width` around the problem's column.
     fn around(&mut self, problem: &Problem, width: usize) -> Option<Excerpt> {
         let (file, line, column) = (problem.file.as_ref()?, problem.line?, problem.column?);
         let lines = self.files.entry(file.clone()).or_insert_with(|| {
@@ -242,7 +243,7 @@ fn cut(text: &str, line: u32, column: usize, width: usize) -> Excerpt {
     }
 }
 
-/// The length of the YAML key or value that begins here.
+/// The length of the YAML key or value at the start of `letters`.
 fn word_length(letters: &[char]) -> usize {
     if let Some(quote @ ('"' | '\'')) = letters.first() {
         return letters

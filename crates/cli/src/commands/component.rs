@@ -1,4 +1,5 @@
-//! `titin component`: one of titin's own components, started by the manager as the program of an instance.
+//! `titin component`: a component that comes with titin, started by the manager as the program of
+//! an instance.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,10 +8,10 @@ use clap::Args;
 
 use crate::terminal::complain;
 
-/// Takes part in a run as one of titin's own components
+/// Takes part in a run as a component that comes with titin
 #[derive(Args)]
 pub(crate) struct ComponentCommand {
-    /// Its short name: `source` for the implementation `titin.source`
+    /// The component's short name: `source` for the implementation `titin.source`
     name: String,
     /// Where to look for files to read, after the work directory
     #[arg(long = "folder", value_name = "DIR")]

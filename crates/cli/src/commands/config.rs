@@ -1,4 +1,5 @@
-//! `titin config`: the paths of the library, its headers and its modules, as flags for build systems.
+//! `titin config`: the paths of the library, the headers and the modules, as flags for build
+//! systems.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,29 +9,32 @@ use titin_manager::shell::quote;
 
 use crate::terminal::{answer, complain};
 
-/// The file by which an installation is recognised.
+/// The command recognises an installation by this file.
 const HEADER: &str = "include/titin.h";
 
-/// The system libraries that the static library needs.
+/// The system libraries needed by the static library.
 const SYSTEM_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
-/// Prints what a Makefile needs to compile programs with titin: flags, source files, directories
+/// Prints the flags, source files and directories with which a Makefile compiles programs with
+/// titin
 ///
-/// Several options are answered in one line, in the order of this list; where paths have letters that a shell would take for its own, each
-/// word is quoted, as a Makefile's `$(shell titin config ...)` needs it, or `eval` in a shell. One directory alone is never quoted. C, C++:
-/// `cc $(titin config --cflags) program.c $(titin config --libs)`. Fortran compiles the module's source beside the
-/// program: `gfortran $(titin config --fortran) program.f90 $(titin config --libs)`. CMake:
-/// `find_package(titin)` with `-Dtitin_DIR=$(titin config --cmake-dir)`.
+/// Several options are answered in one line, in the order of this list. A word with letters that a
+/// shell would interpret is quoted, as a Makefile's `$(shell titin config ...)` needs, or `eval` in
+/// a shell. One directory alone is never quoted. C, C++: `cc $(titin config --cflags) program.c
+/// $(titin config --libs)`. Fortran compiles the module's source beside the program: `gfortran
+/// $(titin config --fortran) program.f90 $(titin config --libs)`. CMake: `find_package(titin)` with
+/// `-Dtitin_DIR=$(titin config --cmake-dir)`.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Config {
     /// Flags to compile C and C++ with
     #[arg(long)]
     cflags: bool,
-    /// Source files of the Fortran module, in the order to compile them
+    /// Source files of the Fortran module, in the order of compilation
     #[arg(long)]
     fortran: bool,
-    /// Source files of the Fortran modules for MPI: titin_mpi, to compile behind those of --fortran
+    /// Source files of the Fortran modules for MPI: titin_mpi, to compile after the files of
+    /// --fortran
     #[arg(long)]
     fortran_mpi: bool,
     /// The same for programs that use mpi_f08: titin_mpi_f08
@@ -39,7 +43,7 @@ pub(crate) struct Config {
     /// The same for coarrays: titin_coarray
     #[arg(long)]
     fortran_coarray: bool,
-    /// The same for Global Arrays: titin_ga, and a file in C with what that takes
+    /// The same for Global Arrays: titin_ga, and the C file of titin_ga
     #[arg(long)]
     fortran_ga: bool,
     /// Flags to link with
@@ -48,7 +52,7 @@ pub(crate) struct Config {
     /// Flags to link with, for the static library
     #[arg(long = "static")]
     archive: bool,
-    /// The directory that everything is in
+    /// The directory with all the files
     #[arg(long)]
     prefix: bool,
     /// The directory of titin.h and titin.hpp
@@ -117,7 +121,7 @@ impl Config {
             .filter_map(|(wanted, path)| wanted.then_some(path))
             .collect();
         match (&flags[..], &folders[..]) {
-            // A single directory is for `"$(titin config --prefix)"`, which needs no quotes.
+            // A single directory is not quoted: users write `"$(titin config --prefix)"`.
             ([], [alone]) => alone.display().to_string(),
             _ => flags
                 .into_iter()
@@ -128,7 +132,7 @@ impl Config {
     }
 }
 
-/// The directory that holds `include`, `lib` and `fortran`.
+/// The directory with `include`, `lib` and `fortran`.
 pub(super) fn prefix() -> Result<PathBuf, String> {
     let executable = std::env::current_exe().unwrap_or_default();
     find(
@@ -198,7 +202,7 @@ fn listing(folder: &Path, begins: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The source files of the Fortran modules, in the order of compilation, which `sources.txt` has.
+/// The source files of the Fortran modules, in the order of compilation given by `sources.txt`.
 fn fortran(prefix: &Path) -> String {
     let folder = prefix.join("fortran");
     let names = std::fs::read_to_string(folder.join("sources.txt")).unwrap_or_default();
@@ -209,7 +213,7 @@ fn fortran(prefix: &Path) -> String {
         .join(" ")
 }
 
-/// The module for Global Arrays, and its file in C.
+/// The module for Global Arrays, and the module's file in C.
 fn arrays(prefix: &Path) -> String {
     let below = [
         option("-I", &prefix.join("include")),

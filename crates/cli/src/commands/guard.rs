@@ -12,11 +12,11 @@ use crate::terminal::complain;
 /// Starts the programs of a run and leaves none behind
 #[derive(Args)]
 pub(crate) struct GuardCommand {
-    /// Become the program that follows, which the guard with this process id has started
+    /// Become the program given after the options; PID is the guard that started this process
     #[arg(long, value_name = "PID")]
     run: Option<u32>,
-    /// The connection file and the meeting place to remove at the end, and a folder that goes with the manager; or the program
-    /// with its arguments
+    /// The connection file and the meeting place to remove at the end, and a folder to remove with
+    /// the manager; or the program and the arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }

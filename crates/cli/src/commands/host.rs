@@ -1,4 +1,5 @@
-//! `titin host`: the process of hosted instances, started by the manager as the program of the first of them.
+//! `titin host`: the process of hosted instances. The manager starts this program as the program of
+//! the first hosted instance.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::terminal::complain;
 pub(crate) struct Host {
     /// The language of the functions
     language: Language,
-    /// What to run
+    /// The file with the functions
     file: PathBuf,
 }
 
@@ -41,7 +42,7 @@ impl Host {
                 Err(why) => return complain(&why),
             },
         };
-        // The guard watches this process, so the program replaces it.
+        // The guard watches this process, so the program must replace this process.
         let error = command.arg(&self.file).exec();
         complain(&format!(
             "cannot start {}: {error}",

@@ -14,7 +14,7 @@ use super::check;
 use crate::sources::Sources;
 use crate::terminal::{self, REFUSED, answer, complain, warn};
 
-/// The most components and conduits of a model that is drawn.
+/// The most components and conduits in the picture of a model.
 const MOST_COMPONENTS: usize = 2_000;
 const MOST_CONDUITS: usize = 8_000;
 
@@ -23,17 +23,18 @@ const MOST_CONDUITS: usize = 8_000;
 pub(crate) struct Plot {
     #[command(flatten)]
     sources: Sources,
-    /// Where to write the picture; standard output without it
+    /// Where to write the picture; standard output if not given
     #[arg(short, long, value_name = "SVG")]
     output: Option<PathBuf>,
     /// Draw the map of scales: time against space, from `titin: scales`
     #[arg(long)]
     scales: bool,
-    /// Draw who sends which part of a field to whom: FILE is a run directory, or has two sides in YAML, or is that itself, as
-    /// 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2, 2]}'
+    /// Draw who sends which part of a field to whom: FILE is a run directory, or a file with two
+    /// sides in YAML, or the YAML itself, as 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2,
+    /// 2]}'
     #[arg(long, conflicts_with_all = ["scales", "model"])]
     schedule: bool,
-    /// Of a run, draw only the field that goes by this port of one of its two components
+    /// Of a run, draw only the field with this port of one of the field's two components
     #[arg(long, value_name = "COMPONENT.PORT", requires = "schedule")]
     field: Option<String>,
     /// Print the schedule as JSON
@@ -87,7 +88,7 @@ impl Plot {
         }
     }
 
-    /// Writes the picture to the file that the user named, or else to standard output.
+    /// Writes the picture to the file named by the user, or else to standard output.
     fn put(&self, picture: &str) -> ExitCode {
         let Some(path) = &self.output else {
             return answer(picture);
@@ -114,7 +115,7 @@ impl Plot {
         Ok(draw_schedules(&fields))
     }
 
-    /// The fields of a run, or the one field whose sides the user gives.
+    /// The fields of a run, or the single field whose sides the user gives.
     fn couplings(&self) -> Result<Vec<FieldCoupling>, PlotError> {
         let files = &self.sources.files;
         if let Some(run) = files.iter().find(|path| is_run(path)) {

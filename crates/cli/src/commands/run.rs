@@ -24,28 +24,28 @@ use crate::sources::Sources;
 use crate::terminal::{self, BOLD, GOOD, complain, print, warn};
 use crate::view;
 
-/// The exit code of a run that failed.
+/// The exit code of a failed run.
 const FAILED: u8 = 1;
 /// The exit code of a run that the user ended.
 const INTERRUPTED: u8 = 130;
 
-/// Runs a model: starts its programs, watches them, and says how it ended
+/// Runs a model: starts the programs, watches the programs, and says how the run ended
 ///
-/// Exit codes: 0 all is done; 1 the run failed; 2 nothing was started, since the description or a choice is bad; 130 the run
-/// was ended by Ctrl-C or a signal.
+/// Exit codes: 0 all is done; 1 the run failed; 2 nothing was started, since the description or a
+/// choice is bad; 130 the run was ended by Ctrl-C or a signal.
 #[derive(Args)]
 pub(crate) struct RunCommand {
     #[command(flatten)]
     common: RunOptions,
-    /// Components that the calling process runs itself
+    /// Components run by the calling process itself
     #[arg(long, value_name = "NAMES", value_delimiter = ',', hide = true)]
     hosted: Vec<String>,
-    /// Components or instances that are started by hand, in a debugger for instance; how is printed
+    /// Components or instances to start by hand, in a debugger for instance; the command prints how
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     by_hand: Vec<String>,
 }
 
-/// Serves a model whose programs are all started by hand, and prints how
+/// Serves a model whose programs are all started by hand, and prints how to start each program
 #[derive(Args)]
 pub(crate) struct ManagerCommand {
     #[command(flatten)]
@@ -59,7 +59,8 @@ struct RunOptions {
     /// Where the run's files go, in place of run_MODEL_DATE_TIME
     #[arg(long, value_name = "DIRECTORY")]
     run_dir: Option<PathBuf>,
-    /// Programs on other hosts reach this one at this address, or at any that it has (`all`, as in a Slurm job of several nodes)
+    /// The address of this host for programs on other hosts, or all addresses of this host (`all`,
+    /// as in a Slurm job of several nodes)
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
     /// Have programs record when they send and receive
@@ -68,7 +69,7 @@ struct RunOptions {
     /// Show the whole log
     #[arg(short, long)]
     verbose: bool,
-    /// Print how it ended as JSON
+    /// Print the outcome of the run as JSON
     #[arg(long)]
     json: bool,
 }
@@ -136,7 +137,7 @@ impl RunOptions {
             warn(&check::text(&description.warnings, None, terminal::width()));
         }
         let folders = folders(&description);
-        // A large model takes much memory, so each form of the model is dropped when it is no longer needed.
+        // A large model takes much memory, so each form of the model is dropped after the last use.
         let configuration = with_absolute_paths(description, &folders).to_ymmsl();
         let titin = match std::env::current_exe() {
             Ok(path) => path,
@@ -209,7 +210,7 @@ impl RunOptions {
                 .iter()
                 .map(|instance| instance.messages)
                 .sum();
-            // The run has succeeded even if this cannot be printed.
+            // The run has succeeded even if this line cannot be printed.
             let _ = print(&format!(
                 "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {}; {}\n",
                 ending.model,
@@ -226,7 +227,7 @@ impl RunOptions {
     }
 }
 
-/// Prints as one line of JSON why nothing was started.
+/// Prints, as a line of JSON, why nothing was started.
 fn refused(why: &impl serde::Serialize) -> ExitCode {
     match serde_json::to_string(why) {
         Ok(text) => print(&(text + "\n"))
@@ -236,13 +237,14 @@ fn refused(why: &impl serde::Serialize) -> ExitCode {
     }
 }
 
-/// The signals that a run handles. From now on a signal waits until it is forwarded or looked at.
+/// The signals handled by a run. From now on a signal waits until the run forwards or handles the
+/// signal.
 pub(crate) fn signals() -> Result<Signals, String> {
     Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGXFSZ])
         .map_err(|error| format!("cannot listen to signals: {error}"))
 }
 
-/// Whether a signal has come by which the user ends a command.
+/// Whether the user has sent a signal to end the command.
 pub(crate) fn ended(signals: &mut Signals) -> bool {
     signals
         .pending()

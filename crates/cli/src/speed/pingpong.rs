@@ -1,6 +1,9 @@
-//! The two sides. The first sends an array and gets one of the same size back; a round trip, halved, is what a message
-//! costs one way. Both rewrite their arrays before they send them, which is not counted; the first one, of small ones, once
-//! for all those that it times at once.
+//! The two sides of the benchmark. The first side sends an array and receives an array of the same
+//! size from the second side. The time of a message is half of a round trip.
+//!
+//! Both sides rewrite their arrays before sending. The first side stops the clock during the
+//! rewrite. Small messages are timed in groups: the first side rewrites the array once for each
+//! group.
 
 use std::time::Instant;
 
@@ -11,7 +14,7 @@ use titin_runtime::{
 
 use super::{Effort, SIZES, SMALL};
 
-/// How many small messages are timed as one group.
+/// How many small messages are timed as a group.
 const AT_ONCE: u32 = 50;
 /// The fewest times for a size.
 const LEAST: usize = 3;
@@ -19,7 +22,7 @@ const LEAST: usize = 3;
 /// The ports of either side.
 pub(super) const PORTS: &str = "o_i: out; s: in";
 
-/// One side, with its array and its simulated time.
+/// A side of the benchmark, with the side's array and simulated time.
 struct PingPongSide<'a> {
     instance: &'a Instance,
     incoming: PortId,
@@ -59,7 +62,8 @@ impl<'a> PingPongSide<'a> {
             .send(self.outgoing, None, payload, self.moment, None, None)
     }
 
-    /// Receives a message. Returns its size, or `None` for the last message, which has no data.
+    /// Receives a message. Returns the message's size, or `None` for the last message: the last
+    /// message has no data.
     fn take(&self) -> Result<Option<u64>> {
         let message = self
             .instance
@@ -68,17 +72,18 @@ impl<'a> PingPongSide<'a> {
     }
 }
 
-/// The first side: measures all sizes up to one that takes too long.
+/// The first side: measures all sizes up to a size that takes too long.
 pub(super) fn measure(instance: &Instance, effort: &Effort<'_>) -> Result<Vec<MessageTime>> {
     let mut side = PingPongSide::new(instance)?;
-    // The first round trip includes the start of the other side and the connection, so it is not counted.
+    // The first round trip includes the start of the other side and the connection, so this round
+    // trip is not counted.
     side.send(0)?;
     side.take()?;
     let mut found = Vec::new();
     for bytes in SIZES {
         (effort.progress)(bytes);
         let figure = size(&mut side, bytes, effort)?;
-        // Small messages say nothing of the bandwidth, so there is always a larger one.
+        // Small messages say nothing of the bandwidth, so at least one larger size is measured.
         let slow = bytes > SMALL && figure.seconds * 2.0 > effort.time.as_secs_f64();
         found.push(figure);
         if slow {
@@ -109,7 +114,8 @@ fn size(side: &mut PingPongSide<'_>, bytes: u64, effort: &Effort<'_>) -> Result<
             times.push(time);
         }
         if times.is_empty() && begin.elapsed() > effort.time {
-            // So slow that one time is enough.
+            // A single round trip took longer than the time for this size. So a single time must
+            // do.
             times.push(time);
             break;
         }

@@ -1,5 +1,5 @@
-//! The run around the two sides: an ordinary run of a generated model. This process is the manager and
-//! the first side.
+//! The run around the two sides: an ordinary run of a generated model. This process is the manager
+//! and the first side.
 
 use std::fs::{self, File};
 use std::io;
@@ -35,8 +35,8 @@ pub(crate) enum BenchError {
     Failed(String),
 }
 
-/// Measures one medium with a run in the scratch folder. If the other end is another host, `invite` gets
-/// the address and the secret by which it can join.
+/// Measures a medium with a run in the scratch folder. If the other end is on another host,
+/// `invite` gets the address and the secret by which the other host can join.
 pub(crate) fn measure(
     peer: &BenchPeer,
     scratch: &Scratch,
@@ -67,7 +67,7 @@ pub(crate) fn measure(
             instance.close()?;
             Ok::<Vec<MessageTime>, titin_runtime::Error>(found)
         };
-        // Else the run would wait for a side that never joins.
+        // Without an interrupt, the run would wait for a side that never joins.
         side().inspect_err(|_| interrupter.interrupt("an error of the benchmark"))
     };
     let second = || {
@@ -119,7 +119,8 @@ fn told(
     }
 }
 
-/// Why the run has failed. Unlike a run's report this names no files: they go with the scratch folder.
+/// Why the run has failed. A run's report names files; `why` names no files, since the files go
+/// with the scratch folder.
 fn why(report: &Report) -> String {
     let printed = report
         .output
@@ -187,8 +188,8 @@ fn open(peer: &BenchPeer, folder: &Path) -> Result<Session, BenchError> {
     Session::open(setup).map_err(|error| BenchError::Failed(error.to_string()))
 }
 
-/// A model of two instances that send and receive in each step, with the medium pinned. Within a process
-/// there is only one medium, so there is no pin.
+/// A model of two instances that send and receive in each step, with the medium pinned. Within a
+/// process there is only one medium, so there is no pin.
 fn description(medium: Medium, titin: &Path) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     // In `executable` a dollar begins the name of a variable.
@@ -252,8 +253,9 @@ impl RunView for Silent {
 /// The first part of the names of scratch folders.
 const SCRATCH: &str = "titin-bench-";
 
-/// A folder of one's own, which goes with this. If the command is killed the guard of its run removes it; if there is none at
-/// that moment, the next command does.
+/// A folder for this command alone. Dropping the `Scratch` removes the folder. If the command is
+/// killed, the guard of the command's run removes the folder. If there is no guard at that moment,
+/// the next command removes the folder.
 pub(crate) struct Scratch {
     path: PathBuf,
     /// Holds the lock of the folder.
@@ -291,7 +293,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // If this fails, the folder stays among the temporary files, and the next command removes it.
+        // After a failure, the folder stays among the temporary files, and the next command removes
+        // the folder.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Live {
     width: usize,
     /// The messages and bytes of each instance at the last looks, for rates.
     counts: VecDeque<(Duration, Vec<(u64, u64)>)>,
-    /// When each instance first reported its progress, and the progress at that time.
+    /// When each instance first reported progress, and the progress at that time.
     begun: Vec<Option<(Duration, f64)>>,
 }
 
@@ -124,7 +124,7 @@ impl RunView for Live {
                 (per_second(now.0, before.0), per_second(now.1, before.1))
             })
         };
-        // Instances that still run are of most interest.
+        // The user looks most at instances that still run.
         let mut order: Vec<usize> = (0..standings.len()).collect();
         if self.rest.is_some() {
             order.sort_by_key(|&at| matches!(standings[at].phase, Phase::Done));
@@ -186,7 +186,7 @@ impl Drop for Live {
     }
 }
 
-/// The state of an instance, as the text after its name.
+/// The state of an instance, as the text after the instance's name.
 fn message(standing: &InstanceStatus, rate: Option<(f64, f64)>) -> String {
     let word = standing.phase.name();
     let mut text = match standing.phase {
@@ -210,7 +210,7 @@ fn message(standing: &InstanceStatus, rate: Option<(f64, f64)>) -> String {
             part
         }));
     }
-    // A rate of zero is shown too: a figure that comes and goes cannot be read.
+    // A rate of zero is shown too: the user cannot read a figure that comes and goes.
     let counted = standing
         .position
         .as_ref()
@@ -227,7 +227,7 @@ fn message(standing: &InstanceStatus, rate: Option<(f64, f64)>) -> String {
     text
 }
 
-/// The share of its simulated time that an instance has completed, if the end is known.
+/// The share of simulated time that an instance has completed, if the end is known.
 fn part(standing: &InstanceStatus) -> Option<f64> {
     let time = standing.position.as_ref()?.simulated?;
     let end = standing.end.filter(|end| *end > 0.0)?;

@@ -1,8 +1,8 @@
 //! CSV files: each row is a message, or the whole file is one message.
 //!
-//! The first row names the columns, unless all its fields are numbers. Rows that begin with `#` are
-//! comments. Columns called `timestamp`, `time` or `t`, and `next_timestamp`, are times; all others
-//! are values.
+//! The first row names the columns, unless all fields of the row are numbers. Rows that begin with
+//! `#` are comments. Columns called `timestamp`, `time` or `t`, and `next_timestamp`, are times;
+//! all others are values.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -26,7 +26,7 @@ use crate::{Error, Result};
 const TIMES: [&str; 3] = ["timestamp", "time", "t"];
 const NEXT: &str = "next_timestamp";
 
-/// Opens a file, which is read row by row or as a whole.
+/// Opens a file. The reader goes row by row, or reads the file as a whole.
 pub(super) fn open(path: &Path, reading: &ReadOptions) -> Result<Box<dyn RecordReader>> {
     let rows = CsvRows::open(path, reading)?;
     Ok(match reading.form {
@@ -44,7 +44,7 @@ pub(super) fn open(path: &Path, reading: &ReadOptions) -> Result<Box<dyn RecordR
 struct CsvRows {
     path: PathBuf,
     records: csv::Reader<BufReader<File>>,
-    /// A first row of numbers, which does not name the columns.
+    /// A first row of numbers; such a row does not name the columns.
     first: Option<StringRecord>,
     /// The numbers and names of the columns with values.
     columns: Vec<(usize, String)>,
@@ -102,8 +102,8 @@ impl CsvRows {
         })
     }
 
-    /// The index name of the arrays that rows become: the names of the columns. Single values have
-    /// no index. Columns with the names that a sink gives to unnamed ones stay unnamed.
+    /// The index name of arrays made from rows: the names of the columns. Single values have no
+    /// index. A sink numbers unnamed columns; columns with such numbered names stay unnamed.
     fn index_name(&self) -> Option<String> {
         let columns: Vec<&str> = self.columns.iter().map(|(_, name)| name.as_str()).collect();
         let mut numbered = columns.iter().enumerate();
@@ -188,7 +188,7 @@ impl RowReader {
         Ok(Value::Map(entries.collect::<Result<_>>()?))
     }
 
-    /// A row as an array, or as a single value if there is one column.
+    /// A row as an array, or as a single value if there is only one column.
     fn array(&self, row: &StringRecord) -> Result<Value> {
         let columns = &self.rows.columns;
         let mut elements = Vec::with_capacity(columns.len() * self.dtype.size());
@@ -243,7 +243,7 @@ impl RecordReader for RowReader {
     }
 }
 
-/// The whole file as one message: a map from column to array, or to a list of text.
+/// The whole file as a single message: a map from column to array, or to a list of text.
 struct WholeTableReader(Option<CsvRows>);
 
 impl RecordReader for WholeTableReader {
@@ -280,8 +280,8 @@ fn numbered_column(index: usize) -> String {
     format!("value_{index}")
 }
 
-/// The names of columns as the index name of an array: a row of a CSV file. `None` if that is too
-/// long for an index name.
+/// The names of columns as the index name of an array: a row of a CSV file. `None` if the row is
+/// too long for an index name.
 fn joined(columns: &[&str]) -> Option<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(columns).ok()?;
@@ -290,7 +290,7 @@ fn joined(columns: &[&str]) -> Option<String> {
 }
 
 /// The names of `count` columns in the index name of an array; `None` if the index name has no such
-/// names, or names that one file cannot have.
+/// names, or has names that a single file cannot have.
 fn columns_in(name: &str, count: usize) -> Option<Vec<String>> {
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
@@ -405,8 +405,8 @@ impl CsvWriter {
 }
 
 impl CsvWriter {
-    /// Checks that a message has the columns of the file. The first message decides these, and gives
-    /// the bytes of the row with their names.
+    /// Checks that a message has the columns of the file. The first message decides the columns,
+    /// and gives the bytes of the row with the names.
     fn check_columns(
         &mut self,
         names: Vec<String>,
@@ -457,7 +457,7 @@ impl MessageWriter for CsvWriter {
     }
 }
 
-/// The columns of a message, each with its name and its value.
+/// The columns of a message, each with a name and a value.
 fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, Malformed> {
     let cell = |entry: &View<'_>| {
         single(entry).ok_or_else(|| {
@@ -494,7 +494,7 @@ fn array_columns(layout: &Layout, count: usize) -> Vec<String> {
         })
 }
 
-/// A value as one field; `None` if it takes several.
+/// A value as a single field; `None` if the value takes several fields.
 fn single(value: &View<'_>) -> Option<String> {
     Some(match value {
         Tree::Nil => String::new(),

@@ -1,11 +1,11 @@
-//! JSON lines: one message of any kind in each line.
+//! JSON lines: a message of any kind in each line.
 //!
 //! A line is `{"timestamp": 0.5, "next_timestamp": 1.0, "settings": {...}, "data": ...}`. All but
-//! `data` may be left out. Data that JSON does not have are maps with a key that begins with `$`:
+//! `data` may be left out. For data beyond JSON, a line has a map with a key that begins with `$`:
 //!
 //! - An array is `{"$array": "float64", "shape": [2, 3], "order": "F", "names": ["x", "y"],
-//!   "values": [1.0, ...]}`, with the values in the order of storage. `order` is C, and `names` is
-//!   empty, if they are left out. Complex numbers are two values each, true and false are 1 and 0.
+//!   "values": [1.0, ...]}`, with the values in the order of storage. Without `order`, the order is C;
+//!   without `names`, there are none. Complex numbers are two values each, true and false are 1 and 0.
 //! - Bytes are `{"$bytes": "00ff"}`, in hexadecimal digits.
 //! - NaN and infinite numbers are `{"$float": "nan"}`, `inf` or `-inf`; within arrays, the text
 //!   alone.
@@ -48,7 +48,7 @@ impl LinesReader {
 }
 
 impl LinesReader {
-    /// Reads the next line that is not empty. Returns whether there is one.
+    /// Reads the next line with text. Returns whether there is such a line.
     fn read_line(&mut self) -> Result<bool> {
         loop {
             self.text.clear();
@@ -80,7 +80,7 @@ impl RecordReader for LinesReader {
 
 fn parse_line(text: &str) -> Result<FileRecord, Malformed> {
     let value: JsonValue = serde_json::from_str(text).map_err(|error| {
-        // The line number of `error` counts within the one line.
+        // For `error`, the whole text is line 1, so the line number in `error` means nothing.
         let why = error.to_string();
         let (why, _) = why.split_once(" at line").unwrap_or((&why, ""));
         Malformed::new(format!("{why}, at column {}", error.column()))
@@ -119,11 +119,11 @@ impl MessageWriter for LinesWriter {
     }
 }
 
-/// Refuses whole numbers beyond 64 bits in a line of valid JSON. The parser gives real numbers for
-/// them.
+/// Refuses whole numbers beyond 64 bits in a line of valid JSON. The parser turns such numbers into
+/// real numbers.
 fn check_numbers(line: &str) -> Result<(), NumberError> {
     let (mut is_text, mut is_escaped) = (false, false);
-    // Splits after the characters that end numbers, and after quotes.
+    // Splits after each character that can end a number, and after quotes.
     line.split_inclusive(|c: char| {
         matches!(c, '"' | '\\' | ',' | ':' | '[' | ']' | '{' | '}') || c.is_whitespace()
     })
@@ -185,7 +185,7 @@ fn time(name: &str, value: &Value) -> Result<f64, Malformed> {
     Ok(element_text::as_f64(number))
 }
 
-/// Replaces maps with a key that begins with `$` by the data that they represent.
+/// Replaces maps with a key that begins with `$` by the data that the maps represent.
 fn unmarked(value: Value) -> Result<Value, Malformed> {
     let entries = match value {
         Value::List(values) => {
@@ -255,7 +255,7 @@ impl Entries {
         }
     }
 
-    /// The array that the entries describe.
+    /// The array described by the entries.
     fn array(&self, dtype: &Value) -> Result<Value, Malformed> {
         let layout = self.layout(dtype)?;
         let dtype = layout.dtype;
@@ -324,7 +324,7 @@ fn element_type(dtype: &Value) -> Result<Dtype, Malformed> {
     }
 }
 
-/// A JSON value. The order of maps is kept, and whole numbers differ from real ones.
+/// A JSON value. Maps keep their order, and whole numbers differ from real numbers.
 struct JsonValue(Value);
 
 impl<'de> Deserialize<'de> for JsonValue {
@@ -441,7 +441,7 @@ impl Serialize for WrittenValue<'_> {
     }
 }
 
-/// Writes a map with one key, which begins with `$`.
+/// Writes a map with a single key, such as `$bytes`.
 fn serialize_marked<S: Serializer>(
     serializer: S,
     key: &'static str,

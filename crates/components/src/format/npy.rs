@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: one array, or one array whose first axis is time.
+//! NumPy's `.npy`: a single array, or arrays along a first axis, time.
 //!
 //! The format, versions 1 to 3: `\x93NUMPY`, a byte each of major and minor version, the length of the header (u16, from
 //! version 2 on u32), the header, and the elements. The header is a Python dict such as
@@ -20,10 +20,10 @@ use crate::{Error, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Longest header that is read; NumPy's own limit is of the same size.
+/// The longest header that is read; NumPy's own limit is of the same size.
 const LONGEST: usize = 64 << 10;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, Clone, PartialEq)]
 struct NpyHeader {
     layout: Layout,
@@ -31,7 +31,7 @@ struct NpyHeader {
     big_endian: bool,
 }
 
-/// Reads one array, or the steps of one.
+/// Reads a single array, or the steps of an array.
 pub(super) struct NpyReader {
     path: PathBuf,
     header: NpyHeader,
@@ -46,7 +46,7 @@ pub(super) struct NpyReader {
 enum NpyBody {
     /// Records follow each other.
     Stream(BufReader<File>),
-    /// Records of a file in Fortran order lie scattered over all of it.
+    /// Records of a file in Fortran order lie scattered over the whole file.
     Scattered(Vec<u8>),
 }
 
@@ -68,7 +68,8 @@ impl NpyReader {
             return Err(Error::file(path, why));
         }
         let mut times = times::read(path)?;
-        // A writer that was stopped has left elements, and then a time, that the header does not count yet.
+        // A stopped writer may have left elements, and then a time. The header does not count these
+        // yet.
         let spare = size - begin - layout.bytes().unwrap_or_default();
         let count = times.as_ref().map_or(0, Vec::len);
         let single = count == 1 || (count == 2 && spare > 0 && layout.bytes() == Some(spare));
@@ -159,17 +160,19 @@ impl RecordReader for NpyReader {
     }
 }
 
-/// Writes one array, or arrays of one shape along a first axis, with their times beside it.
+/// Writes a single array, or arrays of the same shape along a first axis. The times go to a file
+/// beside the array's file.
 ///
-/// However it is stopped, a reader finds the messages before: their elements come first, then their times, and the header, which
-/// counts them, last and at once.
+/// However the writer is stopped, a reader finds all messages before. The writer writes the
+/// elements first, then the times. The header counts the messages; the writer writes the header
+/// last, and at once.
 pub(super) struct NpyWriter {
     file: Output,
     times: TimesWriter,
-    /// Layout of a message, once there was one.
+    /// Layout of a message, known from the first message on.
     record: Option<Layout>,
     steps: u64,
-    /// Where elements begin, and how many bytes of them there are.
+    /// Where elements begin, and the length of all elements in bytes.
     begin: u64,
     length: u64,
 }
@@ -187,8 +190,8 @@ impl NpyWriter {
         }
     }
 
-    /// The second message makes the first axis that of the messages. In Fortran order an array could not grow along it, so the
-    /// first message is turned round.
+    /// With the second message, the array gets a first axis that counts messages. In Fortran order,
+    /// the array could not grow along the first axis. So the first message is turned round.
     fn turn(&mut self, record: &Layout, header: &[u8], second: &[u8]) -> Result<()> {
         let mut first = vec![0; self.length as usize];
         self.file.read(&mut first, self.begin)?;
@@ -251,14 +254,14 @@ impl MessageWriter for NpyWriter {
     }
 }
 
-/// Writes one array to a file of its own.
+/// Writes a single array to a file of its own.
 pub(crate) fn write(path: &Path, value: &View<'_>) -> Result<()> {
     let (layout, elements) = array_of(path, value)?;
     replace(path, &[&write_header(layout, 0), elements])?;
     Ok(())
 }
 
-/// The array that a file is to hold.
+/// The array to write to the file.
 pub(crate) fn array_of<'a>(path: &Path, value: &'a View<'_>) -> Result<(&'a Layout, &'a [u8])> {
     match value {
         View::Array(layout, elements) => Ok((layout, elements)),
@@ -306,7 +309,8 @@ fn read_header(stream: &mut impl Read) -> Result<(NpyHeader, u64), String> {
     Ok((parse_header(&text)?, (8 + digits + length) as u64))
 }
 
-/// Reads the dict. Its three entries come in any order; values hold no braces, and quotes only around text.
+/// Reads the dict. The three entries come in any order; values hold no braces, and quotes only
+/// around text.
 fn parse_header(text: &str) -> Result<NpyHeader, String> {
     let wrong = |what: &str| format!("its header cannot be read: {what}, in {}", text.trim());
     let after = |key: &str| {
@@ -390,7 +394,7 @@ fn dict(layout: &Layout) -> String {
     format!("{{'descr': '{mark}{code}', 'fortran_order': {order}, 'shape': ({shape}), }}")
 }
 
-/// What a dict needs at most once its arrays are counted along a first axis.
+/// The most bytes of a dict whose arrays are counted along a first axis.
 fn room_to_grow(record: &Layout) -> usize {
     let shape = [&[u64::MAX], record.shape.as_slice()].concat();
     dict(&Layout::new(record.dtype, StorageOrder::C, shape)).len()

@@ -1,5 +1,5 @@
-//! A file that a run writes. The file is open only while it is being written: settings may name a
-//! new file for every use, and so many files could not stay open.
+//! A file written by a run. The file is open only during a write: settings may name a new file for
+//! every use, and so many files could not stay open.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::error::OnFile;
 
-/// A file that is written until the end of the run.
+/// A file for writing until the end of the run.
 pub(super) struct Output {
     path: PathBuf,
     file: Option<File>,
@@ -18,8 +18,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// The first write creates the file or replaces an old one. So a message that cannot be written
-    /// leaves an old file as it was.
+    /// The first write creates the file or replaces an old file. So a message that cannot be
+    /// written leaves an old file unchanged.
     pub(super) fn new(path: &Path) -> Self {
         Output {
             path: path.to_owned(),
@@ -43,7 +43,7 @@ impl Output {
         self.open()?.write_all(bytes).on_file(&self.path, "write")
     }
 
-    /// Writes at an offset. [`append`](Output::append) does not move with it.
+    /// Writes at an offset. The position of [`append`](Output::append) stays the same.
     pub(super) fn put(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
         self.open()?
             .write_all_at(bytes, offset)
@@ -94,7 +94,8 @@ impl Output {
     }
 }
 
-/// Writes a file that appears complete or not at all: under another name first, and then renamed.
+/// Writes a file that appears complete or not at all: the file is written under another name, and
+/// then renamed.
 pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> Result<File> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let begun = path.with_file_name(format!(".{name}.part"));

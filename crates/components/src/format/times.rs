@@ -1,5 +1,5 @@
-//! The times of the messages in a `.npy` file. The format has no place for them, so they are in a CSV
-//! file beside it.
+//! The times of the messages in a `.npy` file. The format has no place for times, so the times are
+//! in a CSV file beside the `.npy` file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::output::Output;
 use crate::error::OnFile;
 use crate::{Error, Result};
 
-/// The timestamp of a message and, if known, that of the next message.
+/// The timestamp of a message and, if known, the timestamp of the next message.
 pub(super) type Times = (f64, Option<f64>);
 
 /// The file of times beside a `.npy` file: `state.times.csv` beside `state.npy`.
@@ -15,8 +15,8 @@ pub(super) fn beside(path: &Path) -> PathBuf {
     path.with_extension("times.csv")
 }
 
-/// Reads the times beside a file; `None` if there are none. An incomplete last line, which a killed
-/// writer leaves, is ignored.
+/// Reads the times beside a file; `None` if there are no times. An incomplete last line, left by a
+/// killed writer, is ignored.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<Times>>> {
     let path = beside(path);
     if !path.exists() {

@@ -1,14 +1,14 @@
-//! The graph behind a picture: boxes with ports, and nets. A net joins one sending port with all
-//! ports that receive from it. A component that a model implements is a box with a graph inside.
+//! The graph behind a picture: boxes with ports, and nets. A net joins a sending port with all its
+//! receiving ports. A component implemented by a model is a box with a graph inside.
 
 use indexmap::IndexMap;
 use titin_model::{Component, Conduit, Description, Model, Name, Operator, PortReference};
 
-/// A model: its components as boxes, and its conduits as nets.
+/// A model: components as boxes, and conduits as nets.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) boxes: Vec<ComponentBox>,
-    /// The model's own ports, by which it is coupled as a component of another model.
+    /// The model's own ports. As a component of another model, the model is coupled by these ports.
     pub(crate) outer: Vec<BoxPort>,
     pub(crate) nets: Vec<Net>,
 }
@@ -17,15 +17,16 @@ pub(crate) struct Graph {
 #[derive(Debug)]
 pub(crate) struct ComponentBox {
     pub(crate) name: String,
-    /// The names of the components around it and its own, joined by dots.
+    /// The names of the components around this component and the component's own name, joined by
+    /// dots.
     pub(crate) path: String,
-    /// The program or model that does the work.
+    /// The component's program or model.
     pub(crate) implementation: String,
-    /// `[10]`; empty for one instance.
+    /// `[10]`; empty for a single instance.
     pub(crate) multiplicity: String,
     pub(crate) description: String,
     pub(crate) ports: Vec<BoxPort>,
-    /// The model that implements the component, if a model does.
+    /// The component's model; `None` if a program implements the component.
     pub(crate) inner: Option<Graph>,
 }
 
@@ -44,19 +45,19 @@ impl BoxPort {
     }
 }
 
-/// One sending port, and the ports that receive from it.
+/// A sending port, and all ports that receive from the sending port.
 #[derive(Debug)]
 pub(crate) struct Net {
     pub(crate) from: Pin,
     pub(crate) to: Vec<NetReceiver>,
-    /// Whether the sender sends in each step (`O_I`), and not once at its end (`O_F`).
+    /// Whether the sender sends in each step (`O_I`), and not once after the steps (`O_F`).
     pub(crate) each_step: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct NetReceiver {
     pub(crate) pin: Pin,
-    /// The filters on the conduit, in the order in which messages pass them.
+    /// The filters on the conduit, in the order in which messages pass the filters.
     pub(crate) filters: Vec<String>,
 }
 
@@ -70,7 +71,7 @@ pub(crate) enum Pin {
 }
 
 impl Graph {
-    /// The graph of a model and of the models in it.
+    /// The graph of a model and of all models inside.
     pub(crate) fn of(description: &Description, model: &Model) -> Graph {
         GraphBuilder {
             description,
@@ -89,13 +90,13 @@ impl Graph {
 
 struct GraphBuilder<'d> {
     description: &'d Description,
-    /// The models around the current one, outermost first, each with the dotted path from that
-    /// model to the current one.
+    /// The models around the current model, outermost first. Each has the dotted path from the
+    /// outer model to the current model.
     chain: Vec<(&'d Name, String)>,
 }
 
 impl<'d> GraphBuilder<'d> {
-    /// The graph of a model that implements the component at `path`.
+    /// The graph of the model that implements the component at `path`.
     fn graph(&mut self, model: &'d Model, path: &str) -> Graph {
         self.chain.push((&model.name, String::new()));
         let mut numbers = IndexMap::new();
@@ -154,7 +155,7 @@ impl<'d> GraphBuilder<'d> {
     }
 }
 
-/// The path of a component within that of its model.
+/// The path of a component; `path` is the path of the component's model.
 fn joined(path: &str, component: &Name) -> String {
     let dot = if path.is_empty() { "" } else { "." };
     format!("{path}{dot}{component}")
@@ -169,8 +170,8 @@ fn ports(ports: &titin_model::Ports) -> Vec<BoxPort> {
     ports.values().map(port).collect()
 }
 
-/// Adds a conduit to the net of its sender. A conduit of an optional component without an
-/// implementation is left out, as its component is.
+/// Adds a conduit to the net of the conduit's sender. An optional component without an
+/// implementation is left out, and so are the component's conduits.
 fn add_conduit(
     graph: &mut Graph,
     nets: &mut IndexMap<Pin, Net>,

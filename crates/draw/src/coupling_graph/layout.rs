@@ -7,7 +7,7 @@
 //! 4. [`heights`] gives each item its height.
 //! 5. [`tracks`] gives each vertical line its place in a channel.
 //!
-//! A model in a box is laid out first. From then on its box is laid out like any other.
+//! A model in a box is laid out first. After that, the box is laid out like any other box.
 
 mod channels;
 mod columns;
@@ -21,7 +21,7 @@ use self::tracks::{EndHeights, Trunk};
 use super::graph::{BoxPort, ComponentBox, Graph, Pin};
 use crate::svg::{BOLD, REGULAR, text_width};
 
-/// Heights are multiples of this, so that two lines are either level or clearly apart.
+/// Heights are multiples of `GRID`, so that two lines are either level or clearly apart.
 pub(crate) const GRID: i32 = 10;
 /// The height of a box's name and program, above its ports.
 pub(crate) const HEADER: i32 = 4 * GRID;
@@ -39,7 +39,7 @@ pub(crate) const TAG: i32 = 15;
 const TRACK: i32 = 10;
 /// The distance from a box to the first track or tag. An arrow fits in.
 const MARGIN: i32 = 18;
-/// The distance from a frame to its content.
+/// The distance from a frame to the content.
 const PADDING: i32 = 2 * GRID;
 /// The distance between tags.
 const TAG_GAP: i32 = 4;
@@ -82,7 +82,8 @@ pub(crate) struct BoxLayout {
     pub(crate) height: i32,
     /// The side of each port, and the distance from the upper edge of the box.
     pub(crate) ports: Vec<(BoxSide, i32)>,
-    /// The model in the box. Its left edge is that of the box, its upper edge is [`HEADER`] below.
+    /// The model in the box. The left edge of the model is the left edge of the box. The upper edge
+    /// of the model is [`HEADER`] below the upper edge of the box.
     pub(crate) inner: Option<GraphLayout>,
 }
 
@@ -99,8 +100,8 @@ pub(crate) struct NetLines {
     pub(crate) tags: Vec<(i32, i32, i32, String)>,
 }
 
-/// Lays out the outermost model. Its own ports are on the left if they receive, on the right if
-/// they send.
+/// Lays out the outermost model. The model's own receiving ports are on the left, and the sending
+/// ports on the right.
 pub(crate) fn lay_out(graph: &Graph) -> GraphLayout {
     let outer: Vec<BoxSide> = graph.outer.iter().map(side_by_operator).collect();
     lay_out_within(graph, &outer, 0)
@@ -115,7 +116,7 @@ fn side_by_operator(port: &BoxPort) -> BoxSide {
     }
 }
 
-/// Lays out a model in a frame of at least this width. `outer` has the sides of the model's own
+/// Lays out a model in a frame of at least `least_width`. `outer` has the sides of the model's own
 /// ports.
 fn lay_out_within(graph: &Graph, outer: &[BoxSide], least_width: i32) -> GraphLayout {
     let columns = columns::columns(graph);
@@ -161,7 +162,8 @@ fn outer_sides(component: &ComponentBox, inner: &Graph, sides: &[BoxSide]) -> Ve
     inner.outer.iter().map(side).collect()
 }
 
-/// The distance of each port of a component from the upper edge of the frame around its model.
+/// The distance of each port of a component from the upper edge of the frame around the component's
+/// model.
 fn outer_heights(component: &ComponentBox, layout: &GraphLayout) -> Vec<i32> {
     let inner = component.inner.as_ref();
     let height = |port: &BoxPort| {
@@ -193,7 +195,7 @@ struct ItemCoordinates {
 }
 
 impl ItemCoordinates {
-    /// The point at which a net ends. `side` is the side of the channel that the item is on.
+    /// The point at which a net ends. `side` is the item's side of the channel.
     fn point(&self, end: &NetEnd, side: usize) -> (i32, i32) {
         let (left, right) = self.edges[end.item];
         (if side == 0 { right } else { left }, self.level(end))
@@ -313,7 +315,7 @@ impl CoordinateAssignment<'_> {
         }
     }
 
-    /// Gives the same width to the boxes of a column whose widths differ little.
+    /// Gives boxes of a column the same width if their widths differ little.
     fn even_out(&self, column: &[usize], boxes: &mut [BoxLayout]) {
         const LITTLE: i32 = 50;
         let numbers: Vec<usize> = column
@@ -354,8 +356,8 @@ impl CoordinateAssignment<'_> {
         }
     }
 
-    /// Gives columns and channels their places from left to right, and items their left and right
-    /// edges. Returns the channels and the width of the whole.
+    /// Gives each column and each channel a place from left to right, and each item a left and a
+    /// right edge. Returns the channels and the width of the whole.
     fn assign_columns(
         &self,
         boxes: &[BoxLayout],
@@ -377,7 +379,7 @@ impl CoordinateAssignment<'_> {
             }
         }
         x = x.max(least_width);
-        // The last column has the model's ports on the right, which are at the very edge.
+        // The model's ports on the right are in the last column. These ports lie at the very edge.
         for item in self.layers.columns.last().into_iter().flatten() {
             let (left, right) = coordinates.edges[*item];
             coordinates.edges[*item] = (x - (right - left), x);
@@ -410,7 +412,7 @@ impl CoordinateAssignment<'_> {
         column.iter().map(width).max().unwrap_or(0)
     }
 
-    /// The width of one of the model's own ports: its name is inside the frame.
+    /// The width of a port of the model itself: the port's name is inside the frame.
     fn outer_width(&self, port: usize) -> i32 {
         INSET + text_width(&self.graph.outer[port].name, SMALL_TEXT, REGULAR) + 5
     }
@@ -508,8 +510,9 @@ impl CoordinateAssignment<'_> {
 }
 
 impl NetLines {
-    /// Draws a vertical line at `x` with horizontal lines to its ends. The lines to the highest and
-    /// to the lowest end continue the vertical line around a corner. All others fork from it.
+    /// Draws a vertical line at `x` with horizontal lines to `ends`. The lines to the highest and
+    /// to the lowest end continue the vertical line around a corner. All other lines fork from the
+    /// vertical line.
     fn draw_trunk(&mut self, x: i32, ends: &[(i32, i32)]) {
         let low = ends.iter().map(|end| end.1).min().unwrap_or(0);
         let high = ends.iter().map(|end| end.1).max().unwrap_or(0);
@@ -574,7 +577,7 @@ impl Channel {
     }
 }
 
-/// How many boxes are drawn behind a box. Boxes behind say that there are several instances.
+/// How many boxes are drawn behind a box. Boxes behind stand for several instances.
 pub(crate) fn boxes_behind(component: &ComponentBox) -> i32 {
     if component.multiplicity.is_empty() {
         0
@@ -593,7 +596,7 @@ fn header_width(component: &ComponentBox) -> i32 {
     title.max(text_width(&component.implementation, SMALL_TEXT, REGULAR)) + 2 * INSET
 }
 
-/// The ends of a net in a channel, each with its side of the channel.
+/// The ends of a net in a channel, each with the end's side of the channel.
 fn both_sides(net: &ChannelNet) -> impl Iterator<Item = (usize, &NetEnd)> {
     (0..2).flat_map(|side| net.ends[side].iter().map(move |end| (side, end)))
 }

@@ -1,4 +1,4 @@
-//! The legend of a coupling graph: symbols and lines that are in the picture, and the four kinds of
+//! The legend of a coupling graph: the symbols and lines in the picture, and the four kinds of
 //! ports.
 
 use titin_model::Operator;
@@ -21,13 +21,13 @@ enum Sign {
     Frame,
 }
 
-/// The entries in rows, each with its distance from the left edge.
+/// The entries in rows. Each entry has a distance from the left edge.
 pub(super) struct Legend {
     rows: Vec<Vec<(i32, Sign, &'static str)>>,
 }
 
 impl Legend {
-    /// The legend of a graph, in rows of at most this width.
+    /// The legend of a graph, in rows of at most `width`.
     pub(super) fn of(graph: &Graph, width: i32) -> Legend {
         let mut rows = Vec::new();
         let mut row = Vec::new();
@@ -88,7 +88,7 @@ fn entries(graph: &Graph) -> Vec<(Sign, &'static str)> {
     entries
 }
 
-/// What a graph has of the things that only some graphs have.
+/// The optional features of a graph.
 #[derive(Default)]
 struct Features {
     absent: bool,
@@ -100,7 +100,7 @@ struct Features {
 }
 
 impl Features {
-    /// Adds what a graph has, and the graphs in its boxes.
+    /// Adds the features of a graph and of the graphs in the graph's boxes.
     fn add(&mut self, graph: &Graph) {
         for net in &graph.nets {
             self.each_step |= net.each_step;

@@ -10,7 +10,7 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// An area of at least this width and height about the same centre.
+    /// An area with the same centre. Width and height are at least `least`.
     pub(super) fn grown(self, least: f64) -> Area {
         let (width, height) = (self.width.max(least), self.height.max(least));
         Area {
@@ -62,14 +62,14 @@ impl Area {
 /// A point of the map.
 pub(super) type Point = (f64, f64);
 
-/// The shortest line on which arrows at both ends can be seen.
+/// The shortest line with room for arrows at both ends.
 const SHORTEST: f64 = 26.0;
 
 /// A curve between two areas.
 #[derive(Clone, Copy)]
 pub(super) struct Curve {
     pub(super) start: Point,
-    /// The control point, towards which the curve bends.
+    /// The control point. The curve bends towards this point.
     pub(super) bend: Point,
     pub(super) end: Point,
 }
@@ -83,7 +83,7 @@ impl Curve {
         }
     }
 
-    /// A curve from the edge of one area to the edge of another.
+    /// A curve from the edge of area `a` to the edge of area `b`.
     pub(super) fn between(a: &Area, b: &Area) -> Curve {
         if a.common(b) == 0.0 {
             return Curve::between_apart(a, b);
@@ -100,7 +100,7 @@ impl Curve {
             .unwrap_or_else(|| Curve::around(a, b))
     }
 
-    /// A line between two areas that do not overlap. Of areas that nearly touch, a short line across
+    /// A line between two areas that do not overlap. If the areas nearly touch, a short line across
     /// the gap.
     fn between_apart(a: &Area, b: &Area) -> Curve {
         let (start, end) = (a.towards(b.centre()), b.towards(a.centre()));
@@ -128,8 +128,9 @@ impl Curve {
         }
     }
 
-    /// A line from the edge of an area to the edge of an area in it, where there is most room;
-    /// `None` if one is not in the other, or there is too little room.
+    /// A line from the edge of the area `outer` to the edge of the area `inner` within, at the
+    /// place with most room. `None` if `inner` is not within `outer`, or if there is too little
+    /// room.
     fn between_nested(outer: &Area, inner: &Area) -> Option<Curve> {
         if !outer.contains(inner) {
             return None;
@@ -175,7 +176,7 @@ fn middle(p: Point, q: Point) -> Point {
     ((p.0 + q.0) / 2.0, (p.1 + q.1) / 2.0)
 }
 
-/// The path of an arrow head at a point, on a line that comes `from` another point.
+/// The path of an arrow head at a point, on a line from the point `from`.
 pub(super) fn arrow_head((x, y): Point, from: Point, show: &dyn Fn(Point) -> String) -> String {
     let (dx, dy) = (x - from.0, y - from.1);
     let length = dx.hypot(dy).max(1e-9);

@@ -1,4 +1,4 @@
-//! A field whose two sides the user gives in YAML, before there is a program that declares them.
+//! A field described by the user in YAML, both sides, before any program declares the sides.
 
 use titin_array::{Decomposition, Dims, IndexRange, Order, Ownership, Region, Side, Spread};
 use titin_model::array_description::{self, Bounds, CoupledArrays, DecompositionDescription};
@@ -6,7 +6,7 @@ use titin_model::array_description::{self, Bounds, CoupledArrays, DecompositionD
 use super::{FieldCoupling, FieldSide};
 use crate::{DrawError, Result};
 
-/// The field between two sides that the user describes.
+/// The field between two sides described by the user.
 ///
 /// # Errors
 /// A side is wrong, or neither side gives the extents of the array.
@@ -22,7 +22,7 @@ pub fn described_field(described: &CoupledArrays) -> Result<FieldCoupling> {
     })
 }
 
-/// One side. An error names the key.
+/// A side of the field. An error names `key`.
 fn keyed_side(
     key: &'static str,
     own: &array_description::ArrayDescription,
@@ -35,8 +35,8 @@ fn keyed_side(
     })
 }
 
-/// The extents of a side's array. A side without extents has those of the other side's region, or
-/// else of the other side's array.
+/// The extents of a side's array. A side without extents takes the extents of the other side's
+/// region, or else of the other side's array.
 fn shape(
     own: &array_description::ArrayDescription,
     other: &array_description::ArrayDescription,
@@ -72,7 +72,7 @@ fn side(described: &array_description::ArrayDescription, shape: &[u64]) -> Resul
     })
 }
 
-/// What each rank owns; `None` if a rule says so.
+/// The parts of each rank; `None` if a rule gives the parts.
 fn parts(owned: &DecompositionDescription) -> Result<Option<Vec<Ownership>>> {
     let boxes = |rank: &Vec<Vec<Bounds>>| {
         let boxes: Result<_> = rank.iter().map(|bounds| region(bounds)).collect();
@@ -120,8 +120,8 @@ fn decomposition(owned: &DecompositionDescription, shape: &[u64]) -> Result<Deco
     Ok(decomposition?)
 }
 
-/// A list with an element for each dimension. A list of one element is repeated; an empty one
-/// gives `None`. `noun` names the elements in the error.
+/// A list with an element for each dimension. A list with a single element is repeated; an empty
+/// list gives `None`. `noun` names the elements in the error.
 fn per_dimension<T: Clone>(given: &[T], dims: usize, noun: &'static str) -> Result<Option<Vec<T>>> {
     match given {
         [] => Ok(None),

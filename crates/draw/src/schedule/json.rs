@@ -11,13 +11,13 @@ use crate::Result;
 struct JsonSchedule<'a> {
     from: JsonSide<'a>,
     to: JsonSide<'a>,
-    /// The bytes of one element of all arrays that travel together.
+    /// The bytes of one element, summed over all arrays that travel together.
     element_bytes: u64,
     arrays: usize,
     pattern: Option<&'a Pattern>,
     /// How many other fields between the same two components are alike.
     more: usize,
-    /// `None` if only the ranks know what they own.
+    /// `None` if only the ranks know which elements they own.
     messages: Option<Vec<JsonMessage>>,
 }
 

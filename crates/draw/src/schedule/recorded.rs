@@ -1,4 +1,4 @@
-//! The fields of a run. The manager recorded in the profile what both ends declared.
+//! The fields of a run. The manager recorded the declarations of both ends in the profile.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::{DrawError, Result};
 /// A picture of more fields is too long to be looked through.
 const MOST_FIELDS: usize = 50;
 
-/// Whether this is a run directory, or a profile.
+/// Whether `path` is a run directory, or a profile.
 pub fn is_run(path: &Path) -> bool {
     let mut head = [0; 6];
     path.is_dir()
@@ -25,9 +25,9 @@ pub fn is_run(path: &Path) -> bool {
             && head == *b"SQLite"
 }
 
-/// All fields of a run, or those that use this port at one end. Of fields that are alike, the
-/// first stands for all: those between the same two components whose arrays are decomposed alike,
-/// whatever their ports and instances.
+/// All fields of a run. With `port`, only the fields that use `port` at an end. Fields count as
+/// alike if they lie between the same two components and their arrays are decomposed alike,
+/// whatever the ports and instances. The first of such fields stands for all.
 ///
 /// # Errors
 /// The profile cannot be read, or has no such field, or too many.
@@ -50,13 +50,13 @@ pub fn recorded_fields(run: &Path, port: Option<&str>) -> Result<Vec<FieldCoupli
     }
 }
 
-/// Whether a field uses a port, which is named with or without the index of its instance.
+/// Whether a field uses a port. `port` may leave out the index of the instance.
 fn uses_port(field: &RecordedField, port: Option<&str>) -> bool {
     let is = |end: &str| port.is_none_or(|port| end == port || without_index(end) == port);
     is(&field.from) || is(&field.to)
 }
 
-/// The first of each group of fields that are alike.
+/// The first of each group of alike fields.
 fn without_repeats<'a>(
     fields: impl Iterator<Item = &'a RecordedField>,
 ) -> Result<Vec<FieldCoupling>> {
@@ -111,7 +111,7 @@ fn coupling(field: &RecordedField) -> Result<FieldCoupling> {
     })
 }
 
-/// One side of a field, from the bytes in the profile.
+/// A side of a field, from the bytes in the profile.
 fn side(port: &str, bytes: &[u8], share: Option<&PatternSide>) -> Result<FieldSide> {
     let bad = |error| DrawError::BadField {
         port: port.to_owned(),

@@ -1,8 +1,8 @@
-//! The two arrays of a field: the sender's array in pieces by the ranks that receive them, the
-//! receiver's array in pieces by the ranks that send them.
+//! The two arrays of a field. The sender's array is divided into pieces by receiving rank, the
+//! receiver's array into pieces by sending rank.
 //!
 //! Dimension 0 goes down and dimension 1 to the right. Of three dimensions, the first goes into the
-//! depth, and the faces that are seen are drawn. Of more dimensions, a slice with the last three is
+//! depth, and the visible faces are drawn. Of more dimensions, a slice with the last three is
 //! drawn. If there are too many pieces to tell apart, only a corner of the coupled region is drawn.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +16,12 @@ use super::tiles::{MOST_CUTS, Tiles};
 use crate::schedule::{FieldCoupling, FieldSide};
 use crate::svg::{BOLD, Svg, TextAnchor, text_width};
 
-/// The halos of more ranks than this would hide the rest.
+/// With more ranks than `MOST_HALOS`, the halos would hide the rest.
 const MOST_HALOS: u32 = 16;
 /// The largest height of an array.
 const HEIGHT: i32 = 300;
-/// Both arrays have the same scale, unless one would get smaller than this share of its own scale.
+/// Both arrays have the same scale, unless an array would get smaller than this share of its own
+/// scale.
 const SAME_SCALE: f64 = 0.4;
 
 /// The pictures of both arrays.
@@ -32,15 +33,16 @@ pub(super) struct ArrayPair {
 /// The picture of an array.
 struct ArrayView {
     role: Role,
-    /// The box of the array that is drawn.
+    /// The box of the array to draw.
     window: Region,
     /// Whether the window is not the whole array.
     is_cut: bool,
     faces: Vec<Face>,
     projection: Projection,
-    /// The coupled region, if that is neither the whole array nor more than the window.
+    /// The coupled region. `None` if the whole array is coupled, or if the region exceeds the
+    /// window.
     region: Option<Region>,
-    /// Boxes with their halos.
+    /// Boxes with the halo of each box.
     halos: Tiles,
 }
 
@@ -94,7 +96,7 @@ impl ArrayPair {
         notes
     }
 
-    /// Draws both arrays, with their upper left corners at these points.
+    /// Draws both arrays. `corners` are their upper left corners.
     pub(super) fn draw(&self, svg: &mut Svg, corners: [(i32, i32); 2]) {
         for (array, corner) in self.arrays.iter().zip(corners) {
             let name = match array.role {
@@ -130,7 +132,7 @@ impl ArrayView {
         })
     }
 
-    /// Adds the halos of ranks with one box each, if there is room for them in the picture.
+    /// Adds the halos of ranks with a single box, if there is room for the halos in the picture.
     fn add_halos(&mut self, side: &FieldSide) {
         let dims = self.window.lower().len();
         let without = side.halo.iter().all(|width| *width == (0, 0));
@@ -199,8 +201,9 @@ impl ArrayView {
         }
     }
 
-    /// Draws the numbers of ranks where there is room. On the front they are in the corner of each
-    /// box. Other faces have them in the middle, for ranks that no face before has.
+    /// Draws the numbers of ranks where there is room. On the front, a number is in the corner of
+    /// each box. On other faces, a number is in the middle, for ranks without a number on the faces
+    /// before.
     fn draw_ranks(&self, svg: &mut Svg, corner: (i32, i32)) {
         let mut named = BTreeSet::new();
         for face in &self.faces {
@@ -240,7 +243,7 @@ fn draw_rank(svg: &mut Svg, facing: Facing, quad: &Quad, rank: u32, repeated: bo
     fits
 }
 
-/// A part with its halo, within the array.
+/// A part with halo, within the array.
 fn with_halo(part: &Region, side: &FieldSide) -> Option<Region> {
     let shape = side.side.decomposition.shape();
     let dims = 0..shape.len();

@@ -1,4 +1,4 @@
-//! The faces of an array's picture: which boxes of which ranks they show.
+//! The faces of an array's picture: the boxes of each rank that a face shows.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::schedule::{FieldCoupling, FieldSide};
 /// the numbers of ranks.
 const MOST_CUTS_IN_CORNER: usize = 24;
 
-/// The sender's rank, and the receiver's rank if it is known.
+/// The sender's rank, and the receiver's rank if the receiver's rank is known.
 pub(super) type RankPair = (u32, Option<u32>);
 
 /// A face of the picture of an array.
@@ -20,7 +20,7 @@ pub(super) struct Face {
     pub(super) facing: Facing,
     pub(super) window: Region,
     pub(super) tiles: Tiles,
-    /// The boxes that each rank sends to each other.
+    /// The boxes that each rank of the sender sends to each rank of the receiver.
     pub(super) pieces: BTreeMap<RankPair, Vec<Region>>,
 }
 
@@ -101,7 +101,7 @@ fn pieces(
     Some(pieces)
 }
 
-/// The coupled boxes of each sender, if only the receivers know which of them gets what.
+/// The coupled boxes of each sender, if only the receivers know which receiver gets which element.
 fn pieces_of_senders(tiles: &Tiles, coupled: &Region) -> BTreeMap<RankPair, Vec<Region>> {
     let mut pieces: BTreeMap<RankPair, Vec<Region>> = BTreeMap::new();
     for (rank, tile) in tiles {
@@ -111,7 +111,7 @@ fn pieces_of_senders(tiles: &Tiles, coupled: &Region) -> BTreeMap<RankPair, Vec<
     pieces
 }
 
-/// The offset from the array of one side to that of the other.
+/// The offset from the array of a side to the array of the other side.
 fn offset(own: &FieldSide, other: &FieldSide) -> Vec<i64> {
     let (from, to) = (own.side.region.lower(), other.side.region.lower());
     from.iter()
@@ -120,8 +120,8 @@ fn offset(own: &FieldSide, other: &FieldSide) -> Vec<i64> {
         .collect()
 }
 
-/// The boxes of both arrays that are drawn: all, or a corner of the coupled region that is small
-/// enough. `None` if even one element has too many pieces.
+/// The boxes of both arrays to draw: all, or a corner of the coupled region with few enough pieces.
+/// `None` if even a single element has too many pieces.
 pub(super) fn windows(coupling: &FieldCoupling) -> Option<[Region; 2]> {
     let sides = [&coupling.from, &coupling.to];
     let dims = sides[0].side.region.lower().len();
@@ -167,7 +167,7 @@ fn slice(region: &Region) -> Option<Region> {
 }
 
 /// The windows with their longest dimensions about halved: to a power of two, so that blocks of
-/// such sizes stay whole. `None` if there is only one element left.
+/// such sizes stay whole. `None` if only a single element is left.
 fn shortened(windows: &[Region; 2]) -> Option<[Region; 2]> {
     let extents = windows[0].extents();
     let longest = *extents.iter().max()?;

@@ -1,4 +1,4 @@
-//! The projection of an array on its picture: flat, or a block that is seen from above and from the
+//! The projection of an array on the array's picture: flat, or a block seen from above and from the
 //! right.
 
 use titin_array::Region;
@@ -9,12 +9,12 @@ use crate::svg::Svg;
 const SLANT: f64 = 0.45;
 /// The largest ratio of two sides in a picture.
 const FLATTEST: f64 = 6.0;
-/// The height of an array of one dimension, as a share of its width.
+/// The height of an array of one dimension, as a share of the width.
 const STRIP: f64 = 0.13;
 
-/// Maps boxes of an array to areas of its picture.
+/// Maps boxes of an array to areas of the array's picture.
 pub(super) struct Projection {
-    /// The box of the array that is drawn.
+    /// The box of the array to draw.
     window: Region,
     /// The axes into the depth, downwards and to the right.
     axes: [ArrayAxis; 3],
@@ -28,7 +28,7 @@ struct ArrayAxis {
     length: f64,
 }
 
-/// The faces of a block that are seen. A flat array has the front only.
+/// The visible faces of a block. A flat array has the front only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Facing {
     Front,
@@ -67,7 +67,7 @@ impl Projection {
         }
     }
 
-    /// The faces, each with the box of the array that it shows.
+    /// The faces, each with the box of the array shown on the face.
     pub(super) fn faces(&self) -> Vec<(Facing, Region)> {
         let [Some(depth), Some(down), Some(across)] = self.axes.map(|axis| axis.dim) else {
             return vec![(Facing::Front, self.window)];
@@ -88,7 +88,7 @@ impl Projection {
         ]
     }
 
-    /// The largest factor with which the picture fits in `width` and `height`.
+    /// The largest scale at which the picture fits in `width` and `height`.
     pub(super) fn scale(&self, width: f64, height: f64) -> f64 {
         let [depth, down, across] = self.axes.map(|axis| axis.length);
         (width / (across + SLANT * depth)).min(height / (down + SLANT * depth))

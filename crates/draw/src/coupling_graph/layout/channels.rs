@@ -19,14 +19,14 @@ pub(super) struct LayeredGraph {
     pub(super) channels: Vec<Vec<ChannelNet>>,
 }
 
-/// What takes up room in a column.
+/// An item that takes up room in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnItem {
-    /// The box of this number.
+    /// The box with this number.
     Box(usize),
-    /// The model's own port of this number.
+    /// The port of the model itself with this number.
     Outer(usize),
-    /// A lane of the net of this number.
+    /// A lane of the net with this number.
     Lane(usize),
 }
 
@@ -82,7 +82,7 @@ pub(super) fn port_sides(graph: &Graph, columns: &[usize], outer: &[BoxSide]) ->
     sides
 }
 
-/// Lets the nets run through channels. `columns` and `sides` are those of the boxes.
+/// Lets the nets run through channels. `columns` and `sides` belong to the boxes.
 pub(super) fn layered_graph(
     graph: &Graph,
     columns: &[usize],
@@ -125,7 +125,7 @@ pub(super) fn layered_graph(
     layers
 }
 
-/// The end of a net, with its channel and the side of that channel.
+/// The end of a net, with the end's channel and the side of the channel.
 struct PlacedEnd {
     end: NetEnd,
     channel: usize,
@@ -179,7 +179,7 @@ impl PinPlaces<'_> {
 }
 
 impl LayeredGraph {
-    /// Adds an item at the bottom of a column. Returns its number.
+    /// Adds an item at the bottom of a column. Returns the item's number.
     fn add(&mut self, item: ColumnItem, column: usize, faces: [Vec<usize>; 2]) -> usize {
         self.columns[column].push(self.items.len());
         self.items.push(item);
@@ -187,8 +187,8 @@ impl LayeredGraph {
         self.items.len() - 1
     }
 
-    /// Adds a net to all channels from its leftmost end to its rightmost, and a lane in each column
-    /// between two of these channels.
+    /// Adds a net to all channels from the net's leftmost to rightmost end. Adds a lane in each
+    /// column between two of these channels.
     fn add_net(&mut self, number: usize, ends: &[PlacedEnd]) {
         let first = ends.iter().map(|end| end.channel).min().unwrap_or(0);
         let last = ends.iter().map(|end| end.channel).max().unwrap_or(0);

@@ -1,10 +1,10 @@
 //! The column of each box.
 //!
-//! - A caller stands left of the component that it calls.
-//! - A component that sends at its end stands left of the receiver that starts with the message.
+//! - A caller stands left of the component called.
+//! - A component that sends in O_F stands left of the receiver that starts with the message.
 //! - Peers that exchange messages in each step stand side by side.
 //!
-//! These relations can form cycles. Cycles are cut where that costs least.
+//! These relations can form cycles. Each cycle is cut at the place with the least cost.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -12,8 +12,8 @@ use titin_model::Operator;
 
 use crate::coupling_graph::graph::{Graph, NetReceiver, Pin};
 
-/// What a relation costs that is drawn from right to left, and what each column of its length
-/// costs.
+/// The weight of a relation: the cost if the relation is drawn from right to left, and the cost of
+/// each column of the relation's length.
 type Weight = i64;
 const CALL: Weight = 3;
 const SEQUENCE: Weight = 2;
@@ -37,8 +37,8 @@ pub(super) fn columns(graph: &Graph) -> Vec<usize> {
 
 type Relations = BTreeMap<(usize, usize), Weight>;
 
-/// The pairs of boxes of which the first stands left of the second, and the pairs of peers, which
-/// may stand either way.
+/// The pairs of boxes whose first box stands left of the second, and the pairs of peers. The boxes
+/// of a pair of peers may stand either way.
 fn relations(graph: &Graph) -> (Relations, Vec<(usize, usize)>) {
     let mut relations = Relations::new();
     let mut peers = Vec::new();
@@ -71,7 +71,7 @@ fn relations(graph: &Graph) -> (Relations, Vec<(usize, usize)>) {
     (relations, peers)
 }
 
-/// The box of a pin and the operator of its port; `None` for the model's own ports.
+/// The box of a pin and the operator of the pin's port; `None` for the model's own ports.
 fn box_of(graph: &Graph, pin: Pin) -> Option<(usize, Operator)> {
     match pin {
         Pin::Box { number, port } => Some((number, graph.boxes[number].ports[port].operator)),
@@ -79,8 +79,8 @@ fn box_of(graph: &Graph, pin: Pin) -> Option<(usize, Operator)> {
     }
 }
 
-/// Orients each pair of peers by a breadth-first search: the peer that is found first stands left.
-/// So a ring of peers folds in two, and a chain of peers becomes a row.
+/// Orients each pair of peers by a breadth-first search: the peer found first stands left. So a
+/// ring of peers folds in two, and a chain of peers becomes a row.
 fn breadth_first(n: usize, peers: &[(usize, usize)], ranks: &[usize]) -> Vec<(usize, usize)> {
     let mut near = vec![Vec::new(); n];
     for &(a, b) in peers {
@@ -115,11 +115,11 @@ fn breadth_first(n: usize, peers: &[(usize, usize)], ranks: &[usize]) -> Vec<(us
     oriented
 }
 
-/// An edge from a box to one further right.
+/// An edge from a box to a box further right.
 type Edge = (usize, usize, Weight);
 
 /// The relations as edges without a cycle: relations against [`sequence`] are reversed. The edges
-/// are sorted by their first box along the sequence.
+/// are sorted by the first box of each edge, in the order of the sequence.
 fn acyclic(n: usize, relations: &Relations) -> Vec<Edge> {
     let mut position = vec![0; n];
     for (index, v) in sequence(n, relations).into_iter().enumerate() {
@@ -139,9 +139,9 @@ fn acyclic(n: usize, relations: &Relations) -> Vec<Edge> {
     edges
 }
 
-/// A sequence of all boxes with little weight against it, after Eades, Lin and Smyth (1993). Sinks
-/// go to the end and sources to the front. If there are neither, the box whose outgoing weight
-/// exceeds its incoming weight most goes to the front.
+/// A sequence of all boxes with little weight against the sequence, after Eades, Lin and Smyth
+/// (1993). Sinks go to the end and sources to the front. Without sinks and sources, the box with
+/// the largest excess of outgoing over incoming weight goes to the front.
 fn sequence(n: usize, relations: &Relations) -> Vec<usize> {
     let mut outgoing = vec![Vec::new(); n];
     let mut incoming = vec![Vec::new(); n];
@@ -178,7 +178,7 @@ fn sequence(n: usize, relations: &Relations) -> Vec<usize> {
     front
 }
 
-/// The length of the longest path to each box. The edges are those of [`acyclic`], in its order.
+/// The length of the longest path to each box. `edges` come from [`acyclic`], in the same order.
 fn longest_paths(n: usize, edges: &[Edge]) -> Vec<usize> {
     let mut columns = vec![0; n];
     for &(a, b, _) in edges {
@@ -190,8 +190,8 @@ fn longest_paths(n: usize, edges: &[Edge]) -> Vec<usize> {
 /// The edges at each box: the other box, the weight, and whether the edge leads to the right.
 type Neighbours = Vec<Vec<(usize, Weight, bool)>>;
 
-/// Moves boxes, and groups of boxes that edges of length one join, to the right as long as that
-/// makes the edges shorter in all.
+/// Moves boxes to the right as long as a move makes the edges shorter in all. Boxes joined by edges
+/// of length one move as a group.
 fn tighten(columns: &mut [usize], edges: &[Edge]) {
     let n = columns.len();
     let mut near: Neighbours = vec![Vec::new(); n];
@@ -210,7 +210,7 @@ fn tighten(columns: &mut [usize], edges: &[Edge]) {
     }
 }
 
-/// Moves a box and its group to the right if that makes the edges shorter in all.
+/// Moves a box and the box's group to the right if the move makes the edges shorter in all.
 fn move_right(columns: &mut [usize], near: &Neighbours, v: usize) -> bool {
     let group = group_of(columns, near, v);
     let crossing = || {
@@ -235,8 +235,8 @@ fn move_right(columns: &mut [usize], near: &Neighbours, v: usize) -> bool {
     false
 }
 
-/// The boxes that have to move with a box that moves right: those that paths of edges of length one
-/// lead to.
+/// The boxes that have to move with box `v` when `v` moves right: all boxes on paths from `v` whose
+/// edges have length one.
 fn group_of(columns: &[usize], near: &Neighbours, v: usize) -> HashSet<usize> {
     let mut group = HashSet::from([v]);
     let mut pending = vec![v];

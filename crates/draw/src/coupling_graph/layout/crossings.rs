@@ -1,15 +1,15 @@
 //! The order of the items in each column and of the ports on each box, with few crossings of lines.
-//! Sweeps to and fro put each item and each port at the mean of its neighbours (the barycentre
-//! method). Then neighbours are swapped as long as that leaves fewer crossings.
+//! Sweeps to and fro put each item and each port at the mean of the neighbours (the barycentre
+//! method). Then neighbours are swapped as long as a swap leaves fewer crossings.
 
 use super::channels::{ChannelNet, ColumnItem, LayeredGraph, NetEnd};
 
-/// Graphs with more items than this get few sweeps.
+/// Graphs with more items than `MANY_ITEMS` get few sweeps.
 const MANY_ITEMS: usize = 2000;
-/// Graphs with more items than this get no swaps.
+/// Graphs with more items than `MOST_SWAPPED` get no swaps.
 const MOST_SWAPPED: usize = 600;
 
-/// Orders items and ports. Boxes that are `fixed` keep the order of their ports.
+/// Orders items and ports. A box marked in `fixed` keeps the order of the box's ports.
 pub(super) fn order(layers: &mut LayeredGraph, fixed: &[bool]) {
     let size: usize = layers.columns.iter().map(Vec::len).sum();
     let rounds = if size > MANY_ITEMS { 4 } else { 24 };
@@ -41,7 +41,7 @@ pub(super) fn order(layers: &mut LayeredGraph, fixed: &[bool]) {
     }
 }
 
-/// The index of each item in its column.
+/// The index of each item in the item's column.
 fn positions(layers: &LayeredGraph) -> Vec<usize> {
     let mut positions = vec![0; layers.items.len()];
     for column in &layers.columns {
@@ -52,8 +52,8 @@ fn positions(layers: &LayeredGraph) -> Vec<usize> {
     positions
 }
 
-/// The height of an end, counted in items. The ports of an item are evenly spaced over its height.
-/// `side` is the side of the channel that the item is on.
+/// The height of an end, counted in items. The ports of an item are evenly spaced over the item's
+/// height. `side` is the item's side of the channel.
 fn height(layers: &LayeredGraph, positions: &[usize], end: &NetEnd, side: usize) -> f64 {
     // The channel is right of an item on the channel's left.
     let face = &layers.faces[end.item][1 - side];
@@ -68,8 +68,8 @@ fn height_sum(layers: &LayeredGraph, positions: &[usize], net: &ChannelNet, side
     ends.map(|end| height(layers, positions, end, side)).sum()
 }
 
-/// The nets in the channel left (0) or right (1) of a column, and the side of that channel that the
-/// column is on.
+/// The nets in the channel left (0) or right (1) of a column, and the column's side of the same
+/// channel.
 fn nets_beside(layers: &LayeredGraph, column: usize, side: usize) -> (&[ChannelNet], usize) {
     let channel = if side == 0 {
         column.checked_sub(1)
@@ -80,8 +80,8 @@ fn nets_beside(layers: &LayeredGraph, column: usize, side: usize) -> (&[ChannelN
     (nets.map_or(&[], Vec::as_slice), 1 - side)
 }
 
-/// Sorts the items of a column by the mean height of their neighbours on one side. Items without
-/// neighbours keep their positions.
+/// Sorts the items of a column by the mean height of each item's neighbours on `side`. Items
+/// without neighbours keep their positions.
 fn sort_column(layers: &mut LayeredGraph, positions: &mut [usize], column: usize, side: usize) {
     let mut sums = vec![(0.0, 0.0); layers.columns[column].len()];
     let (nets, own) = nets_beside(layers, column, side);
@@ -119,8 +119,8 @@ struct PortMean {
     mean: f64,
 }
 
-/// Sorts the ports of a column's boxes by the height of their peers. Ports without a peer come
-/// last.
+/// Sorts the ports of a column's boxes by the height of each port's peers. Ports without a peer
+/// come last.
 fn sort_ports(layers: &mut LayeredGraph, positions: &[usize], column: usize, fixed: &[bool]) {
     for side in 0..2 {
         let mut means = port_means(layers, positions, column, side, fixed);
@@ -141,7 +141,7 @@ fn sort_ports(layers: &mut LayeredGraph, positions: &[usize], column: usize, fix
     }
 }
 
-/// The means of the ports on one side of a column's boxes, without those of `fixed` boxes.
+/// The means of the ports on a single side of a column's boxes, without the ports of `fixed` boxes.
 fn port_means(
     layers: &LayeredGraph,
     positions: &[usize],
@@ -227,7 +227,7 @@ fn inversions(values: &mut [f64]) -> usize {
     count
 }
 
-/// Swaps neighbours in all columns as long as that leaves fewer crossings.
+/// Swaps neighbours in all columns as long as a swap leaves fewer crossings.
 fn swap_neighbours(layers: &mut LayeredGraph, fixed: &[bool]) {
     let mut positions = positions(layers);
     let mut now = crossings(layers, &positions);
@@ -255,7 +255,7 @@ fn swap_neighbours(layers: &mut LayeredGraph, fixed: &[bool]) {
     }
 }
 
-/// Swaps an item with the one above.
+/// Swaps the item at position `lower` with the item above.
 fn swap(layers: &mut LayeredGraph, positions: &mut [usize], column: usize, lower: usize) {
     let column = &mut layers.columns[column];
     column.swap(lower - 1, lower);

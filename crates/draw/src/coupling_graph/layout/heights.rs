@@ -1,10 +1,11 @@
-//! The height of each item: in the order of its column, with gaps for the text, and with as many
-//! straight lines as possible.
+//! The height of each item: in the order of the item's column, with gaps for the text, and with as
+//! many straight lines as possible.
 //!
-//! Each item has heights at which one of its lines is straight. Items that would have to pass each
-//! other are merged, and get the weighted median of the heights of all merged items (isotonic
-//! regression in the first norm, by pooling adjacent violators). A median makes some lines exactly
-//! straight; a mean would make all of them almost straight.
+//! A line of an item is straight if the item stands at a certain height. An item has such a height
+//! for each line. Items that would have to pass each other are merged, and get the weighted median
+//! of the heights of all merged items (isotonic regression in the first norm, by pooling adjacent
+//! violators). A median makes some lines exactly straight; a mean would make all lines almost
+//! straight.
 
 use super::GRID;
 use super::channels::{ChannelNet, ColumnItem, LayeredGraph, NetEnd};
@@ -20,7 +21,7 @@ const BETWEEN_BOXES: i32 = 3 * GRID;
 const BETWEEN_LANES: i32 = GRID;
 const BETWEEN_OTHERS: i32 = 2 * GRID;
 
-/// Rounds that align with the items on one side only.
+/// The rounds in which items align with their neighbours on a single side.
 const ONE_SIDED_ROUNDS: usize = 12;
 const ROUNDS: usize = 16;
 
@@ -39,7 +40,8 @@ pub(super) fn item_tops(layers: &LayeredGraph, heights: &Heights) -> Vec<i32> {
     let alignments = Alignments::new(layers);
     let last = layers.columns.len() - 1;
     for round in 0..ROUNDS {
-        // Rightwards and leftwards by the side that a round comes from, in the end by both.
+        // In a one-sided round, items align with the column before, in the direction of the round.
+        // In the last rounds, items align with both sides.
         let sides: &[usize] = match round {
             ONE_SIDED_ROUNDS.. => &[0, 1],
             even if even % 2 == 0 => &[0],
@@ -66,7 +68,7 @@ struct Alignment {
     weight: i32,
 }
 
-/// The lines of each item to its left and to its right.
+/// The lines of each item to the left and to the right.
 struct Alignments(Vec<[Vec<Alignment>; 2]>);
 
 impl Alignments {
@@ -85,7 +87,7 @@ impl Alignments {
     }
 
     /// Adds the lines across a channel. A line between two lanes has the largest weight, since the
-    /// eye follows it over several columns.
+    /// eye follows such a line over several columns.
     fn add_lines(&mut self, layers: &LayeredGraph, net: &ChannelNet) {
         let is_lane = |end: &NetEnd| matches!(layers.items[end.item], ColumnItem::Lane(_));
         let [left, right] = &net.ends;
@@ -100,7 +102,7 @@ impl Alignments {
         }
     }
 
-    /// Adds weak lines between peers in one column, so that they stand close together.
+    /// Adds weak lines between peers in the same column, so that the peers stand close together.
     fn add_peers(&mut self, ends: &[NetEnd], side: usize) {
         for (upper, lower) in ends.iter().zip(ends.iter().skip(1)) {
             self.add(upper, lower, side, 1);
@@ -137,16 +139,16 @@ fn offsets(layers: &LayeredGraph, column: &[usize], heights: &Heights) -> Vec<i3
     offsets
 }
 
-/// Adjacent items that have the same height above their offsets.
+/// Adjacent items with the same height above their offsets.
 struct MergedItems {
     count: usize,
-    /// The heights that make a line of one of these items straight, with the weights of the lines.
+    /// The heights at which a line of a merged item is straight, with the weights of the lines.
     targets: Vec<(i32, i32)>,
     /// The median of the targets.
     height: i32,
 }
 
-/// Gives the items of a column the heights that make most of their lines to `sides` straight.
+/// Gives the items of a column the heights at which most of their lines to `sides` are straight.
 fn align(
     column: &[usize],
     offsets: &[i32],

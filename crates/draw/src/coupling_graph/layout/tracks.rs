@@ -1,10 +1,10 @@
-//! The lines in a channel between two columns. A net whose ends are not level gets a trunk, a
-//! vertical line on a track. The order of the tracks is such that no two lines lie on each other,
-//! and few cross.
+//! The lines in a channel between two columns. A net whose ends are not level gets a trunk: a
+//! vertical line on a track. The order of the tracks keeps lines from lying on each other, and few
+//! lines cross.
 //!
-//! If one net leaves the channel at the height at which another enters it, the trunk of the other
-//! net must be further left. Such constraints can form a cycle. Then a net turns twice: it gets two
-//! trunks that are joined at a height of their own (a dogleg).
+//! Say net A leaves the channel at the same height at which net B enters the channel. Then the
+//! trunk of B must be further left than the trunk of A. Such constraints can form a cycle. To break
+//! a cycle, a net turns twice: the net gets two trunks, joined at a height of their own (a dogleg).
 
 use std::collections::BTreeSet;
 
@@ -18,19 +18,21 @@ pub(super) struct Trunk {
     pub(super) net: usize,
     /// The track, counted from the left.
     pub(super) track: usize,
-    /// The ends that the trunk joins.
+    /// The ends joined by the trunk.
     pub(super) ends: EndHeights,
-    /// The height at which two trunks of a net are joined, if there are two.
+    /// The height at which the two trunks of a split net are joined; `None` if the net has one
+    /// trunk.
     pub(super) joint: Option<i32>,
 }
 
-/// The least distance between two trunks on one track.
+/// The least distance between two trunks on the same track.
 const DISTANCE: i32 = GRID;
-/// The order of more trunks than this in a channel is legal, but may have needless crossings.
+/// A channel with more trunks than `MOST_IMPROVED` gets a legal order, but maybe needless
+/// crossings.
 const MOST_IMPROVED: usize = 300;
 
-/// The trunks of all nets that need any, and the number of tracks. Of two trunks of one net, the
-/// left one comes first.
+/// The trunks of all nets whose ends are not level, and the number of tracks. The two trunks of a
+/// split net come in order: the left trunk first.
 pub(super) fn trunks(nets: &[EndHeights]) -> (Vec<Trunk>, usize) {
     let trunk = |(net, ends): (usize, &EndHeights)| Trunk {
         net,
@@ -73,18 +75,19 @@ impl Trunk {
         (all().min().unwrap_or(0), all().max().unwrap_or(0))
     }
 
-    /// The heights of the lines to a side. The line to the net's other trunk is one of them.
+    /// The heights of the lines to a side, with the line to the net's other trunk.
     fn lines(&self, side: usize) -> impl Iterator<Item = i32> + '_ {
         let joint = self.joint.filter(|_| self.ends[side].is_empty());
         self.ends[side].iter().copied().chain(joint)
     }
 
-    /// Whether this trunk must be left of the other. Else their lines would lie on each other.
+    /// Whether this trunk must be left of `other`. In the other order, their lines would lie on
+    /// each other.
     fn must_precede(&self, other: &Trunk) -> bool {
         self.ends[0].iter().any(|y| other.ends[1].contains(y))
     }
 
-    /// The number of crossings if this trunk is left of the other.
+    /// The number of crossings if this trunk is left of `other`.
     fn crossings_left_of(&self, other: &Trunk) -> i32 {
         let within = |range: (i32, i32), y: &i32| range.0 < *y && *y < range.1;
         let (own, others) = (self.range(), other.range());
@@ -93,14 +96,15 @@ impl Trunk {
     }
 }
 
-/// Whether two trunks may be on one track.
+/// Whether two trunks may share a track.
 fn may_share_track(a: &Trunk, b: &Trunk) -> bool {
     let (p, q) = (a.range(), b.range());
     let apart = p.1 + DISTANCE <= q.0 || q.1 + DISTANCE <= p.0;
     apart && a.net != b.net && !a.must_precede(b) && !b.must_precede(a)
 }
 
-/// An order in which no two lines lie on each other. Trunks are split until there is one.
+/// Finds an order in which no two lines lie on each other. Splits trunks until such an order
+/// exists.
 fn legal_order(trunks: &mut Vec<Trunk>) -> Vec<usize> {
     let mut joints: BTreeSet<i32> = BTreeSet::new();
     let mut left: Vec<usize> = (0..trunks.len()).collect();
@@ -119,7 +123,8 @@ fn legal_order(trunks: &mut Vec<Trunk>) -> Vec<usize> {
             left.push(second);
         }
     }
-    // The second half of a trunk has no constraint but that of its own first half.
+    // The only constraint on the second half of a trunk comes from the first half of the same
+    // trunk.
     let is_second = |trunk: &Trunk| trunk.joint.is_some() && trunk.ends[0].is_empty();
     for second in (0..trunks.len()).filter(|i| is_second(&trunks[*i])) {
         order.retain(|i| *i != second);
@@ -128,16 +133,16 @@ fn legal_order(trunks: &mut Vec<Trunk>) -> Vec<usize> {
     order
 }
 
-/// The sort key of a trunk. Lines that go down turn the earlier the lower they are, lines that go
-/// up the earlier the higher they are.
+/// The sort key of a trunk. Among lines that go down, the lowest line turns first. Among lines that
+/// go up, the highest line turns first.
 fn preference(trunk: &Trunk) -> (i32, i32) {
     let mean = |ends: &[i32]| ends.iter().sum::<i32>() / ends.len().max(1) as i32;
     let (from, to) = (mean(&trunk.ends[0]), mean(&trunk.ends[1]));
     if to > from { (0, -from) } else { (1, from) }
 }
 
-/// Splits a trunk in two, which are joined near the middle at a height that no other two trunks are
-/// joined at. Returns the number of the second half.
+/// Splits a trunk in two. The joint of the two halves is near the middle, at a height that no other
+/// joint has. Returns the number of the second half.
 fn split(trunks: &mut Vec<Trunk>, i: usize, joints: &mut BTreeSet<i32>) -> usize {
     let (low, high) = trunks[i].range();
     let middle = (low + high) / (2 * GRID) * GRID + GRID / 2;
@@ -157,7 +162,7 @@ fn split(trunks: &mut Vec<Trunk>, i: usize, joints: &mut BTreeSet<i32>) -> usize
     trunks.len() - 1
 }
 
-/// Moves each trunk to its best legal position, until no move helps.
+/// Moves each trunk to the best legal position, until no move lowers the cost.
 fn improve(order: &mut Vec<usize>, trunks: &[Trunk]) {
     let costs = OrderCosts::new(trunks);
     for _ in 0..30 {
@@ -176,10 +181,10 @@ fn improve(order: &mut Vec<usize>, trunks: &[Trunk]) {
     }
 }
 
-/// What it costs that one trunk is left of another.
+/// The cost of each pair of trunks if the first trunk is left of the second.
 struct OrderCosts {
     count: usize,
-    /// The costs by the left trunk and then by the right one.
+    /// The costs by the left trunk and then by the right trunk.
     costs: Vec<i32>,
 }
 
@@ -204,12 +209,13 @@ impl OrderCosts {
         OrderCosts { count, costs }
     }
 
-    /// By how much the cost grows if `i`, which is right of `j`, moves to its left.
+    /// By how much the cost grows if trunk `i` moves from the right of trunk `j` to the left of
+    /// `j`.
     fn change(&self, i: usize, j: usize) -> i32 {
         self.costs[i * self.count + j] - self.costs[j * self.count + i]
     }
 
-    /// The position at which the trunk at `position` costs least.
+    /// The position at which the trunk now at `position` costs least.
     fn best_position(&self, order: &[usize], position: usize) -> usize {
         let i = order[position];
         let (mut best, mut target) = (0, position);
