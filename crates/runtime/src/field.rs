@@ -1,14 +1,16 @@
-//! Fields: arrays that are spread over the ranks of an instance, which go from the ranks that own a piece to the ranks
-//! that want it.
+//! Fields: arrays spread over the ranks of an instance. A field goes from the ranks that own a
+//! piece to the ranks that want the piece.
 //!
-//! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, the header, which says that the
-//! field follows, at which time (`header`): so the order of calls, `reuse`, closing and the search for deadlocks are as
-//! for any message. The pieces go from rank to rank (`pieces`) along conduits of their own, which each rank opens to the
-//! ranks that it exchanges something with (`link`); their messages are tagged with the number of the header. A serial
-//! program is the case of one rank.
+//! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, the
+//! header. The header says that the field follows, and at which time (`header`). So the order of
+//! calls, `reuse`, closing and the search for deadlocks are as for any message. The pieces go from
+//! rank to rank (`pieces`) along separate conduits. Each rank opens such conduits to its partners
+//! in the exchange (`link`). The messages with pieces are tagged with the number of the header. A
+//! serial program is the case of one rank.
 //!
-//! Which rank sends what to which rank is the business of `titin-array`. Fields stand above the serial instance and above
-//! the group of ranks, which know nothing of them.
+//! The crate `titin-array` determines the pieces that each rank sends to each other rank. Fields
+//! stand above the serial instance and above the group of ranks. Both layers know nothing of
+//! fields.
 
 mod declare;
 mod header;
@@ -52,71 +54,72 @@ pub(crate) use rendezvous::Rendezvous;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldId(usize);
 
-/// The fields of an instance, and what they exchange with the ranks of peers.
+/// The fields of an instance, and their exchanges with the ranks of peers.
 pub(crate) struct InstanceFields {
     serial: Arc<Serial>,
     /// The ranks of a parallel program.
     group: Option<Arc<RankGroup>>,
-    /// The patterns of fields, of conduits for which the description has one.
+    /// The patterns of fields, for conduits with a pattern in the description.
     patterns: HashMap<ConduitId, Arc<Pattern>>,
     fields: RwLock<Vec<Arc<Field>>>,
     links: RwLock<Vec<Arc<FieldLink>>>,
     rendezvous: Arc<Rendezvous>,
-    /// The instance, as the process knows it.
+    /// The instance, as the process knows the instance.
     member: OnceLock<Weak<dyn ProcessMember>>,
 }
 
-/// What an instance keeps of a field.
+/// The state that an instance keeps of a field.
 pub(crate) struct Field {
     port: PortId,
     /// The name of the port.
     name: Arc<str>,
     role: Role,
     dtypes: Vec<Dtype>,
-    /// The conduits that the field goes by: several of a sender, one of a receiver.
+    /// The conduits of the field: several of a sender, one of a receiver.
     conduits: Vec<FieldConduit>,
     state: Mutex<FieldState>,
     count: Arc<FieldCount>,
-    /// Whether the sender has said that no more follows.
+    /// Whether the sender has reported that no more follows.
     withdrawn: AtomicBool,
 }
 
-/// A conduit that a field goes by.
+/// A conduit of a field.
 pub(crate) struct FieldConduit {
     pub(crate) conduit: ConduitId,
     /// The instance at the other end.
     peer: Arc<str>,
-    /// At which steps of this end the field goes, and which end says when.
+    /// The steps of this end at which the field goes, and which end determines when.
     pattern: Arc<Pattern>,
 }
 
 /// How far a field has come.
 #[derive(Default)]
 struct FieldState {
-    /// To or from each of the peers, once they have said how their arrays are spread. None to a peer that pulls and has left.
+    /// Links to or from each of the peers, once the peers have declared how their arrays are
+    /// spread. None to a peer that pulls and has left.
     links: Option<FieldLinks>,
-    /// The steps of the program: calls that were done.
+    /// The steps of the program: the number of completed calls.
     steps: u64,
-    /// A send that was interrupted: the time, and how far the send had come.
+    /// An interrupted send: the time, and how far the send had come.
     sending: Option<(f64, PiecesSent)>,
-    /// A receive that was interrupted: the header, and how far the receive had come.
+    /// An interrupted receive: the header, and how far the receive had come.
     receiving: Option<(Message, PiecesReceived)>,
-    /// Where the arrays lie that have some of the field already.
+    /// The places of the arrays that have some of the field already.
     into: Option<Vec<(usize, LocalLayout)>>,
     asking: Asking,
-    /// Whether all ranks have agreed in a call of withdraw that has not come to its end.
+    /// Whether all ranks have agreed in a call of withdraw, and the call has not come to an end.
     withdrawal_agreed: bool,
 }
 
 /// A link to each of the peers.
 type FieldLinks = Arc<[Option<Arc<FieldLink>>]>;
 
-/// When a field that was received was valid, in simulated time.
+/// The simulated time at which a received field was valid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stamps {
     /// Simulated time of the field.
     pub timestamp: f64,
-    /// Simulated time of the next one, where the sender knows it.
+    /// Simulated time of the next field, where the sender knows the time.
     pub next_timestamp: Option<f64>,
 }
 
@@ -134,7 +137,7 @@ impl FieldConduit {
     }
 }
 
-/// The side of a field, with the region that the description couples, if the description names one.
+/// The side of a field, with the coupled region, if the description names a region.
 pub(crate) fn coupled(side: &Side, share: &PatternSide) -> std::result::Result<Side, Unfit> {
     let (side, who) = match &share.region {
         None => (side.clone(), "it"),
@@ -181,7 +184,7 @@ impl Field {
         matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Fails unless there is an array for each element type, with elements of that size.
+    /// Fails unless there is an array for each element type, with elements of the right size.
     fn check(&self, sizes: impl ExactSizeIterator<Item = usize> + Clone) -> Result<()> {
         if sizes
             .clone()
@@ -200,7 +203,7 @@ impl Field {
         Err(Error::new(Kind::Usage, text))
     }
 
-    /// Fails unless this message says that a field follows.
+    /// Fails unless this message announces a field.
     fn is_header(&self, message: &Message) -> Result<()> {
         if announces_field(message) {
             return Ok(());
@@ -277,7 +280,7 @@ impl InstanceFields {
         let _ = self.member.set(member);
     }
 
-    /// The rank of this process, and how many there are.
+    /// The rank of this process, and the number of ranks.
     fn place(&self) -> RankPlace {
         let alone = RankPlace { rank: 0, count: 1 };
         self.group.as_ref().map_or(alone, |group| group.place())
@@ -289,7 +292,7 @@ impl InstanceFields {
         fields.iter().any(|field| field.is_in_use())
     }
 
-    /// The field that goes by a conduit.
+    /// The field of a conduit.
     fn field_by(&self, conduit: ConduitId) -> Option<Arc<Field>> {
         let fields = self.fields.read().expect("never poisoned");
         fields
@@ -298,7 +301,7 @@ impl InstanceFields {
             .cloned()
     }
 
-    /// What the description says of fields on ports where the program has none.
+    /// Warnings about ports with a field in the description and without a field in the program.
     pub(crate) fn idle_patterns(&self) -> Vec<String> {
         let fields = self.fields.read().expect("never poisoned");
         let is_used = |end: &PortEnd| {
@@ -320,8 +323,8 @@ impl InstanceFields {
         idle.map(text).collect()
     }
 
-    /// Fails if a call on a field was interrupted, or its time was over, and the call was not made
-    /// again: partners wait for the rest, or the rest is lost.
+    /// Fails if a call on a field was interrupted or out of time, and the program did not make the
+    /// call again: partners wait for the rest, or the rest is lost.
     pub(crate) fn nothing_halfway(&self) -> Result<()> {
         for field in self.fields.read().expect("never poisoned").iter() {
             let state = field.enter()?;
@@ -339,7 +342,8 @@ impl InstanceFields {
         Ok(())
     }
 
-    /// Changes what is known of the field that goes by a conduit, and sends what follows from that.
+    /// Changes the state of the field of a conduit, and sends the messages that follow from the
+    /// change.
     fn change_field(&self, conduit: ConduitId, act: impl FnOnce(&mut Coupling)) {
         self.rendezvous.change(
             &self.serial.core.process,
@@ -349,7 +353,7 @@ impl InstanceFields {
         );
     }
 
-    /// What `look` sees of the versions that are kept for a conduit, if the field is pulled.
+    /// Runs `look` on the versions kept for a conduit, if the receiver pulls the field.
     fn pull_of<T>(&self, conduit: ConduitId, look: impl FnOnce(&Pull) -> T) -> Option<T> {
         self.rendezvous.pull(conduit, look)
     }
@@ -363,7 +367,7 @@ impl InstanceFields {
         }
     }
 
-    /// A field that was declared.
+    /// A declared field.
     fn get(&self, id: FieldId) -> Arc<Field> {
         self.fields.read().expect("never poisoned")[id.0].clone()
     }
@@ -378,8 +382,8 @@ impl InstanceFields {
         if let Some(links) = &state.links {
             return Ok(links.clone());
         }
-        // Links are opened once all peers fit: an interrupted wait, or a peer that does not fit,
-        // leaves none open.
+        // Links are opened once all peers fit. So an interrupted wait, or a peer that does not fit,
+        // leaves no link open.
         let mut met = Vec::new();
         for way in &field.conduits {
             let Some(AgreedField { remote, schedule }) = self.meet(field, way, deadline)? else {
@@ -460,7 +464,7 @@ fn refused(serial: &Serial, port: &str, error: &titin_array::Error) -> Error {
     )
 }
 
-/// Where arrays begin, and how their elements lie.
+/// The start addresses of arrays, and the layout of their elements.
 fn places(arrays: &[TargetArray<'_>]) -> Vec<(usize, LocalLayout)> {
     arrays
         .iter()
