@@ -47,7 +47,7 @@ pub(crate) struct ExecutionLoop {
 #[derive(Debug, Clone, Copy)]
 struct LoopStep {
     number: u32,
-    /// The operator of the first call in the step.
+    /// The operator of the first call on the timeline in the current use.
     first: Operator,
 }
 

@@ -1,11 +1,11 @@
 //! The part of the runtime that a process has once: sockets, the control link, and the places of
 //! the peers.
 //!
-//! Of two processes the one with the smaller endpoint id dials the other, once both know of each
-//! other; so there is one link between them. The background thread takes in what happens
-//! (`events`): it changes the tables here, hands carriers to conduit ends, and rings the doorbells.
-//! The process knows its instances by the trait `ProcessMember`, and their fields by `FieldHandler`
-//! (`member`).
+//! Of two processes the process with the smaller endpoint id dials the other, once both know of
+//! each other. So there is one link between two processes. The background thread takes in events
+//! (`events`): the thread changes the tables here, hands carriers to conduit ends, and rings the
+//! doorbells. The process knows its instances by the trait `ProcessMember`, and their fields by
+//! `FieldHandler` (`member`).
 
 mod addresses;
 mod events;
@@ -51,11 +51,11 @@ pub(crate) use routes::Way;
 pub(crate) use single_copy::forked;
 pub use single_copy::{fork_child, not_forked};
 
-/// The tag of the link to the manager. No endpoint has this id, since endpoint ids are random.
+/// The tag of the link to the manager. No endpoint has the id 0, since endpoint ids are random.
 const MANAGER: u128 = 0;
 
-/// The runs that this process takes part in: several if the program runs one coupled model after
-/// the other.
+/// The parts of this process in runs: several if the program runs one coupled model after the
+/// other.
 static PROCESSES: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 
 pub(crate) struct Process {
@@ -79,13 +79,13 @@ pub(crate) struct Process {
     pub(crate) patience: Duration,
     /// How long the manager is given to explain why a link to a peer broke.
     explanation: Duration,
-    /// Whether the log says that shared memory has run out.
+    /// Whether the log already has a record that shared memory has run out.
     pub(crate) said_short: AtomicBool,
     strays: Mutex<Vec<StrayConduit>>,
     state: Mutex<ProcessState>,
 }
 
-/// A conduit of which a message has come before any instance here has asked for the conduit.
+/// A conduit with a message that came before any instance here asked for the conduit.
 struct StrayConduit {
     conduit: ConduitId,
     /// The link by which the message came, if the link still stands.
@@ -104,26 +104,26 @@ struct ProcessState {
     instances: HashMap<String, Arc<dyn ProcessMember>>,
     /// Instances that have asked to join.
     asked: HashMap<String, Asked>,
-    /// Instances that were let in, and have not joined yet.
+    /// Instances that the manager has let in, and that have not joined yet.
     entering: HashSet<String>,
     /// Whether the process has, or had, fields: conduits between ranks are known late.
     has_fields: bool,
     routes: Routes<Arc<Link>>,
-    /// Instances of this process that have conduit ends without a carrier, by the peer.
+    /// Instances of this process with conduit ends without a carrier, by the peer.
     unrouted: HashMap<Arc<str>, Vec<Arc<dyn ProcessMember>>>,
-    /// Instances of this process, by the peers that they have conduits with.
+    /// Instances of this process, by their peers on conduits.
     neighbours: HashMap<Arc<str>, Vec<Arc<dyn ProcessMember>>>,
     finished: HashSet<String>,
     /// The fields of instances that have asked to join, or are open.
     fields: HashMap<String, Arc<dyn FieldHandler>>,
     rank_messages: RankMessageLinks,
-    /// Of a parallel program, the place among its ranks.
+    /// Of a parallel program, the place among the ranks.
     branch: Option<Branch>,
     failure: Option<Error>,
 }
 
 impl Process {
-    /// The part of this process in a run: joins the run if the process has not done so.
+    /// The part of this process in a run. Joins the run if the process has not done so.
     pub(crate) fn join(connection: &Connection) -> Result<Arc<Self>> {
         Self::join_as_rank(connection, 0)
     }
@@ -201,8 +201,8 @@ impl Process {
             process.patience,
         );
         let reactor = reactor.map_err(system)?;
-        // From here on the process stops the reactor when it is dropped, also if a later step
-        // fails.
+        // From here on the process stops the reactor when the process is dropped, also if a later
+        // step fails.
         process.reactor.set(reactor.clone()).ok().expect("set once");
         reactor.introduce(process.id);
         let ip = if connection.spans_hosts {
@@ -256,12 +256,12 @@ impl Process {
         name
     }
 
-    /// Has the background thread look soon for calls that are due.
+    /// Has the background thread look soon for due calls.
     pub(crate) fn look_soon(&self) {
         self.reactor().tick();
     }
 
-    /// Sends a message to the manager, once the link to it is up.
+    /// Sends a message to the manager, once the link to the manager is up.
     pub(crate) fn tell(&self, message: &ToManager) {
         let body = control::encode(message);
         let mut state = self.lock();
@@ -276,7 +276,7 @@ impl Process {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// The failure of the run, if it has failed.
+    /// The failure of the run, if the run has failed.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.has_failed() {
             return Ok(());
@@ -319,7 +319,7 @@ impl Process {
     }
 
     fn lock(&self) -> MutexGuard<'_, ProcessState> {
-        // A panic in here is told to all by `fail`, which needs the tables once more.
+        // `fail` reports a panic in here to all, and needs the tables once more.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,11 @@
-//! Parallel programs: an instance whose program has many ranks.
+//! Parallel programs: an instance with a program of many ranks.
 //!
-//! The program hands over its communicator when it opens the instance (`bootstrap`). Titin uses the communicator then and
-//! never again: from there on the ranks have links of titin's own, so nobody waits inside MPI, and no call of MPI is made
-//! behind the program's back. The links form a tree with rank 0 at its root. Rank 0 has the conduits of ordinary ports;
-//! all ranks make calls on them together, and rank 0 tells the ranks below what a call has come to (`collective`).
+//! The program hands over its communicator when the program opens the instance (`bootstrap`). Titin
+//! uses the communicator then and never again. From there on the ranks have links of titin's own,
+//! so no rank waits inside MPI, and titin makes no call of MPI behind the program's back. The links
+//! form a tree with rank 0 as the root. Rank 0 has the conduits of ordinary ports. All ranks make
+//! calls on the ports together, and rank 0 tells the ranks below the outcome of each call
+//! (`collective`).
 
 mod bootstrap;
 mod collective;
@@ -54,37 +56,40 @@ impl RankPlace {
 
 /// The links of a rank to its neighbours in the tree.
 pub(crate) struct RankTree {
-    /// To the ranks below, if there are any: what calls have come to at rank 0.
+    /// To the ranks below, if there are any: the outcomes of calls at rank 0.
     down: Option<Port>,
     /// From the rank above, but for rank 0.
     above: Option<Port>,
-    /// From the ranks below, which say how often they have sent each field, and that they have closed.
+    /// From the ranks below: the counts of each rank's sends of each field, and the end of the
+    /// rank.
     below: Option<Port>,
-    /// To the rank above, but for rank 0. Its end says that all below have closed.
+    /// To the rank above; none at rank 0. The end of the stream says that all ranks below have
+    /// closed.
     up: Option<Port>,
 }
 
-/// The ranks of a parallel instance, as one of them sees them.
+/// The ranks of a parallel instance, as one rank sees the group.
 pub(crate) struct RankGroup {
     serial: Arc<Serial>,
     place: RankPlace,
     pub(crate) tree: RankTree,
-    /// The conduits of ordinary ports, which rank 0 has.
+    /// The conduits of ordinary ports. Rank 0 has the conduits.
     remote: Vec<RemoteConduit>,
     /// How often this rank has sent or received each field.
     pub(crate) counts: FieldCounts,
-    /// Ranks right below that have closed, and how often they have sent or received each field.
+    /// Ranks right below that have closed, with the counts of their sends and receives of each
+    /// field.
     counts_below: Mutex<Vec<(u32, FieldSteps)>>,
     /// The call that rank 0 makes for all ranks.
     leading: Mutex<Option<String>>,
 }
 
-/// The end of a conduit between ranks, of which no description says anything.
+/// The end of a conduit between ranks. No description mentions such conduits.
 pub(crate) struct RankConduit<'a> {
     pub(crate) conduit: ConduitId,
     pub(crate) limits: (u64, u64),
     pub(crate) sends: bool,
-    /// The port and slot of this end.
+    /// The port and slot of the end.
     pub(crate) port: (&'a str, Option<u32>),
     /// The name of the rank at the other end, and the port and slot there.
     pub(crate) peer: String,
@@ -92,7 +97,7 @@ pub(crate) struct RankConduit<'a> {
 }
 
 impl RankConduit<'_> {
-    /// The same as a wire, as ports are built of them.
+    /// The end in the form of a conduit end of the description, since ports are built of such ends.
     pub(crate) fn wire(&self) -> ConduitEnd {
         ConduitEnd {
             conduit: self.conduit,
@@ -133,7 +138,7 @@ pub(crate) fn open_rank_end(
 }
 
 impl RankTree {
-    /// The links of a rank to its neighbours, numbered as the manager's welcome says.
+    /// The links of a rank to its neighbours, with the numbers from the manager's welcome.
     pub(crate) fn open(
         welcome: &Welcome,
         place: RankPlace,
@@ -223,7 +228,8 @@ impl RankTree {
         (self.above.as_ref(), self.below.as_ref())
     }
 
-    /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one.
+    /// Gives a carrier to the ends of conduits with this peer. True if some ends stay without a
+    /// carrier.
     pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
         let without_carrier = self.ports().filter(|port| port.route(peer, route));
         without_carrier.count() > 0
@@ -256,17 +262,17 @@ impl RankGroup {
         }
     }
 
-    /// The rank of this process, and how many there are.
+    /// The rank of this process, and the number of ranks.
     pub(crate) fn place(&self) -> RankPlace {
         self.place
     }
 
-    /// Of a rank but 0, the instances at the other ends of the conduits that rank 0 has.
+    /// Of a rank but 0, the instances at the other ends of the conduits of rank 0.
     pub(crate) fn remote_peers(&self) -> impl Iterator<Item = &Arc<str>> {
         self.remote.iter().map(|remote| &remote.peer)
     }
 
-    /// The conduits of a port that rank 0 has for this rank, and the instances at their other ends.
+    /// The conduits of a port that rank 0 has for this rank, and the instances at the other ends.
     pub(crate) fn remote_conduits(
         &self,
         port: PortId,
