@@ -1,14 +1,14 @@
-//! The mark of a message that announces a field, and ordinary calls that meet one.
+//! The mark of a message that announces a field, and the check of ordinary calls for the mark.
 
 use crate::{Error, Kind, Message, Result};
 
-/// Whether a message says that a field follows, or is the answer to a receiver that asks for a version.
+/// Whether a message announces a field, or answers a receiver's question for a version.
 #[inline(always)]
 pub(crate) fn announces_field(message: &Message) -> bool {
     message.meta.field
 }
 
-/// Fails if this message, which an ordinary call would receive on a port, says that a field follows.
+/// Fails if a message that an ordinary call would receive on a port announces a field.
 #[inline(always)]
 pub(crate) fn ordinary(port: impl FnOnce() -> String, message: &Message) -> Result<()> {
     if !announces_field(message) {

@@ -12,12 +12,12 @@ pub(crate) fn rank_name(instance: &str, rank: u32) -> String {
     format!("{instance}{MARK}{rank}")
 }
 
-/// The instance that a peer is, or is a rank of.
+/// The instance of a peer: the peer itself, or the instance of which the peer is a rank.
 pub(crate) fn instance_of(peer: &str) -> &str {
     peer.split_once(MARK).map_or(peer, |(instance, _)| instance)
 }
 
-/// A peer as users read it: `rank 3 of macro[1]`, or the name of an instance.
+/// A peer as users read the name: `rank 3 of macro[1]`, or the name of an instance.
 pub(crate) fn written(peer: &str) -> String {
     match peer.split_once(MARK) {
         Some((instance, rank)) => format!("rank {rank} of {instance}"),
@@ -25,7 +25,7 @@ pub(crate) fn written(peer: &str) -> String {
     }
 }
 
-/// A rank and its process, as users read them.
+/// A rank and its process, as users read the pair.
 pub(crate) fn written_process(rank: u32, process: &RankProcess) -> String {
     format!("rank {rank} (process {} on {})", process.pid, process.host)
 }

@@ -97,7 +97,7 @@ pub(crate) struct RankConduit<'a> {
 }
 
 impl RankConduit<'_> {
-    /// The end in the form of a conduit end of the description, since ports are built of such ends.
+    /// The end in the form of the manager's conduit ends, since ports are built of such ends.
     pub(crate) fn wire(&self) -> ConduitEnd {
         ConduitEnd {
             conduit: self.conduit,
