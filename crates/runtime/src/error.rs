@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Kind {
-    /// The call itself is wrong: an unknown port, a slot out of range, an array that cannot be sent.
+    /// The call itself is wrong: an unknown port, a slot out of range, an array that cannot be
+    /// sent.
     Usage = 1,
     /// The call is not in its place in the submodel execution loop.
     CallOrder = 2,
@@ -28,7 +29,7 @@ pub enum Kind {
     Connection = 9,
     /// There is no memory for a message.
     NoMemory = 10,
-    /// The instance belongs to the parent process, and a fork has made this process.
+    /// This process is a fork of the process to which the instance belongs.
     Forked = 11,
     /// An error inside titin.
     Internal = 12,

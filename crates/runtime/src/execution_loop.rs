@@ -222,7 +222,8 @@ impl ExecutionLoop {
         in_time(call, self.last(call.end), self.checked)
     }
 
-    /// A message is about to be sent or was just taken.
+    /// Notes a call with a message: the program is about to send the message, or has just taken the
+    /// message. Fails if the call is out of order.
     pub(crate) fn call(&mut self, call: &PortCall<'_>) -> Result<(), String> {
         self.place(call.port, call.operator)?;
         let stamp = stamp(&mut self.stamps, call.end);

@@ -43,7 +43,7 @@ type Find = dyn Fn(&FilterFunction) -> std::result::Result<Function, String> + S
 pub struct Functions(Option<Arc<Find>>);
 
 impl Functions {
-    /// Makes a table of filters: `find` finds each filter.
+    /// Finds filters by the function `find`.
     pub fn new(
         find: impl Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync + 'static,
     ) -> Self {
@@ -62,11 +62,11 @@ impl Functions {
 #[derive(Default)]
 pub(crate) struct Chain {
     steps: Vec<FilterStep>,
-    /// Over how many timelines the last message alone passes.
+    /// The number of timelines of which the last message alone passes.
     pub(crate) lasts: usize,
-    /// Whether the last message is given again.
+    /// Whether the receiver gets the last message again and again (`repeat`).
     pub(crate) repeat: bool,
-    /// In how many timelines a message is given once.
+    /// The number of timelines in which the receiver gets a message once.
     pub(crate) pads: usize,
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn is_inside() -> bool {
 
 struct Inside(Option<String>);
 
-/// Calls a filter of the user's.
+/// Calls a filter of the user.
 fn within<T>(name: &str, function: impl FnOnce() -> T) -> T {
     CALLS.fetch_add(1, Ordering::Relaxed);
     let _inside = Inside(INSIDE.replace(Some(name.to_owned())));

@@ -285,7 +285,8 @@ impl Instance {
         &self.serial.core.time_unit
     }
 
-    /// Switches the check of the order of calls off from here on. The reason is kept in the run's log.
+    /// Switches the check of the order of calls off from here on. The log of the run keeps the
+    /// reason.
     pub fn skip_checks(&self, reason: &str) {
         self.serial.cycle().uncheck();
         self.log(20, &format!("the order of calls is not checked: {reason}"));

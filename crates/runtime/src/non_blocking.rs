@@ -32,7 +32,7 @@ pub struct ReadyList {
     event: OnceLock<Descriptor>,
 }
 
-/// Puts one instance on a list.
+/// The means to put one instance on a list.
 pub struct Listing {
     list: Arc<ReadyList>,
     number: u64,

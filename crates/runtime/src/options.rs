@@ -46,7 +46,8 @@ impl Options {
         self
     }
 
-    /// Declares a port; `name[]` is a vector port. Without any, the ports are those of the description.
+    /// Declares a port; `name[]` is a vector port. Without declarations the instance has the ports
+    /// of the description.
     ///
     /// # Errors
     /// [`Kind::Usage`] if the name is no identifier, or was declared before.

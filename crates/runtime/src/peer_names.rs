@@ -1,10 +1,12 @@
 //! The names of instances and of their ranks among the peers of a run.
 //!
-//! Rank 3 of the instance `macro[1]` is the peer `macro[1]#3`; rank 0, and a serial instance, bear the instance's name.
+//! Rank 3 of the instance `macro[1]` is the peer `macro[1]#3`. Rank 0, and a serial instance, bear
+//! the name of the instance.
 
 use titin_wire::ranks::RankProcess;
 
-/// Stands between the name of an instance and the number of a rank. No description can have such a name.
+/// The mark between the name of an instance and the number of a rank. No description can have such
+/// a name.
 const MARK: char = '#';
 
 /// The name of a rank among the peers.

@@ -545,7 +545,7 @@ impl PortEnd {
                 let _ = self.unfit.set(text);
                 false
             }
-            // A link for tcp alone serves no conduit without a pin.
+            // A tcp link beside the ordinary link serves pinned conduits alone.
             None if way == Way::Tcp && self.pinned.is_none() => false,
             None => {
                 let _ = self.joined.set(way);
@@ -554,7 +554,7 @@ impl PortEnd {
         }
     }
 
-    /// How messages of the conduit go to the peer, or are to go.
+    /// The present or future way of the conduit's messages to the peer.
     pub(crate) fn way(&self) -> Way {
         let pinned = self.pinned.as_deref() == Some(Medium::Tcp.key());
         self.joined

@@ -319,7 +319,7 @@ impl Process {
     }
 
     fn lock(&self) -> MutexGuard<'_, ProcessState> {
-        // `fail` reports a panic in here to all, and needs the tables once more.
+        // If the thread panics in here, `fail` tells all instances, and needs the tables once more.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Meter {
     pub(crate) copied: AtomicU64,
     /// Messages for which no shared memory was left.
     pub(crate) by_socket: AtomicU64,
-    /// Why, for the first such message.
+    /// Why no shared memory was left, for the first such message.
     short: OnceLock<Box<str>>,
     waiting: AtomicU64,
 }
@@ -120,7 +120,8 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// As the run traces, unless the instance is set to keep rows, or to count nothing at all.
+    /// Traces as the run does, unless a setting of the instance asks to keep rows, or to count
+    /// nothing.
     pub(crate) fn new(run: bool, own: Option<bool>) -> Self {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -146,7 +147,7 @@ impl Trace {
         self.epoch + self.origin.elapsed().as_nanos() as i64
     }
 
-    /// A time, on the same clock.
+    /// The given time, on the same clock.
     pub(crate) fn at(&self, time: Instant) -> i64 {
         self.now() - time.elapsed().as_nanos() as i64
     }
@@ -160,7 +161,7 @@ impl Trace {
         }
     }
 
-    /// Keeps a row. The rows, once there are enough to hand over.
+    /// Keeps a row. Returns all kept rows once there are enough to hand over.
     pub(crate) fn row(&self, event: Event) -> Option<Vec<Event>> {
         let mut rows = self.rows.lock().expect("never poisoned");
         rows.push(event);
@@ -184,7 +185,7 @@ impl Trace {
         std::mem::take(&mut *self.rows.lock().expect("never poisoned"))
     }
 
-    /// How the instance has joined and left, unless the rows were handed over before.
+    /// The steps of joining and leaving, unless handed over before.
     pub(crate) fn take_life(&self) -> Vec<Event> {
         self.life
             .lock()

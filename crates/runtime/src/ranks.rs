@@ -119,7 +119,7 @@ impl RankConduit<'_> {
     }
 }
 
-/// Opens the end of a conduit between ranks at a port. The name of the peer.
+/// Opens the end of a conduit between ranks at a port. Returns the name of the peer.
 pub(crate) fn open_rank_end(
     port: &mut Port,
     conduit: &RankConduit<'_>,

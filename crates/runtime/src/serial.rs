@@ -48,7 +48,8 @@ pub(crate) const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
 
 /// The layers above a serial instance: the group of ranks, and the fields.
 pub(crate) trait UpperLayers: Send + Sync {
-    /// A call of the instance has found nothing yet. An error says why there is no use in waiting.
+    /// Called while a call of the instance waits without a result so far. An error says why to wait
+    /// is of no use.
     fn while_waiting(&self) -> Result<()>;
 
     /// Called when the manager hears of a wait of the instance.
@@ -98,7 +99,7 @@ pub(crate) struct Core {
     first_error: Mutex<Option<Error>>,
     /// The text of the last error caused by the end of peers, and the names of the peers.
     ended: Mutex<Option<(String, Vec<String>)>>,
-    /// Whether no call on a port has gone well since.
+    /// Whether no call on a port has gone well since the last such error.
     ended_last: AtomicBool,
     /// Whether the instance was to be closed while another thread was in a call.
     pub(crate) closed_in_use: AtomicBool,
@@ -116,7 +117,7 @@ pub(crate) struct PortTable {
 /// The instance in its submodel execution loop.
 pub(crate) struct Execution {
     cycle: SpinLock<ExecutionLoop>,
-    /// Whether each message names the step in which the instance sent the message.
+    /// Whether messages name the step in which the instance sent the message.
     pub(crate) counts_steps: bool,
     /// Locked by the call that begins the next use. Holds the time since which a pending call
     /// waits.
@@ -140,12 +141,14 @@ pub(crate) struct Overlays {
 pub(crate) struct WaitReporter {
     /// How many waits were reported.
     waits: AtomicU64,
-    /// The number of the wait that the manager has heard of, while no thread acts on the wait.
+    /// The number of the reported wait; none while the waiting call looks for a message, and might
+    /// take a message.
     waiting: Mutex<Option<u64>>,
     /// The conduit of the last call with a limited wait, and when the call had to come back, if
     /// known.
     polled: SpinLock<Option<(ConduitId, Option<Instant>)>>,
-    /// Whether a waiting call leaves out other calls that the program may make meanwhile.
+    /// Whether the instance stays out of the search for deadlocks: while a call waits, the program
+    /// may make other calls.
     unwatched: AtomicBool,
     /// Whether the upper layers look after ranks while a call waits.
     watches_ranks: bool,
@@ -198,7 +201,7 @@ impl Port {
 }
 
 impl Serial {
-    /// The layers above are there.
+    /// Sets the layers above.
     pub(crate) fn set_upper_layers(&self, above: Weak<dyn UpperLayers>) {
         let _ = self.above.set(above);
     }
@@ -242,7 +245,7 @@ impl Serial {
         self.core.process.check()
     }
 
-    /// Whether calls may still be made.
+    /// Fails if the instance has failed or is closed.
     pub(crate) fn alive(&self) -> Result<()> {
         if !self.core.over.load(Ordering::Acquire) {
             return Ok(());
@@ -294,7 +297,7 @@ impl Serial {
         self.core.over.load(Ordering::Acquire) || self.core.process.has_failed()
     }
 
-    /// Why no call may be made now, if none may.
+    /// Fails with the reason why the instance takes no call now.
     #[cold]
     pub(crate) fn refused(&self) -> Result<()> {
         not_forked()?;

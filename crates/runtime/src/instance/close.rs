@@ -351,7 +351,8 @@ fn add_receipts<'a>(
 }
 
 impl LastReceipt<'_> {
-    /// Whether the sender has ended. Fails if the program has left messages, or the sender cannot be reached.
+    /// Whether the sender has ended. Fails if the program has left messages, or the sender cannot
+    /// be reached.
     fn has_ended(&self, layers: &Layers) -> Result<bool> {
         let end = &self.inlet.end;
         // Read first: messages sent before the end are there once the end is.

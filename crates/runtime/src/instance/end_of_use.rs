@@ -110,7 +110,8 @@ mod tests {
         steps_from(0.0, step, total)
     }
 
-    /// How many steps there is room for from a time on, where times are sums of timesteps, or multiples of one.
+    /// The number of steps from a given time to the end of a use. The times are sums of timesteps,
+    /// or multiples of a timestep.
     fn steps_from(begin: f64, step: f64, total: f64) -> usize {
         let sums = std::iter::successors(Some(begin), |time| Some(time + step));
         let summed = sums

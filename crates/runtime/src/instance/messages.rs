@@ -42,9 +42,9 @@ impl Instance {
     /// `settings` is the overlay to go with the message; `None` means the overlay in force.
     ///
     /// # Errors
-    /// [`Kind::Usage`] for a port that receives, a slot that is not there or data that do not hold together;
-    /// [`Kind::CallOrder`] out of the submodel execution loop; [`Kind::PortClosed`] if the receiver has finished;
-    /// [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
+    /// [`Kind::Usage`] for a port that receives, a slot that is not there or data that do not hold
+    /// together; [`Kind::CallOrder`] out of the submodel execution loop; [`Kind::PortClosed`] if
+    /// the receiver has finished; [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
     pub fn send(
         &self,
         port: PortId,
@@ -79,9 +79,10 @@ impl Instance {
     /// Receives a message. Waits until a message is there.
     ///
     /// # Errors
-    /// [`Kind::PortClosed`] if the sender has finished; [`Kind::Timeout`] if the patience ends; [`Kind::Usage`] for a
-    /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop (a message
-    /// that is there stays, for a call in its place); [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
+    /// [`Kind::PortClosed`] if the sender has finished; [`Kind::Timeout`] if the patience ends;
+    /// [`Kind::Usage`] for a port that sends or has no conduit; [`Kind::CallOrder`] out of the
+    /// submodel execution loop (the message stays for a later call in order); [`Kind::PeerLost`] or
+    /// [`Kind::Deadlock`] if the run has failed.
     pub fn receive(&self, port: PortId, slot: Option<u32>, patience: Patience) -> Result<Message> {
         self.receive_that(port, slot, patience, |message| {
             ordinary(|| self.serial.table.ports[port.0].label(slot), message)

@@ -1,4 +1,4 @@
-//! How an instance joins the run: this process asks the manager, and builds the instance of the
+//! How an instance joins the run: this process asks the manager, and builds the instance from the
 //! answer.
 
 use std::collections::HashMap;
@@ -50,7 +50,8 @@ impl Opening {
     /// Asks to join the run, and does not wait.
     ///
     /// # Errors
-    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Usage`] if this process has the instance already.
+    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Usage`] if this process has the
+    /// instance already.
     pub fn begin(mut options: Options) -> Result<Self> {
         let (began, bell) = (Instant::now(), Arc::new(Doorbell::default()));
         let fields = Arc::new(Rendezvous::default());

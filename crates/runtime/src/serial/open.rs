@@ -1,4 +1,4 @@
-//! A serial instance is built of the manager's welcome.
+//! Builds a serial instance from the manager's welcome.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};

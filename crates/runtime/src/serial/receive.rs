@@ -35,7 +35,7 @@ pub enum Patience {
     /// Until a message is there, the port is closed, or the run fails.
     #[default]
     Forever,
-    /// At most so long.
+    /// For the given time at most.
     For(Duration),
 }
 
@@ -133,7 +133,7 @@ impl Serial {
         }))
     }
 
-    /// The use begins: the overlay is fixed.
+    /// Begins the use, and fixes the overlay.
     pub(crate) fn begin(
         &self,
         NextUse {
@@ -200,7 +200,7 @@ impl Serial {
 }
 
 impl Patience {
-    /// Until then.
+    /// The patience until a deadline.
     pub(crate) fn until(deadline: Option<Instant>) -> Self {
         match deadline {
             None => Patience::Forever,
@@ -603,7 +603,7 @@ impl Serial {
         received.map_err(|error| self.name_what_was_late(error, end))
     }
 
-    /// Names the missing message in an error about time.
+    /// Names the missing message in the error of a call that is out of time.
     fn name_what_was_late(&self, mut error: Error, end: &PortEnd) -> Error {
         if error.kind == Kind::Timeout {
             error.text = format!(
@@ -681,8 +681,8 @@ impl Serial {
         self.note_received(source.number, slot, timestamp)
     }
 
-    /// Puts a message found by a call out of order back, for a later call in order. Drops a message
-    /// with an impossible time, since no call could take the message. Returns the error.
+    /// Puts back a message that a call out of order has found, for a later call in order. Drops a
+    /// message with an impossible time, since no call could take the message. Returns the error.
     #[cold]
     pub(super) fn misplaced(
         &self,
@@ -702,7 +702,7 @@ impl Serial {
         error
     }
 
-    /// Puts a message that a call did not get back, for the next call.
+    /// Puts back a message that a call did not get, for the next call.
     #[cold]
     pub(super) fn leave_there(
         &self,

@@ -32,7 +32,7 @@ pub struct PortChoice {
 
 /// Receiving ends, and the list of ends with news.
 struct Selection {
-    /// Port and place of each.
+    /// Port and place of each end.
     ends: Vec<(usize, usize)>,
     arrivals: Arc<Arrivals>,
     /// How many of the ends may bring messages yet.
@@ -44,7 +44,7 @@ struct Selection {
 
 /// The carriers of the messages.
 enum Carriers {
-    /// Not all ends have a carrier yet.
+    /// Some end has no carrier yet.
     Unknown,
     One(Arc<dyn Carrier>),
     Several,
@@ -133,8 +133,9 @@ impl Drop for Using {
 
 impl Selection {
     /// Has the inboxes put themselves on a new list. Fails if another call waits for one of the
-    /// inboxes. Does not notice a later call with the same ports; the conflict shows once a message
-    /// comes by the port. The caller holds the ports until the list is marked as in use.
+    /// inboxes. A later call with the same ports reuses the list without this check: such a call
+    /// finds the other call only once a message comes by the port. The caller holds the ports until
+    /// the list is marked as in use.
     fn begin<'a>(&mut self, serial: &'a Serial, ports: &[PortId]) -> Result<HeldPorts<'a>> {
         // A call on a port sees the flag, or finds the port taken.
         serial.any.lists.store(true, Ordering::Relaxed);
@@ -263,7 +264,7 @@ impl Serial {
                 open.try_for_each(|inlet| self.reachable(&inlet.end))?;
                 *asked = given_up;
             }
-            // All are of the same operator.
+            // All ends are of the same operator.
             self.place(&[self.end_at(ends[0])]).map(|()| None)
         };
         if self.reporter.pending.is_none()
@@ -355,7 +356,7 @@ impl Serial {
         let start = self.profile.trace.clock();
         let found = self.wait(Wait::about(who).until(patience.deadline()), on, poll);
         let (index, slot, message) = found.map_err(|error| self.too_late(error, ends()))?;
-        // The next call begins with the end behind.
+        // The next call begins with the following end.
         self.any.turn.store(index + 1, Ordering::Relaxed);
         let source = &sources[index];
         source.inlet.end.meter.waited(self.waited_since(start));

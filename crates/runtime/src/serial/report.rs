@@ -237,8 +237,7 @@ impl Serial {
         }
     }
 
-    /// Why messages of this end did not go by shared memory, if the profile should explain the
-    /// reason.
+    /// Why messages of this end did not go by shared memory, if the profile should give a reason.
     fn detour(&self, end: &PortEnd) -> Option<String> {
         if end.meter.by_socket.load(Ordering::Relaxed) == 0 {
             return match end.pinned {
@@ -246,7 +245,8 @@ impl Serial {
                 None => self.core.process.detour(&end.peer),
             };
         }
-        // Messages go by the socket beside shared memory: there was no more, or there was to be none.
+        // The messages went by the socket beside shared memory: no shared memory was left, or the
+        // user has switched shared memory off.
         if self.core.process.exchange.is_switched_off() {
             return Some(format!(
                 "TITIN_SHARED_MEMORY=0 in the environment of {} switches shared memory off",

@@ -1,4 +1,4 @@
-//! SendState.
+//! Sending by the ports of a serial instance.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const MAX_OVERLAY: usize = titin_wire::frame::MAX_META as usize / 2;
 
 impl Serial {
     /// Sends a message along the conduits of a slot, except for the conduits `left_out`. The call
-    /// counts as made for all.
+    /// counts as made for all conduits.
     #[inline(always)]
     pub(crate) fn send(
         &self,
@@ -486,7 +486,7 @@ impl Serial {
         Ok(sent)
     }
 
-    /// Hands a message to the carrier. The number and size of the message.
+    /// Hands a message to the carrier. Returns the number and size of the message.
     #[inline(always)]
     fn hand_over(
         &self,
@@ -505,7 +505,7 @@ impl Serial {
                 Ok((outgoing.head.sequence, length))
             }
             Err(why) if why.is_of_message() => {
-                // The conduit lacks a message now, so there is no going on.
+                // The conduit now lacks a message, so the stream cannot go on.
                 let kind = if matches!(why, Lost::NoMemory(_)) {
                     Kind::NoMemory
                 } else {
@@ -562,7 +562,8 @@ impl Serial {
         }
     }
 
-    /// The link is gone. The manager says why, unless the receiver had finished.
+    /// Waits after the loss of a link until the manager has given the reason. Without a failure the
+    /// receiver had finished.
     fn explained(&self, outlet: &Outlet, message: &mut SendState) -> Result<(u64, u64)> {
         message.lost = true;
         let on = || self.wait_to_send(outlet, 0);

@@ -173,7 +173,8 @@ impl Serial {
                 .iter()
                 .filter(|port| port.operator == Operator::OI)
         };
-        // Without all ports no receiver hears of the end; the program's next call tries again.
+        // If another call uses one of the ports, no receiver hears of the end. The program's call
+        // fails, and tells all receivers when the program makes the call again.
         let held: Result<Vec<_>> = ports().map(Port::enter).collect();
         let _held = held.inspect_err(|_| self.cycle().go_on())?;
         let here = self.cycle().iteration(Operator::OF, 0, (0, 0));
@@ -267,7 +268,7 @@ impl Serial {
         let mut sent = outlet.sent();
         sent.group.take_if(|(group, _)| group.is_within(step));
         sent.step = Some(step.clone());
-        // A later note includes all notes right before.
+        // A later note includes all notes since the last message.
         let first = *sent.note.get_or_insert(sequence);
         drop(sent);
         let supersedes = (first < sequence).then_some(first);
@@ -336,10 +337,12 @@ impl Inlet {
         }
     }
 
-    /// The oldest message, if the program may have the message. Behind `last` another message must
-    /// follow that has not replaced the oldest message.
+    /// The oldest message, if the program may have the message. Behind `last` the program may have
+    /// the message once another message follows that has not replaced the oldest message, or the
+    /// stream has ended.
     fn due(&self) -> Option<Arrived> {
-        // Read before the look at the message: until then another message may replace the message.
+        // Read before the look at the message: until then a newer message may replace the oldest
+        // message.
         let stays = self.end.chain.lasts == 0 || self.inbox.waiting() > 1 || self.inbox.ended();
         self.inbox
             .peek()

@@ -28,8 +28,8 @@ pub(crate) struct Wait<'a> {
     /// The conduit of the call; none for closing.
     about: Option<ConduitId>,
     deadline: Option<Instant>,
-    /// The one carrier that brings what the call waits for. Without a carrier here the thread looks
-    /// at all carriers of the instance.
+    /// The one carrier that brings the awaited message. Without a carrier here the thread looks at
+    /// all carriers of the instance.
     carrier: Option<&'a dyn Carrier>,
     /// The inbox whose next message the carrier may hand to this thread directly.
     inbox: Option<&'a Inbox>,
@@ -102,8 +102,8 @@ impl Serial {
         self.wait_for_message(wait, on, |_| look())
     }
 
-    /// As [`Serial::wait`]. Where the wait has an inbox, `look` may be given the next message of the inbox, and then finds
-    /// something.
+    /// As [`Serial::wait`]. Where the wait has an inbox, `look` may get the next message of the
+    /// inbox as an argument, and then finds a result.
     pub(super) fn wait_for_message<T>(
         &self,
         wait: Wait<'_>,
@@ -146,7 +146,8 @@ impl Serial {
         outcome
     }
 
-    /// How long the thread may sleep before there is something to do. Fails once the deadline has passed.
+    /// How long the thread may sleep before there is something to do. Fails once the deadline has
+    /// passed.
     fn sleep_limit(&self, progress: &WaitProgress) -> Result<Option<Duration>> {
         let left = progress
             .deadline
@@ -507,14 +508,15 @@ impl Serial {
         });
     }
 
-    /// Whether several threads or tasks call the instance: one of them may act while the others
+    /// Whether several threads or tasks call the instance: one thread may act while the others
     /// wait.
     pub(crate) fn is_shared(&self) -> bool {
         self.core.threaded.load(Ordering::Relaxed)
             || self.reporter.unwatched.load(Ordering::Relaxed)
     }
 
-    /// Tells the manager of a wait. The number of the wait; `None` if the report would say nothing.
+    /// Tells the manager of a wait. Returns the number of the wait; `None` if the report would say
+    /// nothing.
     fn report(&self, on: Vec<WaitOn>) -> Option<u64> {
         if self.is_shared() || on.is_empty() {
             return None;
