@@ -117,7 +117,7 @@ impl ReadyList {
         Some(number)
     }
 
-    /// Makes the descriptor readable. The caller holds the lock, so that descriptor and list agree.
+    /// Makes the descriptor readable. The caller holds the lock, so descriptor and list agree.
     fn signal(&self) {
         if let Some(event) = self.event.get() {
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
@@ -172,7 +172,7 @@ struct PendingState {
     lasted: Duration,
 }
 
-/// A pending call. The call that closes the instance is about no conduit.
+/// A pending call. The closing call of an instance is about no conduit.
 pub(crate) struct PendingCall {
     about: Option<ConduitId>,
     pub(crate) since: Instant,
@@ -258,8 +258,8 @@ impl PendingCalls {
         call.reported
     }
 
-    /// Forgets calls that the program will not make again. Returns the numbers by which the manager
-    /// knows the calls.
+    /// Forgets calls after the program has given the calls up. Returns the numbers by which the
+    /// manager knows the calls.
     pub(crate) fn forget(&self, given_up: impl Fn(Option<ConduitId>) -> bool) -> Vec<u64> {
         let mut state = self.lock();
         state
@@ -273,7 +273,7 @@ impl PendingCalls {
         !self.lock().calls.is_empty()
     }
 
-    /// Takes the numbers by which the manager knows calls that are still pending.
+    /// Takes the numbers by which the manager knows calls still pending.
     pub(crate) fn take_reports(&self) -> Vec<u64> {
         let mut state = self.lock();
         state
@@ -283,7 +283,7 @@ impl PendingCalls {
             .collect()
     }
 
-    /// How long the call was pending that has just gone on.
+    /// How long the call that has just gone on was pending.
     pub(crate) fn lasted(&self) -> Duration {
         std::mem::take(&mut self.lock().lasted)
     }

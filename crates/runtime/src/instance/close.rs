@@ -24,7 +24,7 @@ use crate::{Error, Kind, Result};
 pub(super) struct Closing {
     /// When the call began, for the profile.
     began: Option<i64>,
-    /// How many receivers know that no more messages follow.
+    /// How many receivers know of the end of their streams.
     told: usize,
     /// Warnings for the log about dropped messages, once known.
     dropped: Option<Vec<String>>,
@@ -126,7 +126,7 @@ impl Layers {
         let began = *closing
             .began
             .get_or_insert_with(|| serial.profile.trace.now());
-        // The manager goes once all instances have reported that they are done.
+        // The manager goes once all instances are reported as done.
         if !closing.said {
             serial.check()?;
         }
@@ -144,7 +144,7 @@ impl Layers {
         self.wait_for_senders(&mut closing)?;
         self.compare_counts(&mut closing)?;
         fields.settle_links()?;
-        // The end of this stream tells the rank above that all ranks below have closed.
+        // The end of this stream tells the rank above of the end of all ranks below.
         self.end_streams(&mut closing, outlets)?;
         for outlet in self.outlets().skip(closing.settled) {
             self.wait_until_settled(outlet)?;
@@ -187,8 +187,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Tells the first `count` receivers that no more messages follow. Receivers that pull hear of
-    /// the end once they have all versions they want.
+    /// Tells the first `count` receivers of the end of their streams. Receivers that pull hear of
+    /// the end once they have all wanted versions.
     fn end_streams(&self, closing: &mut Closing, count: usize) -> Result<()> {
         let pulled = self.fields.pulled(Role::Sender);
         for outlet in self.outlets().take(count).skip(closing.told) {
@@ -265,7 +265,7 @@ impl Layers {
             });
             problem?;
             let all = open.borrow().is_empty();
-            // A receiver may wait for ever for a message that a rank has left out. So this rank
+            // A receiver may wait for ever for a message left out by another rank. So this rank
             // compares the counts as early as possible.
             if let Some(group) = self.group.as_ref().filter(|_| !all)
                 && serial.cycle().checked()
@@ -367,7 +367,7 @@ impl LastReceipt<'_> {
         Ok(ended)
     }
 
-    /// The text about messages that have come and that no call has taken, if there are any.
+    /// The text about messages that no call has taken, if such messages have come.
     fn text(&self) -> Option<String> {
         let inbox = &self.inlet.inbox;
         let count = inbox.received() - (inbox.consumed() - self.stashed);

@@ -343,7 +343,7 @@ impl Serial {
         })
     }
 
-    /// Fails once it is sure that the other end cannot be reached.
+    /// Fails once the other end is known to be out of reach.
     pub(crate) fn reachable(&self, end: &PortEnd) -> Result<()> {
         if let Some(why) = end.unfit.get() {
             return Err(Error::new(Kind::Connection, why.clone()));
