@@ -1,4 +1,4 @@
-//! What can go wrong in a call, by what the caller can do about it.
+//! Errors of calls, sorted by what the caller can do about an error.
 
 use std::fmt;
 
@@ -6,31 +6,34 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Kind {
-    /// The call itself is wrong: an unknown port, a slot out of range, an array that cannot be sent.
+    /// The call itself is wrong: an unknown port, a slot out of range, an array that cannot be
+    /// sent.
     Usage = 1,
     /// The call is not in its place in the submodel execution loop.
     CallOrder = 2,
-    /// A setting is missing, or is not of the type or unit that was asked for.
+    /// A setting is missing, or is not of the requested type or unit.
     Setting = 3,
-    /// The data are not of the type or shape that was asked for.
+    /// The data are not of the requested type or shape.
     TypeMismatch = 4,
     /// The time given to the call is over.
     Timeout = 5,
-    /// No more will come: the port's sender has ended, or, of a field that is pulled, the description couples no later step.
+    /// No more will come: the sender of the port has ended, or the description couples no later
+    /// step of a pulled field.
     PortClosed = 6,
     /// Another instance has failed, or cannot be reached.
     PeerLost = 7,
     /// Instances wait for each other in a cycle.
     Deadlock = 8,
-    /// The run cannot be joined, its manager is gone, or a link brings what cannot be understood.
+    /// The run cannot be joined, the manager of the run is gone, or a link brings bytes that cannot
+    /// be understood.
     Connection = 9,
     /// There is no memory for a message.
     NoMemory = 10,
-    /// The instance belongs to the process that this one was forked from.
+    /// This process is a fork of the process to which the instance belongs.
     Forked = 11,
     /// An error inside titin.
     Internal = 12,
-    /// A signal arrived and the host program wants to deal with it.
+    /// A signal arrived and the host program wants to deal with the signal.
     Interrupted = 13,
     /// A filter of the user's has failed.
     Filter = 14,
@@ -38,24 +41,24 @@ pub enum Kind {
     Closed = 15,
     /// No error: a call of a non-blocking instance cannot go on yet, and is to be made again.
     Pending = 16,
-    /// The sender of a field does not keep the version that was asked for.
+    /// The sender of a field does not keep the requested version.
     Evicted = 17,
 }
 
-/// An error: its kind, and what failed, why, and what to do.
+/// An error: the kind, the failure, the reason, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// By what the caller can do.
+    /// The kind says what the caller can do.
     pub kind: Kind,
     /// The whole text, for people.
     pub text: String,
 }
 
-/// What calls return.
+/// The result of a call.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Kind {
-    /// The kind of this number; an internal error if there is none.
+    /// The kind with the given number; an internal error if there is none.
     pub(crate) fn numbered(number: i32) -> Self {
         use Kind::*;
         let kinds = [

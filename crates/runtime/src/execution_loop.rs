@@ -1,8 +1,8 @@
-//! The submodel execution loop, and whether calls keep to it.
+//! The submodel execution loop, and whether calls keep to the order of the loop.
 //!
 //! One use of a submodel is F_INIT, then O_I and S in turn any number of times, then O_F (Borgdorff
 //! et al., 2013, "Foundations of distributed multiscale computing"). [`ExecutionLoop`] follows the
-//! calls of one instance, and refuses calls out of this order. The loop knows no messages and no
+//! calls of one instance, and refuses calls out of order. The loop knows no messages and no
 //! sockets.
 
 use smallvec::SmallVec;
@@ -10,34 +10,33 @@ use titin_model::Operator;
 
 use crate::iteration::Iteration;
 
-/// A port's connected end, as the loop counts it: port number and slot.
+/// The connected end of a port, as the loop counts ends: port number and slot.
 type PortSlot = (usize, u32);
 
 /// When the slots of a port were last used.
 type Slots = SmallVec<[Option<LastUse>; 1]>;
 
-/// Where one instance is in the execution loop.
+/// The place of one instance in the execution loop.
 #[derive(Debug, Default)]
 pub(crate) struct ExecutionLoop {
     checked: bool,
     phase: Option<Operator>,
     used: bool,
-    /// Connected F_INIT ends not received in this use, with the names of their ports.
+    /// Connected F_INIT ends not received in the current use, with the names of their ports.
     waiting: Vec<(PortSlot, String)>,
-    /// Latest call on each end in this use, by port and slot.
+    /// The last call on each end in the current use, by port and slot.
     stamps: Vec<Slots>,
-    /// Latest timestamp of all ends in this use.
+    /// The latest timestamp of all ends in the current use.
     now: Option<f64>,
-    /// Latest timestamp of the F_INIT messages of this use.
+    /// The latest timestamp of the F_INIT messages of the current use.
     begin: Option<f64>,
-    /// Where this use lies in the steps of others.
+    /// The place of the current use in the steps of other instances.
     iteration: Iteration,
-    /// The step of this use on each timeline of the instance.
+    /// The step of the current use on each timeline of the instance.
     steps: Vec<Option<LoopStep>>,
-    /// Whether this use makes no more steps.
+    /// Whether the current use makes no more steps.
     stepped: bool,
-    /// The warning about a message that was announced for another time, until a caller takes the
-    /// warning.
+    /// The warning about a message announced for another time, until a caller takes the warning.
     misannounced: Option<String>,
     /// Ports with such a warning, and O_F ports with the warning that a use has sent nothing there.
     misannounced_ports: Vec<usize>,
@@ -48,7 +47,7 @@ pub(crate) struct ExecutionLoop {
 #[derive(Debug, Clone, Copy)]
 struct LoopStep {
     number: u32,
-    /// The operator that the use began with.
+    /// The operator of the first call on the timeline in the current use.
     first: Operator,
 }
 
@@ -58,7 +57,7 @@ struct LastUse {
     time: f64,
     /// The step, for O_I and S.
     step: Option<u32>,
-    /// The time that was announced for the next message.
+    /// The time announced for the next message.
     next: Option<f64>,
 }
 
@@ -70,7 +69,7 @@ pub(crate) struct PortCall<'a> {
     /// The number of the port's timeline among the timelines of the instance.
     pub(crate) timeline: usize,
     pub(crate) timestamp: f64,
-    /// The next timestamp of a message that is sent.
+    /// The next timestamp of a sent message.
     pub(crate) next: Option<f64>,
 }
 
@@ -90,12 +89,13 @@ impl ExecutionLoop {
         self.checked = false;
     }
 
-    /// The latest simulated time that this use has seen.
+    /// The latest simulated time in the current use.
     pub(crate) fn now(&self) -> Option<f64> {
         self.now
     }
 
-    /// The simulated time that this use begins at: the latest of its F_INIT messages, or 0.
+    /// The simulated time at which the current use begins: the latest time of the F_INIT messages,
+    /// or 0.
     pub(crate) fn begin(&self) -> Result<f64, String> {
         match self.waiting.first() {
             _ if !self.used => Err("a use begins with reuse(): call it first".to_owned()),
@@ -111,8 +111,8 @@ impl ExecutionLoop {
         self.used
     }
 
-    /// The step of the message that this end sends or receives next. An end that was used in the
-    /// current step begins the next step.
+    /// The step of the next message of an end. An end that was used in the current step begins the
+    /// next step.
     pub(crate) fn iteration(
         &self,
         operator: Operator,
@@ -127,8 +127,8 @@ impl ExecutionLoop {
         }
     }
 
-    /// The last step in which the instance sends nothing more once this end is used. Where S
-    /// follows O_I, this is the step of S.
+    /// The last step in which the instance sends nothing more once the given end is used. Where S
+    /// follows O_I, the result is the step of S.
     pub(crate) fn passed(
         &self,
         operator: Operator,
@@ -145,7 +145,7 @@ impl ExecutionLoop {
         number.map(|number| (number, self.iteration.step(number)))
     }
 
-    /// Notes that this end sends nothing more in this step: the end counts as used in the step.
+    /// Notes that an end sends nothing more in the given step: the end counts as used in the step.
     pub(crate) fn pass(&mut self, end: PortSlot, number: u32) {
         let step = Some(number);
         self.stamp(end)
@@ -169,12 +169,13 @@ impl ExecutionLoop {
         )
     }
 
-    /// When this end was last used.
+    /// The last use of an end.
     fn last(&self, (port, slot): PortSlot) -> Option<LastUse> {
         self.stamps.get(port)?.get(slot as usize).copied().flatten()
     }
 
-    /// A new use begins, within this step of others: `f_init` are the connected F_INIT ends.
+    /// Begins a new use, within the given step of other instances. `f_init` are the connected
+    /// F_INIT ends.
     pub(crate) fn reuse(&mut self, f_init: Vec<(PortSlot, String)>, iteration: Iteration) {
         self.used = true;
         self.phase = None;
@@ -187,17 +188,17 @@ impl ExecutionLoop {
         self.stepped = false;
     }
 
-    /// Notes that this use makes no more steps; true if that is new.
+    /// Notes that the current use makes no more steps. True if the loop had not noted so before.
     pub(crate) fn end_steps(&mut self) -> bool {
         self.used && !std::mem::replace(&mut self.stepped, true)
     }
 
-    /// Notes that this use makes more steps, after all.
+    /// Notes that the current use makes more steps, after all.
     pub(crate) fn go_on(&mut self) {
         self.stepped = false;
     }
 
-    /// F_INIT ends whose message was not taken in the use that ends now.
+    /// An error text, if an F_INIT message was not taken in the ending use.
     pub(crate) fn untaken(&self) -> Option<String> {
         let (_, port) = self.waiting.first().filter(|_| self.checked && self.used)?;
         Some(format!(
@@ -205,7 +206,7 @@ impl ExecutionLoop {
         ))
     }
 
-    /// Whether a call on this port is in order, whatever the time of the call.
+    /// Whether a call on a port is in order, whatever the time of the call.
     #[inline(always)]
     pub(crate) fn place(&self, port: &str, operator: Operator) -> Result<(), String> {
         if !self.checked || self.is_in_order(operator) {
@@ -221,7 +222,8 @@ impl ExecutionLoop {
         in_time(call, self.last(call.end), self.checked)
     }
 
-    /// A message is about to be sent or was just taken.
+    /// Notes a call with a message: the program is about to send the message, or has just taken the
+    /// message. Fails if the call is out of order.
     pub(crate) fn call(&mut self, call: &PortCall<'_>) -> Result<(), String> {
         self.place(call.port, call.operator)?;
         let stamp = stamp(&mut self.stamps, call.end);
@@ -263,8 +265,7 @@ impl ExecutionLoop {
         Ok(())
     }
 
-    /// Takes the warning about a message that was announced for another time; there is one warning
-    /// per port.
+    /// Takes the warning about a message announced for another time. There is one warning per port.
     pub(crate) fn take_misannounced(&mut self) -> Option<String> {
         self.misannounced.take()
     }
@@ -287,8 +288,8 @@ impl ExecutionLoop {
         }
     }
 
-    /// The O_F ports on which this use has sent nothing. `finals` are ports and their numbers of
-    /// slots. Each port is given once.
+    /// The O_F ports on which the current use has sent nothing. `finals` are ports and their
+    /// numbers of slots. The loop names each port once.
     pub(crate) fn missed(&mut self, finals: impl Iterator<Item = (usize, u32)>) -> Vec<usize> {
         if !(self.checked && self.used) {
             return Vec::new();
@@ -305,7 +306,7 @@ impl ExecutionLoop {
         missed
     }
 
-    /// Whether a call is in order in this use.
+    /// Whether a call is in order in the current use.
     fn is_in_order(&self, operator: Operator) -> bool {
         let begun = match operator {
             Operator::FInit => self.phase.is_none_or(|phase| phase == Operator::FInit),
@@ -368,7 +369,7 @@ impl LoopStep {
     }
 }
 
-/// The last use of an end, in this list.
+/// The last use of an end, in the given list.
 fn stamp(stamps: &mut Vec<Slots>, (port, slot): PortSlot) -> &mut Option<LastUse> {
     let slot = slot as usize;
     if stamps.get(port).is_none_or(|slots| slots.len() <= slot) {
@@ -388,7 +389,7 @@ fn make_room(stamps: &mut Vec<Slots>, port: usize, slot: usize) {
 /// Fails if the time of a call may not follow the time of the last call on the end.
 #[inline(always)]
 fn in_time(call: &PortCall<'_>, last: Option<LastUse>, checked: bool) -> Result<(), String> {
-    // Also without checks: no code that compares times can go on from such a time.
+    // Refused also without checks: no code that compares times can go on from such a time.
     if !call.timestamp.is_finite() {
         return Err(no_time(call));
     }

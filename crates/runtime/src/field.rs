@@ -275,7 +275,7 @@ impl InstanceFields {
         }
     }
 
-    /// The instance is open.
+    /// Notes that the instance is open.
     pub(crate) fn opened(&self, member: Weak<dyn ProcessMember>) {
         let _ = self.member.set(member);
     }
@@ -358,7 +358,7 @@ impl InstanceFields {
         self.rendezvous.pull(conduit, look)
     }
 
-    /// How many questions for versions of a field the instance has told, or heard.
+    /// The number of questions for versions of a field that the instance has sent or received.
     pub(crate) fn questions(&self, conduit: ConduitId) -> u64 {
         let pattern = self.patterns.get(&conduit);
         match pattern.is_some_and(|pattern| pattern.cache().is_some()) {

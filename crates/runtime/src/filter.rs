@@ -1,9 +1,10 @@
-//! Filters on a conduit: what happens to a message on its way, and on which side of the wire.
+//! Filters on a conduit: how the filters change a message on the way, and on which side of the
+//! wire.
 //!
-//! A chain is cut in two. The head, up to the last filter that makes a message smaller or is pinned
+//! A chain has two parts. The head, up to the last filter that makes a message smaller or is pinned
 //! to the sender, runs before the wire; the rest runs after. `last`, `repeat` and `pad` choose
-//! among messages and do not change them: they belong to the receiving end. Since they choose by
-//! steps, they commute with all filters that change data or times.
+//! among messages and do not change messages: the three belong to the receiving end. Since the
+//! three choose by steps, they commute with all filters that change data or times.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -22,7 +23,7 @@ use crate::{Error, Kind, Result};
 /// A message inside a filter of the user's.
 #[derive(Debug, Clone)]
 pub struct Mapped {
-    /// What the data are.
+    /// The kind and layout of the data.
     pub content: Content,
     /// The data.
     pub body: Arc<Buffer>,
@@ -32,7 +33,7 @@ pub struct Mapped {
     pub next_timestamp: Option<f64>,
 }
 
-/// A user's filter, ready to be called: one message in, one message or an error out.
+/// A filter of the user, ready to be called: one message in, one message or an error out.
 pub type Function = Arc<dyn Fn(&Mapped) -> std::result::Result<Mapped, String> + Send + Sync>;
 
 type Find = dyn Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync;
@@ -42,7 +43,7 @@ type Find = dyn Fn(&FilterFunction) -> std::result::Result<Function, String> + S
 pub struct Functions(Option<Arc<Find>>);
 
 impl Functions {
-    /// Filters are found by this function.
+    /// Finds filters by the function `find`.
     pub fn new(
         find: impl Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync + 'static,
     ) -> Self {
@@ -57,15 +58,15 @@ impl Functions {
     }
 }
 
-/// What one end of a conduit does to messages, in order.
+/// The work of one end of a conduit on messages, in order.
 #[derive(Default)]
 pub(crate) struct Chain {
     steps: Vec<FilterStep>,
-    /// Over how many timelines the last message alone passes.
+    /// The number of timelines of which the last message alone passes.
     pub(crate) lasts: usize,
-    /// Whether the last message is given again.
+    /// Whether the receiver gets the last message again and again (`repeat`).
     pub(crate) repeat: bool,
-    /// In how many timelines a message is given once.
+    /// The number of timelines in which the receiver gets a message once.
     pub(crate) pads: usize,
 }
 
@@ -79,7 +80,7 @@ enum FilterStep {
 const LEVEL: i32 = 3;
 
 impl Chain {
-    /// The part of a conduit's filters that runs at this end.
+    /// The filters of a conduit that run at the given end.
     pub(crate) fn new(
         filters: &[Filter],
         sends: bool,
@@ -136,7 +137,7 @@ impl Chain {
         self.lasts > 0 || self.follows()
     }
 
-    /// Whether the receiver gets messages by its own steps.
+    /// Whether the receiver gets messages by the steps of the receiver.
     pub(crate) fn follows(&self) -> bool {
         self.repeat || self.pads > 0
     }
@@ -190,24 +191,24 @@ impl fmt::Debug for Chain {
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The user's filter that this thread runs.
+    /// The filter of the user that this thread runs.
     static INSIDE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The user's filter that this thread runs. A call on an instance has a message in the filter, so
-/// another call from inside would wait for ever.
+/// The filter of the user that this thread runs. A call on an instance has a message in the filter,
+/// so another call from inside would wait for ever.
 pub(crate) fn inside() -> Option<String> {
     INSIDE.with_borrow(Clone::clone)
 }
 
-/// Whether this thread runs a user's filter. Every call asks.
+/// Whether this thread runs a filter of the user. Every call asks.
 pub(crate) fn is_inside() -> bool {
     CALLS.load(Ordering::Relaxed) > 0 && INSIDE.with_borrow(Option::is_some)
 }
 
 struct Inside(Option<String>);
 
-/// Calls a filter of the user's.
+/// Calls a filter of the user.
 fn within<T>(name: &str, function: impl FnOnce() -> T) -> T {
     CALLS.fetch_add(1, Ordering::Relaxed);
     let _inside = Inside(INSIDE.replace(Some(name.to_owned())));
@@ -221,7 +222,7 @@ impl Drop for Inside {
     }
 }
 
-/// The message that a filter made, if the times can be sent.
+/// The message from a filter, if the times can be sent.
 fn timely(mapped: Mapped) -> std::result::Result<Mapped, String> {
     let Mapped {
         timestamp,
@@ -289,8 +290,7 @@ fn compress(body: &[u8], level: i32) -> Result<Buffer> {
     Buffer::gather(&[IoSlice::new(&bytes)]).map_err(no_memory)
 }
 
-/// Runs a filter that changes the elements of an array, or a number that is sent by itself. Nil
-/// passes.
+/// Runs a filter that changes the elements of an array, or a number sent alone. Nil passes.
 fn numbers(
     mut mapped: Mapped,
     name: &str,
@@ -353,7 +353,7 @@ fn number(number: ElementValue) -> Option<Value<Vec<u8>>> {
     })
 }
 
-/// A number as it is written in a description: no long row of zeros.
+/// A number in the form of a description: no long row of zeros.
 fn short(number: f64) -> String {
     let (plain, debug) = (number.to_string(), format!("{number:?}"));
     if plain.len() > debug.len() {
@@ -363,8 +363,8 @@ fn short(number: f64) -> String {
     }
 }
 
-/// `a x + b`. Real and complex arrays keep their type; whole numbers become float64. What is finite
-/// stays so or is refused.
+/// `a x + b`. Real and complex arrays keep their type; whole numbers become float64. A finite
+/// number stays finite, or the filter refuses the message.
 fn scale(
     layout: &Layout,
     elements: &[u8],
@@ -384,8 +384,9 @@ fn scale(
     })
 }
 
-/// To another type. Reals are rounded to shorter ones, and cut towards zero to whole numbers; what the type cannot hold
-/// is refused, and so is the cut of complex numbers to real ones.
+/// Converts to another type. Rounds reals to shorter reals, and cuts reals towards zero to whole
+/// numbers. Refuses a number that the type cannot hold, and the cut of complex numbers to real
+/// numbers.
 fn convert(
     layout: &Layout,
     elements: &[u8],

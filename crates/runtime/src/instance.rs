@@ -1,7 +1,8 @@
-//! An instance: what a program holds while it takes part in a run.
+//! An instance: the handle of a program while the program takes part in a run.
 //!
-//! An instance has layers: the [serial instance](crate::serial), the [group of ranks](crate::ranks) of a parallel
-//! program above it, and the [fields](crate::field) above both. The calls of the program are put together here.
+//! An instance has layers: the [serial instance](crate::serial), the [group of ranks](crate::ranks)
+//! of a parallel program above, and the [fields](crate::field) above both. This module composes the
+//! calls of the program from calls of the layers.
 
 mod close;
 mod end_of_use;
@@ -28,23 +29,24 @@ use crate::{Error, Kind, PortInfo, Result, SettingValue};
 
 pub use open::Opening;
 
-/// One running copy of a program, as it takes part in a run.
+/// One running copy of a program in a run.
 ///
-/// Calls on different ports may run in different threads at once. Dropping an instance that was not closed fails the
-/// run: a program that ends in the middle must not look as if it were done.
+/// Calls on different ports may run in different threads at once. Dropping an instance that was not
+/// closed fails the run: a program that ends in the middle must not look as if the program were
+/// done.
 pub struct Instance {
     serial: Arc<Serial>,
     /// The ranks of a parallel program.
     group: Option<Arc<RankGroup>>,
     fields: Arc<InstanceFields>,
-    /// All layers, as the process knows them.
+    /// All layers, as the process knows the layers.
     layers: Arc<Layers>,
-    /// The ports that the last call on any of several ports chose from.
+    /// The ports of the last call on any of several ports.
     last_choice: Mutex<Option<Arc<PortChoice>>>,
 }
 
 impl Instance {
-    /// The name of the instance, as users write it: `macro[3]`.
+    /// The name of the instance, as users write the name: `macro[3]`.
     pub fn name(&self) -> &str {
         &self.serial.core.name
     }
@@ -59,12 +61,13 @@ impl Instance {
         self.group.as_ref().map_or(1, |group| group.place().count)
     }
 
-    /// All ports, except `muscle_settings_in`, whose messages [`Instance::reuse`] takes.
+    /// All ports, except `muscle_settings_in`: [`Instance::reuse`] takes the messages of
+    /// `muscle_settings_in`.
     pub fn ports(&self) -> Vec<PortInfo> {
         self.serial.own_ports().map(Port::info).collect()
     }
 
-    /// The numbers and names of these ports.
+    /// The numbers and names of the ports that [`Instance::ports`] lists.
     pub fn port_ids(&self) -> impl Iterator<Item = (PortId, &str)> {
         let ports = self
             .serial
@@ -76,7 +79,7 @@ impl Instance {
         ports.map(|(number, port)| (PortId(number), &*port.name))
     }
 
-    /// Whether a call of this non-blocking instance is to be made again.
+    /// Whether the program is to make a call of this non-blocking instance again.
     pub fn is_pending(&self) -> bool {
         self.serial
             .reporter
@@ -85,10 +88,10 @@ impl Instance {
             .is_some_and(PendingCalls::is_pending)
     }
 
-    /// Gives up pending calls of this non-blocking instance, in place of making them again: the
-    /// calls on a port, or on a slot of the port, or all calls. A call of [`Instance::receive_any`]
-    /// is on the first of its ports. The calls have not happened, except that a send may have
-    /// reached some of its receivers: nothing else can be sent on that slot.
+    /// Gives up pending calls of this non-blocking instance, in place of making the calls again:
+    /// the calls on a port, or on a slot of the port, or all calls. A call of
+    /// [`Instance::receive_any`] is on the first of its ports. The calls have not happened, with
+    /// one exception: a send may have reached some receivers, so the slot can send nothing else.
     ///
     /// # Errors
     /// [`Kind::Usage`] for a slot that is not there.
@@ -108,10 +111,10 @@ impl Instance {
         self.serial.leave_search();
     }
 
-    /// The port of this name.
+    /// The port of the given name.
     ///
     /// # Errors
-    /// [`Kind::Usage`] if there is none; the text names those that there are.
+    /// [`Kind::Usage`] if there is none; the text names the ports of the instance.
     pub fn port(&self, name: &str) -> Result<PortId> {
         let bare = name.strip_suffix("[]").unwrap_or(name);
         if bare == SETTINGS_IN {
@@ -152,8 +155,7 @@ impl Instance {
         self.serial.table.ports[port.0].info()
     }
 
-    /// The instance and port at the other end of a slot of a receiving port; `None` if they are not
-    /// known.
+    /// The instance and port at the other end of a slot of a receiving port; `None` if unknown.
     pub fn sender(&self, port: PortId, slot: Option<u32>) -> Option<String> {
         let port = &self.serial.table.ports[port.0];
         let (place, _) = port.find(slot).ok()?;
@@ -163,11 +165,11 @@ impl Instance {
             .map(|inlet| inlet.end.other())
     }
 
-    /// Sets the number of slots of a sending port whose slots are counted at run time. Receivers
-    /// learn the number with the next message.
+    /// Sets the number of slots of a sending port with slots counted at run time. Receivers learn
+    /// the number with the next message.
     ///
     /// # Errors
-    /// [`Kind::Usage`] for ports whose number of slots is fixed, or that receive.
+    /// [`Kind::Usage`] for ports with a fixed number of slots, and for ports that receive.
     pub fn set_slots(&self, port: PortId, slots: u32) -> Result<()> {
         let port = &self.serial.table.ports[port.0];
         let free = port.vector && (port.resizable || !port.connected()) && port.operator.sends();
@@ -193,10 +195,10 @@ impl Instance {
     }
 
     /// A setting: the most specific setting of the overlay in force and the description. Of two
-    /// settings with the same full name, the overlay's.
+    /// settings with the same full name, the setting of the overlay.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if there is none of this name; the text names a similar one.
+    /// [`Kind::Setting`] if there is none of the given name; the text names a similar setting.
     pub fn setting(&self, name: &str) -> Result<SettingValue> {
         let serial = &self.serial;
         let missing = || {
@@ -221,7 +223,7 @@ impl Instance {
         })
     }
 
-    /// A setting's value if it is set.
+    /// The value of a setting, if there is such a setting.
     pub fn find_setting(&self, name: &str) -> Option<Setting> {
         let serial = &self.serial;
         let overlay = serial
@@ -273,7 +275,7 @@ impl Instance {
             .clone()
     }
 
-    /// The scales that the description gives for this component.
+    /// The scales of this component in the description.
     pub fn scale(&self) -> Option<&Scale> {
         self.serial.core.scale.as_ref()
     }
@@ -283,21 +285,22 @@ impl Instance {
         &self.serial.core.time_unit
     }
 
-    /// Switches the check of the order of calls off from here on. The reason is kept in the run's log.
+    /// Switches the check of the order of calls off from here on. The log of the run keeps the
+    /// reason.
     pub fn skip_checks(&self, reason: &str) {
         self.serial.cycle().uncheck();
         self.log(20, &format!("the order of calls is not checked: {reason}"));
     }
 
-    /// Sends a record to the run's log. Levels are those of Python's `logging`: 10 debug, 20 info, 30 warning, 40
-    /// error, 50 critical.
+    /// Sends a record to the log of the run. Levels are the levels of Python's `logging`: 10 debug,
+    /// 20 info, 30 warning, 40 error, 50 critical.
     pub fn log(&self, level: u8, text: &str) {
         self.serial.log(level, text);
     }
 
     /// Calls `interrupted` whenever a signal ends a sleep, and at least ten times a second while a
     /// call waits. Once `interrupted` returns true the call returns [`Kind::Interrupted`].
-    /// `interrupted` runs on the thread that waits.
+    /// `interrupted` runs on the waiting thread.
     ///
     /// # Errors
     /// [`Kind::Usage`] if the instance has such a function already.
@@ -343,12 +346,13 @@ impl Instance {
         self.serial.fail(&Error::new(Kind::Closed, text));
     }
 
-    /// The error that the instance has failed with, if it has.
+    /// The error by which the instance has failed, if the instance has failed.
     pub fn failure(&self) -> Option<Error> {
         self.serial.first_error().clone()
     }
 
-    /// Keeps the first error of a program that may not look at what calls return: [`Instance::close`] fails with it.
+    /// Keeps the first error of a program that may not look at the results of calls:
+    /// [`Instance::close`] fails with the error.
     pub fn note(&self, error: &Error) {
         self.serial
             .first_error()
@@ -367,7 +371,8 @@ impl Drop for Instance {
                 .unwrap_or_else(|| serial.let_go());
             serial.fail(&error);
         }
-        // The user's filters go with the instance, on this thread: the background thread may hold the instance for a moment.
+        // The user's filters go with the instance, on this thread. The background thread may hold
+        // the instance for a moment, so this thread waits.
         while !forked()
             && (Arc::strong_count(&self.layers) > 1 || Arc::strong_count(&self.fields) > 2)
         {

@@ -1,12 +1,12 @@
 //! The place of a message in a run, counted in steps. The filters `last`, `repeat` and `pad` choose
-//! by this place.
+//! by the place.
 //!
 //! Simulated time does not serve: models begin at different times, and run through the same times
 //! again and again. A use of a submodel belongs to a step of the instance that calls the submodel,
 //! and the submodel's own steps lie within the use. So the numbers of the steps, the outermost
-//! timeline's first, name the place of a message. One place lies within another if its numbers
-//! begin with the other's. Places are ordered as a run reaches them. (yMMSL 0.18 checks timelines
-//! by the same nesting.)
+//! timeline's first, name the place of a message. One place lies within another if the numbers of
+//! the inner place begin with the numbers of the outer place. A run reaches places in their order.
+//! (yMMSL 0.18 checks timelines by the same nesting.)
 
 /// The number of the step in each timeline, the outermost first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -21,17 +21,17 @@ impl Iteration {
         &self.0
     }
 
-    /// A step within this place.
+    /// A step within the place.
     pub(crate) fn step(&self, number: u32) -> Self {
         Iteration([&self.0[..], &[number]].concat())
     }
 
-    /// The place around this place, so many levels further out.
+    /// The place around the place, `levels` levels further out.
     pub(crate) fn outer(&self, levels: usize) -> Self {
         Iteration(self.0[..self.0.len().saturating_sub(levels)].to_vec())
     }
 
-    /// Whether this place is `outer`, or lies within.
+    /// Whether the place is `outer`, or lies within `outer`.
     pub(crate) fn is_within(&self, outer: &Iteration) -> bool {
         self.0.starts_with(&outer.0)
     }

@@ -1,8 +1,9 @@
-//! What is linked into a submodel: an instance with its ports, messages, settings and filters.
+//! The library linked into a submodel: an instance with its ports, messages, settings and filters.
 //!
-//! A program opens an [`Instance`], which joins the run that its environment names, and then sends and receives on
-//! ports in the order of the submodel execution loop. Everything waits at the instance's one doorbell; one background
-//! thread per process moves bytes. The crate never prints, never exits, installs no signal handler and links no MPI.
+//! A program opens an [`Instance`], and the instance joins the run named by the environment. Then
+//! the program sends and receives on ports in the order of the submodel execution loop. All calls
+//! wait at the one doorbell of the instance; one background thread per process moves bytes. The
+//! crate never prints, never exits, installs no signal handler and links no MPI.
 //!
 //! ```no_run
 //! use titin_runtime::{Instance, Options, Patience, Payload};

@@ -1,4 +1,4 @@
-//! Messages as programs see them: what is sent, and what was received.
+//! Messages as programs see them: payloads to send, and received messages.
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -14,19 +14,19 @@ use titin_wire::structure::{self, Encoded, Value};
 use crate::iteration::Iteration;
 use crate::{Error, Kind, Result};
 
-/// What to send. The memory stays with the caller, and the caller may change the memory once the
-/// call has returned.
+/// The data to send. The memory stays with the caller, and the caller may change the memory once
+/// the call has returned.
 pub struct Payload<'a> {
     what: PayloadShape<'a>,
     pub(crate) parts: SmallVec<[IoSlice<'a>; 1]>,
-    /// The memory itself, where titin has lent the memory: it goes as it is.
+    /// The memory itself, where titin has lent the memory: the memory is sent without a copy.
     pub(crate) lent: Option<Arc<Buffer>>,
-    /// Whether the message says that a field follows.
+    /// Whether the message announces a field.
     field: bool,
 }
 
-/// The shape of a payload. The metadata are made of the shape where the last message had another
-/// one.
+/// The shape of a payload. The sender makes new metadata of the shape if the last message had
+/// another shape.
 #[derive(Clone, Copy)]
 enum PayloadShape<'a> {
     Nil,
@@ -34,14 +34,14 @@ enum PayloadShape<'a> {
     Structure,
 }
 
-/// Memory for an array that is to be sent, lent by titin: fill it, then send it from where it lies.
+/// Memory lent by titin for an array: fill the memory, then send the memory in place.
 #[derive(Debug)]
 pub struct Loan {
     layout: Layout,
     memory: Filling,
 }
 
-/// An array that was filled in lent memory, and does not change any more.
+/// A filled array in lent memory. The array does not change any more.
 #[derive(Debug, Clone)]
 pub struct Lent {
     layout: Layout,
@@ -53,7 +53,7 @@ impl Loan {
         Loan { layout, memory }
     }
 
-    /// What the array looks like.
+    /// The shape and element type of the array.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -140,7 +140,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// A structure that was encoded before.
+    /// A structure that is already encoded.
     pub(crate) fn encoded(encoded: &'a [u8]) -> Self {
         Payload {
             what: PayloadShape::Structure,
@@ -158,7 +158,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The payload of a message that was received, to be sent on.
+    /// The payload of a received message, to be sent on.
     pub(crate) fn of(message: &'a Message) -> Self {
         let payload = match message.content() {
             Content::Nil => Payload::nil(),
@@ -171,7 +171,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The metadata, if the payload needs its content alone.
+    /// The metadata, if the payload needs nothing but content in the metadata.
     pub(crate) fn meta(&self) -> Meta {
         Meta {
             content: self.content(),
@@ -194,7 +194,7 @@ impl<'a> Payload<'a> {
         matches!(self.what, PayloadShape::Nil)
     }
 
-    /// Whether these metadata have the content of the payload.
+    /// Whether the given metadata have the content of the payload.
     #[inline(always)]
     pub(crate) fn is(&self, meta: &Meta) -> bool {
         match (&self.what, &meta.content) {
@@ -210,7 +210,7 @@ impl<'a> Payload<'a> {
         self.parts.iter().map(|part| part.len() as u64).sum()
     }
 
-    /// Checks that an array's elements fill its shape.
+    /// Checks that the elements of an array fill the shape of the array.
     pub(crate) fn check(&self) -> Result<()> {
         let PayloadShape::Array(form) = self.what else {
             return Ok(());
@@ -234,25 +234,25 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// A message that was received. The data are a view that lives as long as the message, past
-/// `close()` and past the end of the sender.
+/// A received message. The data are a view that lives as long as the message, past `close()` and
+/// past the end of the sender.
 #[derive(Debug, Clone)]
 pub struct Message {
     /// Simulated time of the data.
     pub timestamp: f64,
-    /// Simulated time of the next message, where the sender knows it.
+    /// Simulated time of the next message, where the sender knows the time.
     pub next_timestamp: Option<f64>,
-    /// The metadata, among them what the data are.
+    /// The metadata, with the content of the message.
     pub(crate) meta: Arc<Meta>,
-    /// The settings overlay that came with the message.
+    /// The settings overlay of the message.
     pub settings: Option<Arc<Overlay>>,
     /// The number of the message on the conduit.
     pub(crate) number: u64,
-    /// The exchange that a piece of a field belongs to.
+    /// The exchange to which a piece of a field belongs.
     pub(crate) tag: u32,
     /// The number of slots of the sender's port, where slots are counted at run time.
     pub(crate) slots: Option<u32>,
-    /// The step in which the message was sent.
+    /// The step in which the sender sent the message.
     pub(crate) iteration: Iteration,
     pub(crate) body: Arc<Buffer>,
     /// The structure in the body of a message for a program, after [`Message::read`].
@@ -262,17 +262,17 @@ pub struct Message {
 /// The parts of a message.
 #[derive(Debug)]
 pub struct MessageParts {
-    /// The metadata, which say what the data are.
+    /// The metadata, with the content of the message.
     pub meta: Arc<Meta>,
     /// The payload.
     pub body: Arc<Buffer>,
     /// The structure in the payload, if the payload is a structure.
     pub structure: Option<Value<Range<usize>>>,
-    /// The settings overlay that came with the message.
+    /// The settings overlay of the message.
     pub settings: Option<Arc<Overlay>>,
 }
 
-/// A structure that was received; arrays and bytes in it are ranges of the payload.
+/// A received structure; arrays and bytes inside are ranges of the payload.
 pub(crate) type Tree = Value<Range<usize>>;
 
 impl Message {
@@ -295,9 +295,8 @@ impl Message {
         }
     }
 
-    /// Reads the structure that the message carries. Each message is read before a program gets the
-    /// message, so that malformed data are an error of the call that receives, and of no later
-    /// call.
+    /// Reads the structure in the message. Titin reads each message before a program gets the
+    /// message, so that malformed data are an error of the receiving call, and of no later call.
     pub(crate) fn read(mut self) -> std::result::Result<Self, Malformed> {
         if *self.content() == Content::Structure && self.tree.is_none() {
             self.tree = Some(Arc::new(structure::decode(&self.body)?));
@@ -305,7 +304,7 @@ impl Message {
         Ok(self)
     }
 
-    /// What the data are.
+    /// The kind and layout of the data.
     pub fn content(&self) -> &Content {
         &self.meta.content
     }
@@ -313,7 +312,7 @@ impl Message {
     /// The array and its elements.
     ///
     /// # Errors
-    /// [`Kind::TypeMismatch`] if the data are something else.
+    /// [`Kind::TypeMismatch`] if the data are no array.
     pub fn array(&self) -> Result<(&Layout, &[u8])> {
         match self.content() {
             Content::Array(layout) => Ok((layout, &self.body)),
@@ -343,7 +342,7 @@ impl Message {
         &self.body
     }
 
-    /// The parts of the message, for callers that keep messages in another way.
+    /// The parts of the message, for callers with another form of messages.
     #[inline(always)]
     pub fn into_parts(self) -> MessageParts {
         let Message {

@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-/// The instances that an instance has conduits with.
+/// The instances at the other ends of an instance's conduits.
 #[derive(Debug, Default)]
 pub(crate) struct NeighbourIndex {
-    /// In the order of the names, each with the place of its first end.
+    /// In the order of the names, each with the place of the first end to the peer.
     peers: Vec<(Arc<str>, u32)>,
     ends: Vec<EndIndex>,
 }
 
-/// The place of a conduit end: the port, the slot, and the number of a sending end among those of
-/// the slot.
+/// The place of a conduit end: the port, the slot, and the number of a sending end among the ends
+/// of the slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndIndex {
     port: u32,
@@ -59,7 +59,7 @@ impl EndIndex {
 }
 
 impl NeighbourIndex {
-    /// The peers at the other ends of these ends.
+    /// The index of the given ends, by the peers at the other ends.
     pub(crate) fn of(mut places: Vec<(Arc<str>, EndIndex)>) -> Self {
         places.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut neighbours = NeighbourIndex {
@@ -85,7 +85,7 @@ impl NeighbourIndex {
         self.peers.iter().map(|(name, _)| name)
     }
 
-    /// The ends of conduits with this peer.
+    /// The ends of conduits with the given peer.
     pub(crate) fn ends(&self, peer: &str) -> &[EndIndex] {
         let Ok(at) = self.peers.binary_search_by(|(name, _)| (**name).cmp(peer)) else {
             return &[];

@@ -1,9 +1,9 @@
-//! Instances that do not wait: where a call of another instance would sleep, a call of theirs comes
-//! back as pending.
+//! Instances that do not wait. Where a call of another instance would sleep, a call of a
+//! non-blocking instance comes back as pending.
 //!
 //! The program makes the same call again once the [`ReadyList`] says that the instance can go on.
-//! So thousands of instances need few threads, and each call is written once: `serial::wait` is the
-//! one place that differs. A call that is made again goes on from where it was.
+//! So thousands of instances need few threads, and titin has each call only once: `serial::wait` is
+//! the one place with a difference. A repeated call goes on from where the call was.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, RawFd};
@@ -18,12 +18,12 @@ use titin_wire::ConduitId;
 
 use crate::{Error, Kind, Result};
 
-/// A time so much later; `None` if that is beyond the range of the clock, and so never.
+/// The time `by` after `time`; `None` beyond the range of the clock, and so never.
 pub(crate) fn later(time: Instant, by: Duration) -> Option<Instant> {
     time.checked_add(by)
 }
 
-/// Instances that can go on, by their numbers on the list. One thread takes them.
+/// Instances that can go on, by their numbers on the list. One thread takes the numbers.
 #[derive(Default)]
 pub struct ReadyList {
     queue: Mutex<VecDeque<u64>>,
@@ -32,7 +32,7 @@ pub struct ReadyList {
     event: OnceLock<Descriptor>,
 }
 
-/// Puts one instance on a list.
+/// The means to put one instance on a list.
 pub struct Listing {
     list: Arc<ReadyList>,
     number: u64,
@@ -46,7 +46,7 @@ impl ReadyList {
         Arc::default()
     }
 
-    /// The next instance that can go on. Waits at most so long.
+    /// The next instance that can go on. Waits at most for `limit`.
     pub fn next(&self, limit: Option<Duration>) -> Option<u64> {
         let end = limit.and_then(|limit| later(Instant::now(), limit));
         loop {
@@ -62,11 +62,11 @@ impl ReadyList {
         }
     }
 
-    /// A descriptor that is readable while an instance is on the list. The program must not read
-    /// from the descriptor.
+    /// A descriptor, readable while an instance is on the list. The program must not read from the
+    /// descriptor.
     ///
     /// # Errors
-    /// If the system gives none.
+    /// If the system gives no descriptor.
     pub fn descriptor(&self) -> Result<RawFd> {
         let queue = self.lock();
         if self.event.get().is_none() {
@@ -99,7 +99,7 @@ impl ReadyList {
         self.bell.ring();
     }
 
-    /// Puts one instance on the list, under this number.
+    /// A listing that puts one instance on the list, under the given number.
     pub fn listing(self: &Arc<Self>, number: u64) -> Arc<Listing> {
         Arc::new(Listing {
             list: self.clone(),
@@ -117,7 +117,7 @@ impl ReadyList {
         Some(number)
     }
 
-    /// Makes the descriptor readable. Called under the lock, so that descriptor and list agree.
+    /// Makes the descriptor readable. The caller holds the lock, so descriptor and list agree.
     fn signal(&self) {
         if let Some(event) = self.event.get() {
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
@@ -146,8 +146,8 @@ impl Listing {
         }
     }
 
-    /// Takes the instance off the list for good: a thread that is about to put the instance there
-    /// finds it gone. So the number may be an address of memory that is freed now.
+    /// Takes the instance off the list for good. A thread that is about to put the instance on the
+    /// list finds the instance gone. So the number may be an address of memory that is freed now.
     pub fn leave(&self) {
         let mut queue = self.list.lock();
         self.over.store(true, Ordering::Relaxed);
@@ -168,16 +168,16 @@ pub(crate) struct PendingCalls {
 #[derive(Default)]
 struct PendingState {
     calls: Vec<PendingCall>,
-    /// How long the last call was pending that went on.
+    /// How long the last call was pending before the call went on.
     lasted: Duration,
 }
 
-/// A pending call. The call that closes the instance is about no conduit.
+/// A pending call. The closing call of an instance is about no conduit.
 pub(crate) struct PendingCall {
     about: Option<ConduitId>,
     pub(crate) since: Instant,
     deadline: Option<Instant>,
-    /// Whether senders were told which messages were taken.
+    /// Whether senders know how many messages were taken.
     pub(crate) told: bool,
     /// Whether the manager need not, or not any more, hear of the call.
     pub(crate) silent: bool,
@@ -201,7 +201,7 @@ impl PendingCall {
 }
 
 impl PendingCalls {
-    /// Looks at the call about a conduit, which may be new, and at the number of other pending
+    /// Looks at the call about a conduit, perhaps a new call, and at the number of other pending
     /// calls.
     pub(crate) fn call<T>(
         &self,
@@ -231,7 +231,7 @@ impl PendingCalls {
         look(&mut state.calls[index], others)
     }
 
-    /// The number under which the manager knows of the pending call.
+    /// The number by which the manager knows the pending call.
     pub(crate) fn reported(&self, about: Option<ConduitId>) -> Option<u64> {
         self.lock()
             .calls
@@ -249,7 +249,7 @@ impl PendingCalls {
             .map(|call| call.since)
     }
 
-    /// The call goes on. The number under which the manager knows of the call.
+    /// Notes that the call goes on. Returns the number by which the manager knows the call.
     pub(crate) fn proceeds(&self, about: Option<ConduitId>) -> Option<u64> {
         let mut state = self.lock();
         let index = state.calls.iter().position(|call| call.about == about)?;
@@ -258,8 +258,8 @@ impl PendingCalls {
         call.reported
     }
 
-    /// Forgets calls that will not be made again. The numbers under which the manager knows of
-    /// them.
+    /// Forgets calls after the program has given the calls up. Returns the numbers by which the
+    /// manager knows the calls.
     pub(crate) fn forget(&self, given_up: impl Fn(Option<ConduitId>) -> bool) -> Vec<u64> {
         let mut state = self.lock();
         state
@@ -273,7 +273,7 @@ impl PendingCalls {
         !self.lock().calls.is_empty()
     }
 
-    /// The numbers under which the manager knows of calls that are still pending.
+    /// Takes the numbers by which the manager knows calls still pending.
     pub(crate) fn take_reports(&self) -> Vec<u64> {
         let mut state = self.lock();
         state
@@ -283,13 +283,13 @@ impl PendingCalls {
             .collect()
     }
 
-    /// How long the call was pending that has just gone on.
+    /// How long the call that has just gone on was pending.
     pub(crate) fn lasted(&self) -> Duration {
         std::mem::take(&mut self.lock().lasted)
     }
 
-    /// When a pending call is due although nothing has come: its time is over, or senders or the
-    /// manager are to hear of it.
+    /// When a pending call is due without news: the time of the call is over, or senders or the
+    /// manager are to hear of the call.
     pub(crate) fn due(&self, tell_after: Duration, patience: Option<Duration>) -> Option<Instant> {
         self.lock()
             .calls

@@ -16,7 +16,8 @@ use crate::filter::Functions;
 use crate::non_blocking::Listing;
 use crate::{Error, Kind, Result};
 
-/// What a program says when it opens an instance. By default everything comes from the environment.
+/// The options of a program that opens an instance. By default all options come from the
+/// environment.
 #[derive(Default)]
 pub struct Options {
     pub(crate) instance: Option<String>,
@@ -29,7 +30,7 @@ pub struct Options {
     pub(crate) communicator: Option<Box<dyn Communicator>>,
 }
 
-/// Whether the program wants a call that waits to end.
+/// Whether the program wants a waiting call to end.
 pub(crate) type Interrupt = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Options {
@@ -45,7 +46,8 @@ impl Options {
         self
     }
 
-    /// Declares a port; `name[]` is a vector port. Without any, the ports are those of the description.
+    /// Declares a port; `name[]` is a vector port. Without declarations the instance has the ports
+    /// of the description.
     ///
     /// # Errors
     /// [`Kind::Usage`] if the name is no identifier, or was declared before.
@@ -76,7 +78,7 @@ impl Options {
     /// Declares ports as text: `"f_init: a, b; o_f: c"`.
     ///
     /// # Errors
-    /// [`Kind::Usage`] if the text is not of that form, or declares a port twice.
+    /// [`Kind::Usage`] if the text is not of this form, or declares a port twice.
     pub fn ports(mut self, text: &str) -> Result<Self> {
         let wrong = |part: &str| {
             let text = format!(
@@ -101,7 +103,7 @@ impl Options {
         Ok(self)
     }
 
-    /// The language that the program is written in, for the log.
+    /// The language of the program, for the log.
     pub fn language(mut self, language: &str) -> Self {
         self.language = language.to_owned();
         self
@@ -113,15 +115,17 @@ impl Options {
         self
     }
 
-    /// Has `interrupted` asked while a call waits, as [`Instance::on_interrupt`](crate::Instance::on_interrupt) does,
-    /// and already while the instance is opened. An interrupted opening fails the run if the manager has heard of it.
+    /// Calls `interrupted` while a call waits, as
+    /// [`Instance::on_interrupt`](crate::Instance::on_interrupt) does, and already while the
+    /// instance is opened. An interrupted opening fails the run if the manager has heard of the
+    /// opening.
     pub fn on_interrupt(mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.interrupt = Some(Box::new(interrupted));
         self
     }
 
-    /// Makes the instance non-blocking: where a call would wait, the call comes back with
-    /// [`Kind::Pending`], and the instance is put on this list once the call may go on. Then the
+    /// Makes the instance non-blocking. Where a call would wait, the call comes back with
+    /// [`Kind::Pending`], and titin puts the instance on the list once the call may go on. Then the
     /// program makes the same call again, with the same arguments.
     pub fn ready(mut self, listing: Arc<Listing>) -> Self {
         self.ready = Some(listing);
@@ -129,8 +133,8 @@ impl Options {
     }
 
     /// This process is one of many ranks of the instance. All ranks open the instance together.
-    /// Titin uses the communicator until the instance is open, or the opening has failed, on the
-    /// thread that opens it.
+    /// Titin uses the communicator on the opening thread, until the instance is open or the opening
+    /// has failed.
     pub fn communicator(mut self, communicator: impl Communicator + 'static) -> Self {
         self.communicator = Some(Box::new(communicator));
         self
@@ -189,8 +193,8 @@ impl Options {
     }
 }
 
-/// The secret of the run at this address. The secret leaves the environment once an instance is
-/// opened, and is kept here for further instances of the process.
+/// The secret of the run at the given address. The secret leaves the environment once an instance
+/// is opened, and stays here for further instances of the process.
 fn secret_for(manager: &str) -> Result<Secret> {
     static KNOWN: Mutex<BTreeMap<String, Secret>> = Mutex::new(BTreeMap::new());
     let wrong = |text: String| Error::new(Kind::Connection, text);
@@ -228,10 +232,10 @@ fn read(path: &str) -> std::io::Result<String> {
     }
 }
 
-/// The first of these environment variables that is set and not empty.
+/// The first of the given environment variables that is set and not empty.
 ///
 /// # Errors
-/// [`Kind::Connection`] if that is not UTF-8.
+/// [`Kind::Connection`] if the value is not UTF-8.
 fn variable(names: &[&str]) -> Result<Option<String>> {
     let set = names.iter().find_map(|name| {
         Some((

@@ -1,4 +1,4 @@
-//! Ports and the conduit ends behind them.
+//! Ports and the conduit ends behind the ports.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -24,7 +24,7 @@ use crate::{Error, Kind, Message, Payload, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortId(pub(crate) usize);
 
-/// What a program may know about a port.
+/// The facts about a port that a program may know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortInfo {
     /// The name, without `[]`.
@@ -41,8 +41,8 @@ pub struct PortInfo {
     pub slots: u32,
 }
 
-/// A port of an instance. A process may have a hundred thousand ports and [`PortEnd`]s, so they
-/// share names.
+/// A port of an instance. A process may have a hundred thousand ports and [`PortEnd`]s, so ports
+/// and ends share names.
 pub(crate) struct Port {
     pub(crate) name: Arc<str>,
     pub(crate) operator: Operator,
@@ -53,21 +53,21 @@ pub(crate) struct Port {
     /// Whether the port carries a field. Ordinary calls do not use the port then.
     pub(crate) has_field: AtomicBool,
     slots: AtomicU32,
-    /// Per slot (one slot only if slots are counted at run time), the conduits that the port sends
-    /// along.
+    /// Per slot (one slot only if slots are counted at run time), the conduits along which the port
+    /// sends.
     pub(crate) outlets: Vec<Vec<Outlet>>,
-    /// Per slot (one slot only if slots are counted at run time), the conduit that the port
-    /// receives from.
+    /// Per slot (one slot only if slots are counted at run time), the conduit from which the port
+    /// receives.
     pub(crate) inlets: Vec<Option<Inlet>>,
-    /// Taken by the call that uses the port.
+    /// Locked by the call that uses the port.
     state: SpinLock<PortState>,
 }
 
-/// What a port keeps from one call to the next. One call at a time may use the state.
+/// The state that a port keeps from one call to the next. One call at a time may use the state.
 #[derive(Default)]
 pub(crate) struct PortState {
-    /// Sends that are to be made again, each on a slot of its own: pending sends of a non-blocking
-    /// instance, and interrupted sends.
+    /// Sends to be made again, each on a slot of its own: pending sends of a non-blocking instance,
+    /// and interrupted sends.
     pub(crate) sending: Vec<SendState>,
     /// By the numbers of the outlets.
     pub(crate) outlets: Vec<OutletState>,
@@ -75,29 +75,29 @@ pub(crate) struct PortState {
     pub(crate) inlets: Vec<InletState>,
 }
 
-/// What a conduit is for.
+/// The purpose of a conduit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConduitUse {
     /// Messages between the ports of two instances, as the description says.
     Ports,
-    /// Calls that the ranks of an instance make together.
+    /// For calls that the ranks of an instance make together.
     RankTree,
     /// The pieces of a field, from a rank to a rank of the peer.
     FieldLink,
 }
 
-/// What both ends of a conduit have.
+/// The common part of sending and receiving ends.
 pub(crate) struct PortEnd {
     pub(crate) conduit_use: ConduitUse,
     pub(crate) conduit: ConduitId,
     pub(crate) label: Arc<str>,
     pub(crate) peer: Arc<str>,
     pub(crate) peer_port: Arc<str>,
-    /// Whether a field goes by this conduit when the receiver asks for it.
+    /// Whether a field goes by this conduit when the receiver asks for the field.
     pub(crate) pulled: bool,
-    /// Whether the program has withdrawn the field that goes by this conduit.
+    /// Whether the program has withdrawn the field of this conduit.
     pub(crate) withdrawn: AtomicBool,
-    /// The medium that the description pins the conduit to.
+    /// The medium to which the description pins the conduit.
     pub(crate) pinned: Option<Box<str>>,
     /// How the process has come to the carrier.
     joined: OnceLock<Way>,
@@ -114,16 +114,16 @@ pub(crate) struct Outlet {
     pub(crate) window: Arc<Window>,
     /// The number of the outlet at the port.
     pub(crate) number: usize,
-    /// What step filters (`last`, `repeat`, `pad`) need to know of the messages that were sent.
+    /// The notes of step filters (`last`, `repeat`, `pad`) about the sent messages.
     pub(crate) sent: Option<Box<Mutex<StepNotes>>>,
 }
 
-/// What a sending end keeps from one message to the next.
+/// The state that a sending end keeps from one message to the next.
 #[derive(Default)]
 pub(crate) struct OutletState {
-    /// The metadata of the last message whose metadata were its content alone.
+    /// The metadata of the last message with nothing but content in its metadata.
     plain: Option<Arc<Meta>>,
-    /// The number of the last overlay that the receiver was told.
+    /// The number of the last overlay sent to the receiver.
     pub(crate) told: u32,
 }
 
@@ -144,13 +144,13 @@ impl OutletState {
     }
 }
 
-/// What a receiver behind step filters was told.
+/// The notes of a sending end with step filters about its messages to the receiver.
 #[derive(Default)]
 pub(crate) struct StepNotes {
     /// Behind `last`: the step of which the last message alone passes, and the number of the first
-    /// message of this step.
+    /// message of the step.
     pub(crate) group: Option<(Iteration, u64)>,
-    /// The step of the last message, or the last step that was told to be over.
+    /// The step of the last message, or the last step that the sender has reported to be over.
     pub(crate) step: Option<Iteration>,
     /// The number of the first note behind the last message.
     pub(crate) note: Option<u64>,
@@ -163,18 +163,19 @@ pub(crate) struct Inlet {
     pub(crate) limits: (u64, u64),
 }
 
-/// What a receiving end keeps from one message to the next.
+/// The state that a receiving end keeps from one message to the next.
 #[derive(Default)]
 pub(crate) struct InletState {
     /// The overlay that the sender last defined.
     pub(crate) overlay: Option<(u32, Arc<Overlay>)>,
-    /// Messages that were taken from the inbox and wait for a call: for another slot, or put back.
+    /// Messages taken from the inbox that wait for a call: messages for another slot, or messages
+    /// put back.
     stash: Option<Box<Stash>>,
-    /// What `repeat` and `pad` choose from, where the conduit has them.
+    /// The messages from which `repeat` and `pad` choose, where the conduit has such a filter.
     pub(crate) chosen: Option<Box<Chosen>>,
 }
 
-/// What `repeat` and `pad` choose from.
+/// The messages from which `repeat` and `pad` choose.
 #[derive(Default)]
 pub(crate) struct Chosen {
     /// The message that `repeat` gives again and `pad` gives once.
@@ -182,9 +183,11 @@ pub(crate) struct Chosen {
     /// The number of the message that `pad` gave last, and the step in which `pad` gave the
     /// message.
     pub(crate) given: Option<(u64, Iteration)>,
-    /// How many messages `pad` never gave, because their step had no use of the program.
+    /// How many messages `pad` never gave, because the program had no use in the step of the
+    /// message.
     pub(crate) missed: u64,
-    /// No message of this step, or of an earlier step, comes any more.
+    /// The last step known to be over: no message of the step, or of an earlier step, comes any
+    /// more.
     pub(crate) over: Option<Iteration>,
 }
 
@@ -215,7 +218,7 @@ impl InletState {
             .push_front(message);
     }
 
-    /// The message that was put aside for this slot.
+    /// The message put aside for a slot.
     pub(crate) fn stashed(&self, slot: u32) -> Option<&Message> {
         self.stash.as_ref()?.get(&slot)?.front()
     }
@@ -229,7 +232,8 @@ impl InletState {
             .sum()
     }
 
-    /// Takes a message that was put aside for this slot, or for any slot. The slot and the message.
+    /// Takes a message put aside for the given slot, or for any slot. Returns the slot and the
+    /// message.
     pub(crate) fn unstash(&mut self, slot: Option<u32>) -> Option<(u32, Message)> {
         let stash = self.stash.as_mut()?;
         let slot = match slot {
@@ -265,7 +269,7 @@ impl Port {
         self.resizable |= wire.resizable;
         let place = wire.slot.unwrap_or(0) as usize;
         if self.outlets.len() <= place {
-            // Most of a hundred thousand ports have one place: no room is kept for more.
+            // Most of a hundred thousand ports have one place, so the port keeps no room for more.
             if place == 0 {
                 self.outlets.reserve_exact(1);
                 self.inlets.reserve_exact(usize::from(!wire.sends));
@@ -308,7 +312,7 @@ impl Port {
         }
     }
 
-    /// The port, with its slot, as users write it.
+    /// The port, with its slot, as users write the port.
     pub(crate) fn label(&self, slot: Option<u32>) -> String {
         slot.map_or_else(
             || self.name.to_string(),
@@ -385,7 +389,7 @@ impl Port {
         outlets.chain(self.every_inlet().map(|inlet| (&inlet.end, true)))
     }
 
-    /// Opens an end at its place: a window if the end sends, an inbox if it receives.
+    /// Opens an end at its place: a window for a sending end, an inbox for a receiving end.
     pub(crate) fn open_end(
         &mut self,
         place: usize,
@@ -404,7 +408,8 @@ impl Port {
         }
     }
 
-    /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one.
+    /// Gives a carrier to the ends of conduits with this peer. True if some ends stay without a
+    /// carrier.
     pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
         let is_its = |end: &PortEnd| *end.peer == *peer;
         let outlets = self.every_outlet().filter(|outlet| is_its(&outlet.end));
@@ -423,7 +428,7 @@ impl Port {
     pub(crate) fn push_outlet(&mut self, place: usize, end: PortEnd, window: Arc<Window>) {
         let states = &mut self.state.get_mut().outlets;
         let outlets = &mut self.outlets[place];
-        // Most of a hundred thousand ports have one end: no room is kept for more.
+        // Most of a hundred thousand ports have one end, so the port keeps no room for more.
         if outlets.is_empty() {
             outlets.reserve_exact(1);
             states.reserve_exact(usize::from(states.is_empty()));
@@ -447,7 +452,7 @@ impl Port {
     }
 }
 
-/// The error of a call on a port that another call uses.
+/// The error of a call on a port while another call uses the port.
 pub(crate) fn two_at_once(port: &str) -> Error {
     let text = format!(
         "two calls at once on port '{port}': calls may run in several threads, but each on a port of its own"
@@ -455,18 +460,18 @@ pub(crate) fn two_at_once(port: &str) -> Error {
     Error::new(Kind::Usage, text)
 }
 
-/// A carrier to a peer, and how the process has come to it.
+/// A carrier to a peer, and how the process has come to the carrier.
 pub(crate) struct CarrierRoute<'a> {
     pub(crate) way: Way,
     pub(crate) carrier: &'a Arc<dyn Carrier>,
-    /// Why the two processes do not share memory, if they do not.
+    /// Why the two processes do not share memory, if there is a reason.
     pub(crate) detour: Option<&'a str>,
     /// The doorbell of the instance.
     pub(crate) bell: &'a Arc<Doorbell>,
 }
 
 impl Outlet {
-    /// Takes the carrier if it fits. True if the end stays without one.
+    /// Takes the carrier if the carrier fits. True if the end stays without a carrier.
     pub(crate) fn route(&self, route: &CarrierRoute<'_>) -> bool {
         self.end.join(route.way, route.carrier, route.detour);
         self.end.carrier.get().is_none()
@@ -487,7 +492,7 @@ impl Inlet {
 }
 
 impl PortEnd {
-    /// The end of a conduit. `name` finds the one copy of a name that the process has.
+    /// The end of a conduit. `name` finds the one copy of a name in the process.
     pub(crate) fn new(
         wire: &ConduitEnd,
         conduit_use: ConduitUse,
@@ -515,7 +520,7 @@ impl PortEnd {
         }
     }
 
-    /// Takes the carrier if the end has none, and the carrier is of the medium to which the
+    /// Takes the carrier if the end has none, and if the carrier is of the medium to which the
     /// description pins the conduit. `detour` says why the two processes do not share memory.
     pub(crate) fn join(&self, way: Way, carrier: &Arc<dyn Carrier>, detour: Option<&str>) -> bool {
         let medium = carrier.medium();
@@ -540,7 +545,7 @@ impl PortEnd {
                 let _ = self.unfit.set(text);
                 false
             }
-            // This link is for conduits that are pinned to tcp.
+            // A tcp link beside the ordinary link serves pinned conduits alone.
             None if way == Way::Tcp && self.pinned.is_none() => false,
             None => {
                 let _ = self.joined.set(way);
@@ -549,7 +554,7 @@ impl PortEnd {
         }
     }
 
-    /// How messages of the conduit go to the peer, or are to go.
+    /// The present or future way of the conduit's messages to the peer.
     pub(crate) fn way(&self) -> Way {
         let pinned = self.pinned.as_deref() == Some(Medium::Tcp.key());
         self.joined
@@ -558,7 +563,7 @@ impl PortEnd {
             .unwrap_or(if pinned { Way::Tcp } else { Way::Best })
     }
 
-    /// Runs the filters of this end on a message `to` or `from` the other.
+    /// Runs the filters of this end on a message `to` or `from` the other end.
     pub(crate) fn filter(&self, way: &str, mapped: Mapped) -> Result<(Mapped, Vec<(Codec, u64)>)> {
         self.chain.apply(mapped).map_err(|error| {
             let text = format!(
@@ -577,7 +582,7 @@ impl PortEnd {
         label.split_once('[').map_or(label, |(name, _)| name)
     }
 
-    /// The other end, as users write it.
+    /// The other end, as users write the end.
     pub(crate) fn other(&self) -> String {
         format!("{}.{}", self.peer, self.peer_port)
     }

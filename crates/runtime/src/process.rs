@@ -78,7 +78,7 @@ pub(crate) struct Process {
     pub(crate) patience: Duration,
     /// How long the manager is given to explain why a link to a peer broke.
     explanation: Duration,
-    /// Whether the log says that shared memory has run out.
+    /// Whether the log already has a record that shared memory has run out.
     pub(crate) said_short: AtomicBool,
     strays: Mutex<Vec<StrayConduit>>,
     state: Mutex<ProcessState>,

@@ -1,4 +1,4 @@
-//! The counters of an instance, and the event rows of a run that is traced.
+//! The counters of an instance, and the event rows of a traced run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use titin_wire::control::Event;
 
-/// One of so many calls is timed where a clock would cost a tenth of them. A prime, so that of sends in a pattern that
-/// comes again, as a large message and a small one in turn, not always the same one is timed.
+/// One of so many calls is timed where a clock would cost a tenth of the call. The number is prime.
+/// So in a repeated pattern of sends, such as a large message and a small message in turn, not
+/// always the same send is timed.
 const SAMPLE: u32 = 61;
 
-/// How many calls the call with this number stands for, if the call is timed.
+/// The number of calls for which the call with this number stands, if the call is timed.
 pub(crate) fn stands_for(number: u64) -> Option<u32> {
     match number {
         _ if number < SAMPLE.into() => Some(1),
@@ -20,9 +21,9 @@ pub(crate) fn stands_for(number: u64) -> Option<u32> {
     }
 }
 
-/// What a timed send adds to the time of all sends, if it stands for `times` sends. Together these
-/// cannot have taken longer than the time since the last timed send: a send that was held up does
-/// not make the others slow.
+/// The addition of a timed send to the time of all sends, if the send stands for `times` sends. The
+/// `times` sends together cannot have taken longer than the time since the last timed send: a
+/// delayed send does not make the others slow.
 pub(crate) fn share(time: Duration, times: u32, since_last: Duration) -> Duration {
     (time * times).min(since_last).max(time)
 }
@@ -37,7 +38,7 @@ pub(crate) struct Meter {
     pub(crate) copied: AtomicU64,
     /// Messages for which no shared memory was left.
     pub(crate) by_socket: AtomicU64,
-    /// Why, for the first such message.
+    /// Why no shared memory was left, for the first such message.
     short: OnceLock<Box<str>>,
     waiting: AtomicU64,
 }
@@ -58,7 +59,7 @@ impl Meter {
         }
     }
 
-    /// How many messages the next message stands for, if it is timed.
+    /// The number of messages for which the next message stands, if the next message is timed.
     pub(crate) fn sample(&self) -> Option<u32> {
         if self.off {
             None
@@ -90,8 +91,9 @@ impl Meter {
     }
 }
 
-/// Adds to a counter that only one thread writes at a time, since a port is in one call at a time; others may read it. Three
-/// additions that hold for several writers cost 14 ns, as much as the rest of a short way; these cost 1.
+/// Adds to a counter with only one writer at a time, since a port is in one call at a time; others
+/// may read the counter. Three atomic additions for several writers cost 14 ns, as much as the rest
+/// of a short way; three additions by this function cost 1 ns.
 fn add(counter: &AtomicU64, amount: u64) {
     counter.store(
         counter.load(Ordering::Relaxed).wrapping_add(amount),
@@ -99,7 +101,7 @@ fn add(counter: &AtomicU64, amount: u64) {
     );
 }
 
-/// Rows kept before they are handed to the manager.
+/// The number of rows kept before the instance hands the rows to the manager.
 const BATCH: usize = 4096;
 
 /// The clock and rows of one instance.
@@ -112,13 +114,14 @@ pub(crate) struct Trace {
     origin: Instant,
     epoch: i64,
     rows: Mutex<Vec<Event>>,
-    /// How the instance joins and leaves, traced or not, until that is handed over, once.
+    /// The steps of joining and leaving, traced or not, until handed over, once.
     life: Mutex<Option<Vec<Event>>>,
     regions: Mutex<BTreeMap<String, (u64, f64)>>,
 }
 
 impl Trace {
-    /// As the run traces, unless the instance is set to keep rows, or to count nothing at all.
+    /// Traces as the run does, unless a setting of the instance asks to keep rows, or to count
+    /// nothing.
     pub(crate) fn new(run: bool, own: Option<bool>) -> Self {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -134,7 +137,7 @@ impl Trace {
         }
     }
 
-    /// Seconds since the Unix epoch at which the instance began.
+    /// Seconds since the Unix epoch at the beginning of the instance.
     pub(crate) fn start(&self) -> f64 {
         self.epoch as f64 * 1e-9
     }
@@ -144,12 +147,12 @@ impl Trace {
         self.epoch + self.origin.elapsed().as_nanos() as i64
     }
 
-    /// A time, on the same clock.
+    /// The given time, on the same clock.
     pub(crate) fn at(&self, time: Instant) -> i64 {
         self.now() - time.elapsed().as_nanos() as i64
     }
 
-    /// The clock by which waits are counted. It stands still where nothing is counted.
+    /// The clock for waits. The clock stands still where nothing is counted.
     pub(crate) fn clock(&self) -> Instant {
         if self.off {
             self.origin
@@ -158,15 +161,15 @@ impl Trace {
         }
     }
 
-    /// Keeps a row. The rows, once there are enough to hand over.
+    /// Keeps a row. Returns all kept rows once there are enough to hand over.
     pub(crate) fn row(&self, event: Event) -> Option<Vec<Event>> {
         let mut rows = self.rows.lock().expect("never poisoned");
         rows.push(event);
         (rows.len() >= BATCH).then(|| std::mem::take(&mut *rows))
     }
 
-    /// Keeps a step of joining or leaving, which began at `start` and ends now. The end of the
-    /// step.
+    /// Keeps a step of joining or leaving that began at `start` and ends now. Returns the end of
+    /// the step.
     pub(crate) fn live(&self, kind: &str, start: i64) -> i64 {
         let stop = self.now();
         self.life
@@ -177,12 +180,12 @@ impl Trace {
         stop
     }
 
-    /// The rows that were not handed over yet.
+    /// The rows not handed over yet.
     pub(crate) fn take_rows(&self) -> Vec<Event> {
         std::mem::take(&mut *self.rows.lock().expect("never poisoned"))
     }
 
-    /// How the instance has joined and left, unless the rows were handed over before.
+    /// The steps of joining and leaving, unless handed over before.
     pub(crate) fn take_life(&self) -> Vec<Event> {
         self.life
             .lock()
@@ -225,7 +228,7 @@ pub(crate) fn event(kind: &str, start: i64, stop: i64) -> Event {
     }
 }
 
-/// A region of the user's own, from its beginning to [`crate::Instance::end_region`].
+/// A region of the user, from its beginning to [`crate::Instance::end_region`].
 #[derive(Debug)]
 pub struct ProfileRegion {
     pub(crate) name: String,

@@ -88,7 +88,7 @@ pub(crate) struct RankConduit<'a> {
     pub(crate) conduit: ConduitId,
     pub(crate) limits: (u64, u64),
     pub(crate) sends: bool,
-    /// The port and slot of this end.
+    /// The port and slot of the end.
     pub(crate) port: (&'a str, Option<u32>),
     /// The name of the rank at the other end, and the port and slot there.
     pub(crate) peer: String,
@@ -118,7 +118,7 @@ impl RankConduit<'_> {
     }
 }
 
-/// Opens the end of a conduit between ranks at a port. The name of the peer.
+/// Opens the end of a conduit between ranks at a port. Returns the name of the peer.
 pub(crate) fn open_rank_end(
     port: &mut Port,
     conduit: &RankConduit<'_>,

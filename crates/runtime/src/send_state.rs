@@ -1,4 +1,4 @@
-//! A send on its way along the conduits of a port: what goes out, and how far the send has come.
+//! A send on the way along the conduits of a port: the message, and how far the send has come.
 
 use std::sync::Arc;
 
@@ -13,39 +13,41 @@ use crate::iteration::Iteration;
 /// The timestamp of a message, and the next timestamp.
 pub(crate) type Timestamps = (f64, Option<f64>);
 
-/// What goes out by every conduit of a slot, and how far the send has come.
+/// A message for every conduit of a slot, and how far the send has come.
 pub(crate) struct SendState {
     pub(crate) slot: u32,
     pub(crate) timestamp: f64,
     pub(crate) next_timestamp: Option<f64>,
     pub(crate) iteration: Iteration,
-    /// The overlay that goes with the message, and the number of the overlay.
+    /// The overlay of the message, and the number of the overlay.
     pub(crate) overlay: Option<(u32, Arc<Overlay>)>,
-    /// The payload as filters and several receivers share it.
+    /// The payload, shared by filters and several receivers.
     pub(crate) copy: Option<Arc<Buffer>>,
     /// The conduits that do not get the message.
     pub(crate) left_out: Option<Vec<ConduitId>>,
     /// How many of the conduits have had the message.
     pub(crate) done: usize,
-    /// What the filters before the wire have made of the message for the next conduit, if that conduit had no room.
+    /// The message for the next conduit after the filters before the wire, if the next conduit had
+    /// no room.
     pub(crate) filtered: Option<Box<(Arc<Buffer>, Meta, Timestamps)>>,
     /// The link of the next conduit is gone, and the reason is not known yet.
     pub(crate) lost: bool,
-    /// For a message that carries a chunk of a field's piece.
+    /// The chunk of a field's piece in the message, if there is such a chunk.
     pub(crate) chunk: Option<PieceChunk>,
 }
 
-/// A chunk of what one rank sends to another in one exchange of a field.
+/// A chunk of the bytes from one rank to another in one exchange of a field.
 #[derive(Clone, Copy)]
 pub(crate) struct PieceChunk {
-    /// Which exchange, counted from 0.
+    /// The number of the exchange, counted from 0.
     pub(crate) exchange: u32,
-    /// The bytes of all chunks. The first chunk claims room for them, so that no chunk waits behind the first.
+    /// The bytes of all chunks. The first chunk claims room for all chunks, so that no chunk waits
+    /// behind the first.
     pub(crate) room: Option<u64>,
 }
 
 impl SendState {
-    /// A message that says nothing but what its data are.
+    /// A message with nothing but content in the metadata.
     #[inline(always)]
     pub(crate) fn of(payload: &Payload<'_>, (timestamp, next_timestamp): Timestamps) -> Self {
         SendState {

@@ -1,7 +1,8 @@
-//! A serial instance: its ports, its submodel execution loop, and how its calls wait.
+//! A serial instance: the ports, the submodel execution loop, and how calls wait.
 //!
-//! A parallel program is a serial instance on each rank, and the [group of ranks](crate::ranks) above; fields stand
-//! above both. The serial instance knows neither: where they are to act, it asks the [`UpperLayers`].
+//! A parallel program is a serial instance on each rank, and the [group of ranks](crate::ranks)
+//! above; fields stand above both. The serial instance knows neither: where the layers above are to
+//! act, the serial instance asks the [`UpperLayers`].
 
 mod close;
 mod open;
@@ -42,25 +43,26 @@ pub(crate) use report::shortened;
 pub(crate) use send::message_header;
 pub(crate) use wait::{SLICE, Wait};
 
-/// The port by which an ensemble's driver sets the settings of this instance, as in MUSCLE3.
+/// The port by which the driver of an ensemble sets the settings of this instance, as in MUSCLE3.
 pub(crate) const SETTINGS_IN: &str = titin_model::SETTINGS_IN;
 
 /// The layers above a serial instance: the group of ranks, and the fields.
 pub(crate) trait UpperLayers: Send + Sync {
-    /// A call of the instance has found nothing yet. An error says why there is no use in waiting.
+    /// Called while a call of the instance waits without a result so far. An error says why to wait
+    /// is of no use.
     fn while_waiting(&self) -> Result<()>;
 
-    /// The manager hears that a call of the instance waits.
+    /// Called when the manager hears of a wait of the instance.
     fn wait_reported(&self);
 
     /// Tells senders how far the receiving ends of the layers are.
     fn acknowledge(&self);
 
-    /// The instance has failed with this error.
+    /// Called when the instance has failed with this error.
     fn failed(&self, error: &Error);
 }
 
-/// An instance as one process has it.
+/// An instance within one process.
 pub(crate) struct Serial {
     pub(crate) core: Core,
     pub(crate) table: PortTable,
@@ -72,13 +74,13 @@ pub(crate) struct Serial {
     above: OnceLock<Weak<dyn UpperLayers>>,
 }
 
-/// What all parts of an instance need: its name, its process, its doorbell, and how it ends.
+/// Used by all parts of an instance: name, process, doorbell, and how the instance ends.
 pub(crate) struct Core {
     pub(crate) name: String,
     pub(crate) path: InstanceName,
     /// The rank of this process; none of a serial program.
     pub(crate) rank: Option<u32>,
-    /// What settings of MUSCLE3 ask the instance to do.
+    /// The work that settings of MUSCLE3 ask the instance to do.
     pub(crate) habits: MuscleSettings,
     pub(crate) process: Arc<Process>,
     pub(crate) bell: Arc<Doorbell>,
@@ -86,7 +88,7 @@ pub(crate) struct Core {
     /// The unit of timestamps.
     pub(crate) time_unit: String,
     pub(crate) interrupt: OnceLock<Interrupt>,
-    /// The thread of the last call, as [`this_thread`] names it.
+    /// The thread of the last call, as [`this_thread`] names the thread.
     caller: AtomicUsize,
     /// Whether several threads have called.
     threaded: AtomicBool,
@@ -95,29 +97,30 @@ pub(crate) struct Core {
     /// Whether the program has asked to close the instance.
     pub(crate) closing: AtomicBool,
     first_error: Mutex<Option<Error>>,
-    /// The text of the last error that came of what peers have ended, and those peers.
+    /// The text of the last error caused by the end of peers, and the names of the peers.
     ended: Mutex<Option<(String, Vec<String>)>>,
-    /// Whether no call on a port has gone well since.
+    /// Whether no call on a port has gone well since the last such error.
     ended_last: AtomicBool,
     /// Whether the instance was to be closed while another thread was in a call.
     pub(crate) closed_in_use: AtomicBool,
 }
 
-/// The ports of an instance, the peers at the other ends, and what messages come by.
+/// The ports of an instance, the peers at the other ends, and the carriers of the messages.
 pub(crate) struct PortTable {
     pub(crate) ports: Vec<Port>,
     /// The instances at the other ends of the conduits.
     pub(crate) neighbours: NeighbourIndex,
-    /// All that messages and acknowledgements come by.
+    /// All carriers by which messages and acknowledgements come.
     carriers: Mutex<Vec<Arc<dyn Carrier>>>,
 }
 
 /// The instance in its submodel execution loop.
 pub(crate) struct Execution {
     cycle: SpinLock<ExecutionLoop>,
-    /// Whether messages say in which step they were sent.
+    /// Whether messages name the step in which the instance sent the message.
     pub(crate) counts_steps: bool,
-    /// Taken by the call that begins the next use; since when that call is pending, if it is.
+    /// Locked by the call that begins the next use. Holds the time since which a pending call
+    /// waits.
     pub(crate) beginning: SpinLock<Option<i64>>,
 }
 
@@ -126,11 +129,11 @@ pub(crate) struct Overlays {
     pub(crate) settings: Settings,
     /// The overlay in force, with its number.
     pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
-    /// Whether there is one.
+    /// Whether the overlay in force has a setting.
     overlaid: AtomicBool,
-    /// The last overlay that was given a number, and the number.
+    /// The last numbered overlay, and its number.
     numbered: Mutex<(u32, Arc<Overlay>)>,
-    /// The components of the run, by which names in overlays are checked.
+    /// The components of the run, to check names in overlays.
     named: OverlayNames,
 }
 
@@ -138,11 +141,14 @@ pub(crate) struct Overlays {
 pub(crate) struct WaitReporter {
     /// How many waits were reported.
     waits: AtomicU64,
-    /// The number of the wait that the manager has heard of, while nothing is being done about it.
+    /// The number of the reported wait; none while the waiting call looks for a message, and might
+    /// take a message.
     waiting: Mutex<Option<u64>>,
-    /// The conduit of the last call that would not wait for ever, and when that call had to come back, if that is known.
+    /// The conduit of the last call with a limited wait, and when the call had to come back, if
+    /// known.
     polled: SpinLock<Option<(ConduitId, Option<Instant>)>>,
-    /// Whether a call that waits says nothing of the other calls that may be made meanwhile.
+    /// Whether the instance stays out of the search for deadlocks: while a call waits, the program
+    /// may make other calls.
     unwatched: AtomicBool,
     /// Whether the upper layers look after ranks while a call waits.
     watches_ranks: bool,
@@ -150,16 +156,16 @@ pub(crate) struct WaitReporter {
     pub(crate) pending: Option<PendingCalls>,
 }
 
-/// What is counted and timed.
+/// Counters and times of the instance.
 pub(crate) struct ProfileState {
     pub(crate) trace: Trace,
     /// The simulated time of the last message.
     simulated: AtomicU64,
-    /// The simulated time at which the instance ends, if the description says so.
+    /// The simulated time at which the instance ends, if the description gives such a time.
     end: Option<f64>,
-    /// Time, messages and bytes that the manager has heard of.
+    /// Time, messages and bytes, as last reported to the manager.
     progress: Mutex<(u64, u64, u64)>,
-    /// Sends, of which some are timed.
+    /// The number of sends. Some sends are timed.
     sends: AtomicU64,
     /// When the last timed send ended.
     timed: AtomicI64,
@@ -167,35 +173,35 @@ pub(crate) struct ProfileState {
     sending: AtomicU64,
 }
 
-/// What calls on several ports keep.
+/// The state that calls on several ports keep.
 #[derive(Default)]
 struct ReceiveAnyState {
-    /// Calls that choose between ports, which take turns.
+    /// The place of the port at which the next look begins, so that ports take turns.
     turn: AtomicUsize,
     /// Whether some call has put inboxes on a list.
     lists: AtomicBool,
-    /// Whether some call has put a message back, which stands on no list then.
+    /// Whether some call has put a message back: no list has such a message.
     put_back: AtomicBool,
-    /// The number of the choice whose list the inboxes were put on last.
+    /// The number of the choice with the list that the inboxes were put on last.
     chosen_by: Mutex<u64>,
 }
 
-/// Names this thread among those that live; never 0.
+/// A number for this thread, unique among live threads and never 0.
 fn this_thread() -> usize {
-    // Its place in memory: to ask for the thread's number takes longer.
+    // The address of a thread-local variable: to ask the system for a thread number takes longer.
     thread_local!(static HERE: u8 = const { 0 });
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
 impl Port {
-    /// Whether the program sends or receives on it.
+    /// Whether the program sends or receives on the port.
     pub(crate) fn is_own(&self) -> bool {
         *self.name != *SETTINGS_IN
     }
 }
 
 impl Serial {
-    /// The layers above are there.
+    /// Sets the layers above.
     pub(crate) fn set_upper_layers(&self, above: Weak<dyn UpperLayers>) {
         let _ = self.above.set(above);
     }
@@ -204,12 +210,12 @@ impl Serial {
         self.above.get()?.upgrade()
     }
 
-    /// Whether this process speaks for the instance: it is no rank, or rank 0.
+    /// Whether this process speaks for the instance: a serial program, or rank 0.
     pub(crate) fn leads(&self) -> bool {
         self.core.rank.is_none_or(|rank| rank == 0)
     }
 
-    /// The ports that the program sends and receives on.
+    /// The ports on which the program sends and receives.
     pub(crate) fn own_ports(&self) -> impl Iterator<Item = &Port> {
         self.table.ports.iter().filter(|port| port.is_own())
     }
@@ -220,24 +226,26 @@ impl Serial {
 
     /// Whether some thread is in a call on several ports.
     pub(crate) fn is_choosing(&self) -> bool {
-        // Such a call leaves the ports while it waits.
+        // A call on several ports leaves the ports while the call waits.
         self.any.lists.load(Ordering::Relaxed)
             && self.inlets().any(|(_, inlet)| inlet.inbox.is_waited_for())
     }
 
-    /// Tells the manager; in a forked child, which has no link to it, nothing.
+    /// Tells the manager. Does nothing in a forked child, since a forked child has no link to the
+    /// manager.
     pub(crate) fn tell(&self, message: &ToManager) {
         if !forked() {
             self.core.process.tell(message);
         }
     }
 
-    /// The failure that every call of this instance now returns, if there is one.
+    /// The failure of the run, if the run has failed: every call of this instance then returns the
+    /// failure.
     pub(crate) fn check(&self) -> Result<()> {
         self.core.process.check()
     }
 
-    /// Whether calls may still be made.
+    /// Fails if the instance has failed or is closed.
     pub(crate) fn alive(&self) -> Result<()> {
         if !self.core.over.load(Ordering::Acquire) {
             return Ok(());
@@ -254,7 +262,7 @@ impl Serial {
         self.core.first_error.lock().expect("never poisoned")
     }
 
-    /// Fails in a filter of the user's: the call that the filter is part of has not come to its end.
+    /// Fails in a filter of the user: the call that runs the filter has not come to an end.
     pub(crate) fn outside(&self) -> Result<()> {
         let Some(filter) = inside() else {
             return Ok(());
@@ -267,7 +275,7 @@ impl Serial {
         Err(Error::new(Kind::Usage, text))
     }
 
-    /// What every call on a port begins with.
+    /// The beginning of every call on a port.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<()> {
         let me = this_thread();
@@ -289,7 +297,7 @@ impl Serial {
         self.core.over.load(Ordering::Acquire) || self.core.process.has_failed()
     }
 
-    /// Why no call may be made now, if none may.
+    /// Fails with the reason why the instance takes no call now.
     #[cold]
     pub(crate) fn refused(&self) -> Result<()> {
         not_forked()?;
@@ -307,7 +315,7 @@ impl Serial {
         self.table.ports.iter().flat_map(Port::every_outlet)
     }
 
-    /// The sending end of a conduit, if this instance and rank has it.
+    /// The sending end of a conduit, if this instance and rank has the end.
     pub(crate) fn outlet_of(&self, conduit: ConduitId) -> Option<&Outlet> {
         self.outlets().find(|outlet| outlet.end.conduit == conduit)
     }
@@ -335,8 +343,8 @@ impl Serial {
             .flat_map(|port| port.every_inlet().map(move |inlet| (port, inlet)))
     }
 
-    /// Gives the ends of conduits with this peer their carrier. True if some ends stay without one, because the
-    /// description pins them to another medium.
+    /// Gives a carrier to the ends of conduits with this peer. True if some ends stay without a
+    /// carrier, because the description pins the conduits to another medium.
     pub(crate) fn route(&self, peer: &str, route: &CarrierRoute<'_>) -> bool {
         let mut without_carrier = false;
         for outlet in self.outlets_to(peer) {
@@ -348,7 +356,7 @@ impl Serial {
         without_carrier
     }
 
-    /// Messages and acknowledgements may come by this carrier.
+    /// Adds a carrier for messages and acknowledgements.
     pub(crate) fn add_carrier(&self, carrier: &Arc<dyn Carrier>) {
         let mut carriers = self.table.carriers.lock().expect("never poisoned");
         let is_it =
@@ -358,19 +366,20 @@ impl Serial {
         }
     }
 
-    /// All that messages and acknowledgements come by.
+    /// All carriers by which messages and acknowledgements come.
     pub(crate) fn carriers(&self) -> Vec<Arc<dyn Carrier>> {
         self.table.carriers.lock().expect("never poisoned").clone()
     }
 
-    /// A peer takes no more messages. True if a receiving end has not heard yet that the peer sends no more.
+    /// Notes that a peer takes no more messages. True if a receiving end has not yet heard that the
+    /// peer sends no more.
     pub(crate) fn peer_finished(&self, peer: &str) -> bool {
         self.outlets_to(peer)
             .for_each(|outlet| outlet.window.close());
         self.inlets_from(peer).any(|inlet| !inlet.inbox.ended())
     }
 
-    /// Tells senders how far this instance is, which may give them room that they wait for.
+    /// Tells senders how much this instance has taken, so that waiting senders may get room.
     fn acknowledge(&self) {
         self.inlets()
             .for_each(|(_, inlet)| inlet.inbox.acknowledge_now());

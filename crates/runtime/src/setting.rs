@@ -9,7 +9,8 @@ use titin_wire::structure::Value;
 
 use crate::{Error, Kind, Result};
 
-/// A setting's value and where it came from, to be read as the type that is wanted.
+/// The value and origin of a setting. The program reads the value as the type that the program
+/// wants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettingValue {
     pub(crate) name: String,
@@ -17,21 +18,21 @@ pub struct SettingValue {
 }
 
 impl SettingValue {
-    /// The value as it stands in the description or overlay.
+    /// The value, as written in the description or overlay.
     pub fn value(&self) -> &Setting {
         &self.value
     }
 
-    /// A real number. A whole one serves too; a quantity with a unit is read by [`SettingValue::in_unit`] alone, since
-    /// here nobody says in which.
+    /// A real number. A whole number serves too. [`SettingValue::in_unit`] alone reads a quantity
+    /// with a unit, since a caller of this function names no unit.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is something else.
+    /// [`Kind::Setting`] if the value is something else.
     pub fn as_f64(&self) -> Result<f64> {
         match &self.value {
             Setting::Float(number) => Ok(*number),
             Setting::Int(number) => self.real(*number),
-            // In quotes it is text, be it all digits.
+            // A value in quotes is text, be the value all digits.
             Setting::Str(text) if text.trim().parse::<f64>().is_ok() => {
                 let SettingValue { name, value } = self;
                 let text = format!(
@@ -51,11 +52,12 @@ impl SettingValue {
         }
     }
 
-    /// A quantity in this unit ("s", "km"); a number alone is in that unit already.
+    /// A quantity in the given unit ("s", "km"). A number without a unit is in the given unit
+    /// already.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is no number or quantity, or measures something else; [`Kind::Usage`] if there is no such
-    /// unit, whatever the setting is.
+    /// [`Kind::Setting`] if the value is no number or quantity, or measures something else;
+    /// [`Kind::Usage`] if there is no such unit, whatever the setting is.
     pub fn in_unit(&self, unit: &str) -> Result<f64> {
         titin_model::quantity::check_unit(unit).map_err(|error| {
             let text = format!(
@@ -75,11 +77,11 @@ impl SettingValue {
     /// A whole number.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is something else.
+    /// [`Kind::Setting`] if the value is something else.
     pub fn as_i64(&self) -> Result<i64> {
         match &self.value {
             Setting::Int(number) => Ok(*number),
-            // A point or an exponent makes it a real one: `1e6`.
+            // A point or an exponent makes a number real: `1e6`.
             Setting::Float(number) if number.fract() == 0.0 && number.abs() < i64::MAX as f64 => {
                 let SettingValue { name, value } = self;
                 let text = format!(
@@ -95,7 +97,7 @@ impl SettingValue {
     /// True or false.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is something else.
+    /// [`Kind::Setting`] if the value is something else.
     pub fn as_bool(&self) -> Result<bool> {
         match &self.value {
             Setting::Bool(flag) => Ok(*flag),
@@ -106,7 +108,7 @@ impl SettingValue {
     /// Text.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is something else.
+    /// [`Kind::Setting`] if the value is something else.
     pub fn as_text(&self) -> Result<&str> {
         match &self.value {
             Setting::Str(text) => Ok(text),
@@ -117,7 +119,7 @@ impl SettingValue {
     /// A list of whole numbers.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is something else.
+    /// [`Kind::Setting`] if the value is something else.
     pub fn as_ints(&self) -> Result<Vec<i64>> {
         match &self.value {
             Setting::Ints(list) => Ok(list.clone()),
@@ -129,7 +131,7 @@ impl SettingValue {
     /// A list of real numbers.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is something else.
+    /// [`Kind::Setting`] if the value is something else.
     pub fn as_floats(&self) -> Result<Vec<f64>> {
         match &self.value {
             Setting::Floats(list) => Ok(list.clone()),
@@ -141,7 +143,7 @@ impl SettingValue {
     /// A table of real numbers, row by row.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if it is something else.
+    /// [`Kind::Setting`] if the value is something else.
     pub fn as_table(&self) -> Result<Vec<Vec<f64>>> {
         match &self.value {
             Setting::Table(rows) => Ok(rows.clone()),
@@ -150,7 +152,8 @@ impl SettingValue {
         }
     }
 
-    /// A whole number as a real one, which has not all that are beyond 53 bits.
+    /// A whole number as a real number. Some whole numbers beyond 53 bits have no exact real
+    /// number.
     fn real(&self, number: i64) -> Result<f64> {
         let real = number as f64;
         if real as i128 == i128::from(number) {
@@ -180,11 +183,11 @@ impl SettingValue {
     }
 }
 
-/// The components of a run with their multiplicity, by which names in overlays are checked.
+/// The components of a run with their multiplicity, to check names in overlays.
 #[derive(Debug, Default)]
 pub(crate) struct OverlayNames {
     components: HashMap<String, Vec<u32>>,
-    /// Names that were asked about.
+    /// Names that titin has already checked.
     judged: Mutex<HashSet<String>>,
 }
 
@@ -197,7 +200,8 @@ impl OverlayNames {
         }
     }
 
-    /// Whether a setting's full name leads to no instance; false when it is asked about again.
+    /// Whether the full name of a setting leads to no instance. False for a name that titin has
+    /// already checked.
     pub(crate) fn is_newly_lost(&self, path: &str) -> bool {
         if self.components.is_empty() || !path.contains('.') {
             return false;
@@ -206,7 +210,7 @@ impl OverlayNames {
         !judged.contains(path) && judged.insert(path.to_owned()) && !self.leads(path)
     }
 
-    /// Whether some instance looks up names under a part of this path.
+    /// Whether some instance looks up names under a part of the path.
     fn leads(&self, path: &str) -> bool {
         path.match_indices('.').any(|(dot, _)| {
             let Ok(owner) = path[..dot].parse::<InstanceName>() else {
@@ -233,7 +237,7 @@ impl OverlayNames {
 /// Reads a map from names to values as settings.
 ///
 /// # Errors
-/// What is wrong with it, to end a sentence about where it came from.
+/// The fault of the value, as the end of a sentence about the origin of the value.
 pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, String> {
     let Value::Map(entries) = value else {
         return Err("this is no map".to_owned());
@@ -244,7 +248,8 @@ pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, String> {
             .map_err(|why| format!("'{name}' cannot name a setting: {why}"))?;
         let setting = setting_of(value)
             .ok_or_else(|| format!("the value of '{name}' cannot be a setting"))?;
-        // As paths of the description are written: one that has `[01]` there would never be found.
+        // The path takes the form of the description: an instance would never find a name with
+        // `[01]`.
         Ok((path.to_string(), setting))
     };
     entries.iter().map(setting).collect()

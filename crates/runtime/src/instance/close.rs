@@ -1,6 +1,8 @@
-//! How an instance closes: all streams end in good order, those of the ranks and of the fields, too.
+//! How an instance closes: all streams end in good order, with the streams of the ranks and of the
+//! fields.
 //!
-//! A call that was interrupted, or belongs to a non-blocking instance, goes on from where it was when it is made again.
+//! A program makes an interrupted or pending call again. The call then goes on from where the call
+//! was.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
@@ -20,19 +22,19 @@ use crate::{Error, Kind, Result};
 /// How far the closing of an instance has come.
 #[derive(Default)]
 pub(super) struct Closing {
-    /// When it began, for the profile.
+    /// When the call began, for the profile.
     began: Option<i64>,
-    /// How many receivers were told that no more follows.
+    /// How many receivers know of the end of their streams.
     told: usize,
-    /// What the log is to hear of messages that were dropped, once that is known.
+    /// Warnings for the log about dropped messages, once known.
     dropped: Option<Vec<String>>,
-    /// Receiving ends, by their numbers, whose senders have not ended.
+    /// Receiving ends, by number, with senders that have not ended.
     open: Vec<usize>,
     /// Whether the rank above was told how often fields were sent and received.
     told_steps: bool,
-    /// Whether the counts of the ranks below were compared with those of this rank.
+    /// Whether this rank has compared its counts with the counts of the ranks below.
     compared_steps: bool,
-    /// How many receivers hold all that was sent to them.
+    /// How many receivers hold all messages sent to them.
     settled: usize,
     /// Whether the manager was told.
     said: bool,
@@ -46,31 +48,34 @@ enum StreamSender {
     RankBelow,
 }
 
-/// A receiving end whose sender is to end before the instance closes.
+/// A receiving end. The sender has to end before the instance closes.
 struct LastReceipt<'a> {
     port: &'a Port,
     inlet: &'a Inlet,
     sender: StreamSender,
     /// How many messages were taken from the inbox and are not with the program.
     stashed: u64,
-    /// What there is to say of messages that a filter has left out.
+    /// The warning about messages that a filter has left out.
     missed: Option<String>,
 }
 
 impl Instance {
-    /// Whether another thread was in a call as [`Instance::close`] was called last: what that uses has to stay.
+    /// Whether another thread was in a call when [`Instance::close`] was called last. The memory
+    /// that such a call uses has to stay.
     pub fn was_in_use(&self) -> bool {
         self.serial.core.closed_in_use.load(Ordering::Relaxed)
     }
 
-    /// Ends the instance's part in the run. Waits until the receivers hold all that was sent, or have finished.
+    /// Ends the part of the instance in the run. Waits until the receivers hold all sent messages,
+    /// or have finished.
     ///
     /// # Errors
-    /// The first error that was noted; [`Kind::CallOrder`] if messages were never taken; [`Kind::PeerLost`] if the run
-    /// has failed; [`Kind::Usage`] while another thread is in a call. With an error the run fails.
+    /// The first error that was noted; [`Kind::CallOrder`] if the program never took some messages;
+    /// [`Kind::PeerLost`] if the run has failed; [`Kind::Usage`] while another thread is in a call.
+    /// With an error the run fails.
     pub fn close(&self) -> Result<()> {
         let serial = &self.serial;
-        // In a forked child the other threads are gone, and may have left what they held locked.
+        // In a forked child the other threads are gone, and may have left locks locked.
         let in_use = !forked() && self.layers.is_in_use();
         serial.core.closed_in_use.store(in_use, Ordering::Relaxed);
         if forked() || self.layers.is_over() {
@@ -88,14 +93,15 @@ impl Instance {
                 serial.core.over.store(true, Ordering::Release);
                 self.layers.leave();
             }
-            // A call that was interrupted, or does not wait, goes on when it is made again.
+            // The program makes an interrupted or pending call again, and the call then goes on.
             Err(error) if error.is_unfinished() => {}
             Err(error) => serial.fail(error),
         }
         outcome
     }
 
-    /// Fails the run, since another thread is in a call: with the error of before, if there is one.
+    /// Fails the run, since another thread is in a call. An earlier error comes first, if there is
+    /// one.
     fn fail_in_use(&self) -> Error {
         let serial = &self.serial;
         let text = format!(
@@ -112,14 +118,15 @@ impl Instance {
 }
 
 impl Layers {
-    /// Ends all streams: waits until the receivers hold what was sent, and until the senders have ended theirs.
+    /// Ends all streams. Waits until the receivers hold all sent messages, and until the senders
+    /// have ended their streams.
     fn finish(&self) -> Result<()> {
         let mut closing = self.closing.lock().expect("never poisoned");
         let (serial, fields) = (&self.serial, &self.fields);
         let began = *closing
             .began
             .get_or_insert_with(|| serial.profile.trace.now());
-        // Once all instances have said that they are done the manager goes.
+        // The manager goes once all instances are reported as done.
         if !closing.said {
             serial.check()?;
         }
@@ -137,20 +144,20 @@ impl Layers {
         self.wait_for_senders(&mut closing)?;
         self.compare_counts(&mut closing)?;
         fields.settle_links()?;
-        // The rank above hears by the end of this stream that all below have closed.
+        // The end of this stream tells the rank above of the end of all ranks below.
         self.end_streams(&mut closing, outlets)?;
         for outlet in self.outlets().skip(closing.settled) {
             self.wait_until_settled(outlet)?;
             closing.settled += 1;
         }
-        // Rank 0 says that the instance is done.
+        // Rank 0 reports that the instance is done.
         match serial.leads() {
             true => self.say_done(&mut closing, began),
             false => Ok(()),
         }
     }
 
-    /// The sending ends of ports, and those to the ranks below.
+    /// The sending ends of ports, and the sending ends to the ranks below.
     fn outlets_but_up(&self) -> impl Iterator<Item = &Outlet> {
         let group = self.group.iter();
         let down = group.flat_map(|group| group.tree.outlets_down());
@@ -180,7 +187,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Tells the first so many receivers that no more follows. Receivers that pull hear that once they have what they want.
+    /// Tells the first `count` receivers of the end of their streams. Receivers that pull hear of
+    /// the end once they have all wanted versions.
     fn end_streams(&self, closing: &mut Closing, count: usize) -> Result<()> {
         let pulled = self.fields.pulled(Role::Sender);
         for outlet in self.outlets().take(count).skip(closing.told) {
@@ -192,7 +200,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Waits until a receiver holds all that was sent to it.
+    /// Waits until a receiver holds all messages sent to the receiver.
     fn wait_until_settled(&self, outlet: &Outlet) -> Result<()> {
         let serial = &self.serial;
         let on = || serial.wait_to_send(outlet, 0);
@@ -200,7 +208,7 @@ impl Layers {
         serial.counted(&outlet.end, || serial.wait(Wait::default(), on, poll))
     }
 
-    /// Tells the manager that the instance is done, and waits until the manager knows.
+    /// Tells the manager that the instance is done, and waits until the manager has noted the end.
     fn say_done(&self, closing: &mut Closing, began: i64) -> Result<()> {
         let serial = &self.serial;
         let missed = self.last_receipts()?;
@@ -227,7 +235,8 @@ impl Layers {
         })
     }
 
-    /// Waits until all senders have ended, and refuses to close if one sends what the program never takes.
+    /// Waits until all senders have ended. Refuses to close if a sender sends messages that the
+    /// program never takes.
     fn wait_for_senders(&self, closing: &mut Closing) -> Result<()> {
         let receipts = self.last_receipts()?;
         if closing.dropped.is_none() {
@@ -256,7 +265,8 @@ impl Layers {
             });
             problem?;
             let all = open.borrow().is_empty();
-            // A receiver that waits for what a rank has left out may never end, so that is told as soon as it is known.
+            // A receiver may wait for ever for a message left out by another rank. So this rank
+            // compares the counts as early as possible.
             if let Some(group) = self.group.as_ref().filter(|_| !all)
                 && serial.cycle().checked()
             {
@@ -268,8 +278,9 @@ impl Layers {
         Ok(())
     }
 
-    /// Drops messages that came through a filter that chooses among messages, and messages to a program that is not
-    /// checked; notes the conduits of the latter. The senders of all others are waited for.
+    /// Drops messages of pulled fields, messages behind a filter that chooses among messages, and
+    /// messages to a program without checks. Notes the conduits of the latter. The closing call
+    /// waits for all other senders.
     fn drop_untaken(&self, closing: &mut Closing, receipts: &[LastReceipt<'_>]) {
         let checked = self.serial.cycle().checked();
         let pulled = self.fields.pulled(Role::Receiver);
@@ -277,7 +288,8 @@ impl Layers {
             let end = &receipt.inlet.end;
             end.chain.chooses() || pulled.contains(&end.conduit)
         };
-        // Rank 0 speaks for all, so it waits for the other ranks whatever the program does.
+        // Rank 0 speaks for all ranks, so rank 0 waits for the other ranks whatever the program
+        // does.
         let awaited = |index: &usize| {
             let receipt = &receipts[*index];
             receipt.sender != StreamSender::Instance || checked && !chooses(receipt)
@@ -290,7 +302,8 @@ impl Layers {
         dropped().for_each(|receipt| receipt.inlet.inbox.discard());
     }
 
-    /// What the manager hears of a wait for these senders: nothing while ranks are waited for.
+    /// A wait for these senders, as the manager hears of the wait: nothing while a rank waits for
+    /// other ranks.
     fn waits_for<'a>(&self, receipts: impl Iterator<Item = &'a LastReceipt<'a>>) -> Vec<WaitOn> {
         let on = |receipt: &LastReceipt<'_>| {
             let inlet = receipt.inlet;
@@ -299,7 +312,7 @@ impl Layers {
         receipts.map(on).collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// All receiving ends, none of which may be in use.
+    /// All receiving ends. Fails if a call uses one of the ends.
     fn last_receipts(&self) -> Result<Vec<LastReceipt<'_>>> {
         let mut receipts = Vec::new();
         let receives = |port: &&Port| !port.operator.sends() && port.connected();
@@ -338,12 +351,13 @@ fn add_receipts<'a>(
 }
 
 impl LastReceipt<'_> {
-    /// Whether the sender has ended. Fails if the program has left messages, or the sender cannot be reached.
+    /// Whether the sender has ended. Fails if the program has left messages, or the sender cannot
+    /// be reached.
     fn has_ended(&self, layers: &Layers) -> Result<bool> {
         let end = &self.inlet.end;
-        // Asked first: what comes before the end is there once the end is.
+        // Read first: messages sent before the end are there once the end is.
         let ended = self.inlet.inbox.ended() || layers.serial.core.process.finished(&end.peer);
-        // What ranks below tell as they close is taken after that.
+        // This rank takes the closing messages of the ranks below later.
         if self.sender != StreamSender::RankBelow {
             self.refuse()?;
         }
@@ -353,7 +367,7 @@ impl LastReceipt<'_> {
         Ok(ended)
     }
 
-    /// What there is to say if messages have come that were not taken.
+    /// The text about messages that no call has taken, if such messages have come.
     fn text(&self) -> Option<String> {
         let inbox = &self.inlet.inbox;
         let count = inbox.received() - (inbox.consumed() - self.stashed);
@@ -374,7 +388,7 @@ impl LastReceipt<'_> {
         ))
     }
 
-    /// For the log of a program that is not checked.
+    /// The warning for the log of a program without checks.
     fn warning(&self) -> Option<String> {
         Some(format!(
             "{}, and dropped: the order of calls is not checked",
@@ -382,7 +396,7 @@ impl LastReceipt<'_> {
         ))
     }
 
-    /// Fails if messages have come that were not taken.
+    /// Fails if messages have come that no call has taken.
     fn refuse(&self) -> Result<()> {
         let Some(text) = self.text() else {
             return Ok(());

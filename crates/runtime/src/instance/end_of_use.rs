@@ -1,4 +1,4 @@
-//! When a use comes to its end, by what the description says.
+//! When a use comes to an end, by the description.
 
 use titin_wire::settings::Setting;
 
@@ -7,17 +7,19 @@ use crate::setting::SettingValue;
 use crate::{Error, Kind, Result};
 
 impl Instance {
-    /// Whether the step that begins at this time would pass the end of the use.
+    /// Whether the step that begins at the given time would pass the end of the use.
     ///
-    /// The use begins at the latest timestamp of its F_INIT messages, or at 0 without any. It lasts for the setting
-    /// `t_max`, else for the scale `total`; a step takes the setting `dt`, else the scale `dt`, and no time if there is
-    /// neither. Quantities with a unit, and scales, are converted to the unit of the timestamps
-    /// ([`Instance::time_unit`]); a number alone is in that unit.
+    /// The use begins at the latest timestamp of its F_INIT messages, or at 0 without any. The use
+    /// lasts for the setting `t_max`, else for the scale `total`. A step takes the setting `dt`,
+    /// else the scale `dt`, and no time if there is neither. Quantities with a unit, and scales,
+    /// are converted to the unit of the timestamps ([`Instance::time_unit`]); a number without a
+    /// unit is in the unit of the timestamps.
     ///
     /// # Errors
-    /// [`Kind::Setting`] if the description does not say how long a use is, or `t_max` or `dt` is no time, or negative;
-    /// [`Kind::CallOrder`] before the first reuse(), or while an F_INIT message was not received; [`Kind::Usage`] if the
-    /// time is not a number, or so large that a step does not change it.
+    /// [`Kind::Setting`] if the description does not say how long a use is, or `t_max` or `dt` is
+    /// no time, or negative; [`Kind::CallOrder`] before the first reuse(), or while an F_INIT
+    /// message was not received; [`Kind::Usage`] if the time is not a number, or so large that a
+    /// step does not change the time.
     pub fn will_stop(&self, timestamp: f64) -> Result<bool> {
         let name = self.name();
         let wrong = |kind, why: &str| Err(Error::new(kind, format!("{name}: will_stop(): {why}")));
@@ -66,12 +68,12 @@ impl Instance {
     }
 }
 
-/// Why the steps of a use could not end by this time, if they could not.
+/// Why the steps of a use could not end by the given time, if there is a reason.
 fn fault(name: &str, time: f64) -> Option<&'static str> {
     match time {
         _ if time.is_nan() => Some("not a number"),
         _ if time < 0.0 => Some("a time below 0"),
-        // A use may have no end, but each step has one.
+        // A use may have no end, but each step has an end.
         _ if time.is_infinite() && name == "dt" => Some("no time that a step can take"),
         _ => None,
     }
@@ -85,9 +87,10 @@ fn standstill(timestamp: f64, step: f64) -> String {
     )
 }
 
-/// Whether a step from this time on ends after the end of a use, or begins there if it takes no time. A step may pass the end by a
-/// millionth of itself, and by what the times before it may have been rounded by: each sum of a timestep rounds to the next
-/// number, and such numbers are far apart where the use begins late.
+/// Whether a step from the given time on ends after the end of a use, or begins there if the step
+/// takes no time. A step may pass the end by a millionth of the step, and by the possible rounding
+/// of the times before the step. Each sum of a timestep rounds to the next number, and such numbers
+/// are far apart where the use begins late.
 fn passes(begin: f64, timestamp: f64, step: f64, total: f64) -> bool {
     let elapsed = timestamp - begin;
     let rounding = f64::EPSILON * timestamp.abs().max(begin.abs());
@@ -107,7 +110,8 @@ mod tests {
         steps_from(0.0, step, total)
     }
 
-    /// How many steps there is room for from a time on, where times are sums of timesteps, or multiples of one.
+    /// The number of steps from a given time to the end of a use. The times are sums of timesteps,
+    /// or multiples of a timestep.
     fn steps_from(begin: f64, step: f64, total: f64) -> usize {
         let sums = std::iter::successors(Some(begin), |time| Some(time + step));
         let summed = sums

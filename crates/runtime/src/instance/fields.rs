@@ -10,13 +10,14 @@ use crate::port::PortId;
 use crate::serial::Patience;
 
 impl Instance {
-    /// Declares that a port carries a field: arrays of these element types, all of one
+    /// Declares that a port carries a field: arrays of the given element types, all of one
     /// decomposition, that travel together. `side` says how the arrays are spread over the ranks of
-    /// this instance, and which region is coupled. `parts` says what this rank owns, unless a rule
-    /// of the decomposition does. Does not wait for the other end.
+    /// this instance, and which region is coupled. `parts` lists the parts of this rank, unless a
+    /// rule of the decomposition gives the parts. Does not wait for the other end.
     ///
     /// # Errors
-    /// [`Kind::Usage`] for a vector port, another number of ranks than the instance has, or sides that are not the same on all ranks.
+    /// [`Kind::Usage`] for a vector port, another number of ranks than the instance has, or sides
+    /// that are not the same on all ranks.
     #[allow(clippy::needless_pass_by_value)]
     pub fn field(
         &self,
@@ -28,7 +29,7 @@ impl Instance {
         self.fields.declare(port, &side, &parts, dtypes)
     }
 
-    /// Sends what this rank owns of the arrays of a field, to the receivers that the description
+    /// Sends the parts of this rank of the arrays of a field, to the receivers that the description
     /// couples at this step. Returns when the caller may change the arrays. Waits until the other
     /// ends have declared the field, and while a buffer is full. For a receiver that pulls the
     /// sender keeps a version.
@@ -45,17 +46,18 @@ impl Instance {
         self.fields.send(field, arrays, (timestamp, next_timestamp))
     }
 
-    /// Receives a field: writes what this rank owns into these arrays, and nothing else. Waits
-    /// until the field is there. If the patience ends when some of the field has come, the call is
-    /// to be made again with the same arrays. In a program of several ranks the patience is for the
-    /// header at rank 0 alone, so that all ranks agree. Of a field that is pulled the call gets the
-    /// version at or before the simulated time `at`, which is known once the sender has passed that
-    /// time; without a time, the latest version. `None` if the description couples nothing at this
-    /// step.
+    /// Receives a field: writes the parts of this rank into the given arrays, and nothing else.
+    /// Waits until the field is there. If the patience ends when some of the field has come, the
+    /// program must make the call again with the same arrays. In a program of several ranks the
+    /// patience is for the header at rank 0 alone, so that all ranks agree. Of a pulled field the
+    /// call gets the version at or before the simulated time `at`. The version is known once the
+    /// sender has passed the time `at`. Without a time the call gets the latest version. `None` if
+    /// the description couples nothing at this step.
     ///
     /// # Errors
-    /// As [`Instance::receive`]; [`Kind::TypeMismatch`] if the two ends do not fit each other; [`Kind::Evicted`] for a version that
-    /// is not kept; [`Kind::Usage`] for a time with a field that is not pulled.
+    /// As [`Instance::receive`]; [`Kind::TypeMismatch`] if the two ends do not fit each other;
+    /// [`Kind::Evicted`] for a version that the sender does not keep; [`Kind::Usage`] for a time
+    /// with a field that is not pulled.
     pub fn receive_field(
         &self,
         field: FieldId,
@@ -66,11 +68,11 @@ impl Instance {
         self.fields.receive(field, arrays, at, patience)
     }
 
-    /// Says that the field is sent no more, and gives up the versions that are kept. Receivers get
-    /// what was pushed, and then find the port closed. The call may be made again.
+    /// Says that the program sends the field no more, and gives up the kept versions. Receivers get
+    /// the pushed fields, and then find the port closed. The call may be made again.
     ///
     /// # Errors
-    /// [`Kind::Usage`] for one that receives; as [`Instance::send`].
+    /// [`Kind::Usage`] for a field that receives; as [`Instance::send`].
     pub fn withdraw_field(&self, field: FieldId) -> Result<()> {
         self.fields.withdraw(field)
     }

@@ -1,4 +1,4 @@
-//! An instance with all its layers, as the process and the serial instance see them.
+//! An instance with all its layers, as the process and the serial instance see the layers.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use crate::ranks::RankGroup;
 use crate::serial::{Serial, UpperLayers, shortened};
 use crate::{Error, Result};
 
-/// A serial instance, and what stands above it.
+/// A serial instance, and the layers above.
 pub(super) struct Layers {
     pub(super) serial: Arc<Serial>,
     pub(super) group: Option<Arc<RankGroup>>,
@@ -27,7 +27,8 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Tells the manager where the time went, right before the manager hears that the instance leaves.
+    /// Tells the manager where the time went, right before the manager hears that the instance
+    /// leaves.
     pub(super) fn tell_profile(&self) {
         let (serial, trace) = (&self.serial, &self.serial.profile.trace);
         trace.live("DEREGISTER", trace.now());
@@ -80,7 +81,8 @@ impl UpperLayers for Layers {
         });
         serial.core.process.await_below();
         self.leave();
-        // Many on few cores learn of the failure at once: none should tear down its program before all know.
+        // Many instances on few cores learn of the failure at once: no instance should tear down
+        // its program before all know.
         std::thread::yield_now();
     }
 }
@@ -142,7 +144,7 @@ impl ProcessMember for Layers {
             .iter()
             .for_each(|group| group.tree.peer_finished(peer));
         self.fields.peer_finished(peer);
-        // Most often all is said already, and nobody waits for this.
+        // Most often all receiving ends have heard already, and no thread waits for the end.
         if is_news {
             self.serial.core.bell.ring();
         }
@@ -165,7 +167,7 @@ impl ProcessMember for Layers {
     fn probe(&self, conduits: &[ConduitId]) -> Probed {
         let serial = &self.serial;
         serial.carriers().iter().for_each(|carrier| carrier.look());
-        // A question on its way is as good as a message on its way.
+        // A question on the way counts as a message on the way.
         let questions = |conduit| self.fields.questions(conduit);
         let (wait, counts) = serial.counts(conduits, questions);
         Probed {

@@ -14,17 +14,17 @@ use crate::serial::{Patience, PortChoice};
 use crate::{Loan, Message, Payload, Result};
 
 impl Instance {
-    /// Begins the next use of the submodel: true if there is one.
+    /// Begins the next use of the submodel: true if there is a next use.
     ///
     /// Without connected F_INIT ports there is one use. Else the call waits until every F_INIT port
     /// has a message, or is closed: true if all have a message, false if all are closed. Ports with
-    /// the filter `repeat` or `pad` follow the others. The settings overlay of the use is fixed
-    /// here.
+    /// the filter `repeat` or `pad` follow the others. The call fixes the settings overlay of the
+    /// use.
     ///
     /// # Errors
-    /// [`Kind::CallOrder`] if a message of the last use was not taken, or if some F_INIT ports are closed and others are
-    /// not; [`Kind::Setting`] if overlays contradict each other; [`Kind::Usage`] if another thread is in this call; as
-    /// [`Instance::receive`].
+    /// [`Kind::CallOrder`] if a message of the last use was not taken, or if some F_INIT ports are
+    /// closed and others are not; [`Kind::Setting`] if overlays contradict each other;
+    /// [`Kind::Usage`] if another thread is in this call; as [`Instance::receive`].
     pub fn reuse(&self) -> Result<bool> {
         let serial = &self.serial;
         serial.enter()?;
@@ -42,9 +42,9 @@ impl Instance {
     /// `settings` is the overlay to go with the message; `None` means the overlay in force.
     ///
     /// # Errors
-    /// [`Kind::Usage`] for a port that receives, a slot that is not there or data that do not hold together;
-    /// [`Kind::CallOrder`] out of the submodel execution loop; [`Kind::PortClosed`] if the receiver has finished;
-    /// [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
+    /// [`Kind::Usage`] for a port that receives, a slot that is not there or data that do not hold
+    /// together; [`Kind::CallOrder`] out of the submodel execution loop; [`Kind::PortClosed`] if
+    /// the receiver has finished; [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
     pub fn send(
         &self,
         port: PortId,
@@ -63,13 +63,13 @@ impl Instance {
         serial.send(port, slot, payload, times, settings, None)
     }
 
-    /// Memory for an array that is to be sent: peers on this host read the array in place. Does not
-    /// wait. The memory may be sent on any port; the port is asked for so that a wrong name is
+    /// Memory for an array to be sent: peers on this host read the array in place. Does not wait.
+    /// The program may send the memory on any port. The call takes the port so that a wrong name is
     /// noticed.
     ///
     /// # Errors
-    /// [`Kind::Usage`] for a port that receives, a slot that is not there, or more bytes than can be counted;
-    /// [`Kind::NoMemory`] if there is none.
+    /// [`Kind::Usage`] for a port that receives, a slot that is not there, or more bytes than can
+    /// be counted; [`Kind::NoMemory`] if there is none.
     pub fn loan(&self, port: PortId, slot: Option<u32>, layout: Layout) -> Result<Loan> {
         self.serial.enter()?;
         let refuse_field = || self.fields.refuse_send("loan", port);
@@ -79,9 +79,10 @@ impl Instance {
     /// Receives a message. Waits until a message is there.
     ///
     /// # Errors
-    /// [`Kind::PortClosed`] if the sender has finished; [`Kind::Timeout`] if the patience ends; [`Kind::Usage`] for a
-    /// port that sends or that nothing is connected to; [`Kind::CallOrder`] out of the submodel execution loop (a message
-    /// that is there stays, for a call in its place); [`Kind::PeerLost`] or [`Kind::Deadlock`] if the run has failed.
+    /// [`Kind::PortClosed`] if the sender has finished; [`Kind::Timeout`] if the patience ends;
+    /// [`Kind::Usage`] for a port that sends or has no conduit; [`Kind::CallOrder`] out of the
+    /// submodel execution loop (the message stays for a later call in order); [`Kind::PeerLost`] or
+    /// [`Kind::Deadlock`] if the run has failed.
     pub fn receive(&self, port: PortId, slot: Option<u32>, patience: Patience) -> Result<Message> {
         self.receive_that(port, slot, patience, |message| {
             ordinary(|| self.serial.table.ports[port.0].label(slot), message)
@@ -92,7 +93,7 @@ impl Instance {
     /// for the next call.
     ///
     /// # Errors
-    /// As [`Instance::receive`], and what `fits` says.
+    /// As [`Instance::receive`], and errors of `fits`.
     #[inline(always)]
     pub fn receive_that(
         &self,
@@ -133,7 +134,7 @@ impl Instance {
         }
     }
 
-    /// Receives the next message of any of these ports, and of all slots of vector ports. Ports
+    /// Receives the next message of any of the given ports, and of all slots of vector ports. Ports
     /// take turns; closed ports are passed over. Gives the port and the slot (0 for ports without
     /// slots). Calls in a row with the same ports cost the same for any number of ports, except for
     /// a look at the list of ports.
@@ -158,15 +159,17 @@ impl Instance {
     /// Ports for [`Instance::receive_from`].
     ///
     /// # Errors
-    /// [`Kind::Usage`] for a port that sends, that nothing is connected to, or that is named twice, and for no port.
+    /// [`Kind::Usage`] for a port that sends, that nothing is connected to, or that is named twice,
+    /// and for no port.
     pub fn choice(&self, ports: &[PortId]) -> Result<Arc<PortChoice>> {
         self.serial.choose_ports(ports)
     }
 
-    /// As [`Instance::receive_any`], of ports that were chosen before.
+    /// As [`Instance::receive_any`], for ports chosen before.
     ///
     /// # Errors
-    /// As [`Instance::receive_any`]; [`Kind::Usage`] if another thread is in a call on these ports.
+    /// As [`Instance::receive_any`]; [`Kind::Usage`] if another thread is in a call on the same
+    /// ports.
     pub fn receive_from(
         &self,
         choice: &PortChoice,
@@ -188,7 +191,7 @@ impl Instance {
         received?.ok_or_else(|| unexpected(&call))
     }
 
-    /// Fails if one of these ports carries a field.
+    /// Fails if one of the given ports carries a field.
     #[inline(always)]
     fn refuse_fields(&self, ports: &[PortId]) -> Result<()> {
         let has_field = |port: &&PortId| {

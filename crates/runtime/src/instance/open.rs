@@ -1,4 +1,5 @@
-//! How an instance joins the run: it asks the manager, and is built of the answer.
+//! How an instance joins the run: this process asks the manager, and builds the instance from the
+//! answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -19,25 +20,27 @@ use crate::{Error, Kind, Options, Result};
 
 /// An instance that has asked to join the run.
 ///
-/// Many may ask before the first of them is waited for. Dropping one that has not joined fails the run.
+/// A process may ask for many instances before the process waits for the first. Dropping an opening
+/// that has not joined fails the run.
 pub struct Opening {
     name: String,
     options: Options,
     process: Arc<Process>,
     bell: Arc<Doorbell>,
     fields: Arc<Rendezvous>,
-    /// Of a parallel program, the rank of this process.
+    /// In a parallel program, the rank of this process.
     place: Option<RankPlace>,
     began: Instant,
     over: bool,
 }
 
 impl Instance {
-    /// Joins the run as the instance that the options or the environment name, and waits until the manager has
-    /// answered.
+    /// Joins the run as the instance that the options or the environment name, and waits until the
+    /// manager has answered.
     ///
     /// # Errors
-    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Filter`] if a filter of the user's cannot be found.
+    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Filter`] if a filter of the user
+    /// cannot be found.
     pub fn open(options: Options) -> Result<Self> {
         Opening::begin(options)?.wait()
     }
@@ -47,7 +50,8 @@ impl Opening {
     /// Asks to join the run, and does not wait.
     ///
     /// # Errors
-    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Usage`] if this process has the instance already.
+    /// [`Kind::Connection`] if the run cannot be joined, [`Kind::Usage`] if this process has the
+    /// instance already.
     pub fn begin(mut options: Options) -> Result<Self> {
         let (began, bell) = (Instant::now(), Arc::new(Doorbell::default()));
         let fields = Arc::new(Rendezvous::default());
@@ -56,7 +60,7 @@ impl Opening {
                 let text = "a light instance cannot be parallel: its calls do not wait, and those of ranks wait for each other";
                 return Err(Error::new(Kind::Usage, text));
             }
-            // One rank alone is a serial program.
+            // A single rank is a serial program.
             Some(communicator) if communicator.ranks() > 1 => {
                 Some(bootstrap(&options, &*communicator, &bell, fields.clone())?)
             }
@@ -97,7 +101,7 @@ impl Opening {
             release: env!("CARGO_PKG_VERSION").to_owned(),
             ranks: roll.into_iter().skip(1).collect(),
         };
-        // For the other ranks rank 0 asks; they hear the answer by way of the rank above.
+        // Rank 0 asks for all ranks. The other ranks hear the answer by way of the rank above.
         if rank == 0 {
             process.ask(registration);
         }
@@ -113,7 +117,8 @@ impl Opening {
         })
     }
 
-    /// The instance, once the manager has answered; until then `None`. A light one is told by its list when to ask again.
+    /// The instance, once the manager has answered; until then `None`. The list of a non-blocking
+    /// instance says when to ask again.
     ///
     /// # Errors
     /// As [`Instance::open`].
@@ -231,7 +236,8 @@ impl Opening {
         self.process.ask_no_more(&self.name);
     }
 
-    /// Fails the run, with this instance as the culprit. The manager may have let it in meanwhile, or do so yet.
+    /// Fails the run, with this instance as the culprit. The manager may have let the instance in
+    /// meanwhile, or may do so later.
     pub fn fail(mut self, text: &str) {
         self.give_up();
         self.tell(text);

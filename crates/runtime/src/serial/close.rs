@@ -1,4 +1,4 @@
-//! How the streams of a serial instance end, and the errors that come of peers that have ended.
+//! How the streams of a serial instance end, and the errors caused by peers that have ended.
 
 use std::sync::atomic::Ordering;
 
@@ -28,8 +28,8 @@ impl Serial {
             .for_each(|above| above.failed(error));
     }
 
-    /// Warns of O_F ports on which the use that ends has sent nothing. The manager is told at any
-    /// log level.
+    /// Warns of O_F ports on which the ending use has sent nothing. The warning goes to the manager
+    /// at any log level.
     pub(crate) fn tell_missed(&self) {
         let finals = self.table.ports.iter().enumerate();
         let finals = finals
@@ -58,7 +58,7 @@ impl Serial {
         }
     }
 
-    /// Tells a receiver that no more follows, unless the receiver was told before.
+    /// Tells a receiver that no more messages follow, unless the receiver already knows.
     pub(crate) fn end_stream(&self, outlet: &Outlet) -> Result<()> {
         if let Some(carrier) = self.carrier(outlet)?
             && let Some(sent) = outlet.window.finish()
@@ -68,8 +68,8 @@ impl Serial {
         Ok(())
     }
 
-    /// Whether a receiver holds all that was sent, or takes no more. Fails if the receiver cannot
-    /// be reached before.
+    /// Whether a receiver holds all sent messages, or takes no more. Fails if the receiver has
+    /// become out of reach before.
     pub(crate) fn is_settled(&self, outlet: &Outlet) -> Result<bool> {
         let settled = outlet.window.settled() || outlet.window.closed();
         if !settled {
@@ -78,8 +78,8 @@ impl Serial {
         Ok(settled)
     }
 
-    /// An error that comes of a port that these peers have ended. If the program fails with the
-    /// error in its text, the manager is told the peers: the failure of a peer may be the reason.
+    /// Notes an error caused by the end of a port at the given peers. If the program fails with the
+    /// error in its text, the manager hears the peers: the failure of a peer may be the reason.
     pub(crate) fn by_end_of<'a>(
         &self,
         error: Error,
@@ -96,8 +96,8 @@ impl Serial {
         error
     }
 
-    /// A call on a port has gone well: a program that drops the instance later does not do so
-    /// because of such an error.
+    /// Notes that a call on a port has gone well. A program that drops the instance later does not
+    /// do so because of an earlier error about ended peers.
     #[inline(always)]
     pub(crate) fn goes_on(&self) {
         if self.core.ended_last.load(Ordering::Relaxed) {
@@ -105,8 +105,8 @@ impl Serial {
         }
     }
 
-    /// The peers whose end the last such error came of, if the text of a failure includes the
-    /// error.
+    /// The ended peers behind the last error about ended peers, if the text of a failure includes
+    /// the error.
     pub(crate) fn ended_before(&self, text: &str) -> Vec<String> {
         let ended = self.core.ended.lock().expect("never poisoned");
         let known = ended.as_ref().filter(|(error, _)| text.contains(error));
@@ -114,7 +114,7 @@ impl Serial {
     }
 
     /// The error of a program that drops the instance without closing it, most likely because of
-    /// the last error about a peer that has ended.
+    /// the last error about an ended peer.
     pub(crate) fn let_go(&self) -> Error {
         let ended = self.core.ended.lock().expect("never poisoned");
         let last = ended

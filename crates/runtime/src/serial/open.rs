@@ -1,4 +1,4 @@
-//! A serial instance is built of the manager's welcome.
+//! Builds a serial instance from the manager's welcome.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
@@ -23,7 +23,7 @@ use crate::profile::Trace;
 use crate::setting::OverlayNames;
 use crate::{Error, Kind, Options, Result};
 
-/// What a serial instance is built of.
+/// The facts needed to build a serial instance.
 pub(crate) struct Opened<'a> {
     pub(crate) name: &'a str,
     pub(crate) options: &'a Options,
@@ -32,7 +32,7 @@ pub(crate) struct Opened<'a> {
     pub(crate) welcome: &'a Welcome,
     /// The rank of this process; none of a serial program.
     pub(crate) rank: Option<u32>,
-    /// Whether there are ranks below, which are looked after while a call waits.
+    /// Whether there are ranks below. The upper layers look after such ranks while a call waits.
     pub(crate) has_ranks_below: bool,
     /// When the program asked to open the instance.
     pub(crate) began: Instant,
@@ -47,7 +47,7 @@ pub(crate) struct RemoteConduit {
 }
 
 impl Opened<'_> {
-    /// The instance, and the conduits that rank 0 has for this rank.
+    /// Builds the instance. Also returns the conduits that rank 0 has for this rank.
     pub(crate) fn build(&self) -> Result<(Serial, Vec<RemoteConduit>)> {
         let welcome = self.welcome;
         let path: InstanceName = self
@@ -131,13 +131,13 @@ impl Opened<'_> {
     }
 }
 
-/// The ports of an instance, as their conduit ends are opened one by one.
+/// Builds the ports of an instance, as the conduit ends are opened one by one.
 struct PortsBuilder<'a> {
     opened: &'a Opened<'a>,
     /// Whether nothing is counted.
     unmetered: bool,
     ports: Vec<Port>,
-    /// Ports by their names.
+    /// The numbers of ports, by name.
     numbers: HashMap<&'a str, usize>,
     timelines: Vec<&'a str>,
     ends: Vec<(Arc<str>, EndIndex)>,
@@ -167,7 +167,8 @@ impl<'a> PortsBuilder<'a> {
         })
     }
 
-    /// Opens the end of a conduit at its port. Of a parallel program rank 0 has all conduits.
+    /// Opens the end of a conduit at the port of the end. In a parallel program rank 0 has all
+    /// conduits.
     fn add(&mut self, wire: &'a ConduitEnd) -> Result<()> {
         let Opened {
             name,
@@ -203,7 +204,8 @@ impl<'a> PortsBuilder<'a> {
         }
         let mut limits = (wire.buffer_messages, wire.buffer_bytes);
         if wire.sends && chain.lasts > 0 {
-            // A message that gives way to a newer one may never arrive, so bytes say nothing.
+            // A message replaced by a newer message may never arrive, so a limit of bytes has no
+            // meaning here.
             limits.1 = u64::MAX;
         }
         let mut end = PortEnd::new(wire, ConduitUse::Ports, |name| process.name(name), chain);
@@ -217,7 +219,7 @@ impl<'a> PortsBuilder<'a> {
         Ok(())
     }
 
-    /// The number of a wire's timeline among those of the instance, from 1; 0 for none.
+    /// The number of a conduit's timeline among the timelines of the instance, from 1; 0 for none.
     fn timeline(&mut self, wire: &'a ConduitEnd) -> usize {
         let Some(timeline) = wire.timeline.as_deref() else {
             return 0;
@@ -230,7 +232,7 @@ impl<'a> PortsBuilder<'a> {
     }
 
     fn finish(mut self) -> (PortTable, Vec<RemoteConduit>) {
-        // A port that leads nowhere does not count the steps of a port that leads somewhere.
+        // A port without a conduit does not count the steps of a connected port.
         let apart = self.timelines.len() + 1;
         for port in self.ports.iter_mut().filter(|port| !port.connected()) {
             port.timeline = apart;

@@ -35,11 +35,11 @@ pub enum Patience {
     /// Until a message is there, the port is closed, or the run fails.
     #[default]
     Forever,
-    /// At most so long.
+    /// For the given time at most.
     For(Duration),
 }
 
-/// A receiving end that a call looks at.
+/// A receiving end, as a call looks at the end.
 #[derive(Clone, Copy)]
 pub(super) struct ReceivingEnd<'a> {
     pub(super) number: usize,
@@ -49,18 +49,18 @@ pub(super) struct ReceivingEnd<'a> {
     pub(super) place: usize,
     /// The place of the port among the ports of a call on several ports.
     pub(super) held: usize,
-    /// `None` for any slot, of a port whose slots the sender counts.
+    /// `None` for any slot, if the sender counts the slots of the port.
     pub(super) slot: Option<u32>,
 }
 
-/// The ports that a call has taken.
+/// The states of the ports that a call has taken.
 pub(super) type HeldPorts<'a> = Vec<SpinLockGuard<'a, PortState>>;
 
-/// A use that begins.
+/// The next use, before the use begins.
 pub(crate) struct NextUse {
     /// The settings overlay in force, and its number.
     pub(crate) overlay: (u32, Arc<Overlay>),
-    /// The ends of F_INIT ports that have a message, with their labels.
+    /// The ends of F_INIT ports with a message, with the labels of the ends.
     pub(crate) f_init: Vec<((usize, u32), String)>,
     /// The step of other instances in which the use lies.
     pub(crate) iteration: Iteration,
@@ -84,7 +84,7 @@ impl Serial {
         next
     }
 
-    /// As [`Serial::next_use`], for a call that began at this time.
+    /// As [`Serial::next_use`], for a call that began at the time `began`.
     fn find_use(&self, began: i64) -> Result<Option<NextUse>> {
         if let Some(text) = self.cycle().untaken() {
             return Err(Error::new(
@@ -133,7 +133,7 @@ impl Serial {
         }))
     }
 
-    /// The use begins: the overlay is fixed.
+    /// Begins the use, and fixes the overlay.
     pub(crate) fn begin(
         &self,
         NextUse {
@@ -200,7 +200,7 @@ impl Serial {
 }
 
 impl Patience {
-    /// Until then.
+    /// The patience until a deadline.
     pub(crate) fn until(deadline: Option<Instant>) -> Self {
         match deadline {
             None => Patience::Forever,
@@ -217,8 +217,8 @@ impl Patience {
 }
 
 impl ReceivingEnd<'_> {
-    /// The inbox, where its next message may be handed to a thread that waits: of an end that needs no choice, no filter and
-    /// no slot of its own.
+    /// The inbox, if the carrier may hand the next message to a waiting thread. The inbox of an end
+    /// without choice, without filters and with no slots that the sender counts.
     fn direct_inbox(&self) -> Option<&Inbox> {
         let chain = &self.inlet.end.chain;
         let is_plain = !self.port.resizable && chain.is_empty() && !chain.chooses();
@@ -235,15 +235,15 @@ impl ReceivingEnd<'_> {
         &mut held[self.held].inlets[self.place]
     }
 
-    /// What a wait for this end looks like to the manager.
+    /// A wait for the end, as the manager sees the wait.
     pub(super) fn wait_on(&self, serial: &Serial) -> Option<WaitOn> {
         serial.wait_on(&self.inlet.end, None, Some(self.inlet))
     }
 }
 
 impl Serial {
-    /// The F_INIT ports, and their connected ends. Of a port whose slots the sender counts, the
-    /// first slot alone.
+    /// The F_INIT ports, and the connected ends of the ports. If the sender counts the slots of a
+    /// port, the first slot alone.
     fn f_init(&self) -> Result<(HeldPorts<'_>, Vec<ReceivingEnd<'_>>)> {
         let (mut held, mut sources) = (HeldPorts::new(), Vec::new());
         let ports = self
@@ -259,8 +259,8 @@ impl Serial {
         Ok((held, sources))
     }
 
-    /// The connected receiving ends of a port, which has this place among the held ports. Of a port
-    /// whose slots the sender counts, the first slot alone.
+    /// The connected receiving ends of a port. `held` is the place of the port among the held
+    /// ports. If the sender counts the slots of the port, the first slot alone.
     pub(super) fn ends_of(
         &self,
         number: usize,
@@ -297,8 +297,8 @@ impl Serial {
         Ok(message)
     }
 
-    /// Waits for the next message at any of these places of a port between ranks: the number of the
-    /// place in the list, and the message.
+    /// Waits for the next message at any of the given places of a port between ranks. Returns the
+    /// number of the place in the list, and the message.
     pub(crate) fn await_any_at(
         &self,
         port: &Port,
@@ -405,8 +405,8 @@ impl Serial {
         Ok(port)
     }
 
-    /// Fails if a call that finds no message on any of these ends is out of order: a message may
-    /// never come. Does not fail where several threads or tasks call, since another thread may
+    /// Fails if a call that finds no message on any of the given ends is out of order: a message
+    /// may never come. Does not fail where several threads or tasks call, since another thread may
     /// bring the call into order.
     pub(super) fn place(&self, sources: &[ReceivingEnd<'_>]) -> Result<()> {
         if self.is_shared() {
@@ -425,8 +425,8 @@ impl Serial {
         }
     }
 
-    /// Before a wait on S ports alone: a message that was not sent in this step will not be sent in
-    /// this step.
+    /// The beginning of a wait on S ports alone. Tells receivers of the steps that this instance
+    /// has left without a message: after the wait no such message can follow.
     pub(super) fn before(&self, sources: &[ReceivingEnd<'_>], patience: Patience) -> Result<()> {
         let all_steps = || {
             sources
@@ -446,10 +446,10 @@ impl Serial {
         Ok(())
     }
 
-    /// Waits until each of the ends has a message or is closed. The place of the use to which the
-    /// messages belong; `None` if all ends are closed. The messages are put back. Where the sender
-    /// counts the slots, the message for the first slot has their number, and the other slots join
-    /// the ends.
+    /// Waits until each of the ends has a message or is closed. Returns the place of the use to
+    /// which the messages belong; `None` if all ends are closed. Puts the messages back. Where the
+    /// sender counts the slots, the message for the first slot has the number of slots, and the
+    /// other slots join the ends.
     fn all_or_none<'a>(
         &'a self,
         sources: &mut Vec<ReceivingEnd<'a>>,
@@ -506,7 +506,7 @@ impl Serial {
         Err(Error::new(Kind::CallOrder, text))
     }
 
-    /// The overlay of the use that begins: settings from `muscle_settings_in`, and overlays of the
+    /// The overlay of the beginning use: settings from `muscle_settings_in`, and overlays of the
     /// F_INIT messages.
     fn merge_overlays(
         &self,
@@ -603,7 +603,7 @@ impl Serial {
         received.map_err(|error| self.name_what_was_late(error, end))
     }
 
-    /// Names in an error about time the message that did not come.
+    /// Names the missing message in the error of a call that is out of time.
     fn name_what_was_late(&self, mut error: Error, end: &PortEnd) -> Error {
         if error.kind == Kind::Timeout {
             error.text = format!(
@@ -616,8 +616,8 @@ impl Serial {
         error
     }
 
-    /// A message that has come past the inbox, as the program gets the message. The slot and the
-    /// message.
+    /// Takes a message that has come past the inbox, and decodes the message for the program.
+    /// Returns the slot and the message.
     #[inline(always)]
     fn take_arrived(
         &self,
@@ -630,8 +630,8 @@ impl Serial {
         Ok((slot, self.unpack(source, slot, state, arrived, since)?))
     }
 
-    /// Spins for a moment for the next message of an inbox that is still: most waits are shorter
-    /// than a sleep and a wake-up. Some of these waits are timed, as a sample.
+    /// Spins for a moment for the next message of an empty inbox: most waits are shorter than a
+    /// sleep and a wake-up. Some waits are timed, as a sample.
     fn spin(&self, end: &PortEnd, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
         if self.profile.trace.on {
             return None;
@@ -642,7 +642,7 @@ impl Serial {
         Some(arrived)
     }
 
-    /// Notes that the program has a message of this time now.
+    /// Notes that the program now has a message of the given time.
     #[inline(always)]
     pub(crate) fn note_received(&self, number: usize, slot: u32, timestamp: f64) -> Result<()> {
         let port = &self.table.ports[number];
@@ -671,7 +671,7 @@ impl Serial {
         slot: u32,
         message: &Message,
     ) -> Result<()> {
-        // Messages that `repeat` gives again and `pad` makes up have no time of their own, and a
+        // A message given again by `repeat` or made up by `pad` has no time of its own, and a
         // receiver that pulls may go back in time.
         let timestamp = if source.follows() || source.inlet.end.pulled {
             self.cycle().now().unwrap_or(message.timestamp)
@@ -681,8 +681,8 @@ impl Serial {
         self.note_received(source.number, slot, timestamp)
     }
 
-    /// Puts a message back that a call out of order has found, for a later call in order. A message
-    /// with an impossible time is dropped, since no call could take the message. Gives the error.
+    /// Puts back a message that a call out of order has found, for a later call in order. Drops a
+    /// message with an impossible time, since no call could take the message. Returns the error.
     #[cold]
     pub(super) fn misplaced(
         &self,
@@ -702,7 +702,7 @@ impl Serial {
         error
     }
 
-    /// Puts a message back that a call did not get, for the next call.
+    /// Puts back a message that a call did not get, for the next call.
     #[cold]
     pub(super) fn leave_there(
         &self,
@@ -729,9 +729,9 @@ impl Serial {
         self.any.put_back.store(true, Ordering::Relaxed);
     }
 
-    /// Takes a message of this end, if there is one: the slot and the message. `repeat` and `pad`
-    /// choose by the place `here` of the call; `since` is when the call began to wait, for the
-    /// trace.
+    /// Takes a message of the end, if there is one. Returns the slot and the message. `repeat` and
+    /// `pad` choose by the place `here` of the call. `since` is when the call began to wait, for
+    /// the trace.
     fn poll(
         &self,
         source: &ReceivingEnd<'_>,
@@ -789,7 +789,7 @@ impl Serial {
         Ok(None)
     }
 
-    /// The error of a call that receives from an end whose sender has finished.
+    /// The error of a call on an end after the sender has finished.
     #[cold]
     fn no_more_from(&self, end: &PortEnd) -> Error {
         let (name, peer, label) = (&self.core.name, written(&end.peer), &end.label);
@@ -820,7 +820,7 @@ impl Serial {
         self.by_end_of(Error::new(kind, text), [&*end.peer])
     }
 
-    /// Turns an arrived message into what the program gets: uncompressed, filtered, with the
+    /// Prepares an arrived message for the program: decompresses and filters the data, and adds the
     /// overlay. `since` is when the call began to wait, for the trace.
     #[inline(always)]
     pub(super) fn unpack(
@@ -837,8 +837,8 @@ impl Serial {
         self.decoded(source.inlet, state, arrived)
     }
 
-    /// Keeps the rows of a message that is received, as MUSCLE3 does. A message lies in memory
-    /// already when a call finds it, so the row of the transfer takes no time.
+    /// Keeps the rows of a received message, as MUSCLE3 does. A message lies in memory already when
+    /// a call finds the message, so the row of the transfer takes no time.
     #[cold]
     fn unpack_traced(
         &self,
@@ -944,8 +944,8 @@ impl Serial {
             body,
             tree,
         };
-        // Messages between ranks have an encoding of their own, and rank 0 has read the data among
-        // them.
+        // Messages between ranks have an encoding of their own. Rank 0 has already read the data
+        // inside.
         if *message.content() != Content::Structure || inlet.end.conduit_use != ConduitUse::Ports {
             return Ok(message);
         }
@@ -954,7 +954,7 @@ impl Serial {
             .map_err(|error| self.malformed(&inlet.end, head.timestamp, &error.to_string()))
     }
 
-    /// The error for a message that no call of titin sends.
+    /// The error for a malformed message: no call of titin sends such a message.
     #[cold]
     fn malformed(&self, end: &PortEnd, timestamp: f64, why: &str) -> Error {
         let text = format!(
@@ -968,7 +968,7 @@ impl Serial {
     }
 }
 
-/// The settings that a message on `muscle_settings_in` carries: a map from names to values.
+/// The settings in a message on `muscle_settings_in`: a map from names to values.
 fn settings_of(message: &Message) -> Result<Overlay> {
     if *message.content() == Content::Nil {
         return Ok(Overlay::new());

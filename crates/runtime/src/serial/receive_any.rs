@@ -1,9 +1,9 @@
 //! Receiving from any of several ports.
 //!
-//! The inboxes of most ports put themselves on a list when something comes, and a call takes the
-//! next inbox of the list: the cost does not depend on the number of ports. Messages of F_INIT
-//! ports, behind step filters, and for slots that the sender counts, may wait elsewhere. With such
-//! ports a call looks at one port after the other.
+//! The inboxes of most ports put themselves on a list when a message or an end comes, and a call
+//! takes the next inbox of the list: the cost does not depend on the number of ports. Messages of
+//! F_INIT ports, behind step filters, and for slots counted by the sender, may wait elsewhere. With
+//! such ports a call looks at one port after the other.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -21,21 +21,21 @@ use crate::field_mark::ordinary;
 use crate::port::{PortEnd, PortId, PortState, two_at_once};
 use crate::{Error, Kind, Message, Result};
 
-/// Ports of an instance to receive from, as [`Instance::receive_from`] takes them.
+/// Ports of an instance to receive from, for [`Instance::receive_from`].
 pub struct PortChoice {
-    /// A number that no other choice of the process has.
+    /// A number unique among the choices of the process.
     number: u64,
     ports: Vec<PortId>,
     /// Where the ports' inboxes put themselves on a list.
     selection: Option<SpinLock<Selection>>,
 }
 
-/// Receiving ends, and which of them have something.
+/// Receiving ends, and the list of ends with news.
 struct Selection {
-    /// Port and place of each.
+    /// Port and place of each end.
     ends: Vec<(usize, usize)>,
     arrivals: Arc<Arrivals>,
-    /// How many of them may bring something yet.
+    /// How many of the ends may bring messages yet.
     open: usize,
     /// How often any instance had been found out of reach when the senders were last checked.
     asked: u64,
@@ -44,7 +44,7 @@ struct Selection {
 
 /// The carriers of the messages.
 enum Carriers {
-    /// Not all ends have a carrier yet.
+    /// Some end has no carrier yet.
     Unknown,
     One(Arc<dyn Carrier>),
     Several,
@@ -53,7 +53,7 @@ enum Carriers {
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
 impl PortChoice {
-    /// The ports, as they were named.
+    /// The ports, in the order of the program.
     pub(crate) fn ports(&self) -> &[PortId] {
         &self.ports
     }
@@ -79,7 +79,7 @@ impl Serial {
                 continue;
             }
             plain &= port.operator == Operator::S && !port.resizable;
-            // Of a port whose slots the sender counts, the first end brings the messages for all
+            // If the sender counts the slots of a port, the first end brings the messages for all
             // slots.
             let slots = if port.resizable && !port.operator.sends() {
                 0
@@ -115,7 +115,7 @@ impl Serial {
     }
 }
 
-/// A list that a call uses.
+/// A list in use by a call.
 struct Using(Arc<Arrivals>);
 
 impl Using {
@@ -132,9 +132,10 @@ impl Drop for Using {
 }
 
 impl Selection {
-    /// Has the inboxes put themselves on a new list. Fails if another call waits for one of them;
-    /// beside a later call with the same ports that shows once something comes by the port. The
-    /// ports are held until the list is said to be in use.
+    /// Has the inboxes put themselves on a new list. Fails if another call waits for one of the
+    /// inboxes. A later call with the same ports reuses the list without this check: such a call
+    /// finds the other call only once a message comes by the port. The caller holds the ports until
+    /// the list is marked as in use.
     fn begin<'a>(&mut self, serial: &'a Serial, ports: &[PortId]) -> Result<HeldPorts<'a>> {
         // A call on a port sees the flag, or finds the port taken.
         serial.any.lists.store(true, Ordering::Relaxed);
@@ -158,7 +159,7 @@ impl Selection {
         Ok(held)
     }
 
-    /// The carrier of all ends, if they have the same.
+    /// The carrier of all ends, if all ends have the same carrier.
     fn carrier(&mut self, serial: &Serial) -> Option<Arc<dyn Carrier>> {
         if matches!(self.carriers, Carriers::Unknown) {
             let carrier = |end: &(usize, usize)| serial.end_at(*end).inlet.end.carrier.get();
@@ -212,7 +213,7 @@ impl Serial {
         self.receive_listed(&mut selection, patience)
     }
 
-    /// An end that was chosen.
+    /// A chosen end.
     fn end_at(&self, (number, place): (usize, usize)) -> ReceivingEnd<'_> {
         self.end_of(number, place)
             .expect("chosen, so it is connected")
@@ -240,7 +241,7 @@ impl Serial {
             }
             while let Some(number) = arrivals.pop() {
                 let source = self.end_at(ends[number as usize]);
-                // An end whose message is not taken stays on the list.
+                // An end with an untaken message stays on the list.
                 let mut port = source.port.enter().inspect_err(|_| arrivals.push(number))?;
                 match source.inlet.inbox.take_arrival() {
                     Arrival::Message(arrived) => {
@@ -263,7 +264,7 @@ impl Serial {
                 open.try_for_each(|inlet| self.reachable(&inlet.end))?;
                 *asked = given_up;
             }
-            // All are of the same operator.
+            // All ends are of the same operator.
             self.place(&[self.end_at(ends[0])]).map(|()| None)
         };
         if self.reporter.pending.is_none()
@@ -293,7 +294,7 @@ impl Serial {
         self.chosen(&source, None, slot, message)
     }
 
-    /// A message of one of these ends that a call out of order has put back.
+    /// A message of one of the given ends that a call out of order has put back.
     #[cold]
     fn unstash(&self, ends: &[(usize, usize)]) -> Result<Option<(ReceivingEnd<'_>, Message)>> {
         for source in ends.iter().map(|end| self.end_at(*end)) {
@@ -306,7 +307,7 @@ impl Serial {
         Ok(None)
     }
 
-    /// Receives from any of these ports by a look at one after the other.
+    /// Receives from any of the given ports by a look at one port after the other.
     fn receive_by_turns(&self, ports: &[PortId], patience: Patience) -> Result<Received> {
         let (mut sources, mut held) = (Vec::new(), HeldPorts::new());
         for &PortId(number) in ports {
@@ -355,7 +356,7 @@ impl Serial {
         let start = self.profile.trace.clock();
         let found = self.wait(Wait::about(who).until(patience.deadline()), on, poll);
         let (index, slot, message) = found.map_err(|error| self.too_late(error, ends()))?;
-        // The next call begins with the end behind.
+        // The next call begins with the following end.
         self.any.turn.store(index + 1, Ordering::Relaxed);
         let source = &sources[index];
         source.inlet.end.meter.waited(self.waited_since(start));

@@ -1,4 +1,4 @@
-//! What the manager hears of an instance: waits and counts, log records, progress, the profile.
+//! The reports of an instance to the manager: waits and counts, log records, progress, the profile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,8 +12,9 @@ use crate::port::{ConduitUse, Inlet, Outlet, Port, PortEnd};
 use crate::profile::{event, share};
 
 impl Serial {
-    /// What the manager asks for to be sure of a deadlock: the wait that lasts, and messages sent or taken.
-    /// `questions` says how many versions of a field were asked for along a conduit.
+    /// The facts that the manager needs to be sure of a deadlock: the number of the lasting wait,
+    /// and counts of messages sent or taken. `questions` counts the requests for versions of a
+    /// field along a conduit.
     pub(crate) fn counts(
         &self,
         conduits: &[ConduitId],
@@ -31,14 +32,15 @@ impl Serial {
                 .map(|count| (*conduit, count.wrapping_add(questions(*conduit) << 32)))
         };
         let counts = conduits.iter().filter_map(count).collect();
-        // Read after the counts: if the wait still stands, no counted message has ended it.
+        // Read after the counts: if the wait still stands, no counted message has ended the wait.
         (
             *self.reporter.waiting.lock().expect("never poisoned"),
             counts,
         )
     }
 
-    /// What a wait to send along a conduit looks like to the manager, with so many bytes more.
+    /// A wait to send along a conduit, as the manager sees the wait. `bytes` are the bytes still to
+    /// send.
     pub(crate) fn wait_to_send(&self, outlet: &Outlet, bytes: u64) -> Vec<WaitOn> {
         let on = self.wait_on(&outlet.end, Some(&outlet.window), None);
         let on = on.map(|on| WaitOn {
@@ -48,8 +50,8 @@ impl Serial {
         on.into_iter().collect()
     }
 
-    /// What a wait for this end looks like to the manager. None for conduits between ranks: what ranks of one program wait
-    /// for each other is nothing to the manager.
+    /// A wait for the given end, as the manager sees the wait. None for conduits between ranks:
+    /// waits of the ranks of one program for each other do not concern the manager.
     pub(crate) fn wait_on(
         &self,
         end: &PortEnd,
@@ -115,7 +117,8 @@ impl Serial {
             .store(timestamp.to_bits(), Ordering::Relaxed);
     }
 
-    /// Reports simulated time and traffic, if they have changed. `more_bytes` went by the links of fields.
+    /// Reports simulated time and traffic, if time or traffic has changed. `more_bytes` went by the
+    /// links of fields.
     pub(crate) fn report_progress(&self, more_bytes: u64) {
         let count = |counter: fn(&Outlet) -> &AtomicU64| -> u64 {
             self.outlets()
@@ -146,7 +149,7 @@ impl Serial {
         }));
     }
 
-    /// Counts the time of a send without its waits. The send stands for `times` sends.
+    /// Counts the time of a send without waits. The send stands for `times` sends.
     pub(crate) fn sent_for(&self, time: Duration, times: u32) {
         let now = self.profile.trace.now();
         let last = self.profile.timed.swap(now, Ordering::Relaxed);
@@ -186,7 +189,7 @@ impl Serial {
         }
     }
 
-    /// Where the time of this instance went, from these conduits.
+    /// The times of this instance, for the given conduits.
     pub(crate) fn profile_of(&self, conduits: Vec<ConduitProfile>) -> Profile {
         let trace = &self.profile.trace;
         // Rank 0 of a parallel program joins and leaves for all.
@@ -214,7 +217,7 @@ impl Serial {
         }
     }
 
-    /// What was counted at an end of a conduit.
+    /// The counts of one end of a conduit.
     pub(crate) fn conduit_profile(&self, end: &PortEnd, receives: bool) -> ConduitProfile {
         let carrier = end.carrier.get();
         let medium = carrier.map_or("none", |carrier| carrier.medium().key());
@@ -234,7 +237,7 @@ impl Serial {
         }
     }
 
-    /// Why messages of this end did not go by shared memory, if that is to be explained.
+    /// Why messages of this end did not go by shared memory, if the profile should give a reason.
     fn detour(&self, end: &PortEnd) -> Option<String> {
         if end.meter.by_socket.load(Ordering::Relaxed) == 0 {
             return match end.pinned {
@@ -242,7 +245,8 @@ impl Serial {
                 None => self.core.process.detour(&end.peer),
             };
         }
-        // Messages go by the socket beside shared memory: there was no more, or there was to be none.
+        // The messages went by the socket beside shared memory: no shared memory was left, or the
+        // user has switched shared memory off.
         if self.core.process.exchange.is_switched_off() {
             return Some(format!(
                 "TITIN_SHARED_MEMORY=0 in the environment of {} switches shared memory off",
@@ -260,18 +264,18 @@ pub(crate) struct RowOfMessage<'a> {
     pub(crate) port: &'a Port,
     pub(crate) end: &'a PortEnd,
     pub(crate) slot: u32,
-    /// When it began and ended.
+    /// When the step of the row began and ended.
     pub(crate) time: (i64, i64),
     pub(crate) number: u64,
     pub(crate) size: u64,
     pub(crate) timestamp: f64,
 }
 
-/// The most bytes of a text for the manager: a process that sends a larger control message is cut
-/// off.
+/// The most bytes of a text for the manager: the manager cuts off a process that sends a larger
+/// control message.
 const LONGEST: usize = 16 << 20;
 
-/// A text for the manager. A text that is too long loses its end, and says so.
+/// A text for the manager. A text over the limit loses its end, and says so.
 pub(crate) fn shortened(text: &str) -> String {
     if text.len() <= LONGEST {
         return text.to_owned();

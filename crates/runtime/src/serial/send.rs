@@ -1,4 +1,4 @@
-//! SendState.
+//! Sending by the ports of a serial instance.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::profile::stands_for;
 use crate::send_state::{PieceChunk, SendState, Timestamps};
 use crate::{Error, Kind, Loan, Payload, Result};
 
-/// The most that an overlay may take of a message's metadata.
+/// The largest part of the metadata of a message that an overlay may take.
 const MAX_OVERLAY: usize = titin_wire::frame::MAX_META as usize / 2;
 
 impl Serial {
     /// Sends a message along the conduits of a slot, except for the conduits `left_out`. The call
-    /// counts as made for all.
+    /// counts as made for all conduits.
     #[inline(always)]
     pub(crate) fn send(
         &self,
@@ -82,7 +82,8 @@ impl Serial {
         sent
     }
 
-    /// Takes the send on this slot that was interrupted, or is pending, and is made again now.
+    /// Takes the interrupted or pending send on the given slot. The program makes the send again
+    /// now.
     #[inline(always)]
     fn take_unfinished(
         &self,
@@ -98,7 +99,7 @@ impl Serial {
         (is_same || self.reporter.pending.is_some()).then_some(unfinished)
     }
 
-    /// The overlay that goes with a message: this one, or the overlay in force.
+    /// The overlay to send with a message: the given overlay, or the overlay in force.
     #[inline(always)]
     fn overlay_to_send(&self, settings: Option<&Overlay>) -> Result<Option<(u32, Arc<Overlay>)>> {
         let overlays = &self.overlays;
@@ -110,13 +111,14 @@ impl Serial {
         Ok(Some(overlay).filter(|(number, _)| *number != 0))
     }
 
-    /// Notes in the execution loop that a message is about to be sent. The step of the message.
+    /// Notes in the execution loop that a message is about to be sent. Returns the step of the
+    /// message.
     #[inline(always)]
     fn note_send(&self, call: &PortCall<'_>) -> Result<Iteration> {
         let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name));
         let counted = self.execution.counts_steps;
         if counted {
-            // A call that is refused ends no steps.
+            // A refused call ends no steps.
             self.cycle().check(call).map_err(refused)?;
             match call.operator {
                 Operator::OI => self.pass_steps(call.operator, call.timeline, call.end)?,
@@ -139,7 +141,7 @@ impl Serial {
     }
 }
 
-/// Fails if the next timestamp of a message is before its timestamp, or no time.
+/// Fails if the next timestamp of a message is before the timestamp of the message, or no time.
 #[inline(always)]
 fn check_next_timestamp(port: &Port, (timestamp, next): Timestamps) -> Result<()> {
     match next {
@@ -170,7 +172,8 @@ fn receives(port: &Port) -> Error {
 }
 
 impl Serial {
-    /// Memory for an array that is to be sent on a port. `refuse_field` is asked where the port carries a field.
+    /// Memory for an array to be sent on a port. Calls `refuse_field` where the port carries a
+    /// field.
     pub(crate) fn loan(
         &self,
         port: PortId,
@@ -210,7 +213,7 @@ impl Serial {
 }
 
 impl PortState {
-    /// Keeps a send that is to be made again.
+    /// Keeps a send that the program is to make again.
     #[inline(always)]
     fn keep(&mut self, sending: SendState, outcome: &Result<()>) {
         if outcome.as_ref().is_err_and(Error::is_unfinished) {
@@ -222,7 +225,8 @@ impl PortState {
 }
 
 impl Serial {
-    /// An overlay with its number, by which receivers know the overlay once they have seen it.
+    /// An overlay with its number. A receiver that has seen the overlay once knows the overlay by
+    /// the number.
     pub(crate) fn number(&self, overlay: Overlay) -> Result<(u32, Arc<Overlay>)> {
         if overlay.is_empty() {
             return Ok((0, Arc::default()));
@@ -269,8 +273,7 @@ impl Serial {
             _ if self.profile.trace.on => Some(1),
             turn => stands_for(turn),
         };
-        // Waits are counted in full; the rest of the time may be a sample that stands for other
-        // sends.
+        // Waits are counted in full; the rest of the time may be a sample for several sends.
         let waited = || {
             outlets
                 .iter()
@@ -333,14 +336,14 @@ impl Serial {
             }
             self.reachable(&outlet.end).map(|()| None)
         };
-        // Not reported: the receiver alone can end this wait, and the manager waits for the
-        // receiver itself.
+        // The manager does not hear of this wait: the receiver alone can end the wait, and the
+        // manager itself waits for the receiver.
         self.counted(&outlet.end, || {
             self.wait(Wait::about(outlet.end.conduit), Vec::new, poll)
         })
     }
 
-    /// Fails once it is sure that the other end cannot be reached.
+    /// Fails once the other end is known to be out of reach.
     pub(crate) fn reachable(&self, end: &PortEnd) -> Result<()> {
         if let Some(why) = end.unfit.get() {
             return Err(Error::new(Kind::Connection, why.clone()));
@@ -361,7 +364,7 @@ impl Serial {
         }
     }
 
-    /// Sends along one conduit. The number and size of the message.
+    /// Sends along one conduit. Returns the number and size of the message.
     #[inline(always)]
     fn send_along(
         &self,
@@ -408,7 +411,8 @@ impl Serial {
         Ok(sent)
     }
 
-    /// Sends a message along one conduit that goes through filters, or has more to say.
+    /// Sends a message along one conduit with filters, or a message with more metadata than
+    /// content.
     fn send_dressed(
         &self,
         port: &Port,
@@ -463,8 +467,8 @@ impl Serial {
             outlet.note(&message.iteration, sequence);
         }
         if let Some((number, overlay)) = &message.overlay {
-            // Behind `last` a message may be dropped for a later one, and an overlay that it alone
-            // defines with it.
+            // Behind `last` a later message may replace this message. The receiver would then lose
+            // an overlay that this message alone defines.
             if state.told != *number || outlet.end.chain.lasts > 0 {
                 meta.definition = Some(encode_overlay(overlay));
                 state.told = *number;
@@ -482,7 +486,7 @@ impl Serial {
         Ok(sent)
     }
 
-    /// Hands a message to the carrier. The number and size of the message.
+    /// Hands a message to the carrier. Returns the number and size of the message.
     #[inline(always)]
     fn hand_over(
         &self,
@@ -501,7 +505,7 @@ impl Serial {
                 Ok((outgoing.head.sequence, length))
             }
             Err(why) if why.is_of_message() => {
-                // The conduit lacks a message now, so there is no going on.
+                // The conduit now lacks a message, so the stream cannot go on.
                 let kind = if matches!(why, Lost::NoMemory(_)) {
                     Kind::NoMemory
                 } else {
@@ -518,7 +522,7 @@ impl Serial {
         }
     }
 
-    /// Counts a message that went by a socket for want of shared memory. The first one is logged.
+    /// Counts a message sent by a socket for want of shared memory. Logs the first such message.
     #[cold]
     fn ran_out(&self, outlet: &Outlet, length: u64) {
         outlet.end.meter.went_by_socket();
@@ -558,7 +562,8 @@ impl Serial {
         }
     }
 
-    /// The link is gone. The manager says why, unless the receiver had finished.
+    /// Waits after the loss of a link until the manager has given the reason. Without a failure the
+    /// receiver had finished.
     fn explained(&self, outlet: &Outlet, message: &mut SendState) -> Result<(u64, u64)> {
         message.lost = true;
         let on = || self.wait_to_send(outlet, 0);
@@ -669,7 +674,7 @@ impl Serial {
     }
 }
 
-/// The header of a message on this conduit.
+/// The header of a message on the given conduit.
 pub(crate) fn message_header(
     outlet: &Outlet,
     sequence: u64,

@@ -1,10 +1,10 @@
-//! The filters that choose among messages, at both ends: `last`, `repeat` and `pad`.
+//! The filters `last`, `repeat` and `pad`, at both ends. Such a filter chooses among messages.
 //!
-//! All three choose by the steps in which messages were sent ([`crate::iteration`]). On a conduit
-//! with `last` each message names the message whose place it takes, so that the newest message of a
-//! use alone waits anywhere. Once the steps are over the sender sends a note, a message without
-//! data. The receiver lets a message through when another message or a note is behind it. With
-//! `repeat` and `pad` the receiver looks for the message of the step in which its own use lies.
+//! All three choose by the steps in which the sender sent the messages ([`crate::iteration`]). On a
+//! conduit with `last` each message names the message to replace, so that only the newest message
+//! of a use waits anywhere. Once the steps are over the sender sends a note, a message without
+//! data. The receiver lets a message through when another message or a note follows. With `repeat`
+//! and `pad` the receiver looks for the message of the step around the use of the receiver.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -20,8 +20,7 @@ use crate::iteration::Iteration;
 use crate::port::{Chosen, Inlet, InletState, Outlet, Port, StepNotes};
 use crate::{Error, Kind, Message, Result};
 
-/// The place of a call that receives: the step, and the latest time, for a message that `pad` makes
-/// up.
+/// The place of a receiving call: the step, and the latest time for a message made up by `pad`.
 #[derive(Debug, Default)]
 pub(crate) struct UsePlace {
     now: Option<f64>,
@@ -29,8 +28,8 @@ pub(crate) struct UsePlace {
 }
 
 impl UsePlace {
-    /// Includes a message for the use that begins: the use lies in the step of the message that
-    /// lies deepest.
+    /// Includes a message for the beginning use. The use lies in the step of the message with the
+    /// deepest place.
     pub(super) fn include(&mut self, message: &Message) {
         self.now = Some(
             self.now
@@ -44,7 +43,7 @@ impl UsePlace {
 
 impl Serial {
     /// For `repeat` and `pad`: the message of the step in which `here` lies, or the last message
-    /// before, of a sender that does not send in every step. The choice never depends on how fast
+    /// before, if the sender does not send in every step. The choice never depends on how fast
     /// messages travel.
     pub(super) fn poll_following(
         &self,
@@ -149,7 +148,7 @@ impl Serial {
         }
     }
 
-    /// The place of the next call that receives at this end.
+    /// The place of the next receiving call at this end.
     pub(super) fn here(&self, source: &ReceivingEnd<'_>) -> UsePlace {
         if !source.follows() {
             return UsePlace::default();
@@ -163,7 +162,7 @@ impl Serial {
         }
     }
 
-    /// Tells receivers behind step filters that this use makes no more steps.
+    /// Tells receivers behind step filters that the current use makes no more steps.
     pub(super) fn end_steps(&self) -> Result<()> {
         if !self.execution.counts_steps || !self.cycle().end_steps() {
             return Ok(());
@@ -174,13 +173,14 @@ impl Serial {
                 .iter()
                 .filter(|port| port.operator == Operator::OI)
         };
-        // All receivers are told, or none; then the call that is made again tells them.
+        // If another call uses one of the ports, no receiver hears of the end. The program's call
+        // fails, and tells all receivers when the program makes the call again.
         let held: Result<Vec<_>> = ports().map(Port::enter).collect();
         let _held = held.inspect_err(|_| self.cycle().go_on())?;
         let here = self.cycle().iteration(Operator::OF, 0, (0, 0));
         for port in ports() {
             for outlet in port.every_outlet() {
-                // Behind two of `last` only the steps around this use matter.
+                // Behind two of `last` only the steps around the current use matter.
                 if outlet.end.chain.chooses() && outlet.end.chain.lasts < 2 {
                     self.tell_over(outlet, &here);
                 }
@@ -190,8 +190,8 @@ impl Serial {
     }
 
     /// Tells receivers behind `repeat` and `pad` of steps that are over without a message, before
-    /// this end is used. The call has taken the port of the end. Does nothing where several threads
-    /// call: there the order of calls says nothing of steps.
+    /// the program uses the given end. The call has taken the port of the end. Does nothing where
+    /// several threads call: there the order of calls has no bearing on steps.
     #[inline(always)]
     pub(super) fn pass_steps(
         &self,
@@ -237,8 +237,8 @@ impl Serial {
         Ok(())
     }
 
-    /// Tells receivers behind `last` of the steps of other instances that ended before the use that
-    /// begins.
+    /// Tells receivers behind `last` of the steps of other instances that ended before the
+    /// beginning use.
     pub(super) fn leave_groups(&self, here: &Iteration) -> Result<()> {
         for port in self.table.ports.iter().filter(|port| port.operator.sends()) {
             let _held = port.enter()?;
@@ -255,9 +255,9 @@ impl Serial {
         Ok(())
     }
 
-    /// Sends the note that no message of this step, or within this step, follows. The call has
-    /// taken the port of the outlet. A receiver that has not come yet learns that from the first
-    /// message, or from the end.
+    /// Sends the note that no message of the given step, or within the step, follows. The call has
+    /// taken the port of the outlet. A receiver without a carrier yet learns the same from the
+    /// first message, or from the end.
     fn tell_over(&self, outlet: &Outlet, step: &Iteration) {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
@@ -268,7 +268,7 @@ impl Serial {
         let mut sent = outlet.sent();
         sent.group.take_if(|(group, _)| group.is_within(step));
         sent.step = Some(step.clone());
-        // A later note says all that the notes right before it say.
+        // A later note includes all notes since the last message.
         let first = *sent.note.get_or_insert(sequence);
         drop(sent);
         let supersedes = (first < sequence).then_some(first);
@@ -295,7 +295,7 @@ impl Outlet {
             .expect("never poisoned")
     }
 
-    /// Behind `last`: the number of the first message whose place a message of this step takes.
+    /// Behind `last`: the number of the first message that a message of this step replaces.
     pub(super) fn superseded(&self, iteration: &Iteration) -> Option<u64> {
         // Every message of every conduit comes by here.
         if self.end.chain.lasts == 0 {
@@ -309,7 +309,7 @@ impl Outlet {
             .map(|(_, first)| *first)
     }
 
-    /// Notes that the message of this number is sent.
+    /// Notes that the instance sends the message with the given number.
     pub(super) fn note(&self, iteration: &Iteration, sequence: u64) {
         let mut sent = self.sent();
         sent.note = None;
@@ -323,7 +323,7 @@ impl Outlet {
 }
 
 impl Inlet {
-    /// Takes the next message that the program may be given.
+    /// Takes the next message for the program.
     pub(super) fn take(&self) -> Option<Arrived> {
         if !self.end.chain.chooses() {
             return self.inbox.take();
@@ -337,20 +337,22 @@ impl Inlet {
         }
     }
 
-    /// The oldest message, if it may be taken. Behind `last` the message may be taken once another
-    /// message is behind it that has not taken its place.
+    /// The oldest message, if the program may have the message. Behind `last` the program may have
+    /// the message once another message follows that has not replaced the oldest message, or the
+    /// stream has ended.
     fn due(&self) -> Option<Arrived> {
-        // Asked before the look at the message: until then another message may take its place.
+        // Read before the look at the message: until then a newer message may replace the oldest
+        // message.
         let stays = self.end.chain.lasts == 0 || self.inbox.waiting() > 1 || self.inbox.ended();
         self.inbox
             .peek()
             .filter(|message| stays || message.meta.over.is_some())
     }
 
-    /// How many messages were taken, or may not be taken yet: behind `last` a message waits whose
-    /// place another may take.
+    /// How many messages the program has taken, or may not take yet: behind `last` a message waits
+    /// while another message may replace the waiting message.
     pub(crate) fn seen(&self) -> u64 {
-        // Asked before the other count: a message that comes in between counts as not seen.
+        // Read before the other count: a message that comes in between counts as not seen.
         let received = self.inbox.received();
         if self.end.chain.lasts > 0 && self.due().is_none() {
             received

@@ -12,8 +12,8 @@ use crate::non_blocking::{PendingCalls, later};
 use crate::port::{Port, PortEnd};
 use crate::{Error, Kind, Result};
 
-/// In a wait that lasts longer, senders are told which messages were taken: a sender may wait for
-/// room.
+/// After this time in a wait this thread tells senders how many messages the instance has taken: a
+/// sender may wait for room.
 const TELL_AFTER: Duration = Duration::from_millis(100);
 
 /// How long an instance counts as polling after a call that came back without a message.
@@ -22,15 +22,16 @@ const POLLING: Duration = Duration::from_secs(10);
 /// How long a sleep lasts at most where the host program wants to be asked about signals.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
-/// What a call waits for, and how long.
+/// The conduit, carrier and inbox of a wait, and how long the call waits.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wait<'a> {
-    /// The conduit that the call is about; none for closing.
+    /// The conduit of the call; none for closing.
     about: Option<ConduitId>,
     deadline: Option<Instant>,
-    /// The one carrier that brings what the call waits for. Without one all carriers of the instance are looked at.
+    /// The one carrier that brings the awaited message. Without a carrier here the thread looks at
+    /// all carriers of the instance.
     carrier: Option<&'a dyn Carrier>,
-    /// The inbox whose next message the carrier may hand to this thread, past the inbox.
+    /// The inbox whose next message the carrier may hand to this thread directly.
     inbox: Option<&'a Inbox>,
 }
 
@@ -55,15 +56,15 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// How long a wait has lasted, and who was told of the wait.
+/// How long a wait has lasted, and whether senders and the manager know of the wait.
 struct WaitProgress {
     start: Instant,
     deadline: Option<Instant>,
-    /// Whether senders were told which messages were taken, or need not be told.
+    /// Whether senders know how many messages were taken, or need not know.
     acknowledged: bool,
     /// Whether the manager need not, or not any more, hear of the wait.
     silent: bool,
-    /// The number under which the manager knows of the wait.
+    /// The number by which the manager knows the wait.
     reported: Option<u64>,
     /// When the host program was last asked about signals.
     asked: Instant,
@@ -73,7 +74,7 @@ impl WaitProgress {
     fn begin(deadline: Option<Instant>) -> Self {
         let start = Instant::now();
         // A wait with a deadline ends by itself: neither senders nor the manager need to hear of
-        // it.
+        // the wait.
         let is_bounded = deadline.is_some();
         WaitProgress {
             start,
@@ -87,9 +88,11 @@ impl WaitProgress {
 }
 
 impl Serial {
-    /// Waits until `look` finds something, the run fails, or the deadline passes; a non-blocking instance looks once.
+    /// Waits until `look` finds something, the run fails, or the deadline passes; a non-blocking
+    /// instance looks once.
     ///
-    /// `on` says what would end the wait, for the manager; waits with a deadline are not reported.
+    /// `on` lists for the manager what would end the wait. The manager does not hear of waits with
+    /// a deadline.
     pub(crate) fn wait<T>(
         &self,
         wait: Wait<'_>,
@@ -99,8 +102,8 @@ impl Serial {
         self.wait_for_message(wait, on, |_| look())
     }
 
-    /// As [`Serial::wait`]. Where the wait has an inbox, `look` may be given the next message of the inbox, and then finds
-    /// something.
+    /// As [`Serial::wait`]. Where the wait has an inbox, `look` may get the next message of the
+    /// inbox as an argument, and then finds a result.
     pub(super) fn wait_for_message<T>(
         &self,
         wait: Wait<'_>,
@@ -143,7 +146,8 @@ impl Serial {
         outcome
     }
 
-    /// How long the thread may sleep before there is something to do. Fails once the deadline has passed.
+    /// How long the thread may sleep before there is something to do. Fails once the deadline has
+    /// passed.
     fn sleep_limit(&self, progress: &WaitProgress) -> Result<Option<Duration>> {
         let left = progress
             .deadline
@@ -152,8 +156,8 @@ impl Serial {
             return Err(time_is_over());
         }
         let patience = self.patience(progress);
-        // One look at the clock, and none where neither senders nor the manager are to be told: a
-        // wait may be short.
+        // The thread reads the clock once, and not at all where neither senders nor the manager
+        // need to hear of the wait: a wait may be short.
         let so_far = if progress.acknowledged && patience.is_none() {
             Duration::ZERO
         } else {
@@ -173,7 +177,8 @@ impl Serial {
         self.core.habits.patience.filter(|_| !progress.silent)
     }
 
-    /// Sleeps until the doorbell rings or the limit passes. The message that the carrier has handed to this thread, if one.
+    /// Sleeps until the doorbell rings or the limit passes. Returns the message, if the carrier has
+    /// handed a message to this thread.
     fn sleep(
         &self,
         rings: u32,
@@ -182,15 +187,16 @@ impl Serial {
         progress: &WaitProgress,
     ) -> std::result::Result<IncomingMessage, Wake> {
         let bell = &self.core.bell;
-        // In a long wait a rank also listens to the ranks below, which may have closed.
+        // In a long wait a rank also listens to the ranks below, since a rank below may have
+        // closed.
         let listens_below = progress.acknowledged && self.reporter.watches_ranks;
         let Some(carrier) = wait.carrier.filter(|_| !listens_below) else {
             let carriers = self.carriers();
             let carriers: Vec<&dyn Carrier> = carriers.iter().map(AsRef::as_ref).collect();
             return Err(bell.wait(rings, limit, &carriers));
         };
-        // A message that is handed over counts as taken before this thread knows of the message.
-        // The manager must not see that of a reported wait.
+        // A message that the carrier hands over counts as taken before this thread knows of the
+        // message. During a reported wait the manager must not see such a count.
         match wait.inbox.filter(|_| progress.reported.is_none()) {
             Some(inbox) => bell.wait_for(rings, limit, carrier, inbox),
             None => Err(bell.wait(rings, limit, &[carrier])),
@@ -215,7 +221,8 @@ impl Serial {
         }
     }
 
-    /// Tells senders what was taken, and the manager of the wait, once the wait has lasted so long.
+    /// Tells senders how many messages were taken, and the manager of the wait, once the wait has
+    /// lasted long enough.
     fn tell_of_wait(&self, progress: &mut WaitProgress, on: impl Fn() -> Vec<WaitOn>) {
         if !progress.acknowledged && progress.start.elapsed() >= TELL_AFTER {
             self.acknowledge();
@@ -228,10 +235,10 @@ impl Serial {
         }
     }
 
-    /// What `look` has found, or the error that ends the wait.
+    /// The result of `look`, or the error that ends the wait.
     ///
-    /// While `look` runs, the manager is not told of the wait: the call may have taken a message
-    /// already, and run a filter of the user's. So a call of whose wait the manager is told has
+    /// While `look` runs, the manager does not see the wait: the call may already have taken a
+    /// message, and may run a filter of the user. So a call in a wait that the manager sees has
     /// taken nothing.
     fn found<T>(
         &self,
@@ -265,7 +272,7 @@ impl Serial {
     }
 
     /// Looks once. Without success the call is pending, and the doorbell puts the instance on its
-    /// list when the call is to be made again.
+    /// list once the program should make the call again.
     fn look_once<T>(
         &self,
         pending: &PendingCalls,
@@ -299,7 +306,7 @@ impl Serial {
         outcome
     }
 
-    /// As [`Serial::tell_of_wait`], of a call that is pending. Fails once the deadline has passed.
+    /// As [`Serial::tell_of_wait`], of a pending call. Fails once the deadline has passed.
     fn tell_of_pending(
         &self,
         pending: &PendingCalls,
@@ -326,7 +333,7 @@ impl Serial {
             self.acknowledge();
         }
         if crowded {
-            // Any of several calls may go on, and the manager has heard of one alone.
+            // Any of several calls may go on, and the manager has heard of one call alone.
             self.leave_search();
         }
         if report {
@@ -349,8 +356,8 @@ impl Serial {
         }
     }
 
-    /// Calls of a non-blocking instance will not be made again: those about conduits that end at this port, or at this place of it, or
-    /// all.
+    /// Forgets pending calls of a non-blocking instance that the program will not make again: calls
+    /// about conduits of the given port, or of the given place of the port, or all calls.
     pub(crate) fn give_up(&self, port: Option<&Port>, place: Option<usize>) {
         let Some(pending) = &self.reporter.pending else {
             return;
@@ -385,8 +392,8 @@ impl Serial {
             .for_each(|wait| self.proceed(wait));
     }
 
-    /// A call of a non-blocking instance about this conduit goes on. How long the call had been
-    /// pending, if it had.
+    /// Notes that a call of a non-blocking instance about this conduit goes on. Returns how long
+    /// the call had been pending, if at all.
     pub(crate) fn went_on(&self, who: ConduitId) -> Option<Duration> {
         let pending = self.reporter.pending.as_ref()?;
         if let Some(wait) = pending.proceeds(Some(who)) {
@@ -395,7 +402,7 @@ impl Serial {
         Some(pending.lasted()).filter(|lasted| !lasted.is_zero())
     }
 
-    /// Counts how long a wait on this end takes.
+    /// Counts how long a wait on the given end takes.
     pub(crate) fn counted<T>(&self, end: &PortEnd, wait: impl FnOnce() -> Result<T>) -> Result<T> {
         let start = self.profile.trace.clock();
         let outcome = wait();
@@ -417,7 +424,7 @@ impl Serial {
         start.elapsed().max(before)
     }
 
-    /// When a call about this conduit began to wait, for the trace; 0 if no rows are kept.
+    /// When a call about this conduit began to wait, for the trace; 0 if the trace keeps no rows.
     pub(crate) fn start_of_wait(&self, who: Option<ConduitId>) -> i64 {
         if !self.profile.trace.on {
             return 0;
@@ -433,9 +440,8 @@ impl Serial {
         )
     }
 
-    /// Notes that a call about this conduit comes back at this time at the latest, with or without
-    /// a message. No time for a call that has just come back: [`Serial::polls`] reads the clock
-    /// later.
+    /// Notes that a call about this conduit comes back at `until` at the latest, with or without a
+    /// message. `None` for a call that has just come back: [`Serial::polls`] reads the clock later.
     #[inline(always)]
     pub(crate) fn note_poll(&self, about: Option<ConduitId>, until: impl Into<Option<Instant>>) {
         *self.reporter.polled.lock() = about.map(|conduit| (conduit, until.into()));
@@ -449,10 +455,10 @@ impl Serial {
         }
     }
 
-    /// The conduit that the program polls, if it polls one.
+    /// The conduit that the program polls, if any.
     pub(crate) fn polls(&self) -> Option<WaitOn> {
         let now = Instant::now();
-        // A call that read no clock was made since the manager's last question.
+        // A call without a clock reading has come back since the last question of the manager.
         let (conduit, until) = self
             .reporter
             .polled
@@ -467,8 +473,8 @@ impl Serial {
             .filter(|_| lately)
     }
 
-    /// Has a pending call made again that is due although nothing has come. When the next pending
-    /// call is due.
+    /// Rings the doorbell if a pending call is due without news, so that the program makes the call
+    /// again. Otherwise returns when the next pending call is due.
     pub(crate) fn nudge_pending(&self, now: Instant) -> Option<Instant> {
         let patience = self
             .core
@@ -502,14 +508,15 @@ impl Serial {
         });
     }
 
-    /// Whether several threads or tasks call the instance: one of them may act while the others
+    /// Whether several threads or tasks call the instance: one thread may act while the others
     /// wait.
     pub(crate) fn is_shared(&self) -> bool {
         self.core.threaded.load(Ordering::Relaxed)
             || self.reporter.unwatched.load(Ordering::Relaxed)
     }
 
-    /// Tells the manager of a wait. The number of the wait; `None` if the report would say nothing.
+    /// Tells the manager of a wait. Returns the number of the wait; `None` if the report would say
+    /// nothing.
     fn report(&self, on: Vec<WaitOn>) -> Option<u64> {
         if self.is_shared() || on.is_empty() {
             return None;
