@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_proce
 
 use crate::event::Exit;
 
-/// A process that lives so long after SIGKILL hangs in the kernel.
+/// A process that still lives this long after SIGKILL hangs in the kernel.
 const KILL_TIME: Duration = Duration::from_secs(15);
 
 /// The time between two looks at ending processes.
@@ -293,8 +293,8 @@ pub type StoppedBefore = HashSet<u32>;
 /// Stops every process below this process, until [`resume_descendants`]. Returns the processes that
 /// another process had stopped before.
 ///
-/// A snapshot can miss a process whose parent ends while starting the process. A signal to the
-/// group reaches both.
+/// A snapshot can miss a process whose parent ends just after the start of the process. A signal to
+/// the common group reaches parent and child.
 pub fn stop_descendants() -> StoppedBefore {
     let own_group = group(own_pid());
     let (mut asked, mut before) = (HashSet::new(), None);

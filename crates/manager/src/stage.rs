@@ -43,7 +43,7 @@ pub enum StageError {
         /// The second file.
         other: PathBuf,
     },
-    /// The file is in the run directory, so the copy would lie within the file's own folder.
+    /// The file is in the run directory, and so would be the copy.
     #[error("{} cannot be staged in: it is in the run directory, into which it would be copied", .0.display())]
     RunDirectory(PathBuf),
     /// The file cannot be copied.
@@ -68,7 +68,7 @@ pub enum StagingProblem {
     Missing(String),
     /// The file could not be copied: in words.
     CopyFailed(String),
-    /// Copying was ended before the end: the name in the description.
+    /// The copying was ended early: the name in the description.
     Interrupted(String),
 }
 

@@ -10,7 +10,7 @@ pub(super) struct RunClock {
 }
 
 impl RunClock {
-    /// A process that wakes up later than by this time was stopped.
+    /// A process that wakes up late by more than this time was stopped.
     const LATE: Duration = Duration::from_secs(1);
 
     pub(super) fn new(begun: Instant) -> Self {

@@ -257,7 +257,8 @@ impl Manager {
     }
 
     /// Whether the instance must start after a peer that has not joined. The ports of a built-in
-    /// component have slots if the ports of the peers have slots.
+    /// component have slots if the ports of the peers have slots, so a built-in component starts
+    /// after its peers.
     pub(super) fn follows_absent_peers(&self, id: InstanceId) -> bool {
         let is_absent = |&(conduit, sends): &(ConduitId, bool)| {
             let (here, there) = (
