@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn a_name_that_is_cut_within_a_letter_hides_nobody() {
         let folder = tempfile::tempdir().unwrap();
-        // The system keeps 15 bytes of this name, the last of which is half of a letter.
+        // The system keeps 15 bytes of the name. The last byte is half of a letter.
         let program = folder.path().join("abcdefghijklmné");
         std::os::unix::fs::symlink("/bin/cat", &program).unwrap();
         let mut child = Command::new(&program)

@@ -256,7 +256,7 @@ fn ends_in_time(child: &Child) -> bool {
 mod tests {
     use super::*;
 
-    /// The events of a guard that writes these bytes and no more, and lives until it is killed.
+    /// The events of a guard that writes nothing but `said`, and lives until it is killed.
     fn heard(said: &[u8]) -> Vec<GuardEvent> {
         let (mut theirs, ours) = UnixStream::pair().unwrap();
         let child = Command::new("sleep")
