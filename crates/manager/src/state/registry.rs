@@ -27,9 +27,9 @@ impl Manager {
         }
     }
 
-    /// Refuses a registration. If the manager has started the program and only a change of the
-    /// program or of the description can remove the error, the run fails. A user who has started
-    /// the program can correct the program and start it again.
+    /// Refuses a registration. The run fails if the manager has started the program, and only a
+    /// change of the program or of the description can remove the error. A user who has started the
+    /// program can correct the program and start it again.
     fn refuse(&mut self, link: LinkId, registration: &Registration, error: &JoinError) {
         let (name, pid, text) = (&registration.instance, registration.pid, error.to_string());
         let id = self.names.get(name).copied();
