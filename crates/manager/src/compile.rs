@@ -397,7 +397,7 @@ programs:
 titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
 ";
         let description = load_texts(&[("m", text)], &LoadOptions::default()).unwrap();
-        // It is read again as it was written.
+        // A reader accepts the description as written by titin.
         let written = description.to_ymmsl();
         assert!(
             written.contains("step: go_on")

@@ -261,7 +261,7 @@ impl ConnectionFile {
     }
 }
 
-/// Removes a connection file, also an incomplete one, and the meeting place.
+/// Removes a connection file, also an incomplete file, and the meeting place.
 pub fn remove_connection(file: &Path, meeting_place: &Path) {
     let _ = fs::remove_file(draft(file));
     let _ = fs::remove_file(file);

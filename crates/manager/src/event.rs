@@ -52,7 +52,7 @@ pub enum RunAction {
     CloseLink(LinkId),
     /// Have the guard start an instance's program.
     StartProgram(InstanceId),
-    /// Start no more programs. Each instance with a requested start is reported as
+    /// Start no more programs. The session reports each instance with a pending start as
     /// [`RunEvent::StartSkipped`].
     StopStarting,
     /// Have the guard send a signal to an instance's processes.

@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The variables that tell a program who it is.
+    /// The variables about the instance, the run and the cores.
     fn identity(
         instance: &str,
         program: &PlannedProgram,

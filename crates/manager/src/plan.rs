@@ -1,5 +1,4 @@
-//! The contents of a run: every instance with its way to start, and every conduit between two
-//! instances.
+//! The plan of a run: every instance with its start, and every conduit between two instances.
 //!
 //! A plan is the description after all lookups: names are resolved, every instance of a component
 //! is listed, and settings are at hand. The state machine needs nothing else.
@@ -56,7 +55,7 @@ pub struct PlannedInstance {
     pub cores: u32,
     /// The ports of the description.
     pub ports: Vec<PlannedPort>,
-    /// Ports that the description gives the program and this component leaves out.
+    /// The program's ports that the component leaves out.
     pub spare_ports: Vec<String>,
     /// Every setting that can apply to the instance.
     pub settings: Overlay,
@@ -98,7 +97,7 @@ pub struct PlannedPort {
     pub operator: Operator,
     /// Whether the operator was guessed from the conduits. Then only the direction is certain.
     pub guessed: bool,
-    /// The timeline of the port, if the port is on a special one.
+    /// The timeline of the port, if the port has a special timeline.
     pub timeline: Option<Name>,
 }
 
@@ -112,8 +111,7 @@ pub enum StartMode {
     Manual(Option<PlannedProgram>),
     /// The process that has called the manager runs the instance.
     Hosted,
-    /// The leader, the first instance of the same host process, has a program that runs this
-    /// instance too.
+    /// The program of the leader, the first instance of the host process, runs this instance too.
     WithLeader(InstanceId),
 }
 
@@ -169,7 +167,7 @@ pub enum PlannedCommand {
     Host(Hosting),
 }
 
-/// The contents of a host process.
+/// A host process: its functions, and the folders for modules.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Hosting {
     /// The name of the host process.
@@ -178,7 +176,7 @@ pub struct Hosting {
     /// Whether the functions are in Python.
     #[serde(skip)]
     pub python: bool,
-    /// The functions. The file for the host process calls them `guests`.
+    /// The functions. The file for the host process calls the functions `guests`.
     #[serde(rename = "guests")]
     pub functions: Vec<PlannedFunction>,
     /// The folders to search for modules before the usual folders.
@@ -216,7 +214,8 @@ pub struct MpiProcesses {
     pub launcher: MpiLauncher,
     /// The number of processes.
     pub processes: u32,
-    /// The number of nodes, if the description sets it. Each node has the same number of processes.
+    /// The number of nodes, if the description sets the number. Each node has the same number of
+    /// processes.
     pub nodes: Option<u32>,
 }
 
@@ -247,7 +246,7 @@ pub struct PlannedConduit {
     pub buffer_messages: u64,
     /// How many bytes the sender may be ahead.
     pub buffer_bytes: u64,
-    /// The medium, if the description sets it.
+    /// The medium, if the description sets the medium.
     pub medium: Option<Medium>,
     /// How the description couples a field on the conduit, if the description says so.
     pub pattern: Option<Box<Pattern>>,
@@ -271,7 +270,7 @@ pub struct PlannedEnd {
     pub instance: InstanceId,
     /// The port.
     pub port: Name,
-    /// The slot, if the port has one for each peer.
+    /// The slot, if the port has a slot for each peer.
     pub slot: Option<u32>,
 }
 
@@ -296,7 +295,7 @@ pub struct RunOptions {
     pub ceiling: u64,
     /// Whether programs send event rows.
     pub trace: bool,
-    /// The unit of timestamps, if it is not the second.
+    /// The unit of timestamps, if not the second.
     pub time_unit: Option<String>,
 }
 
@@ -313,7 +312,7 @@ impl Default for RunOptions {
     }
 }
 
-/// A value for each instance of a plan. The id of the instance finds the value.
+/// A value for each instance of a plan, with the instance's id as the index.
 #[derive(Debug, Clone)]
 pub struct PerInstance<T>(Vec<T>);
 

@@ -258,7 +258,7 @@ fn lacks_python(prepared: &PreparedCommand) -> bool {
 mod tests {
     use super::*;
 
-    /// The programs that cannot be started, each with why in words.
+    /// The programs that cannot be started, each with the reason in words.
     fn refused(
         network: &Network,
         folders: &[PathBuf],
@@ -297,7 +297,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         };
-        // As `titin config --libs` has it linked, from an environment of Python's.
+        // A program that `titin config --libs` has linked, with titin in an environment of Python.
         write(
             "in_c",
             b"\x7fELF\0libtitin.so\0/venv/lib/python3.11/site-packages/titin/lib\0",
@@ -329,7 +329,8 @@ mod tests {
             );
             refused(&network, &folders, &env)
         };
-        // The sender is Python, so it can run there; if it may.
+        // The sender is in Python, so the filter could run there. But the conduit ties the filter
+        // to the receiver.
         for (conduit, told) in [
             (
                 "mine@receiver b.in",

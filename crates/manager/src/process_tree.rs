@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_proce
 
 use crate::event::Exit;
 
-/// A process that lives so long after SIGKILL hangs in the kernel.
+/// A process that still lives this long after SIGKILL hangs in the kernel.
 const KILL_TIME: Duration = Duration::from_secs(15);
 
 /// The time between two looks at ending processes.
@@ -293,8 +293,8 @@ pub type StoppedBefore = HashSet<u32>;
 /// Stops every process below this process, until [`resume_descendants`]. Returns the processes that
 /// another process had stopped before.
 ///
-/// A snapshot can miss a process whose parent ends while starting the process. A signal to the
-/// group reaches both.
+/// A snapshot can miss a process whose parent ends just after the start of the process. A signal to
+/// the common group reaches parent and child.
 pub fn stop_descendants() -> StoppedBefore {
     let own_group = group(own_pid());
     let (mut asked, mut before) = (HashSet::new(), None);
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn a_name_that_is_cut_within_a_letter_hides_nobody() {
         let folder = tempfile::tempdir().unwrap();
-        // The system keeps 15 bytes of this name, the last of which is half of a letter.
+        // The system keeps 15 bytes of the name. The last byte is half of a letter.
         let program = folder.path().join("abcdefghijklmné");
         std::os::unix::fs::symlink("/bin/cat", &program).unwrap();
         let mut child = Command::new(&program)

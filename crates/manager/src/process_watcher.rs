@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_none_of_ours_is_known_by_its_environment() {
-        // Some ancestor of this one: no descendant.
+        // The parent of this process is no descendant.
         let parent = parent(std::process::id()).unwrap();
         assert!(!is_ours(
             parent,

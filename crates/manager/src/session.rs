@@ -80,7 +80,8 @@ pub struct Interrupter {
 }
 
 impl Interrupter {
-    /// Ends the run because the user wishes so, by `signal`. A second call ends the run at once.
+    /// Ends the run by the user's wish. `signal` names the user's signal. A second call ends the
+    /// run at once.
     pub fn interrupt(&self, signal: &str) {
         let event = RunEvent::Interrupted(signal.to_owned());
         let _ = self.sender.send(SessionEvent::Run(event));

@@ -43,7 +43,7 @@ pub enum StageError {
         /// The second file.
         other: PathBuf,
     },
-    /// The file is in the run directory, so the copy would lie within the file's own folder.
+    /// The file is in the run directory, and so would be the copy.
     #[error("{} cannot be staged in: it is in the run directory, into which it would be copied", .0.display())]
     RunDirectory(PathBuf),
     /// The file cannot be copied.
@@ -68,7 +68,7 @@ pub enum StagingProblem {
     Missing(String),
     /// The file could not be copied: in words.
     CopyFailed(String),
-    /// Copying was ended before the end: the name in the description.
+    /// The copying was ended early: the name in the description.
     Interrupted(String),
 }
 
@@ -324,7 +324,7 @@ fn error_about(path: &Path, text: &str) -> io::Error {
 mod tests {
     use super::*;
 
-    /// Two folders of a description and a run directory, under one that is removed in the end.
+    /// Two folders of a description and a run directory, in a folder that is removed at the end.
     struct Stage {
         root: tempfile::TempDir,
     }
@@ -421,7 +421,8 @@ mod tests {
             .unwrap();
         let names = ["small", "huge", "later"].map(str::to_owned);
         let asked = std::cell::Cell::new(0);
-        // Once for each file, and within the huge one after its second stretch.
+        // The copier asks before each file and after each stretch of a file. The answer is no after
+        // the second stretch of `huge`.
         let go_on = || asked.replace(asked.get() + 1) < 4;
         let results = stage.path("results");
         let problems = stage_out(&names, &stage.path("one"), &results, &go_on);
@@ -452,7 +453,7 @@ mod tests {
             error.contains("one/pipe is neither a file nor a folder"),
             "{error}"
         );
-        // What the user names is followed.
+        // A link that the user names is followed.
         std::os::unix::fs::symlink(stage.path("one/case"), stage.path("one/link")).unwrap();
         stage.stage_in(&["link"]).unwrap();
         assert_eq!(

@@ -137,7 +137,8 @@ impl From<DirectoryError> for StartError {
 impl From<StageError> for StartError {
     fn from(error: StageError) -> Self {
         match error {
-            // A full disk is the disk with the run directory.
+            // The copies go to the run directory, so the full disk is the disk of the run
+            // directory.
             StageError::Copy { to, source, .. } if is_full(&source) => {
                 DirectoryError::Write { path: to, source }.into()
             }

@@ -71,9 +71,9 @@ impl Guard {
         let (socket, theirs) = UnixStream::pair()?;
         let mut guard = Command::new(program);
         // Ctrl-C must not reach the guard before the guard has its own session, so the guard starts
-        // as a group. To begin the session, the guard joins the manager's group again. The guard
-        // cannot join a group outside of this process's PID namespace. But then no terminal sends
-        // Ctrl-C here.
+        // in a new process group. To begin the session, the guard joins the manager's group again.
+        // The guard cannot join a group outside of this process's PID namespace. But then no
+        // terminal sends Ctrl-C here.
         if process_tree::group(process_tree::own_pid()).is_some() {
             guard.process_group(0);
         }
@@ -220,8 +220,9 @@ fn guard_event(report: GuardReport) -> GuardEvent {
     })
 }
 
-/// The signal that has ended a guard, if users interrupt runs by the signal. The guard handles such
-/// signals soon after its start, so the signal came before, and has reached the manager too.
+/// The name of the signal that has ended a guard, if the signal is an interrupt: SIGINT, SIGTERM or
+/// SIGHUP. Soon after its start the guard handles interrupts. So the signal came before, and has
+/// reached the manager too.
 fn interrupt(status: &ExitStatus) -> Option<String> {
     let number = status.signal()?;
     let is_interrupt = [SIGINT, SIGTERM, SIGHUP].contains(&number);
@@ -255,7 +256,7 @@ fn ends_in_time(child: &Child) -> bool {
 mod tests {
     use super::*;
 
-    /// The events of a guard that writes these bytes and no more, and lives until it is killed.
+    /// The events of a guard that writes nothing but `said`, and lives until it is killed.
     fn heard(said: &[u8]) -> Vec<GuardEvent> {
         let (mut theirs, ours) = UnixStream::pair().unwrap();
         let child = Command::new("sleep")

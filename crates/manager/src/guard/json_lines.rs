@@ -61,8 +61,7 @@ mod tests {
     use super::*;
     use crate::event::{Exit, Signal};
 
-    /// What is read of bytes that come in pieces of this length, and whether all of it could be
-    /// read.
+    /// The values read from bytes in pieces of a given length, and whether all bytes could be read.
     fn read<T: DeserializeOwned>(bytes: &[u8], piece: usize) -> (Vec<T>, bool) {
         let (mut lines, mut heard) = (JsonLines::default(), Vec::new());
         let mut take = |piece| lines.take(piece, |said| heard.push(said)).is_ok();

@@ -147,7 +147,8 @@ mod tests {
 
     use super::*;
 
-    /// A child that has run this in a shell in the folder. It ends with its input.
+    /// A child that has run `script` in a shell in the folder. The child ends at the end of its
+    /// input.
     fn child(folder: &Path, script: &str) -> Child {
         let script = format!("{script}\necho done; read word");
         let mut child = Command::new("sh")
@@ -185,7 +186,7 @@ mod tests {
         let place = folder.path();
         fs::write(place.join("mpich_shar_tmp_before"), "").unwrap();
         let mut files = MpiFiles::watch_in(place).unwrap();
-        // This process stands for somebody else's: it is not below itself.
+        // This process stands for a process outside of the run: no process is its own descendant.
         let _other = fs::File::create(place.join("mpich_shar_tmp_other")).unwrap();
         let below = "sh -c 'exec 5>mpich_shar_tmp_below; echo done; read word'";
         let holder = child(
@@ -196,7 +197,7 @@ mod tests {
         files.look();
         end(holder);
         end(replaced);
-        // Another file by the name of one that was removed.
+        // A new file with the name of a file that was moved away.
         let again = place.join("mpich_shar_tmp_again");
         fs::rename(&again, place.join("moved")).unwrap();
         fs::write(&again, "").unwrap();

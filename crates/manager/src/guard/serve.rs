@@ -88,8 +88,9 @@ fn inherited_socket() -> io::Result<UnixStream> {
     Ok(socket)
 }
 
-/// Keeps signals from ending the guard: signals of users, and the signal that a log may not grow.
-/// The guard handles the signals. Programs would inherit ignored signals.
+/// Keeps signals from ending the guard: signals of users, and SIGXFSZ, about a log that may not
+/// grow. The guard handles the signals and does not ignore them, because programs would inherit
+/// ignored signals.
 fn survive_signals() -> io::Result<()> {
     let unused = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGXFSZ] {
@@ -346,8 +347,8 @@ fn open_output(path: &Path) -> Result<File, SpawnError> {
     })
 }
 
-/// Writes to standard error, the log of the run. If the log cannot be written, the guard goes on,
-/// or the guard would leave programs behind.
+/// Writes to standard error, the log of the run. The guard passes over errors here: an unwritable
+/// log is no reason to leave programs behind.
 fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "titin guard: {text}");
 }

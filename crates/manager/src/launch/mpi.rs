@@ -68,8 +68,9 @@ impl Invocation<'_> {
     /// The variables that let launchers work side by side.
     ///
     /// titin assigns the cores. Two programs run at the same time even if one program waits for the
-    /// other. A launcher that wanted cores for its program alone would wait for ever. A launcher
-    /// that bound ranks to cores would bind the ranks of every program to the first cores.
+    /// other. A launcher that wanted cores for its program alone would wait for ever for free
+    /// cores. A launcher that bound ranks to cores would bind the ranks of every program to the
+    /// first cores.
     pub(super) fn launcher_settings(
         &self,
         launcher: MpiLauncher,

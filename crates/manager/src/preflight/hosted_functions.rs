@@ -112,7 +112,7 @@ fn environment_of(
     env
 }
 
-/// A search for functions, in the host process's way.
+/// A search for functions in the places where the host process looks.
 struct FunctionSearch<'h> {
     hosting: &'h Hosting,
     env: BTreeMap<String, String>,
@@ -241,8 +241,8 @@ fn has_function(bytes: &[u8], function: &str) -> bool {
 }
 
 /// Whether a file is a program that uses titin and surely not Python, neither linked nor loaded at
-/// run time. The folder of titin's own library is below Python's, so the folder's name says
-/// nothing.
+/// run time. The word python says nothing, because the folder of titin's own library is below
+/// Python's.
 pub(super) fn is_without_python(path: &Path) -> bool {
     const PYTHON: [&[u8]; 4] = [
         b"libpython",

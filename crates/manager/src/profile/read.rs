@@ -166,7 +166,8 @@ impl Database {
         Ok(profile)
     }
 
-    /// Whether the profile has rows of a trace. Every profile has rows about joining and leaving.
+    /// Whether the profile has rows of a trace. Rows about joining and leaving do not count,
+    /// because every profile has such rows.
     fn has_trace(&self) -> rusqlite::Result<bool> {
         let sql = format!(
             "SELECT EXISTS (SELECT 1 FROM events e JOIN event_types t ON t.oid = e.event_type_oid WHERE t.name NOT IN ({}))",

@@ -600,7 +600,7 @@ mod tests {
             events,
             ..Profile::default()
         };
-        // A region may have the name of anything.
+        // A region may have the name of an event type.
         let like_a_send = Event {
             region: true,
             ..event("SEND", 30)
@@ -647,7 +647,7 @@ mod tests {
         assert_eq!(text("SELECT buffer_messages FROM conduits"), "Integer(256)");
         assert_eq!(text("SELECT outcome FROM run"), "Text(\"done\")");
 
-        // What is written is read.
+        // The reader returns the written values.
         let database = Database::open(&path).unwrap();
         let profile = database.profile().unwrap();
         assert_eq!(

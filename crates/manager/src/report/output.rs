@@ -115,7 +115,7 @@ const BEHIND_FRAMES: [&str; 2] = [
 ];
 
 /// The lines without the launchers' texts about every failed program. A frame begins and ends with
-/// a line of dashes or equals signs. Of a frame, the lines about the failure at hand stay.
+/// a line of dashes or equals signs. The lines of a frame about the failure at hand stay.
 pub(super) fn without_launcher(lines: &[String]) -> Vec<&String> {
     let mut own = Vec::new();
     let mut rest = lines;

@@ -101,7 +101,8 @@ impl Report {
         cause.chain(program).collect()
     }
 
-    /// The last log and output of the culprit, each line once: many programs print their log, too.
+    /// The culprit's last log lines and last output, each line once: many programs print their log,
+    /// too.
     fn last_words(&self) -> Vec<String> {
         let is_shown = |line: &&String| {
             let line = line.trim();

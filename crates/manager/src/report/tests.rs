@@ -9,7 +9,7 @@ use super::*;
 use crate::log::is_command;
 use crate::plan::{PlannedCommand, PlannedInstance, PlannedProgram};
 
-/// A culprit that has printed these lines.
+/// A culprit with a printed output.
 fn culprit<'a>(workdir: &'a Path, printed: &'a [&'a str]) -> Culprit<'a> {
     Culprit {
         name: "m[1]",
@@ -245,7 +245,7 @@ fn an_error_is_shown_whichever_output_it_is_on() {
     let filler = format!(
         "{edge}\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code.\n{edge}\n"
     );
-    // LAMMPS.
+    // The output of LAMMPS.
     let found = shown(
         &filler,
         "step 1\nERROR: Unknown command: fxi (src/input.cpp:314)\n",
@@ -255,7 +255,7 @@ fn an_error_is_shown_whichever_output_it_is_on() {
         found,
         [("stdout.txt".to_owned(), vec!["step 1".to_owned(), error])]
     );
-    // gfortran, and Open MPI's own handler of signals.
+    // The output of gfortran, and of Open MPI's own signal handler.
     let trace = "At line 3 of file m.f90\nFortran runtime error: End of file\n\nError termination. Backtrace:\n#0  0x7f2b8d45e51f \
                  in ???\n#3  0x55 in ???\n#4  0x56 in solve_\n[vm:12] *** Process received signal ***\n[vm:12] Signal: \
                  Segmentation fault (11)\n[vm:12] [ 0] /lib/libc.so.6(+0x3c050)[0x7f2b8d45e050]\n[vm:12] *** End of \
@@ -275,7 +275,7 @@ fn an_error_is_shown_whichever_output_it_is_on() {
         found[1],
         ("stdout.txt".to_owned(), vec!["done 1".to_owned()])
     );
-    // Of what a program prints in each step some is enough beside an error.
+    // Beside an error, a few lines of a program's output about its steps are enough.
     let steps: String = (0..90).map(|step| format!("step {step}\n")).collect();
     let found = shown("ValueError\n", &steps);
     assert_eq!(
@@ -283,7 +283,7 @@ fn an_error_is_shown_whichever_output_it_is_on() {
         (TAIL_OF_SECOND, "step 89")
     );
     assert_eq!(shown("", &steps)[0].1.len(), TAIL);
-    // Better filler than nothing.
+    // Without other output, the launcher's text is better than nothing.
     assert!(
         shown(&filler, "")
             .iter()

@@ -10,7 +10,7 @@ pub(super) struct RunClock {
 }
 
 impl RunClock {
-    /// A process that wakes up later than by this time was stopped.
+    /// A process that wakes up late by more than this time was stopped.
     const LATE: Duration = Duration::from_secs(1);
 
     pub(super) fn new(begun: Instant) -> Self {
@@ -49,10 +49,10 @@ mod tests {
             begun,
             stopped: Duration::ZERO,
         };
-        // Woken in time, or nearly.
+        // The process wakes up in time, or nearly.
         assert_eq!(clock.woken(Duration::from_secs(100)), None);
         assert!(clock.now() >= Duration::from_secs(100));
-        // To be woken after 10 s, that is 90 s ago.
+        // The sleep was to end after 10 s, so 90 s ago.
         assert_eq!(clock.woken(Duration::from_secs(10)).unwrap().as_secs(), 90);
         assert!(
             (10.0..11.0).contains(&clock.now().as_secs_f64()),

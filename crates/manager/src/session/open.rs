@@ -239,7 +239,7 @@ fn host_name() -> String {
     system.nodename().to_string_lossy().into_owned()
 }
 
-/// Assigns the cores of this host. With `spans_hosts`, an unknown part of the programs runs on
+/// Assigns the cores of this host. With `spans_hosts`, an unknown part of the programs may run on
 /// other hosts, so no instance counts as crowded.
 fn place_instances(plan: &Plan, spans_hosts: bool) -> Placement {
     let mut placement = place(plan, &cores::cores());

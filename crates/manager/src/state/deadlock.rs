@@ -39,7 +39,7 @@ const RANK_REPORT_TIME: Duration = Duration::from_secs(1);
 /// Bytes of memory for a message beside the payload.
 const MESSAGE_OVERHEAD: u64 = 256;
 
-/// Reported waits, and the state of the search in them.
+/// Reported waits, and the state of the search.
 #[derive(Debug, Default)]
 pub(super) struct DeadlockSearch {
     waits: WaitGraph,

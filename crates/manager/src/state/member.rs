@@ -24,7 +24,7 @@ pub(super) struct Member {
     pub(super) waiting_since: Duration,
     /// The process of the instance, if the process is on the manager's host.
     pub(super) local_pid: Option<u32>,
-    /// Whether the local process is watched, because the guard has not started it.
+    /// Whether the local process is watched, because the guard has not started the process.
     pub(super) watched: bool,
     /// Whether the local process was watched and has ended.
     pub(super) local_process_gone: bool,

@@ -27,9 +27,9 @@ impl Manager {
         }
     }
 
-    /// Refuses a registration. If the manager has started the program and only a change of the
-    /// program or of the description can remove the error, the run fails. A user who has started
-    /// the program can correct the program and start it again.
+    /// Refuses a registration. The run fails if the manager has started the program, and only a
+    /// change of the program or of the description can remove the error. A user who has started the
+    /// program can correct the program and start it again.
     fn refuse(&mut self, link: LinkId, registration: &Registration, error: &JoinError) {
         let (name, pid, text) = (&registration.instance, registration.pid, error.to_string());
         let id = self.names.get(name).copied();
@@ -257,7 +257,8 @@ impl Manager {
     }
 
     /// Whether the instance must start after a peer that has not joined. The ports of a built-in
-    /// component have slots if the ports of the peers have slots.
+    /// component have slots if the ports of the peers have slots, so a built-in component starts
+    /// after its peers.
     pub(super) fn follows_absent_peers(&self, id: InstanceId) -> bool {
         let is_absent = |&(conduit, sends): &(ConduitId, bool)| {
             let (here, there) = (

@@ -2,9 +2,9 @@
 //!
 //! An instance that polls may go on with other work, so its wait is no part of a deadlock. Yet
 //! nothing may move. While an instance waits long for room, the manager follows the waits from peer
-//! to peer, and asks each instance without a reported wait for its poll. An instance that polls for
-//! the same message at each question counts as waiting for the message. A cycle of such waits is
-//! reported in the log, and in the report of a run that the user ends.
+//! to peer. The manager asks each instance that has reported no wait whether the instance polls. An
+//! instance that polls for the same message at each question counts as waiting for the message. A
+//! cycle of such waits is reported in the log, and in the report of a run that the user ends.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -34,7 +34,7 @@ struct Rig {
     now: Duration,
     begun: Vec<InstanceId>,
     reported: BTreeMap<LinkId, Vec<ToProgram>>,
-    /// Whether nothing more is to be started.
+    /// Whether the manager has ordered to start no more programs.
     stopped: bool,
     signals: Vec<(String, Signal)>,
     hosts: Vec<(u32, Signal)>,
@@ -44,7 +44,8 @@ struct Rig {
     finished: bool,
 }
 
-/// A plan from conduits written `a.out o_i -> b.in f_init`; what is not named in `foreign` is started by the manager.
+/// A plan from conduits written `a.out o_i -> b.in f_init`. The manager starts the instances that
+/// `foreign` does not name.
 fn plan(conduits: &[&str], foreign: &[(&str, StartMode)]) -> Plan {
     let mut names: Vec<String> = Vec::new();
     let mut ports: Vec<Vec<PlannedPort>> = Vec::new();
@@ -133,7 +134,7 @@ const PAIR: [&str; 2] = [
 ];
 
 impl Rig {
-    /// All programs that are ours have been started.
+    /// A run in which the guard has started all programs of the manager.
     fn new(plan: Plan) -> Self {
         let mut rig = Rig::begun(plan);
         for id in rig.begun.clone() {
@@ -142,7 +143,7 @@ impl Rig {
         rig
     }
 
-    /// Programs are being started.
+    /// A run that has begun, with programs that have not started yet.
     fn begun(plan: Plan) -> Self {
         let manager = Manager::new(Arc::new(plan), HOST);
         let mut rig = Rig {
@@ -234,7 +235,8 @@ impl Rig {
         self.say(link, ToManager::Register(registration));
     }
 
-    /// Joins with these ports, written `out o_i` or `out[] o_i`; returns the refusal, if it is one.
+    /// Joins with ports, written `out o_i` or `out[] o_i`. Returns the refusal, if the manager
+    /// refuses.
     fn join_with(&mut self, name: &str, ports: &[&str]) -> Option<String> {
         let link = self.link(name);
         let declare = |port: &&str| {
@@ -292,7 +294,7 @@ impl Rig {
         );
     }
 
-    /// Fails by a port that these have closed.
+    /// Fails by a port that the peers in `after` have closed.
     fn fail_after(&mut self, name: &str, after: &[&str]) {
         let after = after.iter().map(|peer| (*peer).to_owned()).collect();
         let failed = ToManager::Failed {
@@ -322,7 +324,7 @@ impl Rig {
         self.exit(name, Exit::Code(0));
     }
 
-    /// Lets time pass, handing in a tick at every deadline on the way, as the shell does.
+    /// Lets time pass, with a tick at every deadline on the way, as in the session.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while !self.finished && self.manager.deadline() <= end {
@@ -332,7 +334,7 @@ impl Rig {
         self.now = end;
     }
 
-    /// What the run failed by, as everybody was told.
+    /// The failure of the run, in the words for the programs.
     fn failure(&self) -> Option<String> {
         let failure = self.manager.run_state.failure()?;
         Some(self.manager.failure_line(failure))
@@ -351,7 +353,8 @@ impl Rig {
             .any(|message| matches!(message, ToProgram::RunFailed { .. }))
     }
 
-    /// The run is over, well or not, and nothing of it is left: no process, no doubt, no pending question.
+    /// Asserts that the run is over, well or not, and that nothing of the run is left: no process,
+    /// no doubt, no pending question.
     fn assert_over(&self, well: bool) {
         assert!(
             self.finished,
@@ -461,7 +464,7 @@ fn the_log_and_the_position_of_an_instance_are_kept() {
     };
     rig.say(link, ToManager::Progress(progress.clone()));
     assert_eq!(rig.manager.instance_statuses()[0].position, Some(progress));
-    // Nobody speaks for another.
+    // A program cannot send messages for an instance of another program.
     rig.done("macro");
     rig.say(
         rig.link("macro"),

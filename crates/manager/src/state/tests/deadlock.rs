@@ -1,4 +1,4 @@
-//! Waits: what is a deadlock, what is not, and what only needs a larger buffer.
+//! Waits: deadlocks, waits that are no deadlock, and waits that only need a larger buffer.
 
 use titin_wire::control::{FieldEnd, WaitOn};
 use titin_wire::ranks::RankProcess;
@@ -7,7 +7,8 @@ use super::*;
 use crate::plan::ConduitId;
 
 impl Rig {
-    /// Says that an instance waits on conduit ends: the conduit, how many messages it has sent or received there.
+    /// Reports that an instance waits on conduit ends, each with the number of messages that the
+    /// instance has sent or received there.
     pub(super) fn wait(&mut self, name: &str, number: u64, on: &[(u32, u64)]) {
         let on = on.iter().map(|end| self.end(name, end)).collect();
         self.say(
@@ -20,7 +21,7 @@ impl Rig {
         );
     }
 
-    /// What an instance waits for at a conduit end.
+    /// The wait of an instance at a conduit end.
     pub(super) fn end(&self, name: &str, &(conduit, count): &(u32, u64)) -> WaitOn {
         let planned = &self.manager.plan.conduits[conduit as usize];
         let sends = planned.from.instance == self.id(name);
@@ -43,12 +44,12 @@ impl Rig {
         }
     }
 
-    /// Lets the search begin, and returns who is asked for which conduits.
+    /// Lets the search begin, and returns the probes: instance, number and conduits.
     pub(super) fn probes(&mut self) -> Vec<(String, u64, Vec<ConduitId>)> {
         self.asked_within(ms(20))
     }
 
-    /// Lets so much time pass, and returns who is asked meanwhile for which conduits.
+    /// Lets time pass, and returns the probes in this time: instance, number and conduits.
     pub(super) fn asked_within(&mut self, time: Duration) -> Vec<(String, u64, Vec<ConduitId>)> {
         self.reported.clear();
         self.pass(time);
@@ -64,7 +65,8 @@ impl Rig {
         .collect()
     }
 
-    /// Answers a probe: everybody is still in its wait, and the counts are those given by conduit.
+    /// Answers probes: every instance is still in its wait, and `count` gives the counts of the
+    /// conduits.
     fn answer(
         &mut self,
         probes: &[(String, u64, Vec<ConduitId>)],
@@ -87,7 +89,7 @@ impl Rig {
         }
     }
 
-    /// Everything that waits is in the end ended by its own error.
+    /// Ends every running instance by an error of its own about the deadlock.
     fn wind_up(&mut self) {
         let names: Vec<String> = self
             .manager
@@ -202,7 +204,7 @@ fn a_message_in_flight_is_no_deadlock() {
         u64::from(name == "macro" && conduit == 0)
     });
     assert_eq!(rig.failure(), None);
-    // It is asked again, and in the meantime micro has got its message.
+    // Before the next probe, micro has got its message.
     rig.reported.clear();
     rig.say(
         rig.link("micro"),
@@ -229,7 +231,7 @@ fn a_wait_that_has_ended_meanwhile_is_no_deadlock() {
     rig.wait("macro", 1, &[(1, 0)]);
     rig.wait("micro", 1, &[(0, 0)]);
     let probes = rig.probes();
-    // Its answer overtakes the news of its next wait.
+    // The answer of macro to the probe comes before the report of macro's next wait.
     let answer = |wait| ToManager::Counts {
         instance: "macro".into(),
         probe: probes[0].1,
@@ -274,7 +276,8 @@ fn a_deadlock_is_found_beside_a_pair_that_goes_on() {
         rig.wait(name, 1, &[(conduit, 0)]);
     }
     assert_eq!(rig.probes().len(), 4);
-    // A message for c was on its way; a and b have said once that they wait, and will not say so again.
+    // A message for c was on its way. a and b have reported their waits once, and do not report
+    // again.
     rig.say(
         rig.link("c"),
         ToManager::Proceed {
@@ -316,7 +319,7 @@ fn a_wait_on_what_the_plan_does_not_have_is_passed_over() {
     };
     let mut rig = joined(&PAIR);
     rig.wait("micro", 1, &[(0, 0)]);
-    // A conduit that is not there, and one that it does not receive by.
+    // A conduit that does not exist, and a conduit from which macro receives nothing.
     for conduit in [7, 0] {
         rig.say(rig.link("macro"), waiting(on(conduit, "micro", 0)));
         assert!(
@@ -326,7 +329,7 @@ fn a_wait_on_what_the_plan_does_not_have_is_passed_over() {
         );
         assert_eq!(rig.phase("macro"), Phase::Running);
     }
-    // The plan knows who is at the other end.
+    // The plan, not the report, says which instance is at the other end.
     rig.say(rig.link("macro"), waiting(on(1, "nobody", u64::MAX)));
     let probes = rig.probes();
     rig.answer(&probes, |_, _| 0);
@@ -397,7 +400,7 @@ fn a_wait_for_any_of_several_is_stuck_only_if_all_are() {
     rig.wait("hub", 1, &[(0, 0), (1, 0)]);
     rig.wait("a", 1, &[(2, 0)]);
     assert!(rig.probes().is_empty(), "b computes, and may send");
-    // b is done, so hub's port b is closed, and its wait goes on with a alone: a new wait.
+    // b is done, so hub's port b is closed. The wait of hub goes on with a alone, as a new wait.
     rig.done("b");
     rig.wait("hub", 2, &[(0, 0)]);
     let probes = rig.probes();
@@ -452,7 +455,7 @@ fn a_closed_set_of_alternatives_is_a_deadlock_and_names_all_in_it() {
 
 #[test]
 fn a_sender_that_waits_for_room_in_a_cycle_gets_a_larger_buffer() {
-    // Both send a burst before either receives.
+    // Both instances send many messages before either receives.
     let mut rig = joined(&["a.out o_i -> b.in s", "b.out o_i -> a.in s"]);
     rig.wait("a", 1, &[(0, 4)]);
     rig.wait("b", 1, &[(1, 4)]);
@@ -500,7 +503,8 @@ fn a_mixed_cycle_raises_and_a_cycle_beside_a_blocked_sender_is_still_a_deadlock(
     let mut rig = joined(&["a.out o_i -> b.in s", "b.out o_i -> a.in s"]);
     rig.wait("a", 1, &[(0, 4)]);
     rig.wait("b", 1, &[(1, 0)]);
-    // Nonsense in a real run, where b would not wait on a conduit on which it sends; the graph is what counts.
+    // No real run has such waits: b would not wait on a conduit for b's own messages. Only the
+    // graph matters here.
     let probes = rig.probes();
     rig.answer(&probes, |_, _| 4);
     assert_eq!(rig.failure(), None);
@@ -616,7 +620,7 @@ fn who_waits_for_a_field_to_be_declared_is_helped_by_that_alone() {
     rig.wait("b", 1, &[(1, 0)]);
     let probes = rig.probes();
     assert_eq!(probes.len(), 2);
-    // It is on its way to the one that waits.
+    // The declaration of b is on its way to a, the waiting instance.
     declares(&mut rig, "b");
     rig.answer(&probes, |_, _| 0);
     assert_eq!(rig.failure(), None);
@@ -653,7 +657,7 @@ fn who_closes_and_waits_for_the_last_version_to_be_taken_needs_no_room() {
                 on: vec![closing],
             },
         );
-        // It sends to the one that closes, or waits for that to declare a field.
+        // b waits for room to send to a, which closes, or waits for a to declare a field.
         let waits = WaitOn {
             field: !sends,
             ..rig.end("b", &(1, 4))

@@ -1,4 +1,4 @@
-//! Every way to fail, with the news of it in every order.
+//! Every way to fail, with the reports in every order.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::state::assessment::LAST_MESSAGE_TIME;
 
 const KILLED: Exit = Exit::Signal(9, false);
 
-/// Ends everything that is left, as programs do that have been told.
+/// Ends the remaining programs, in the way of programs that have heard of the failure.
 fn wind_up(rig: &mut Rig) {
     for name in ["macro", "micro"] {
         if !matches!(
@@ -24,7 +24,7 @@ fn wind_up(rig: &mut Rig) {
 }
 
 impl Rig {
-    /// The same, where only `peer` is left.
+    /// Ends `peer`, the only remaining program, in the same way.
     fn wind_up_peer(&mut self) {
         self.fail("peer", "peer lost", true);
         self.lose("peer");
@@ -32,7 +32,7 @@ impl Rig {
         self.assert_over(false);
     }
 
-    /// Joins as an instance that the process of `macro` runs.
+    /// Joins as an instance in the process of `macro`.
     fn join_of_host(&mut self, name: &str) {
         self.event(RunEvent::LinkOpened(self.link(name)));
         let registration = Registration {
@@ -309,7 +309,7 @@ fn a_program_started_by_hand_that_dies_is_named() {
 
 #[test]
 fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
-    // News of its start may come after both have joined.
+    // The report of the start may come after both instances have joined.
     for late in [false, true] {
         let mut rig = Rig::begun(plan(&PAIR, &[("micro", StartMode::Manual(None))]));
         let started = RunEvent::ProcessStarted(rig.id("macro"), 100);
@@ -347,7 +347,7 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
     }
 }
 
-/// A host of three instances, of which `macro` stands for it, and a peer.
+/// A host process with three instances, led by `macro`, and a peer.
 fn hosted() -> Rig {
     let command = PlannedCommand::Host(Hosting {
         name: "cells".into(),
@@ -420,7 +420,7 @@ fn an_instance_is_not_said_to_have_failed_as_the_process_that_it_shares() {
             .map(|(id, how)| format!("{}: {how}", rig.manager.name(id)))
             .collect::<Vec<_>>()
     };
-    // The others in its code yet, done, and not there yet.
+    // The other instance has joined, is done, or has not joined yet.
     for (other, told) in [
         (
             Some(false),
@@ -502,7 +502,7 @@ fn a_host_that_ends_well_without_all_of_its_instances_has_failed() {
 
 #[test]
 fn a_closed_port_waits_for_the_failure_of_who_closed_it() {
-    // The news of the two come in either order.
+    // The reports about the two instances come in either order.
     for late in [false, true] {
         let mut rig = Rig::pair();
         if late {
@@ -715,7 +715,7 @@ fn a_manager_that_was_away_blames_nobody_who_gave_it_up() {
     let mut affected_instances = rig.manager.affected_instances(&[]).into_iter();
     assert!(affected_instances.any(|(id, how)| id == rig.id("micro") && how == text));
 
-    // What comes of itself is not taken for that.
+    // The suspension does not explain another error, or an error long after the suspension.
     for (wait, text) in [
         (Duration::ZERO, "negative depth"),
         (Duration::from_secs(4), text),
@@ -829,7 +829,7 @@ fn whoever_is_still_being_prepared_does_not_hold_up_the_end() {
     assert!(!rig.finished);
     rig.pass(Duration::from_secs(1));
     rig.event(RunEvent::Interrupted("SIGINT".into()));
-    // It had been on its way to the guard after all.
+    // The guard had already got the order to start macro.
     rig.event(RunEvent::ProcessStarted(rig.id("macro"), 100));
     let killed = ["micro", "macro"].map(|name| (name.to_owned(), Signal::Kill));
     assert_eq!(rig.signals[rig.signals.len() - 2..], killed);
@@ -898,7 +898,7 @@ fn whoever_comes_after_the_failure_is_told_and_refused() {
 
 #[test]
 fn a_silent_host_is_lost_and_a_silent_debugger_is_not() {
-    // Both are ours: their processes are seen.
+    // titin has started both programs, so the manager knows that their processes live.
     let mut rig = Rig::pair();
     rig.pass(Duration::from_secs(60));
     assert_eq!(rig.failure(), None);

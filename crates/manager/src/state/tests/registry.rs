@@ -1,4 +1,4 @@
-//! Who comes when, and who is let in.
+//! Instances that join in every order, and refused programs.
 
 use super::*;
 use crate::plan::PlannedCommand;
@@ -377,7 +377,7 @@ fn components_of_titins_own_follow_a_peer_that_counts_its_slots() {
         .collect::<Vec<_>>();
     assert_eq!(vectors, [("in", true), ("more", false)]);
 
-    // What was never started is out of the way when the run fails before.
+    // If the run fails before the start of an instance, the instance does not delay the end.
     let mut rig = Rig::begun(plan(&conduits, &[("sink", built_in)]));
     rig.event(RunEvent::StartFailed(rig.id("a"), "no such file".into()));
     rig.event(RunEvent::StartSkipped(rig.id("b")));

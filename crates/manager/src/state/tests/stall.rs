@@ -1,16 +1,16 @@
-//! Waits for room that last since another polls.
+//! Waits for room that last because another instance polls.
 
 use super::deadlock::joined;
 use super::*;
 
 const ROUND: Duration = Duration::from_secs(10);
 
-/// `b` takes what comes by `other` only, where `a` sends no more since `in` is full.
+/// `b` receives only on `other`. `a` sends nothing on `more`, because the buffer of `in` is full.
 const CONDUITS: [&str; 2] = ["a.out o_i -> b.in s", "a.more o_i -> b.other s"];
 
 impl Rig {
-    /// Lets the next question come, which is for `b` alone, and answers it: it has received so many messages on the port that it
-    /// polls, if it polls one.
+    /// Waits for the next question, for `b` alone, and answers for `b`: with the number of messages
+    /// received on the polled port, or without a poll.
     fn ask_b(&mut self, polls: Option<u64>) {
         let asked = self.asked_within(ROUND);
         let [(name, probe, conduits)] = &asked[..] else {
@@ -79,7 +79,7 @@ fn who_gets_something_now_and_then_does_not_stand_still() {
     rig.wait("a", 1, &[(0, 4)]);
     (0..6).for_each(|count| rig.ask_b(Some(count)));
     assert_eq!(rig.stalls(), [""; 0]);
-    // Now it does.
+    // From now on `b` gets no further message.
     (0..2).for_each(|_| rig.ask_b(Some(5)));
     assert_eq!(rig.stalls().len(), 1);
 }
@@ -90,7 +90,7 @@ fn who_computes_for_long_holds_up_its_sender_and_no_more() {
     rig.wait("a", 1, &[(0, 4)]);
     (0..6).for_each(|_| rig.ask_b(None));
     assert_eq!(rig.stalls(), [""; 0]);
-    // Once there is room nobody is asked any more.
+    // After `a` has got room, the manager asks no instance.
     rig.say(
         rig.link("a"),
         ToManager::Proceed {
