@@ -1,4 +1,4 @@
-//! Arrays as C describes them.
+//! Arrays in the description of C.
 
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_void};
@@ -28,13 +28,13 @@ pub(crate) struct CallerArray<'a> {
     order: StorageOrder,
     shape: &'a [u64],
     names: Vec<String>,
-    /// `None` where the elements follow each other in that order.
+    /// `None` if the elements follow each other in `order`.
     strides: Option<Strides>,
     pub(crate) data: *mut u8,
     pub(crate) bytes: usize,
 }
 
-/// The arguments by which C describes an array.
+/// C's arguments for an array.
 #[derive(Clone, Copy)]
 pub(crate) struct ArrayArguments {
     pub(crate) dtype: c_int,
@@ -46,7 +46,7 @@ pub(crate) struct ArrayArguments {
     pub(crate) data: *const c_void,
 }
 
-/// An array as a caller expects it.
+/// An array as the caller expects the array to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedArray<'a> {
     pub(crate) dtype: Dtype,
@@ -84,7 +84,7 @@ pub(crate) unsafe fn form<'a>(
     if extents.iter().any(|extent| *extent < 0) {
         return Err(usage(format!("an array of extents {extents:?}")));
     }
-    // SAFETY: the same numbers, none of which is negative.
+    // SAFETY: `extents` as unsigned numbers; none of the extents is negative.
     let shape =
         unsafe { std::slice::from_raw_parts(extents.as_ptr().cast::<u64>(), extents.len()) };
     Ok(LayoutRef {
@@ -95,7 +95,7 @@ pub(crate) unsafe fn form<'a>(
     })
 }
 
-/// Index names of an array of this rank.
+/// Index names of an array of rank `rank`.
 ///
 /// # Safety
 /// `names` is NULL or points to `rank` texts that end with a NUL.
@@ -114,11 +114,11 @@ pub(crate) unsafe fn names(names: *const *const c_char, rank: c_int) -> Result<V
 }
 
 impl ArrayArguments {
-    /// Makes the description safe, but for the memory that it points to.
+    /// Makes the description safe, except for the memory behind `data`.
     ///
     /// # Safety
-    /// `extents` and `strides` are NULL or point to `rank` numbers, of which the former do not change while the result
-    /// lives; `names` is NULL or points to `rank` texts that end with a NUL.
+    /// `extents` and `strides` are NULL or point to `rank` numbers. The extents do not change while
+    /// the result lives. `names` is NULL or points to `rank` texts that end with a NUL.
     #[inline(always)]
     pub(crate) unsafe fn read<'a>(self) -> Result<CallerArray<'a>> {
         // SAFETY: as the caller promises.
@@ -180,7 +180,8 @@ impl CallerArray<'_> {
         self.dtype.size()
     }
 
-    /// The order in which the elements follow each other; `None` where they do not.
+    /// The order in which the elements follow each other; `None` if there are gaps, or another
+    /// order.
     #[inline(always)]
     fn contiguous_order(&self) -> Option<StorageOrder> {
         let strides = self.strides.as_ref();
@@ -197,7 +198,8 @@ impl CallerArray<'_> {
         }
     }
 
-    /// The elements without gaps: where they lie, or a packed copy. The order becomes that of the elements.
+    /// The elements without gaps: in place, or as a packed copy. `self.order` becomes the order of
+    /// the elements.
     ///
     /// # Safety
     /// All elements may be read, and do not change while the result lives.
@@ -213,7 +215,7 @@ impl CallerArray<'_> {
         }
     }
 
-    /// Whether the elements have values that their type has: bools are the bytes 0 and 1.
+    /// Whether all elements are valid values of the type: bools are the bytes 0 and 1.
     ///
     /// # Safety
     /// All elements may be read, and follow each other.
@@ -246,7 +248,7 @@ impl CallerArray<'_> {
         Ok(Elements::Shared(Arc::new(filling.finish()), 0..self.bytes))
     }
 
-    /// The error for a message that is no array of this type and shape.
+    /// The error for a message that is not an array of the right type and shape.
     #[cold]
     fn misfit(&self, message: &Message) -> Error {
         let extents: SmallVec<[i64; 4]> = self.shape.iter().map(|extent| *extent as i64).collect();
@@ -265,11 +267,11 @@ impl CallerArray<'_> {
     /// Writes a message's array here; a single value may also come as a number.
     ///
     /// # Safety
-    /// All elements may be written, and nobody else uses them meanwhile.
+    /// All elements may be written, and nobody else uses the elements meanwhile.
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
             let element = self.single(&Value::received(message.structure(), &message.buffer()))?;
-            // SAFETY: the one element may be written, as the caller promises.
+            // SAFETY: the only element may be written, as the caller promises.
             unsafe {
                 self.data
                     .copy_from_nonoverlapping(element.as_ptr(), element.len())
@@ -286,7 +288,8 @@ impl CallerArray<'_> {
         let alike = layout.order == self.order || layout.shape.len() < 2;
         if self.strides.is_none() && alike {
             if !elements.is_empty() {
-                // SAFETY: a layout that came in fits its elements; the memory may be written, as the caller promises.
+                // SAFETY: the layout of a received message fits the message's elements; the memory
+                // may be written, as the caller promises.
                 unsafe {
                     self.data
                         .copy_from_nonoverlapping(elements.as_ptr(), elements.len())
@@ -307,7 +310,7 @@ impl CallerArray<'_> {
         Ok(())
     }
 
-    /// The bytes of the single element that a number becomes.
+    /// The bytes of the single element that represents a number.
     fn single(&self, value: &Value) -> Result<Vec<u8>> {
         let number = value.number();
         if let Some(why) = number.and_then(|number| rounded(number, self.dtype)) {
@@ -347,7 +350,7 @@ impl ExpectedArray<'_> {
         Err(self.otherwise(&found, otherwise))
     }
 
-    /// The error of a value that is not this array, with the call that reads the value.
+    /// The error for a value other than the expected array, with the call that reads the value.
     pub(crate) fn mismatch(
         &self,
         found: &Value,
@@ -362,7 +365,7 @@ impl ExpectedArray<'_> {
         }
     }
 
-    /// The error where something else was found, and what to do then.
+    /// The error for other data than expected, and advice.
     fn otherwise(&self, found: &str, otherwise: &str) -> Error {
         let text = format!("{}: {otherwise}", self.instead(found));
         Error::new(Kind::TypeMismatch, text)
@@ -401,13 +404,14 @@ impl ExpectedArray<'_> {
 
 /// Whether a byte is neither 0 nor 1.
 fn has_other_bytes(flags: &[u8]) -> bool {
-    // Without an exit inside a chunk, which the compiler makes vector instructions of.
+    // No exit inside a chunk, so that the compiler makes vector instructions of the loop.
     flags
         .chunks(4096)
         .any(|chunk| chunk.iter().fold(0, |all, flag| all | flag) > 1)
 }
 
-/// Makes each byte other than 0 a 1. Programs in C++ and Fortran that read another byte as bool go wrong without a word.
+/// Makes each byte other than 0 a 1. Programs in C++ and Fortran that read another byte as bool go
+/// wrong without any message.
 pub(crate) fn make_bools(flags: &mut [u8]) {
     if has_other_bytes(flags) {
         flags
@@ -416,8 +420,8 @@ pub(crate) fn make_bools(flags: &mut [u8]) {
     }
 }
 
-/// Whether the elements of an array follow each other in this order. With fewer than two dimensions of more than one element
-/// they do so in both orders.
+/// Whether the elements of an array follow each other in `order`. With fewer than two dimensions of
+/// more than one element, the elements follow each other in both orders.
 fn lies_in(order: StorageOrder, layout: &Layout) -> bool {
     layout.order == order
         || layout.shape.contains(&0)
@@ -431,11 +435,11 @@ fn in_order(order: StorageOrder) -> &'static str {
     }
 }
 
-/// The elements of an array that `find` finds to be as C expects. Each extent that was [`ANY`] becomes that of the array, on an
-/// error 0.
+/// The elements of an array, if `find` finds the array that C expects. Each extent given as [`ANY`]
+/// becomes the array's extent, or 0 on an error.
 ///
 /// # Safety
-/// `extents` is NULL or points to `rank` numbers that may be written; it is not used for any rank.
+/// `extents` is NULL or points to `rank` writable numbers; for any rank, `extents` is not used.
 pub(crate) unsafe fn elements_of<'a>(
     (dtype, rank, extents, order): (c_int, c_int, *mut i64, c_int),
     find: impl FnOnce(&ExpectedArray<'_>) -> std::result::Result<(&'a Layout, *const c_void), Mismatch>,

@@ -1,4 +1,4 @@
-//! The ranks of a parallel program, as its communicator knows them.
+//! The ranks of a parallel program, by the program's communicator.
 
 use std::ffi::{c_int, c_void};
 
@@ -21,7 +21,7 @@ pub struct RawCommunicator {
 type Broadcast = unsafe extern "C" fn(*mut c_void, *mut c_void, i64) -> c_int;
 type Gather = unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void, i64) -> c_int;
 
-/// A communicator that has been checked.
+/// A checked communicator.
 #[derive(Clone, Copy)]
 pub(crate) struct Communicator {
     rank: u32,
@@ -92,7 +92,8 @@ impl titin_runtime::Communicator for Communicator {
             mine.len() as i64,
             all.as_mut_ptr().cast(),
         );
-        // SAFETY: as above; at rank 0, where alone it is written to, `all` has room for the bytes of all ranks.
+        // SAFETY: as above. `all` is written only at rank 0, and has room there for the bytes of
+        // all ranks.
         outcome("gather", unsafe {
             (self.gather)(self.context.raw(), mine, all, count)
         })

@@ -1,4 +1,5 @@
-//! Decompositions: how an array is spread over the ranks of an instance. A program describes one call by call.
+//! Decompositions: how an array is spread over the ranks of an instance. A program describes a
+//! decomposition call by call.
 
 use std::ffi::c_int;
 
@@ -14,7 +15,7 @@ use crate::input;
 #[derive(Clone)]
 pub struct DecompositionSpec {
     shape: Vec<u64>,
-    /// For each dimension the number of processes, and the rule by which the dimension is spread.
+    /// For each dimension, the number of processes and the spread.
     grid: Vec<(u32, Spread)>,
     boxes: Vec<Region>,
     indices: Option<Vec<u64>>,
@@ -23,11 +24,12 @@ pub struct DecompositionSpec {
     order: array::Order,
     /// The order in which ranks count through the grid.
     ranks: array::Order,
-    /// The first error of a call on the decomposition, which then may not be what the program means.
+    /// The first error of a call on the decomposition. After an error, the decomposition may not be
+    /// the decomposition that the program means.
     failed: Option<Error>,
 }
 
-/// The part of a rank, where that has the dimensions of the whole array.
+/// The part of a rank, if the part has the dimensions of the whole array.
 enum OwnedShape<'a> {
     Rule,
     Box(&'a Region),
@@ -67,7 +69,8 @@ impl DecompositionSpec {
         })
     }
 
-    /// Fails if a call on the decomposition has failed. The program may not have looked at that call.
+    /// Fails if a call on the decomposition has failed. The program might have ignored the failed
+    /// call.
     pub(crate) fn whole(&self) -> Result<()> {
         let Some(first) = &self.failed else {
             return Ok(());
@@ -78,7 +81,7 @@ impl DecompositionSpec {
         )))
     }
 
-    /// This side of an exchange, as the other end is told it.
+    /// This side of an exchange, as told to the other end.
     pub(crate) fn side(&self, ranks: u32) -> Result<Side> {
         let decomposition = match (&self.indices, &self.boxes[..]) {
             (Some(_), []) => Decomposition::indices(&self.shape, ranks),
@@ -109,7 +112,8 @@ impl DecompositionSpec {
         }
     }
 
-    /// The part of the calling rank, if that has the dimensions of the whole. `None` where its arrays are flat.
+    /// The part of the calling rank, if the part has the dimensions of the whole. `None` if the
+    /// rank's arrays are flat.
     fn shaped(&self) -> Option<OwnedShape<'_>> {
         match (&self.indices, &self.boxes[..]) {
             (Some(indices), _) => (self.dims() == 1).then_some(OwnedShape::Indices(indices)),
@@ -119,7 +123,7 @@ impl DecompositionSpec {
         }
     }
 
-    /// The extents of the rank's part; `None` where its arrays are flat.
+    /// The extents of the rank's part; `None` if the rank's arrays are flat.
     pub(crate) fn owned(&self, side: &Side, rank: u32) -> Option<Dims> {
         match self.shaped()? {
             OwnedShape::Rule => side.decomposition.extents(rank),
@@ -128,7 +132,7 @@ impl DecompositionSpec {
         }
     }
 
-    /// The rank's indices along a dimension; `None` where its arrays are flat.
+    /// The rank's indices along a dimension; `None` if the rank's arrays are flat.
     pub(crate) fn owned_along(
         &self,
         side: &Side,
@@ -166,7 +170,7 @@ pub(crate) fn wrong(error: impl Into<array::Error>) -> titin_runtime::Error {
     usage(error.into().to_string())
 }
 
-/// Extents, indices or bounds, which are not negative.
+/// Extents, indices or bounds. Negative numbers are refused.
 ///
 /// # Safety
 /// As [`input::list`].

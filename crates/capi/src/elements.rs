@@ -1,20 +1,20 @@
-//! The elements of arrays, as values and messages hold them.
+//! The elements of arrays in values and messages.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use titin_runtime::{Buffer, Dtype};
 
-/// The bytes of an array, and their owner.
+/// The bytes of an array, and the owner of the bytes.
 #[derive(Debug, Clone)]
 pub(crate) enum Elements {
     /// A range of a payload.
     Shared(Arc<Buffer>, Range<usize>),
-    /// Memory of the caller, which stays and does not change as long as this value lives.
+    /// Memory of the caller. The memory stays and does not change as long as this value lives.
     Borrowed(*const u8, usize),
 }
 
-// SAFETY: the memory is only read, and the lender promises that it does not change.
+// SAFETY: the memory is only read, and the lender promises not to change the memory.
 unsafe impl Send for Elements {}
 // SAFETY: as above.
 unsafe impl Sync for Elements {}
@@ -24,7 +24,8 @@ impl AsRef<[u8]> for Elements {
         match self {
             Elements::Shared(buffer, range) => &buffer[range.clone()],
             Elements::Borrowed(_, 0) => &[],
-            // SAFETY: the code that made the value has promised that the memory is there and does not change.
+            // SAFETY: the maker of the value has promised that the memory is there and does not
+            // change.
             Elements::Borrowed(data, length) => unsafe {
                 std::slice::from_raw_parts(*data, *length)
             },

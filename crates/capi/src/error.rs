@@ -11,7 +11,7 @@ use crate::language::{Getter, Language};
 /// The status of a call without an error.
 pub(crate) const OK: c_int = 0;
 
-/// Names of the errors, by their numbers.
+/// Names of the errors, by the errors' numbers.
 const NAMES: [&CStr; 18] = [
     c"TITIN_OK",
     c"TITIN_ERROR_USAGE",
@@ -36,26 +36,26 @@ const NAMES: [&CStr; 18] = [
 thread_local! {
     /// The last error of this thread.
     static LAST: RefCell<Option<LastError>> = const { RefCell::new(None) };
-    /// Whether the program has said that it has dealt with the last error.
+    /// Whether the program has dealt with the last error, and said so.
     static DEALT_WITH: Cell<bool> = const { Cell::new(false) };
 }
 
-/// An error with its texts as C reads them.
+/// An error with texts for C.
 struct LastError {
     error: Error,
     text: CString,
     /// Present where another call can read the data.
     mismatch: Option<Mismatch>,
-    /// The text with the names of another language, as `titin_error_in` has given it last.
+    /// The text with the names of another language, from the last call of `titin_error_in`.
     translated: CString,
 }
 
-/// Data that are not what a program asked for.
+/// Data other than the program asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Mismatch {
     /// The error without the advice on the getter.
     error: Error,
-    /// The call that reads the data, where there is one.
+    /// The call that reads the data, if there is such a call.
     getter: Option<Getter>,
 }
 
@@ -76,7 +76,7 @@ impl Mismatch {
         }
     }
 
-    /// The error, with the names that calls have in a language.
+    /// The error, with the names of calls in `language`.
     pub(crate) fn in_language(&self, language: Language) -> Error {
         let Error { kind, text } = &self.error;
         match self.getter {
@@ -88,7 +88,7 @@ impl Mismatch {
         }
     }
 
-    /// The same, its text changed.
+    /// The same mismatch with a changed text.
     pub(crate) fn map(self, change: impl FnOnce(Error) -> Error) -> Self {
         Mismatch {
             error: change(self.error),
@@ -97,10 +97,10 @@ impl Mismatch {
     }
 }
 
-/// Makes an error the last one of this thread, and gives its number.
+/// Makes `error` the last error of this thread. Returns the error's number.
 pub(crate) fn keep(error: Error) -> c_int {
     let kind = error.kind as c_int;
-    // A pending call is no error, and a thread may have thousands of them in a second.
+    // A pending call is no error, and a thread may have thousands of pending calls in a second.
     if error.is_pending() {
         return kind;
     }
@@ -125,16 +125,17 @@ fn set_last(error: Error, mismatch: Option<Mismatch>) {
     DEALT_WITH.set(false);
 }
 
-/// Notes that the program has dealt with this thread's last error: nothing later follows from it.
+/// Notes that the program has dealt with this thread's last error: no later error follows from the
+/// last error.
 pub(crate) fn dealt_with() {
     DEALT_WITH.set(true);
 }
 
-/// This thread's last error while code of the user runs. Dropping this restores the error, with its text at the same
-/// address.
+/// This thread's last error while code of the user runs. Dropping the `SavedError` restores the
+/// last error, with the text at the same address.
 pub(crate) struct SavedError(Option<LastError>);
 
-/// Takes the last error away for a while, so that an error of the user's code can be told from it.
+/// Takes the last error away for a while, to tell an error of the user's code from the last error.
 pub(crate) fn set_aside() -> SavedError {
     SavedError(LAST.take())
 }
@@ -170,7 +171,7 @@ pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {
     caught(body).map_or_else(keep, |()| OK)
 }
 
-/// A call that returns a value, or the fallback with an error.
+/// A call that returns a value, or on an error the fallback.
 pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
     caught(body).unwrap_or_else(|error| {
         keep(error);
@@ -178,7 +179,7 @@ pub(crate) fn value<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
     })
 }
 
-/// A call that returns the elements of an array, or NULL with an error.
+/// A call that returns the elements of an array, or on an error NULL.
 pub(crate) fn elements(
     body: impl FnOnce() -> std::result::Result<*const c_void, Mismatch>,
 ) -> *const c_void {
@@ -191,10 +192,12 @@ pub(crate) fn elements(
         })
 }
 
-/// The error for a handle that is NULL. Most often an earlier error is the reason, which the program did not look at.
+/// The error for a handle that is NULL. Most often the reason is an earlier error that the program
+/// did not look at.
 pub(crate) fn null(what: &str, maker: &str) -> Error {
     const BEFORE: &str = "; the last error before was: ";
-    // Programs expect these errors. The only handle that such an error leaves NULL is that of the message.
+    // Programs expect these errors. The only handle that such an error leaves NULL is the message's
+    // handle.
     let expected = |error: &Error| {
         let kinds = [
             Kind::Timeout,
@@ -222,7 +225,7 @@ pub(crate) fn usage(text: impl Into<String>) -> Error {
     Error::new(Kind::Usage, text)
 }
 
-/// Text as C reads it. A NUL inside would end the text early, and is written as `\0`.
+/// Text for C. A NUL inside would end the text early, and is written as `\0`.
 pub(crate) fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).expect("no NUL is left")
 }

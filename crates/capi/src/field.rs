@@ -1,4 +1,4 @@
-//! Fields: arrays that are spread over the ranks of an instance.
+//! Fields: arrays spread over the ranks of an instance.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,25 +19,26 @@ pub struct Field {
     id: FieldId,
     spec: DecompositionSpec,
     dtypes: Vec<Dtype>,
-    /// How much this rank owns in each dimension; `None` where its arrays are flat.
+    /// How much this rank owns in each dimension; `None` if this rank's arrays are flat.
     owned: Option<Dims>,
-    /// The layout of an array for which the program gives none: one element after the other.
+    /// The layout of an array without a layout from the program: one element after the other.
     dense: ArrayLayout,
     /// Where the elements of each array lie.
     layouts: Mutex<Arc<Vec<ArrayLayout>>>,
 }
 
-/// The layout of an array's elements, seen from the pointer that the program gives.
+/// The layout of an array's elements, seen from the program's pointer.
 #[derive(Clone)]
 struct ArrayLayout {
     local: LocalLayout,
     /// Bytes from the beginning of the memory to the pointer.
     before: usize,
-    /// The layout that the program gave, if any. Fortran gives the same one with each call.
+    /// The program's layout, if the program gave a layout. Fortran gives the same layout with each
+    /// call.
     given: Option<GivenLayout>,
 }
 
-/// Extents, and strides in bytes, as a program gives them.
+/// A program's extents, and strides in bytes.
 #[derive(Clone, PartialEq)]
 struct GivenLayout {
     extents: Dims<i64>,
@@ -45,8 +46,8 @@ struct GivenLayout {
 }
 
 impl GivenLayout {
-    /// Bytes from the beginning of the memory to the element at all zeros: along a dimension with a negative stride that is
-    /// the last element in memory.
+    /// Bytes from the beginning of the memory to the element at all zeros. Along a dimension with a
+    /// negative stride, the element at zero is the last element in memory.
     fn before(&self) -> usize {
         let below = self
             .extents
@@ -97,7 +98,7 @@ impl Field {
         })
     }
 
-    /// The index of an array among those of the field.
+    /// The index of an array among the arrays of the field.
     fn number(&self, array: c_int) -> Result<usize> {
         let count = self.dtypes.len();
         let number = usize::try_from(array).ok().filter(|number| *number < count);
@@ -120,7 +121,7 @@ impl Field {
         }
     }
 
-    /// The extents that an array has on this rank, halo and all; `None` where it is flat.
+    /// The extents of an array on this rank, halo and all; `None` if the array is flat.
     fn extents(&self) -> Option<Dims> {
         let (owned, halo) = (self.owned?, self.halo());
         let whole = |dim: usize| {
@@ -137,8 +138,8 @@ impl Field {
             .unwrap_or_else(|| Dims::all(self.spec.dims(), (0, 0)))
     }
 
-    /// Fails unless an array has the extents that this rank owns, and the halo. The array of a rank that owns nothing may
-    /// have any extents.
+    /// Fails unless an array's extents fit the part of this rank and the halo. The array of a rank
+    /// without elements may have any extents.
     fn check_extents(&self, array: usize, extents: &[u64]) -> Result<()> {
         let Some(wanted) = self.extents() else {
             let text = format!(
@@ -180,7 +181,8 @@ impl Field {
         .collect()
     }
 
-    /// Fails if two arrays begin at the same address: elements received into one would overwrite those of the other.
+    /// Fails if two arrays begin at the same address: elements received into the first array would
+    /// overwrite elements of the second.
     ///
     /// # Safety
     /// As of [`Field::arrays`].
@@ -191,7 +193,7 @@ impl Field {
     ) -> Result<()> {
         // SAFETY: as the caller promises.
         let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
-        // A rank that owns nothing may give the end of its memory for each array.
+        // A rank without elements may give the end of the rank's memory for each array.
         let some = |number: usize| {
             !pointers[number].is_null() && layouts[number].length(self.dtypes[number]) > 0
         };
@@ -213,7 +215,7 @@ impl Field {
         Ok(())
     }
 
-    /// The error of a program that asks for dimensions of flat arrays.
+    /// The error for a program that asks for dimensions of flat arrays.
     fn is_flat(&self) -> titin_runtime::Error {
         let port = self.port.as_str();
         usage(format!(
@@ -221,7 +223,8 @@ impl Field {
         ))
     }
 
-    /// The layout of an array with these extents and strides, if the field can have it.
+    /// The layout of an array with the given extents and strides, if the field can have such a
+    /// layout.
     fn layout(&self, array: usize, given: GivenLayout) -> Result<ArrayLayout> {
         let size = self.dtypes[array].size() as i64;
         if let Some(odd) = given.strides.iter().find(|stride| **stride % size != 0) {
@@ -274,7 +277,8 @@ unsafe fn on_field(handle: *const Field, body: impl FnOnce(&Field) -> Result<()>
     }
 }
 
-/// The memory of an array: its beginning, and its number of bytes. `None` if the pointer is NULL, unless for no bytes.
+/// The memory of an array: the beginning, and the number of bytes. `None` if the pointer is NULL,
+/// unless there are no bytes.
 fn memory(pointer: *mut c_void, layout: &ArrayLayout, dtype: Dtype) -> Option<(*mut u8, usize)> {
     match layout.length(dtype) {
         0 if pointer.is_null() => Some((std::ptr::NonNull::dangling().as_ptr(), 0)),
@@ -297,7 +301,7 @@ unsafe extern "C" fn titin_field_new(
     if field.is_null() {
         return keep(usage("NULL was given where the field was to be written"));
     }
-    // SAFETY: not NULL, so the caller lets it be written.
+    // SAFETY: not NULL, so the caller allows writing.
     unsafe { field.write(std::ptr::null_mut()) };
     // SAFETY: as the caller promises.
     unsafe {
@@ -365,7 +369,8 @@ unsafe extern "C" fn titin_field_extents(field: *const Field, extents: *mut i64)
 }
 
 /// # Safety
-/// `field` is NULL or a field; `indices` is NULL or has an entry for each index that the rank owns along the dimension.
+/// `field` is NULL or a field; `indices` is NULL or has an entry for each of the rank's indices
+/// along the dimension.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_owned(field: *const Field, dim: c_int, indices: *mut i64) -> i64 {
     value(-1, || {
@@ -429,8 +434,8 @@ unsafe extern "C" fn titin_field_layout(
 }
 
 /// # Safety
-/// `field` is NULL or a field; `arrays` is NULL or points to a pointer for each of its arrays, which may be read as its layout
-/// says.
+/// `field` is NULL or a field. `arrays` is NULL or points to a pointer for each of the field's
+/// arrays. Each array may be read in the extent of the array's layout.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_send(
     field: *mut Field,
@@ -461,8 +466,9 @@ unsafe extern "C" fn titin_field_send(
 }
 
 /// # Safety
-/// `field` is NULL or a field; `arrays` is NULL or points to a pointer for each of its arrays, which may be written as its layout
-/// says, and which nobody else uses meanwhile; `timestamp` and `next_timestamp` are NULL or may be written.
+/// `field` is NULL or a field. `arrays` is NULL or points to a pointer for each of the field's
+/// arrays. Each array may be written in the extent of the array's layout, and nobody else uses the
+/// array meanwhile. `timestamp` and `next_timestamp` are NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_receive(
     field: *mut Field,

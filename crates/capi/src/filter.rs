@@ -23,7 +23,7 @@ pub(crate) type CallFilter =
     unsafe extern "C" fn(filter: *mut c_void, input: *const Message, output: *mut Output) -> c_int;
 pub(crate) type ReleaseFilter = unsafe extern "C" fn(filter: *mut c_void);
 
-/// How a binding finds and calls filters in its language.
+/// The functions by which a binding finds and calls filters in the binding's language.
 #[derive(Clone, Copy)]
 pub(crate) struct FilterCallbacks {
     pub(crate) find: FindFilter,
@@ -32,15 +32,15 @@ pub(crate) struct FilterCallbacks {
     pub(crate) data: Pointer,
 }
 
-/// A filter's changes of a message; a field that is not set leaves the message as it was.
+/// A filter's changes of a message; an unset field leaves the message unchanged.
 #[derive(Default)]
 pub struct Output {
     data: Option<(Content, Replacement)>,
     /// Timestamp and next timestamp.
     stamps: Option<(f64, Option<f64>)>,
-    /// Index names of the message, which an array of the same rank keeps.
+    /// Index names of the message. An array of the same rank keeps the names.
     names: Vec<String>,
-    /// The first error of a call on the output, which the filter may not have looked at.
+    /// The first error of a call on the output. The filter may have ignored this error.
     failed: Option<Error>,
 }
 
@@ -56,7 +56,8 @@ impl Output {
         }
     }
 
-    /// The message with these changes; the text of the first error that the filter has not looked at.
+    /// The message with the filter's changes, or the text of the first error that the filter has
+    /// ignored.
     fn applied_to(self, mapped: &Mapped) -> std::result::Result<Mapped, String> {
         if let Some(error) = self.failed {
             return Err(error.text);
@@ -90,7 +91,7 @@ impl Output {
 
 /// Data of a filter's output.
 enum Replacement {
-    /// Memory that the filter fills.
+    /// Memory for the filter to fill.
     Filled(Filling),
     Ready(Arc<titin_runtime::Buffer>),
 }
@@ -110,7 +111,7 @@ impl Replacement {
     }
 }
 
-/// A filter that a binding has found, released with the instance.
+/// A filter found by a binding. The filter is released with the instance.
 struct BindingFilter {
     filter: Pointer,
     call: CallFilter,
@@ -120,7 +121,7 @@ struct BindingFilter {
 impl Drop for BindingFilter {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: `find` gave the filter, which is used for the last time here.
+            // SAFETY: `find` gave the filter, and this is the filter's last use.
             unsafe { release(self.filter.raw()) };
         }
     }
@@ -141,9 +142,10 @@ pub(crate) fn functions(callbacks: Option<FilterCallbacks>) -> Functions {
 
 /// Loads a library of the user's.
 pub(crate) fn load(path: &str) -> std::result::Result<Library, String> {
-    // Symbols are resolved at once: a missing one would end the process at the first call.
+    // Symbols are resolved at once: a missing symbol would end the process at the first call.
     let flags = RTLD_NOW | RTLD_LOCAL;
-    // SAFETY: loading runs the library's initialisers; the user named it to be run in this process.
+    // SAFETY: loading runs the library's initialisers; the user named the library to run in this
+    // process.
     unsafe { Library::open(Some(path), flags) }.map_err(|error| {
         format!(
             "cannot load {path}: {}{}",
@@ -156,7 +158,7 @@ pub(crate) fn load(path: &str) -> std::result::Result<Library, String> {
 /// A function of a library of the user's.
 ///
 /// # Safety
-/// The function is of this type, and not called once the library has gone.
+/// The function has type `T`, and is not called once the library has gone.
 pub(crate) unsafe fn find<T: Copy>(
     library: &Library,
     path: &str,
@@ -174,11 +176,12 @@ pub(crate) unsafe fn find<T: Copy>(
 
 fn from_library(path: &str, symbol: &str) -> std::result::Result<Function, String> {
     let library = load(path)?;
-    // SAFETY: the header says which type the function must have.
+    // SAFETY: the header prescribes the type of the function.
     let entry = unsafe { find::<LibraryFilter>(&library, path, symbol) }?;
     Ok(Arc::new(move |mapped| {
         let _loaded = &library;
-        // SAFETY: the function is of this type, and its library stays loaded as long as this closure lives.
+        // SAFETY: the function has the type of the header, and the library stays loaded as long as
+        // this closure lives.
         run(mapped, |input, output| unsafe { entry(input, output) })
     }))
 }
@@ -201,7 +204,7 @@ fn searched_folders(path: &str) -> String {
 fn from_binding(name: &str, callbacks: FilterCallbacks) -> std::result::Result<Function, String> {
     let name = CString::new(name).map_err(|_| "its name has a NUL in it".to_owned())?;
     let mut filter = std::ptr::null_mut();
-    // SAFETY: the binding promises that it may be called with its data.
+    // SAFETY: the binding promises that `find` may be called with the binding's data.
     let failed = unsafe { (callbacks.find)(callbacks.data.raw(), name.as_ptr(), &raw mut filter) };
     if failed != 0 {
         return Err(last().map_or_else(|| format!("error {failed}"), |error| error.text));
@@ -212,9 +215,10 @@ fn from_binding(name: &str, callbacks: FilterCallbacks) -> std::result::Result<F
         release: callbacks.release,
     };
     Ok(Arc::new(move |mapped| {
-        // Captures the whole filter: a closure that names fields captures copies of them, and the filter is dropped at once.
+        // Captures the whole filter. A closure that names fields captures copies of the fields, and
+        // then the filter is dropped at once.
         let filter = &filter;
-        // SAFETY: the binding gave the filter to be called like this.
+        // SAFETY: the binding gave the filter for such calls.
         run(mapped, |input, output| unsafe {
             (filter.call)(filter.filter.raw(), input, output)
         })
@@ -233,7 +237,7 @@ fn run(
         .into_raw();
     let _before = crate::error::set_aside();
     let failed = call(input, &raw mut output);
-    // SAFETY: the share is ours; a filter that keeps the message has its own.
+    // SAFETY: the share is ours; a filter that keeps the message has a share of its own.
     unsafe { titin_message_free(input) };
     if failed != 0 {
         return Err(last().map_or_else(|| format!("it returned {failed}"), |error| error.text));
@@ -245,7 +249,7 @@ fn run(
 }
 
 /// # Safety
-/// `output` is NULL or the output that a filter was called with.
+/// `output` is NULL or the output of a filter's call.
 unsafe fn on_output(output: *mut Output, body: impl FnOnce(&mut Output) -> Result<()>) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
@@ -256,7 +260,7 @@ unsafe fn on_output(output: *mut Output, body: impl FnOnce(&mut Output) -> Resul
 }
 
 /// # Safety
-/// `output` is NULL or the output that a filter was called with; `extents` points to `rank` numbers.
+/// `output` is NULL or the output of a filter's call; `extents` points to `rank` numbers.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_output_array(
     output: *mut Output,
@@ -287,7 +291,7 @@ unsafe extern "C" fn titin_output_array(
 }
 
 /// # Safety
-/// `output` is NULL or the output that a filter was called with; `data` is NULL or a value.
+/// `output` is NULL or the output of a filter's call; `data` is NULL or a value.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_output_value(output: *mut Output, data: *const Value) -> c_int {
     // SAFETY: as the caller promises.
@@ -304,7 +308,7 @@ unsafe extern "C" fn titin_output_value(output: *mut Output, data: *const Value)
 }
 
 /// # Safety
-/// `output` is NULL or the output that a filter was called with.
+/// `output` is NULL or the output of a filter's call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_output_timestamp(
     output: *mut Output,

@@ -1,15 +1,16 @@
-//! Forks: a forked child keeps nothing of its parent's instances but the messages that the parent had.
+//! Forks: a forked child keeps nothing of the parent's instances except the messages of the parent.
 
 use std::sync::Once;
 
 use crate::error::caught;
 
-/// From now on forked children close the descriptors of the parent's instances, and blocks of shared memory that a child
-/// sees are not used again while the child lives.
+/// Prepares for forks. From now on forked children close the descriptors of the parent's instances.
+/// A block of shared memory that a child sees is not used again while the child lives.
 pub(crate) fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handlers may run around a fork. If there is no memory to register them, children keep descriptors.
+        // SAFETY: the handlers may run around a fork. If there is no memory to register the
+        // handlers, children keep descriptors.
         unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
     });
 }
@@ -26,17 +27,20 @@ unsafe extern "C" fn before() {
 unsafe extern "C" fn in_parent() {
     let _ = caught(|| {
         if let Some(descriptor) = titin_runtime::after_fork() {
-            // SAFETY: the descriptor was made for this fork, and the child has a copy of its own.
+            // SAFETY: the descriptor was made for this fork, and the child has a copy of the
+            // descriptor.
             unsafe { libc::close(descriptor) };
         }
         Ok(())
     });
 }
 
-/// Runs in the child. Only calls that are safe in a signal handler may be made there: atomics and `close`.
+/// Runs in the child. Only calls that are safe in a signal handler are allowed: atomics and
+/// `close`.
 unsafe extern "C" fn in_child() {
     for descriptor in titin_runtime::fork_child() {
-        // SAFETY: the descriptors are the runtime's, whose instances are dead in this process.
+        // SAFETY: the descriptors belong to the runtime, and the runtime's instances are dead in
+        // this process.
         unsafe { libc::close(descriptor) };
     }
 }

@@ -1,4 +1,4 @@
-//! Handles of instances and ports, and the errors that stick to them.
+//! Handles of instances and ports, and the errors that stick to instances.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_int};
@@ -34,19 +34,20 @@ pub struct Port {
     pub(crate) index: u32,
 }
 
-/// The instance that a message came to. A message may outlive its instance.
+/// The instance that received a message. A message may outlive the instance.
 pub(crate) struct Recipient {
     shared: Weak<StickyInstance>,
     /// Names of the ports, by index.
     ports: Vec<Arc<Text>>,
 }
 
-/// An instance with the first error that the program may not have looked at.
+/// An instance with the first error that the program may have ignored.
 pub(crate) struct StickyInstance {
     pub(crate) instance: Instance,
-    /// The entry of a light instance on its ready list. Dropped after the instance, which may use the entry while it closes.
+    /// The entry of a light instance on the instance's ready list. Dropped after the instance,
+    /// since the instance may use the entry while closing.
     pub(crate) enlisted: Option<ReadyEntry>,
-    /// This instance as its messages know it.
+    /// This instance as the instance's messages know the instance.
     pub(crate) recipient: Arc<Recipient>,
     /// The ports of the last call on several.
     last_ports: Mutex<Option<Arc<PortSet>>>,
@@ -119,7 +120,7 @@ impl StickyInstance {
         keep(error)
     }
 
-    /// Keeps an error that the program may not look at, if it is the first.
+    /// Keeps an error that the program might ignore, if the error is the first.
     pub(crate) fn hold(&self, error: &Error) {
         if self.sticky {
             self.stuck().get_or_insert_with(|| error.clone());
@@ -140,13 +141,13 @@ impl Recipient {
         &self.ports[index as usize]
     }
 
-    /// An error about a message of this port and slot, with the origin of the message.
+    /// An error about a message of a port and slot, with the origin of the message.
     pub(crate) fn located(&self, port: u32, slot: Option<u32>, error: Error) -> Error {
         let origin = self.origin(port, slot);
         Error::new(error.kind, format!("{origin}: {}", error.text))
     }
 
-    /// A port and slot, and the sender whose messages come there: `port 'in[0]', message from micro.out`.
+    /// A port and slot, and the sender of the messages: `port 'in[0]', message from micro.out`.
     pub(crate) fn origin(&self, port: u32, slot: Option<u32>) -> String {
         let sender = self.shared.upgrade().and_then(|shared| {
             let (id, _) = shared.instance.port_ids().nth(port as usize)?;
@@ -162,9 +163,11 @@ impl Recipient {
         format!("port '{name}{slot}'{sender}")
     }
 
-    /// Keeps an error about a message, which the program may not look at, while the instance is open.
+    /// Keeps an error about a message while the instance is open, since the program might ignore
+    /// the error.
     pub(crate) fn hold(&self, error: &Error) {
-        // In a forked child a thread of the parent may hold the lock, which has no copy here.
+        // In a forked child, a thread of the parent may hold the lock; the child has no copy of
+        // such a thread.
         if let (Some(shared), Ok(())) = (self.shared.upgrade(), titin_runtime::not_forked()) {
             shared.hold(error);
         }
@@ -213,7 +216,7 @@ impl Handle {
     }
 }
 
-/// The scales that the description gives for an instance's component, as a map.
+/// The description's scales of an instance's component, as a map.
 fn scale_of(instance: &Instance) -> Value {
     let number = |name, value: Option<f64>| value.map(|value| (name, Value::float(value)));
     let list = |name, values: &[f64]| (!values.is_empty()).then(|| (name, Value::floats(values)));

@@ -1,4 +1,5 @@
-//! Several instances in one process: each on a thread of its own, or many light instances on a few threads.
+//! Several instances in one process: each on a thread of its own, or many light instances on a few
+//! threads.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -17,23 +18,23 @@ use crate::instance::{Joining, begin, close};
 use crate::options::Options;
 use crate::pointer::Pointer;
 
-/// The status of a step that is to be called again.
+/// The status of a step that asks to be called again.
 const PENDING: c_int = Kind::Pending as c_int;
 
-/// Most threads that run the steps of a description. With more threads, handing messages from core to core costs more than
-/// the further cores gain.
+/// The most threads for the steps of a description. With more threads, handing messages from core
+/// to core costs more than the further cores gain.
 const MOST_THREADS: usize = 2;
 
-/// Bytes that the allocator of a process of steps asks the system for at once: thousands of instances allocate in small
-/// amounts.
+/// The allocator of a process of steps asks the system for this many bytes at once: thousands of
+/// instances allocate in small amounts.
 const ALLOCATOR_STEP: c_int = 4 << 20;
 
 /// `titin_entry` of the header.
 type EntryFunction = unsafe extern "C" fn(instance: *mut Handle, data: *mut c_void) -> c_int;
 
 thread_local! {
-    /// The instance whose entry function this thread calls. Without a destructor, so that functions called by `exit` can
-    /// read the value.
+    /// The instance whose entry function this thread calls. Without a destructor, so that functions
+    /// called by `exit` can read the value.
     static AT_WORK: Cell<*const Handle> = const { Cell::new(std::ptr::null()) };
 }
 
@@ -41,18 +42,21 @@ unsafe extern "C" {
     fn atexit(function: extern "C" fn()) -> c_int;
 }
 
-/// Notes the instance whose entry function this thread calls from now on, and gives the one before.
+/// Notes the instance whose entry function this thread calls from now on. Returns the instance
+/// noted before.
 fn at_work(handle: &Handle) -> *const Handle {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the function may be called at any time. If it cannot be registered, the error names no instance.
+        // SAFETY: the function may be called at any time. If `atexit` cannot register the function,
+        // the error names no instance.
         unsafe { atexit(exits) };
     });
     AT_WORK.replace(handle)
 }
 
-/// Runs when the process ends. If an entry function has called `exit`, or `stop` in Fortran, its instance fails: from outside
-/// the process nothing tells which of the instances ended it.
+/// Runs when the process ends. If an entry function has called `exit`, or `stop` in Fortran, the
+/// function's instance fails: from outside the process, nothing tells which instance ended the
+/// process.
 extern "C" fn exits() {
     // SAFETY: the entry function has not returned, so the instance is still there.
     let Some(handle) = (unsafe { AT_WORK.replace(std::ptr::null()).as_ref() }) else {
@@ -70,7 +74,7 @@ extern "C" fn exits() {
     }));
 }
 
-/// An instance of a host: its name, its ports if the program gives them, and its function.
+/// An instance of a host: name, ports if the program gives ports, and entry function.
 struct HostedInstance<'a> {
     name: &'a str,
     ports: Option<&'a str>,
@@ -79,8 +83,9 @@ struct HostedInstance<'a> {
 }
 
 /// # Safety
-/// `names` and `entries` point to `count` items, `ports` and `data` are NULL or do too; texts end with a NUL or, of
-/// `ports`, are NULL; entries may be called with their data; `options` is NULL or options.
+/// `names` and `entries` point to `count` items. `ports` and `data` are NULL or point to `count`
+/// items. Texts end with a NUL; a text in `ports` may be NULL. Each entry may be called with the
+/// entry's data. `options` is NULL or options.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_host(
     count: c_int,
@@ -127,7 +132,7 @@ unsafe extern "C" fn titin_host_steps(
     })
 }
 
-/// An instance in the file that the manager writes for `titin-host`.
+/// An instance in the manager's file for `titin-host`.
 #[derive(Deserialize)]
 struct FileEntry {
     instance: String,
@@ -136,14 +141,14 @@ struct FileEntry {
     steps: bool,
 }
 
-/// The file that the manager writes for `titin-host`.
+/// The manager's file for `titin-host`.
 #[derive(Deserialize)]
 struct HostFile {
     guests: Vec<FileEntry>,
 }
 
 /// # Safety
-/// `path` is NULL or ends with a NUL; the functions that the file names may be called.
+/// `path` is NULL or ends with a NUL; the functions named in the file may be called.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
     status(|| {
@@ -163,7 +168,7 @@ unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
     })
 }
 
-/// The functions that a file of the manager names, with their libraries.
+/// The functions named in the manager's file, with their libraries.
 struct HostedFunctions<'a> {
     functions: Vec<(&'a FileEntry, EntryFunction)>,
     /// Stay loaded until all instances have ended.
@@ -172,7 +177,7 @@ struct HostedFunctions<'a> {
 
 impl<'a> HostedFunctions<'a> {
     /// # Safety
-    /// The functions that the file names are entry functions.
+    /// The functions named in `file` are entry functions.
     unsafe fn load(file: &'a HostFile) -> Result<Self> {
         let mut libraries: HashMap<&str, Library> = HashMap::new();
         let mut functions = Vec::new();
@@ -182,7 +187,8 @@ impl<'a> HostedFunctions<'a> {
             if !libraries.contains_key(path) {
                 libraries.insert(path, load(path).map_err(wrong)?);
             }
-            // SAFETY: the header says which type the function must have; the library stays loaded as long as this.
+            // SAFETY: the header prescribes the type of the function; the library stays loaded as
+            // long as this value lives.
             let function = unsafe { find::<EntryFunction>(&libraries[path], path, symbol) };
             functions.push((entry, function.map_err(wrong)?));
         }
@@ -192,8 +198,8 @@ impl<'a> HostedFunctions<'a> {
         })
     }
 
-    /// Runs all functions: steps on a few threads, others on a thread each. Each function has one of the pointers for data
-    /// of its program.
+    /// Runs all functions: steps on a few threads, each other function on a thread of its own. Each
+    /// function gets a pointer from `program_data`, the data of the function's program.
     fn run(&self, program_data: &mut [*mut c_void]) -> Result<()> {
         let (mut stepping, mut entering) = (Vec::new(), Vec::new());
         for ((described, entry), data) in self.functions.iter().zip(program_data) {
@@ -221,9 +227,10 @@ impl<'a> HostedFunctions<'a> {
     }
 }
 
-/// Fits the allocator to a process whose instances take turns on a few threads. These hand each other messages, and with
-/// one arena the memory of a message is reused at once. Where functions run on threads of their own, one arena would make
-/// them wait for each other at every allocation of their solvers.
+/// Fits the allocator to a process whose instances take turns on a few threads. The instances hand
+/// each other messages, and with a single arena the memory of a message is reused at once.
+/// Functions on threads of their own must not share an arena: they would wait for each other at
+/// every allocation of their solvers.
 fn fit_allocator() {
     // SAFETY: only later allocations are affected; no library of the user is loaded yet.
     unsafe {
@@ -279,10 +286,10 @@ unsafe fn guests<'a>(
         .collect()
 }
 
-/// The items of a list that may be NULL: so many, or as many times `None`.
+/// The items of a list that may be NULL: `count` items, or `count` times `None`.
 ///
 /// # Safety
-/// `items` is NULL or points to `count` items, which do not change while the result is used.
+/// `items` is NULL or points to `count` items that do not change while the result is used.
 unsafe fn optional_items<T: Copy>(
     items: *const T,
     count: usize,
@@ -291,9 +298,10 @@ unsafe fn optional_items<T: Copy>(
     (0..count).map(move |index| (!items.is_null()).then(|| unsafe { *items.add(index) }))
 }
 
-/// Opens all instances, then runs each on a thread, the first on this one.
+/// Opens all instances, then runs each on a thread, the first on the calling thread.
 fn host(guests: &[HostedInstance<'_>], options: &Options) -> Result<()> {
-    // A function of the program may keep the address of its handle for longer than it runs.
+    // A function of the program may keep the address of the function's handle beyond the end of the
+    // function. So each handle is boxed.
     let handles = open_all(guests, options)?.into_iter().map(Box::new);
     let mut opened = guests.iter().zip(handles);
     let Some((first, handle)) = opened.next() else {
@@ -338,7 +346,8 @@ fn open_all(guests: &[HostedInstance<'_>], options: &Options) -> Result<Vec<Hand
     Ok(handles)
 }
 
-/// Fails all instances, since one of them cannot be opened: the manager need not wait for that one until it is late.
+/// Fails all instances, since an instance cannot be opened. Otherwise the manager would wait for
+/// the missing instance until the instance is late.
 fn give_up<T>(joining: VecDeque<Joining>, handles: &[Handle], error: Error) -> Result<T> {
     handles
         .iter()
@@ -347,7 +356,8 @@ fn give_up<T>(joining: VecDeque<Joining>, handles: &[Handle], error: Error) -> R
     Err(error)
 }
 
-/// Runs light instances on this number of threads, this thread among them, with as many instances on each.
+/// Runs light instances on `threads` threads, among them the calling thread, with as many instances
+/// on each.
 fn host_steps(guests: &[HostedInstance<'_>], threads: usize, options: &Options) -> Result<()> {
     let mut shares: Vec<Vec<&HostedInstance<'_>>> =
         vec![Vec::new(); threads.clamp(1, guests.len().max(1))];
@@ -376,10 +386,10 @@ fn host_steps(guests: &[HostedInstance<'_>], threads: usize, options: &Options) 
     first_error(outcomes.into_iter().flatten().collect())
 }
 
-/// The first error that is not the consequence of another.
+/// The first error that is not the consequence of another error.
 fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
     let mut errors: Vec<Error> = outcomes.into_iter().filter_map(Result::err).collect();
-    // An instance that comes late to a failed run finds the manager gone. That error says least.
+    // An instance that comes late to a failed run finds the manager gone. Such an error says least.
     let is_closed = |error: &Error| error.kind == Kind::PortClosed;
     errors.sort_by_key(|error| {
         (
@@ -391,11 +401,11 @@ fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
     errors.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// The light instances of one thread.
+/// The light instances of a thread.
 struct LightThread<'a> {
     ready: Arc<ReadyList>,
     instances: Vec<LightInstance<'a>>,
-    /// Instances that have given way to others, though no call of theirs is pending.
+    /// Instances that have given way to others, though no call of the instance is pending.
     again: VecDeque<usize>,
 }
 
@@ -409,7 +419,7 @@ struct LightInstance<'a> {
 enum LightStage {
     Joining(Box<Joining>),
     Open(Box<Handle>),
-    /// The function has ended with this outcome.
+    /// The function has ended with the given outcome.
     Closing(Box<Handle>, Result<()>),
     Over(Result<()>),
 }
@@ -440,7 +450,7 @@ impl<'a> LightThread<'a> {
         }
     }
 
-    /// Calls each instance whenever it can go on, until all have ended.
+    /// Calls each instance whenever the instance can go on, until all have ended.
     fn run(mut self) -> Vec<Result<()>> {
         let mut left = self
             .instances
@@ -459,7 +469,8 @@ impl<'a> LightThread<'a> {
             });
             left -= usize::from(light.is_over());
             if goes_on {
-                // An instance that can go on at once takes turns with those that a message has come for.
+                // An instance that can go on at once takes turns with instances that have got a
+                // message.
                 self.again.push_back(index);
                 if let Some(next) = self.ready.next(Some(std::time::Duration::ZERO)) {
                     self.again.push_front(next as usize);
@@ -473,7 +484,7 @@ impl<'a> LightThread<'a> {
         self.instances.into_iter().map(outcome).collect()
     }
 
-    /// The index of the instance to call next; waits until one can go on.
+    /// The index of the instance to call next; waits until an instance can go on.
     fn next(&mut self) -> usize {
         self.again.pop_front().unwrap_or_else(|| {
             let ready = self.ready.next(None);
@@ -528,18 +539,21 @@ impl HostedInstance<'_> {
         let outcome = self.call(&handle);
         let closed = close(&handle);
         if handle.shared.instance.was_in_use() {
-            // A call on a thread of the function's own still uses the instance, which therefore stays for ever.
+            // A call on a thread of the function's own still uses the instance, so the instance
+            // stays for ever.
             Box::leak(handle);
         }
         outcome.and(closed)
     }
 
-    /// Calls the entry function. Where that returns an error, the instance has failed with it.
+    /// Calls the entry function. If the entry function returns an error, the instance has failed
+    /// with the error.
     fn call(&self, handle: &Handle) -> Result<()> {
         let _before = set_aside();
         let pointer = std::ptr::from_ref(handle).cast_mut();
         let outer = at_work(handle);
-        // SAFETY: the caller of `titin_host` promises that the entry may be called with its data.
+        // SAFETY: the caller of `titin_host` promises that the entry may be called with the entry's
+        // data.
         let returned = unsafe { (self.entry)(pointer, self.data.raw()) };
         AT_WORK.set(outer);
         match returned {
@@ -547,7 +561,8 @@ impl HostedInstance<'_> {
             PENDING => return Err(Error::pending()),
             _ => {}
         }
-        // The reason is the error that sticks to the instance; without one, the last error of the function's thread.
+        // The reason is the error that sticks to the instance, or else the last error of the
+        // function's thread.
         let stuck = handle
             .shared
             .stuck()

@@ -1,4 +1,4 @@
-//! Arguments from C made safe: text, lists, numbers that stand for "none".
+//! Arguments from C made safe: text, lists, numbers with the meaning "none".
 
 use std::ffi::{CStr, c_char, c_int};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) unsafe fn optional_text<'a>(text: *const c_char, what: &str) -> Resul
         .map_err(|_| usage(format!("the {what} is not UTF-8: {text:?}")))
 }
 
-/// The reason of a program for not checking the order of calls, which must say something.
+/// A program's reason for not checking the order of calls. The reason must not be empty.
 ///
 /// # Safety
 /// As [`text`].
@@ -61,10 +61,11 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> R
     }
 }
 
-/// A list of `count` items that may be written.
+/// A list of `count` writable items.
 ///
 /// # Safety
-/// `items` is NULL or points to `count` items that may be written and are used by nobody else while the result lives.
+/// `items` is NULL or points to `count` writable items, and nobody else uses the items while the
+/// result lives.
 pub(crate) unsafe fn list_mut<'a, T>(
     items: *mut T,
     count: c_int,
@@ -79,7 +80,8 @@ pub(crate) unsafe fn list_mut<'a, T>(
     }
 }
 
-/// Writes the value that stays if the call fails before it has another to write.
+/// Writes `value` first. `value` stays if the call fails before the call has another value to
+/// write.
 ///
 /// # Safety
 /// `out` is NULL or may be written to.
@@ -100,7 +102,7 @@ pub(crate) unsafe fn out<'a, T>(out: *mut T, what: &str) -> Result<&'a mut T> {
         .ok_or_else(|| usage(format!("NULL was given where {what} is to be written")))
 }
 
-/// The number that stands for "no slot".
+/// The number for "no slot".
 const NO_SLOT: c_int = -1;
 
 pub(crate) fn slot(slot: c_int, port: &Text) -> Result<Option<u32>> {
@@ -133,7 +135,7 @@ pub(crate) fn patience(timeout: f64) -> Result<Patience> {
     }
 }
 
-/// The number that stands for "no next timestamp".
+/// The number for "no next timestamp".
 pub(crate) const NO_NEXT: f64 = f64::MIN;
 
 pub(crate) fn next(timestamp: f64) -> Option<f64> {

@@ -18,13 +18,13 @@ use crate::value::Value;
 pub struct Joining {
     /// `None` once the instance is open, or could not be opened.
     opening: Option<Opening>,
-    /// The entry of a light instance on its ready list, until the instance owns the entry.
+    /// The entry of a light instance on the ready list, until the instance owns the entry.
     light: Option<ReadyEntry>,
     unchecked: Option<String>,
     sticky: bool,
 }
 
-/// Begins to join the run with these options, under the name given or else that of the options.
+/// Begins to join the run with `options`, under `name` or else the name in the options.
 pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) -> Result<Joining> {
     fork::prepare();
     let light = options
@@ -36,7 +36,7 @@ pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) 
         asked = asked.ready(listing.clone());
     }
     let opening = Opening::begin(asked)?;
-    // Programs that this one starts get no secret of the run. SAFETY: the name ends with a NUL.
+    // Programs started by this program get no secret of the run. SAFETY: the name ends with a NUL.
     unsafe { libc::unsetenv(c"TITIN_SECRET".as_ptr()) };
     Ok(Joining {
         opening: Some(opening),
@@ -46,7 +46,7 @@ pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) 
     })
 }
 
-/// The options as the runtime takes them, but for those of light instances.
+/// The options for the runtime, without the options of light instances.
 fn runtime_options(
     ports: Option<&str>,
     options: &Options,
@@ -77,7 +77,8 @@ fn runtime_options(
 }
 
 impl Joining {
-    /// Waits until the instance is open. A light instance does not wait: `None` until it is open.
+    /// Waits until the instance is open. A light instance does not wait: `None` until the instance
+    /// is open.
     pub(crate) fn end(&mut self) -> Result<Option<Handle>> {
         let Some(mut opening) = self.opening.take() else {
             return Err(usage("the instance was opened already"));
@@ -126,7 +127,7 @@ unsafe extern "C" fn titin_ranks(handle: *const Handle) -> c_int {
     })
 }
 
-/// Closes an instance. The first error that stuck to the instance is the reason that the run hears.
+/// Closes an instance. The first error that stuck to the instance is the reason given to the run.
 pub(crate) fn close(handle: &Handle) -> Result<()> {
     let shared = &handle.shared;
     if let Some(error) = shared.stuck().as_ref() {
@@ -184,8 +185,8 @@ unsafe extern "C" fn titin_open_begin(
 }
 
 /// # Safety
-/// `opening` is NULL or comes from `titin_open_begin`, and is not used again unless this call is pending; `handle` is NULL
-/// or may be written.
+/// `opening` is NULL or comes from `titin_open_begin`, and is not used again unless this call is
+/// pending; `handle` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_open_end(opening: *mut Joining, handle: *mut *mut Handle) -> c_int {
     status(|| {
@@ -220,7 +221,7 @@ unsafe extern "C" fn titin_open_cancel(opening: *mut Joining) {
 }
 
 /// # Safety
-/// `handle` is NULL or an instance; `named` is NULL or a port of it.
+/// `handle` is NULL or an instance; `named` is NULL or a port of the instance.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_cancel(handle: *mut Handle, named: *const Port, slot: c_int) -> c_int {
     // SAFETY: as the caller promises.
@@ -255,8 +256,8 @@ unsafe extern "C" fn titin_skip_deadlocks(handle: *mut Handle) -> c_int {
 }
 
 /// # Safety
-/// `handle` is NULL or an instance that no other call uses; it is gone afterwards, but if the call was interrupted or is
-/// pending, or the instance is hosted.
+/// `handle` is NULL or an instance that no other call uses. The instance is gone afterwards, unless
+/// the call was interrupted or is pending, or the instance is hosted.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
     // SAFETY: as the caller promises.
@@ -267,16 +268,18 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
     let outcome = caught(|| close(open));
     let lasts = |error: &Error| matches!(error.kind, Kind::Interrupted | Kind::Pending);
     let lasts = outcome.as_ref().is_err_and(lasts);
-    // What a call of another thread uses stays for ever: that thread may go on with it.
+    // An instance in use by a call of another thread stays for ever: the other thread may go on
+    // with the instance.
     let in_use = open.shared.instance.was_in_use();
     if !lasts && !open.hosted && !in_use {
-        // Regions may keep what they share.
+        // Regions may keep the part of the instance that regions share.
         open.shared
             .enlisted
             .iter()
             .for_each(|enlisted| enlisted.0.leave());
         let _ = caught(|| {
-            // SAFETY: made by `titin_open`, and nobody uses it any more. A panic in here must not unwind either.
+            // SAFETY: made by `titin_open`, and nobody uses the handle any more. A panic in here
+            // must not unwind either.
             drop(unsafe { Box::from_raw(handle) });
             Ok(())
         });
@@ -333,7 +336,7 @@ unsafe extern "C" fn titin_will_stop(
         Ok(stops) => stops,
         Err(error) => return keep(error),
     };
-    // On an error a loop that does not look at the status ends.
+    // On an error, a loop that ignores the status ends.
     *stops = 1;
     // SAFETY: as the caller promises.
     unsafe {
@@ -421,7 +424,8 @@ unsafe extern "C" fn titin_skip_checks(handle: *mut Handle, reason: *const c_cha
 }
 
 /// # Safety
-/// `handle` is NULL or an instance; `interrupted` may be called with `data` until it is closed.
+/// `handle` is NULL or an instance; `interrupted` may be called with `data` until the instance is
+/// closed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_on_interrupt(
     handle: *mut Handle,

@@ -1,8 +1,8 @@
-//! The names that calls of the library have in each language.
+//! The names of the library's calls in each language.
 
 use titin_runtime::ElementValue;
 
-/// A language that has names of its own for the calls of the C library.
+/// A language with names of its own for the calls of the C library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     C,
@@ -11,7 +11,8 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// The language of this name, as `titin_options_language` takes it; C for one without names of its own.
+    /// The language named `name` in `titin_options_language`; C for a language without names of its
+    /// own.
     pub(crate) fn named(name: &str) -> Self {
         match name {
             "C++" => Language::Cpp,
@@ -21,7 +22,7 @@ impl Language {
     }
 }
 
-/// The call that reads a number, of a value or of a message.
+/// The call that reads a number from a value or from a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Getter {
     number: ElementValue,
@@ -43,7 +44,7 @@ impl Getter {
         }
     }
 
-    /// The call as a program in this language writes it.
+    /// The call in the notation of `language`.
     pub(crate) fn name(self, language: Language) -> String {
         let (c, cpp, fortran) = match self.number {
             ElementValue::Bool(_) => ("titin_value_bool", "bool", "read(x)"),

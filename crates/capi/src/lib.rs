@@ -1,8 +1,10 @@
-//! The C ABI over the runtime: `libtitin`. Every language comes in through this crate; `include/titin.h` is the contract.
+//! The C ABI over the runtime: `libtitin`. Every language comes in through this crate;
+//! `include/titin.h` is the contract.
 //!
-//! Each entry point turns the arguments into safe types, calls the runtime, and turns the outcome into a status. No entry
-//! point unwinds: a panic becomes `TITIN_ERROR_INTERNAL` with its text. This is the one crate of the workspace with
-//! `unsafe` at every call. Each block says what it relies on: the header asks that of the caller.
+//! Each entry point turns the arguments into safe types, calls the runtime, and turns the outcome
+//! into a status. No entry point unwinds: a panic becomes `TITIN_ERROR_INTERNAL` with the panic's
+//! text. This is the only crate of the workspace with `unsafe` at every call. Each block says why
+//! the block holds; the header asks the caller for the rest.
 
 mod array;
 mod communicator;

@@ -1,4 +1,4 @@
-//! Loans: memory that a program fills, and that is sent without a copy.
+//! Loans: memory that a program fills. titin sends the memory without a copy.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -29,8 +29,8 @@ enum LoanState {
     Between,
 }
 
-/// The address and number of bytes of each loan that has an owner, by the address of its data. For languages whose arrays
-/// are no more than their memory.
+/// The address and number of bytes of each loan with an owner, by the address of the loan's data.
+/// For languages in which an array is no more than the array's memory.
 static LOANS: LazyLock<Mutex<HashMap<usize, (usize, usize)>>> = LazyLock::new(Mutex::default);
 
 impl LoanHandle {
@@ -55,7 +55,7 @@ impl LoanHandle {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the filling of the memory, if the program still fills it.
+    /// Ends the filling of the memory, if the program still fills the memory.
     fn freeze(&self) -> Lent {
         let mut state = self.state();
         let lent = match std::mem::replace(&mut *state, LoanState::Between) {
@@ -75,7 +75,8 @@ impl LoanHandle {
 
 impl Drop for LoanHandle {
     fn drop(&mut self) {
-        // In a forked child a thread of the parent may hold the lock, which has no copy here.
+        // In a forked child, a thread of the parent may hold the lock; the child has no copy of
+        // such a thread.
         if titin_runtime::not_forked().is_err() {
             return;
         }
@@ -115,7 +116,7 @@ unsafe extern "C" fn titin_loan_new(
     if loan.is_null() {
         return keep(usage("NULL was given where the loan was to be written"));
     }
-    // SAFETY: not NULL, so the caller lets it be written.
+    // SAFETY: not NULL, so the caller allows writing.
     unsafe { loan.write(std::ptr::null_mut()) };
     // SAFETY: as the caller promises.
     unsafe {
@@ -153,7 +154,7 @@ unsafe extern "C" fn titin_loan_data(handle: *mut LoanHandle) -> *mut c_void {
 }
 
 /// # Safety
-/// `data` is any pointer; the loan that it leads to is not freed meanwhile.
+/// `data` is any pointer; if the pointer leads to a loan, the loan is not freed meanwhile.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_loan_find(data: *const c_void, nbytes: i64) -> *mut LoanHandle {
     value(std::ptr::null_mut(), || {
@@ -197,7 +198,7 @@ unsafe extern "C" fn titin_send_loan(
         })
     };
     if outcome == OK {
-        // SAFETY: the handle led to a loan, of which the caller was one owner.
+        // SAFETY: the handle led to a loan, and the caller was an owner of the loan.
         unsafe {
             handle.write(std::ptr::null_mut());
             titin_loan_free(given);
@@ -221,12 +222,12 @@ unsafe extern "C" fn titin_loan_retain(handle: *mut LoanHandle) -> *mut LoanHand
 }
 
 /// # Safety
-/// `handle` is NULL or a loan, of which the caller is one owner.
+/// `handle` is NULL or a loan, and the caller is an owner of the loan.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_loan_free(handle: *mut LoanHandle) {
     let _ = status(|| {
         if !handle.is_null() {
-            // SAFETY: the handle came from `Arc::into_raw`, and the caller gives up its share.
+            // SAFETY: the handle came from `Arc::into_raw`, and the caller gives up the share.
             unsafe { Arc::decrement_strong_count(handle.cast_const()) };
         }
         Ok(())

@@ -16,11 +16,11 @@ use crate::text::Text;
 use crate::value::read::pointer;
 use crate::value::{Node, Value, encode};
 
-/// A message. Texts and values for C are made at the first call that asks for them.
+/// A message. Texts and values for C are made at the first call that asks for the text or value.
 pub struct Message {
     pub(crate) timestamp: f64,
     pub(crate) next: Option<f64>,
-    /// The content of the metadata says of what kind the data are.
+    /// The content in the metadata gives the kind of the data.
     meta: Arc<Meta>,
     pub(crate) body: Arc<Buffer>,
     origin: Origin,
@@ -32,17 +32,17 @@ pub struct Message {
     settings: OnceLock<Value>,
 }
 
-/// Where a message is from. An error that the program may not look at goes there.
+/// Where a message is from. An error that the program might ignore goes to the origin.
 pub(crate) enum Origin {
     /// Made by the program.
     Made,
-    /// Received by the port of this index.
+    /// Received by the port with index `port`.
     Received {
         recipient: Arc<Recipient>,
         port: u32,
         slot: Option<u32>,
     },
-    /// Given to a filter, which fails with the first such error.
+    /// Given to a filter. The filter fails with the first error of the message.
     Filtered(Arc<OnceLock<Error>>),
 }
 
@@ -91,7 +91,7 @@ impl Message {
         Message::new(timestamp, next, message.into_parts(), origin)
     }
 
-    /// A message that a filter looks at, or that the program has made.
+    /// A message for a filter, or a message made by the program.
     pub(crate) fn mapped(mapped: &Mapped, origin: Origin) -> Result<Self> {
         let Mapped {
             content,
@@ -133,7 +133,7 @@ impl Message {
         }
     }
 
-    /// The array, if it is as expected.
+    /// The array, if the array is as expected.
     fn array(
         &self,
         expected: &ExpectedArray<'_>,
@@ -147,7 +147,8 @@ impl Message {
         }
     }
 
-    /// The error of a program that takes the data for something else; kept at the origin, since the program may not look at it.
+    /// The error for a program that takes the data for another type. The origin keeps the error,
+    /// since the program might ignore the error.
     fn refused(&self, mismatch: Mismatch) -> Mismatch {
         match &self.origin {
             Origin::Made => mismatch,
@@ -167,7 +168,7 @@ impl Message {
         }
     }
 
-    /// The port that the message came by, and its sender, as errors name them.
+    /// The port of the message, and the message's sender, as errors name port and sender.
     fn origin(&self) -> Option<&Text> {
         match &self.origin {
             Origin::Received {
@@ -229,19 +230,19 @@ unsafe fn layout<'a>(message: *const Message) -> Option<&'a Layout> {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_message_retain(message: *mut Message) -> *mut Message {
     if !message.is_null() {
-        // SAFETY: it came from `Message::into_raw`, and the caller owns a share.
+        // SAFETY: `message` came from `Message::into_raw`, and the caller owns a share.
         unsafe { Arc::increment_strong_count(message.cast_const()) };
     }
     message
 }
 
 /// # Safety
-/// `message` is NULL or a message of which the caller owns a share, which it gives up.
+/// `message` is NULL or a message. The caller owns a share of the message, and gives the share up.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn titin_message_free(message: *mut Message) {
     let _ = status(|| {
         if !message.is_null() {
-            // SAFETY: it came from `Message::into_raw`, and the caller gives up its share.
+            // SAFETY: `message` came from `Message::into_raw`, and the caller gives up the share.
             unsafe { Arc::decrement_strong_count(message.cast_const()) };
         }
         Ok(())
@@ -404,7 +405,7 @@ unsafe extern "C" fn titin_message_index_name(
 }
 
 /// # Safety
-/// `message` is NULL or a message; `extents` is NULL or points to `rank` numbers that may be written.
+/// `message` is NULL or a message; `extents` is NULL or points to `rank` writable numbers.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_message_array(
     message: *const Message,

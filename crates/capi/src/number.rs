@@ -2,7 +2,7 @@
 
 use titin_runtime::{Dtype, ElementKind, ElementValue};
 
-/// The error text for a whole number that this type of real numbers could only round.
+/// The error text for a whole number that the real type `dtype` could only round.
 pub(crate) fn rounded(number: ElementValue, dtype: Dtype) -> Option<String> {
     let ElementValue::Whole(number) = number else {
         return None;
@@ -25,13 +25,13 @@ pub(crate) fn element(number: ElementValue, dtype: Dtype) -> Option<Vec<u8>> {
     Some(element)
 }
 
-/// The element of an array as a number; `None` for types that C has no number for.
+/// The element of an array as a number; `None` for types without a number in C.
 pub(crate) fn read(dtype: Dtype, bytes: &[u8]) -> Option<ElementValue> {
     is_number_of_c(dtype).then(|| dtype.read(bytes))
 }
 
-/// Whether the functions of the header read and write single numbers of a type. Complex numbers, and real ones of 16 bits, are
-/// arrays to C.
+/// Whether the functions of the header read and write single numbers of a type. To C, complex
+/// numbers and real numbers of 16 bits are arrays.
 fn is_number_of_c(dtype: Dtype) -> bool {
     match dtype.kind() {
         ElementKind::Bool | ElementKind::Signed | ElementKind::Unsigned => true,
@@ -40,7 +40,8 @@ fn is_number_of_c(dtype: Dtype) -> bool {
     }
 }
 
-/// An element type and its range in words: `int8 (-128 to 127)`. Types that hold any number are named alone.
+/// An element type and the type's range in words: `int8 (-128 to 127)`. Types for any number have
+/// no range.
 pub(crate) fn range(dtype: Dtype) -> String {
     let range = match dtype.whole_range() {
         Some(whole) => format!(" ({} to {})", whole.start(), whole.end()),

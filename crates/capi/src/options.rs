@@ -12,7 +12,7 @@ use crate::input;
 use crate::pointer::Pointer;
 use crate::ready::{ReadyHandle, list};
 
-/// What `titin_options` points to.
+/// The target of the header's `titin_options`.
 #[derive(Default, Clone)]
 pub struct Options {
     pub(crate) instance: Option<String>,
@@ -27,7 +27,8 @@ pub struct Options {
     pub(crate) communicator: Option<Communicator>,
 }
 
-/// A function of the caller that says whether to interrupt a waiting call, with its data.
+/// A function of the caller, with the caller's data. The function says whether to interrupt a
+/// waiting call.
 #[derive(Clone, Copy)]
 pub(crate) struct InterruptCallback {
     ask: unsafe extern "C" fn(*mut c_void) -> c_int,
@@ -119,7 +120,8 @@ unsafe extern "C" fn titin_options_port(
                 input::text(name, "name of the port")?,
                 input::operator(operator)?,
             );
-            // A wrong name is an error of this call, and not of the later one that opens the instance.
+            // A wrong name is an error of this call, and not of the later call that opens the
+            // instance.
             titin_runtime::Options::default().port(name, operator)?;
             options.ports.push((name.to_owned(), operator));
             Ok(())
@@ -173,8 +175,8 @@ unsafe extern "C" fn titin_options_exceptions(options: *mut Options) -> c_int {
 }
 
 /// # Safety
-/// `options` is NULL or options; `interrupted` may be called with `data` until the instances opened with them are
-/// closed.
+/// `options` is NULL or options; `interrupted` may be called with `data` until the instances opened
+/// with `options` are closed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_options_interrupt(
     options: *mut Options,
@@ -191,8 +193,8 @@ unsafe extern "C" fn titin_options_interrupt(
 }
 
 /// # Safety
-/// `options` is NULL or options; `communicator` is NULL or a communicator, whose functions may be called with its context
-/// until opening an instance with these options has ended.
+/// `options` is NULL or options. `communicator` is NULL or a communicator. The communicator's
+/// functions may be called with the context until opening an instance with `options` has ended.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_options_communicator(
     options: *mut Options,

@@ -8,7 +8,7 @@ use titin_runtime::{Error, Kind, Listing, Patience, ReadyList, Result};
 use crate::error::{null, status, value};
 use crate::input;
 
-/// What `titin_ready` points to.
+/// The target of the header's `titin_ready`.
 pub struct ReadyHandle(Arc<ReadyList>);
 
 /// A light instance's entry on a ready list; dropping the entry removes the instance from the list.
@@ -41,7 +41,7 @@ extern "C" fn titin_ready_new() -> *mut ReadyHandle {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_ready_free(list: *mut ReadyHandle) {
     if !list.is_null() {
-        // SAFETY: made by `titin_ready_new`. Instances on the list share its contents.
+        // SAFETY: made by `titin_ready_new`. Instances on the list share the list's contents.
         drop(unsafe { Box::from_raw(list) });
     }
 }

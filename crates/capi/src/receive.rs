@@ -12,7 +12,7 @@ use crate::input;
 use crate::message::{Message, Origin};
 use crate::port_set::PortSet;
 
-/// Runs a call that receives, and writes the message; NULL without one.
+/// Runs a call that receives, and writes the message. Without a message, writes NULL.
 ///
 /// # Safety
 /// `handle` is NULL or a port; `out` is NULL or may be written.
@@ -124,7 +124,8 @@ unsafe extern "C" fn titin_receive_any(
     }
 }
 
-/// The set of these ports: that of the last call, if that was given the same ports.
+/// The set of the ports `handles`. The set of the last call serves again, if the last call had the
+/// same ports.
 ///
 /// # Safety
 /// All are NULL or ports.
@@ -154,8 +155,8 @@ fn no_port() -> Error {
 }
 
 /// # Safety
-/// `handle` is NULL or a port; the arguments describe an array whose elements may be written and are used by nobody
-/// else meanwhile; `out` is NULL or may be written.
+/// `handle` is NULL or a port. The arguments describe an array: the elements may be written, and
+/// nobody else uses the elements meanwhile. `out` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_receive_into(
     handle: *mut Port,

@@ -9,7 +9,8 @@ use crate::error::{keep, null};
 use crate::handle::{Handle, StickyInstance, on_instance};
 use crate::input;
 
-/// The `titin_region` of the header. Shares its instance, so that a region may end after the instance.
+/// The `titin_region` of the header. Shares the instance, so that a region may end after the
+/// instance.
 pub struct ProgramRegion {
     shared: Arc<StickyInstance>,
     region: ProfileRegion,
@@ -45,7 +46,7 @@ unsafe extern "C" fn titin_region_end(region: *mut ProgramRegion) -> c_int {
     if region.is_null() {
         return keep(null("region", "titin_region_begin"));
     }
-    // SAFETY: as the caller promises; it was made by `titin_region_begin`.
+    // SAFETY: as the caller promises; the region was made by `titin_region_begin`.
     let ProgramRegion { shared, region } = *unsafe { Box::from_raw(region) };
     shared.run(|| {
         shared.instance.end_region(region);

@@ -3,13 +3,13 @@
 use smallvec::SmallVec;
 use titin_runtime::StorageOrder;
 
-/// Bytes from one element to the next in each dimension.
+/// Bytes from each element to the next in each dimension.
 pub(crate) type Strides = SmallVec<[isize; 4]>;
 
 /// Elements along the side of a tile. Two tiles of the largest element, 16 bytes, take 32 KiB: a first-level cache.
 const TILE: usize = 32;
 
-/// A dimension as the copy sees it: extent, and bytes from one element to the next on both sides.
+/// A dimension for the copy: extent, and bytes from each element to the next on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Dimension {
     extent: usize,
@@ -41,7 +41,7 @@ pub(crate) fn contiguous(shape: &[u64], size: usize, order: StorageOrder) -> Str
     strides
 }
 
-/// The order in which strides are contiguous, if any; the preferred one where both are true.
+/// The order in which strides are contiguous, if any; the preferred order if both orders fit.
 pub(crate) fn order_of(
     shape: &[u64],
     strides: &[isize],
@@ -50,7 +50,7 @@ pub(crate) fn order_of(
 ) -> Option<StorageOrder> {
     let fits = |order: &StorageOrder| {
         let wanted = contiguous(shape, size, *order);
-        // An extent of one has no next element, and an empty array no element.
+        // An extent of 1 has no next element, and an empty array no element.
         shape.contains(&0) || (0..shape.len()).all(|i| shape[i] == 1 || wanted[i] == strides[i])
     };
     [preferred, StorageOrder::C, StorageOrder::Fortran]
@@ -61,8 +61,8 @@ pub(crate) fn order_of(
 /// Copies each element to the same index of another array.
 ///
 /// # Safety
-/// With `strides` in bytes for each dimension of `shape`, every element of `from` may be read and every one of `to`
-/// written, and no element of `to` overlaps one of `from`.
+/// `strides` are in bytes for each dimension of `shape`. Every element of `from` may be read, every
+/// element of `to` may be written, and no element of `to` overlaps an element of `from`.
 pub(crate) unsafe fn copy(
     shape: &[u64],
     size: usize,
@@ -85,7 +85,8 @@ pub(crate) unsafe fn copy(
     }
 }
 
-/// The dimensions from the slowest to the fastest of the target. Dimensions that are one run on both sides are merged.
+/// The dimensions from the slowest to the fastest of the target. Dimensions that form a single run
+/// on both sides are merged.
 fn arrange(shape: &[u64], from: &[isize], to: &[isize]) -> Vec<Dimension> {
     let mut all: Vec<Dimension> = (0..shape.len())
         .map(|i| Dimension {
@@ -118,7 +119,7 @@ fn arrange(shape: &[u64], from: &[isize], to: &[isize]) -> Vec<Dimension> {
 /// As [`copy`], for elements of `SIZE` bytes.
 unsafe fn copy_all<const SIZE: usize>(dimensions: &[Dimension], from: *const u8, to: *mut u8) {
     let Some((inner, outer)) = dimensions.split_last() else {
-        // SAFETY: the one element.
+        // SAFETY: there is only a single element.
         return unsafe { copy_run::<SIZE>(Dimension::ONE, from, to) };
     };
     let (across, outer) = tiled_with(*inner, outer);
@@ -137,8 +138,9 @@ unsafe fn copy_all<const SIZE: usize>(dimensions: &[Dimension], from: *const u8,
     }
 }
 
-/// The dimension to be walked in tiles together with the innermost one, and the other dimensions. Where the source runs
-/// fastest along another dimension than the target, tiles use whole cache lines of both.
+/// The dimension to walk in tiles together with the innermost dimension, and the other dimensions.
+/// If the source runs fastest along another dimension than the target, tiles use whole cache lines
+/// of both.
 fn tiled_with(inner: Dimension, outer: &[Dimension]) -> (Dimension, Vec<Dimension>) {
     let step = |dimension: &Dimension| dimension.from.unsigned_abs();
     let mut rest = outer.to_vec();
@@ -149,7 +151,8 @@ fn tiled_with(inner: Dimension, outer: &[Dimension]) -> (Dimension, Vec<Dimensio
     (across, rest)
 }
 
-/// An index of several dimensions, the last one fastest, with the elements at that index on both sides.
+/// An index of several dimensions, the last dimension fastest, with the elements at the index on
+/// both sides.
 struct Odometer {
     dimensions: Vec<Dimension>,
     index: Vec<usize>,
@@ -178,7 +181,7 @@ impl Odometer {
 }
 
 /// # Safety
-/// As [`copy`], for these two dimensions.
+/// As [`copy`], for the dimensions `inner` and `across`.
 unsafe fn copy_plane<const SIZE: usize>(
     inner: Dimension,
     across: Dimension,
@@ -204,7 +207,7 @@ unsafe fn copy_plane<const SIZE: usize>(
                 };
                 let source = from.wrapping_offset(offset(inner.from, across.from));
                 let target = to.wrapping_offset(offset(inner.to, across.to));
-                // SAFETY: a part of one row of the plane.
+                // SAFETY: a part of a row of the plane.
                 unsafe { copy_run::<SIZE>(run, source, target) };
             }
         }
@@ -212,10 +215,10 @@ unsafe fn copy_plane<const SIZE: usize>(
 }
 
 /// # Safety
-/// As [`copy`], for this one dimension.
+/// As [`copy`], for the dimension `run` alone.
 unsafe fn copy_run<const SIZE: usize>(run: Dimension, from: *const u8, to: *mut u8) {
     if run.from == SIZE as isize && run.to == SIZE as isize {
-        // SAFETY: the run lies in one piece on both sides, which do not overlap.
+        // SAFETY: the run lies in one piece on both sides, and the sides do not overlap.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, run.extent * SIZE) };
     }
     for index in 0..run.extent as isize {
@@ -225,7 +228,7 @@ unsafe fn copy_run<const SIZE: usize>(run: Dimension, from: *const u8, to: *mut 
         let target = to
             .wrapping_offset(run.to.wrapping_mul(index))
             .cast::<[u8; SIZE]>();
-        // SAFETY: one element, which needs no alignment as bytes.
+        // SAFETY: a single element; as bytes, the element needs no alignment.
         unsafe { target.write(source.read()) };
     }
 }

@@ -1,10 +1,10 @@
-//! Text that C can read: with a NUL at the end, and perhaps others inside.
+//! Text for C: with a NUL at the end, and perhaps others inside.
 
 use std::collections::BTreeMap;
 use std::ffi::c_char;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Text with a NUL behind it.
+/// Text with a NUL after the last character.
 #[derive(Clone)]
 pub(crate) struct Text(String);
 
@@ -15,7 +15,8 @@ impl Text {
         Text(text)
     }
 
-    /// The copy of a port's name that all instances of the process share: thousands of instances may have the same ports.
+    /// The copy of a port's name for all instances of the process: thousands of instances may have
+    /// the same ports.
     pub(crate) fn shared(name: &str) -> Arc<Text> {
         static NAMES: Mutex<BTreeMap<String, Arc<Text>>> = Mutex::new(BTreeMap::new());
         let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Values: trees of maps, lists, text, bytes, numbers, arrays and nil, as C builds and reads them.
+//! Values: trees of maps, lists, text, bytes, numbers, arrays and nil, for C to build and read.
 
 mod new;
 pub(crate) mod read;
@@ -35,7 +35,7 @@ pub(crate) enum Node {
     Map(Vec<(Text, Box<Value>)>),
 }
 
-/// An array, with the index names as C reads them.
+/// An array, with the index names for C.
 pub(crate) struct Array {
     pub(crate) layout: Layout,
     pub(crate) names: Vec<Text>,
@@ -92,7 +92,7 @@ impl Value {
         }
     }
 
-    /// A tree that was received. Its arrays are ranges of the payload.
+    /// A received tree. The tree's arrays are ranges of the payload.
     pub(crate) fn received(plain: Plain<Range<usize>>, payload: &Arc<Buffer>) -> Self {
         Value(match plain {
             Plain::Nil => Node::Nil,
@@ -120,7 +120,7 @@ impl Value {
         })
     }
 
-    /// The tree as the runtime sends it.
+    /// The tree in the runtime's form, for sending.
     pub(crate) fn plain(&self) -> Plain<&[u8]> {
         match &self.0 {
             Node::Nil => Plain::Nil,
@@ -209,7 +209,7 @@ impl Value {
         deepest.map_or(0, |depth| depth + 1)
     }
 
-    /// The number, if the value is one; an array of rank 0 is a number too.
+    /// The number, if the value is a number; an array of rank 0 is a number too.
     pub(crate) fn number(&self) -> Option<ElementValue> {
         match &self.0 {
             Node::Bool(flag) => Some(ElementValue::Bool(*flag)),
@@ -223,7 +223,7 @@ impl Value {
         }
     }
 
-    /// The array, if the value is one.
+    /// The array, if the value is an array.
     pub(crate) fn array(&self) -> Option<&Array> {
         match &self.0 {
             Node::Array(array) => Some(array),

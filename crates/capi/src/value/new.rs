@@ -62,7 +62,7 @@ unsafe extern "C" fn titin_new_text(text: *const c_char, length: i64) -> *mut Va
 }
 
 /// # Safety
-/// `data` points to `length` bytes; if they are borrowed, for as long as the value lives.
+/// `data` points to `length` bytes. Borrowed bytes stay as long as the value lives.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_new_bytes(
     data: *const c_void,
@@ -85,7 +85,8 @@ unsafe extern "C" fn titin_new_bytes(
 }
 
 /// # Safety
-/// The arguments describe an array, as the header says; if it is borrowed, for as long as the value lives.
+/// The arguments describe an array in the way of the header. A borrowed array stays as long as the
+/// value lives.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_new_array(
     dtype: c_int,
@@ -131,7 +132,7 @@ extern "C" fn titin_new_map() -> *mut Value {
     boxed(|| Ok(Node::Map(Vec::new())))
 }
 
-/// Refuses a value that is to become an item of itself.
+/// Refuses a value that the program makes an item of the same value.
 fn not_itself(value: *mut Value, item: *mut Value) -> Result<()> {
     match !value.is_null() && std::ptr::eq(value, item) {
         true => Err(usage(
@@ -186,7 +187,7 @@ unsafe extern "C" fn titin_map_set(
 }
 
 /// # Safety
-/// `value` is NULL or a value that nobody uses any more and that is in no tree.
+/// `value` is NULL or a value outside of any tree, and nobody uses the value any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_free(value: *mut Value) {
     let _ = status(|| {
@@ -199,14 +200,14 @@ unsafe extern "C" fn titin_value_free(value: *mut Value) {
 }
 
 /// # Safety
-/// `value` is NULL or a value that is in no tree.
+/// `value` is NULL or a value outside of any tree.
 unsafe fn own(value: *mut Value) -> Result<Box<Value>> {
     if value.is_null() {
         return Err(null("value", "a titin_new_ call"));
     }
     // SAFETY: made by `boxed` or by a call that gives a value away.
     let value = unsafe { Box::from_raw(value) };
-    // Deeper ones could not be sent, and freeing them might not end well.
+    // Deeper values could not be sent, and freeing deeper values could overflow the stack.
     if value.depth() >= MAX_DEPTH {
         return Err(usage(format!(
             "values can be nested {MAX_DEPTH} deep, no deeper"
