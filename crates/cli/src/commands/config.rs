@@ -43,7 +43,7 @@ pub(crate) struct Config {
     /// The same for coarrays: titin_coarray
     #[arg(long)]
     fortran_coarray: bool,
-    /// The same for Global Arrays: titin_ga, and the C file of titin_ga
+    /// The same for Global Arrays: titin_ga, and a C file with the flags to compile the C file
     #[arg(long)]
     fortran_ga: bool,
     /// Flags to link with
@@ -141,8 +141,8 @@ pub(super) fn prefix() -> Result<PathBuf, String> {
     )
 }
 
-/// The directory with `include`, `lib` and `fortran` for a command: in a Python environment the package
-/// `titin`, in a build tree the sources of the package, else the prefix of the command.
+/// The directory with `include`, `lib` and `fortran` for a command: in a Python environment the
+/// package `titin`, in a build tree the sources of the package, else the prefix of the command.
 fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
     if let Some(given) = given {
         return match given.join(HEADER).is_file() {
@@ -213,7 +213,8 @@ fn fortran(prefix: &Path) -> String {
         .join(" ")
 }
 
-/// The module for Global Arrays, and the module's file in C.
+/// The module for Global Arrays, and the module's C file with the flag for the directory of
+/// headers.
 fn arrays(prefix: &Path) -> String {
     let below = [
         option("-I", &prefix.join("include")),

@@ -34,7 +34,7 @@ pub(crate) struct Plot {
     /// 2]}'
     #[arg(long, conflicts_with_all = ["scales", "model"])]
     schedule: bool,
-    /// Of a run, draw only the field with this port of one of the field's two components
+    /// Of a run, draw only the field with this port at either end
     #[arg(long, value_name = "COMPONENT.PORT", requires = "schedule")]
     field: Option<String>,
     /// Print the schedule as JSON
