@@ -30,7 +30,7 @@ enum LoanState {
 }
 
 /// The address and number of bytes of each loan with an owner, by the address of the loan's data.
-/// For languages in which an array is no more than the array's memory.
+/// The map serves languages in which an array is no more than the array's memory.
 static LOANS: LazyLock<Mutex<HashMap<usize, (usize, usize)>>> = LazyLock::new(Mutex::default);
 
 impl LoanHandle {

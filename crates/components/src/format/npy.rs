@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: a single array, or arrays along a first axis, time.
+//! NumPy's `.npy`: an array, or an array whose first axis is time.
 //!
 //! The format, versions 1 to 3: `\x93NUMPY`, a byte each of major and minor version, the length of
 //! the header (u16, from version 2 on u32), the header, and the elements. The header is a Python
