@@ -20,10 +20,11 @@ const SYSTEM_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 ///
 /// Several options are answered in one line, in the order of this list. A word with letters that a
 /// shell would interpret is quoted, as a Makefile's `$(shell titin config ...)` needs, or `eval` in
-/// a shell. One directory alone is never quoted. C, C++: `cc $(titin config --cflags) program.c
-/// $(titin config --libs)`. Fortran compiles the module's source beside the program: `gfortran
-/// $(titin config --fortran) program.f90 $(titin config --libs)`. CMake: `find_package(titin)` with
-/// `-Dtitin_DIR=$(titin config --cmake-dir)`.
+/// a shell. A single directory is never quoted. C, C++:
+/// `cc $(titin config --cflags) program.c $(titin config --libs)`. Fortran compiles the module's
+/// source beside the program:
+/// `gfortran $(titin config --fortran) program.f90 $(titin config --libs)`. CMake:
+/// `find_package(titin)` with `-Dtitin_DIR=$(titin config --cmake-dir)`.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Config {

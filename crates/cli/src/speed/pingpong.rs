@@ -114,8 +114,8 @@ fn size(side: &mut PingPongSide<'_>, bytes: u64, effort: &Effort<'_>) -> Result<
             times.push(time);
         }
         if times.is_empty() && begin.elapsed() > effort.time {
-            // A single round trip took longer than the time for this size. So a single time must
-            // do.
+            // Even the uncounted round trips took longer than the time for this size. So the last
+            // time is counted.
             times.push(time);
             break;
         }

@@ -117,7 +117,7 @@ fn row(side: &FieldSide, first: u64, last: u64) -> Option<(Region, u64)> {
     if dims == 0 {
         return Some((Region::new(&lower, &upper).ok()?, last));
     }
-    // The fastest and the second fastest dimension in memory.
+    // The dimensions with the fastest and the second fastest index.
     let (fastest, second) = match order {
         Order::C => (dims - 1, dims.saturating_sub(2)),
         _ => (0, 1),
