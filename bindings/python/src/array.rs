@@ -202,7 +202,8 @@ impl Array {
 
 impl Drop for Array {
     fn drop(&mut self) {
-        // SAFETY: the view was filled and is released only here; arrays are dropped with the GIL held.
+        // SAFETY: the view was filled and is released only here; arrays are dropped with the GIL
+        // held.
         unsafe { ffi::PyBuffer_Release(&mut *self.view) }
     }
 }
@@ -290,7 +291,8 @@ enum Element {
     Other,
 }
 
-/// The element type, from the view's format in the notation of Python's `struct` with NumPy's `Z` for complex.
+/// The element type, from the view's format in the notation of Python's `struct` with NumPy's `Z`
+/// for complex.
 fn dtype(view: &ffi::Py_buffer) -> Element {
     let format = match view.format.is_null() {
         true => &b"B"[..],
@@ -463,8 +465,8 @@ fn named(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     if_loaded(&NAMED, intern!(py, "titin.data"), intern!(py, "Array"))
 }
 
-/// A class of a module, if the module is loaded: without the module no object can be of the class. Every send asks, so a
-/// missing module is found without an exception.
+/// A class of a module, if the module is loaded: without the module no object can be of the class.
+/// Every send asks, so a missing module is found without an exception.
 fn if_loaded<'py>(
     cell: &'static PyOnceLock<Py<PyType>>,
     module: &Bound<'py, PyString>,
@@ -472,7 +474,8 @@ fn if_loaded<'py>(
 ) -> Option<&'py Bound<'py, PyType>> {
     let py = module.py();
     if cell.get(py).is_none() {
-        // SAFETY: any name may be asked for; the result is ours, or NULL if there is no such module.
+        // SAFETY: any name may be asked for; the result is ours, or NULL if there is no such
+        // module.
         let loaded =
             unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyImport_GetModule(module.as_ptr())) };
         let Some(loaded) = loaded else {

@@ -285,7 +285,8 @@ impl Field {
         Err(error::mismatch(py, text))
     }
 
-    /// Gives libtitin the layout of an array: extents and strides for each dimension of the field, or NULL for both.
+    /// Gives libtitin the layout of an array: extents and strides for each dimension of the field,
+    /// or NULL for both.
     fn set_layout(
         &self,
         py: Python<'_>,

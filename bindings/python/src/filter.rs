@@ -190,7 +190,7 @@ fn attached(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
 
 /// The text of an exception, with the frames of the user's code.
 fn explain(py: Python<'_>, raised: PyErr) -> String {
-    // Only an exception value has the traceback.
+    // The exception gets the traceback only when turned into a value.
     let raised = raised.into_value(py);
     let last = || -> PyResult<String> {
         py.import("titin.errors")?

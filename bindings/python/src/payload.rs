@@ -47,7 +47,8 @@ impl Drop for Payload {
     }
 }
 
-/// A range of a message's memory as a buffer for NumPy. Arrays over the buffer keep the view, and the view keeps the message.
+/// A range of a message's memory as a buffer for NumPy. Arrays over the buffer keep the view, and
+/// the view keeps the message.
 #[pyclass(frozen, module = "titin._core")]
 pub struct View {
     data: *const c_void,

@@ -25,7 +25,8 @@ pub struct Port {
     vector: bool,
 }
 
-// SAFETY: any thread may call libtitin (titin.h, "Threads"); the handle is used only within a call of the session.
+// SAFETY: any thread may call libtitin (titin.h, "Threads"); the handle is used only within a call
+// of the session.
 unsafe impl Send for Port {}
 // SAFETY: as above.
 unsafe impl Sync for Port {}

@@ -25,7 +25,8 @@ pub struct Session {
     raised: Box<Mutex<Option<PyErr>>>,
 }
 
-// SAFETY: any thread may call libtitin (titin.h, "Threads"); `calls` keeps the end apart from other calls.
+// SAFETY: any thread may call libtitin (titin.h, "Threads"); `calls` keeps the end apart from other
+// calls.
 unsafe impl Send for Session {}
 // SAFETY: as above; the other fields are safe to share.
 unsafe impl Sync for Session {}
@@ -118,7 +119,8 @@ impl Session {
         })
     }
 
-    /// Ends an instance after an exception. The run fails with the exception, unless the run has failed before.
+    /// Ends an instance after an exception. The run fails with the exception, unless the run has
+    /// failed before.
     pub fn abandon(&self, py: Python<'_>, raised: &PyErr) -> PyResult<()> {
         let errors = py.import(intern!(py, "titin.errors"))?;
         if !errors

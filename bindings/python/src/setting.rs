@@ -20,7 +20,8 @@ pub fn read(
 ) -> PyResult<Py<PyAny>> {
     let instance = call.instance();
     let c_name = name.as_c().as_ptr();
-    // SAFETY: the instance is open while the call lives, and the name as long as this function; here and below.
+    // SAFETY: the instance is open while the call lives, and the name as long as this function;
+    // here and below.
     let found = unsafe { sys::titin_setting_type(instance, c_name) };
     if let (sys::TYPE_NONE, Fallback::Given(default)) = (found, default) {
         return Ok(default.unbind());
@@ -81,7 +82,7 @@ pub fn overlay(py: Python<'_>, call: &Call<'_>) -> PyResult<Py<PyAny>> {
 type Give = unsafe extern "C" fn(*mut sys::titin_instance, *mut *mut sys::titin_value) -> c_int;
 
 /// # Safety
-/// `give` gives a map that is the caller's to free.
+/// `give` gives a map, and the caller must free the map.
 unsafe fn given(py: Python<'_>, call: &Call<'_>, give: Give) -> PyResult<Py<PyAny>> {
     let mut settings = std::ptr::null_mut();
     // SAFETY: the instance is open while the call lives.
@@ -94,7 +95,7 @@ unsafe fn given(py: Python<'_>, call: &Call<'_>, give: Give) -> PyResult<Py<PyAn
     }
 }
 
-/// The types that settings have.
+/// The types of settings.
 enum Setting {
     Any,
     Real,
@@ -133,7 +134,8 @@ impl Setting {
 
     fn read(self, py: Python<'_>, call: &Call<'_>, name: *const c_char) -> PyResult<Py<PyAny>> {
         let instance = call.instance();
-        // SAFETY: the instance is open while the call lives; lists get as much room as they say they need.
+        // SAFETY: the instance is open while the call lives; each list gets as much room as
+        // libtitin asks for.
         unsafe {
             match self {
                 Setting::Any => {
@@ -201,12 +203,13 @@ unsafe fn list<T: Clone + Default>(
     read: ReadList<T>,
 ) -> PyResult<Vec<T>> {
     let mut count = 0;
-    // SAFETY: as the caller promises; a list without room says how much it needs.
+    // SAFETY: as the caller promises; a call without room writes only the length of the list to
+    // `count`.
     error::check(py, unsafe {
         read(instance, name, std::ptr::null_mut(), 0, &mut count)
     })?;
     let mut list = vec![T::default(); count as usize];
-    // SAFETY: as the caller promises; there is as much room as is said.
+    // SAFETY: as the caller promises; the list has room for `count` items.
     error::check(py, unsafe {
         read(instance, name, list.as_mut_ptr(), count, &mut count)
     })?;

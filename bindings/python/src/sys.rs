@@ -48,7 +48,8 @@ fn element_names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
         let name = |number| {
-            // SAFETY: libtitin gives a constant in ASCII that ends with a NUL, or NULL after the last type.
+            // SAFETY: libtitin gives a constant in ASCII that ends with a NUL, or NULL after the
+            // last type.
             let name = unsafe { titin_dtype_name(number) };
             if name.is_null() {
                 return None;

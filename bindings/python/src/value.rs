@@ -139,7 +139,7 @@ impl Builder {
             } else if let Ok(bytes) = object.cast::<PyBytes>() {
                 self.bytes.push(object.clone().unbind());
                 let bytes = bytes.as_bytes();
-                // Bytes never change, and the builder holds the bytes.
+                // A `bytes` object never changes, and the builder holds the object.
                 sys::titin_new_bytes(bytes.as_ptr().cast(), bytes.len() as i64, 1)
             } else if let Ok(bytes) = object.cast::<PyByteArray>() {
                 // Copied by the call, with the GIL held.
@@ -293,7 +293,8 @@ fn is_number(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<bool> {
 /// memory of the arrays.
 ///
 /// # Safety
-/// `value` comes from a call of libtitin: NULL after an error, or a part of the message of `payload`.
+/// `value` comes from a call of libtitin: NULL after an error, or a part of the message of
+/// `payload`.
 pub unsafe fn to_python(
     py: Python<'_>,
     value: *const sys::titin_value,

@@ -238,7 +238,8 @@ impl CallerArray<'_> {
             filling.rest().as_mut_ptr(),
             &strided::contiguous(self.shape, self.size(), self.order)[..],
         );
-        // SAFETY: the elements may be read, as the caller promises; the fresh buffer has room for all.
+        // SAFETY: the elements may be read, as the caller promises; the fresh buffer has room for
+        // all.
         unsafe { strided::copy(self.shape, self.size(), (self.data, &from), to) };
         if self.dtype == Dtype::Bool && self.bytes > 0 {
             // SAFETY: the bytes were written just now.

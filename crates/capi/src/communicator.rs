@@ -75,7 +75,8 @@ impl titin_runtime::Communicator for Communicator {
     }
 
     fn broadcast(&self, bytes: &mut [u8]) -> Result<()> {
-        // SAFETY: the function may be called while the instance is opened, as the caller promises; the bytes may be written.
+        // SAFETY: the function may be called while the instance is opened, as the caller promises;
+        // the bytes may be written.
         let status = unsafe {
             (self.broadcast)(
                 self.context.raw(),

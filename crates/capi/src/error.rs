@@ -280,7 +280,8 @@ extern "C" fn titin_error_name(kind: c_int) -> *const c_char {
 unsafe extern "C" fn titin_explain(stream: *mut libc::FILE) -> c_int {
     if !stream.is_null() {
         for text in [c"titin: ".as_ptr(), titin_error(), c"\n".as_ptr()] {
-            // SAFETY: the stream is open, as the caller promises; the texts end with a NUL and outlive the call.
+            // SAFETY: the stream is open, as the caller promises; the texts end with a NUL and
+            // outlive the call.
             unsafe { libc::fputs(text, stream) };
         }
     }

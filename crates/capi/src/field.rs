@@ -288,8 +288,8 @@ fn memory(pointer: *mut c_void, layout: &ArrayLayout, dtype: Dtype) -> Option<(*
 }
 
 /// # Safety
-/// `port` is NULL or a port; `spec` is NULL or a decomposition; `dtypes` is NULL or has `count` entries; `field` is NULL or
-/// may be written.
+/// `port` is NULL or a port; `spec` is NULL or a decomposition; `dtypes` is NULL or has `count`
+/// entries; `field` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_new(
     port: *mut Port,
@@ -404,7 +404,8 @@ unsafe fn fill(place: *mut i64, numbers: &[u64]) {
 }
 
 /// # Safety
-/// `field` is NULL or a field; `extents` and `strides` are NULL or have an entry for each dimension.
+/// `field` is NULL or a field; `extents` and `strides` are NULL or have an entry for each
+/// dimension.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_layout(
     field: *mut Field,
@@ -435,7 +436,7 @@ unsafe extern "C" fn titin_field_layout(
 
 /// # Safety
 /// `field` is NULL or a field. `arrays` is NULL or points to a pointer for each of the field's
-/// arrays. Each array may be read in the extent of the array's layout.
+/// arrays. All elements in the layout of each array may be read.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_send(
     field: *mut Field,
@@ -467,8 +468,8 @@ unsafe extern "C" fn titin_field_send(
 
 /// # Safety
 /// `field` is NULL or a field. `arrays` is NULL or points to a pointer for each of the field's
-/// arrays. Each array may be written in the extent of the array's layout, and nobody else uses the
-/// array meanwhile. `timestamp` and `next_timestamp` are NULL or may be written.
+/// arrays. All elements in the layout of each array may be written, and nobody else uses the
+/// elements meanwhile. `timestamp` and `next_timestamp` are NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_receive(
     field: *mut Field,

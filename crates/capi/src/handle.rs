@@ -47,7 +47,7 @@ pub(crate) struct StickyInstance {
     /// The entry of a light instance on the instance's ready list. Dropped after the instance,
     /// since the instance may use the entry while closing.
     pub(crate) enlisted: Option<ReadyEntry>,
-    /// This instance as the instance's messages know the instance.
+    /// The link from received messages back to this instance.
     pub(crate) recipient: Arc<Recipient>,
     /// The ports of the last call on several.
     last_ports: Mutex<Option<Arc<PortSet>>>,

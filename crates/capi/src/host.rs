@@ -198,8 +198,8 @@ impl<'a> HostedFunctions<'a> {
         })
     }
 
-    /// Runs all functions: steps on a few threads, each other function on a thread of its own. Each
-    /// function gets a pointer from `program_data`, the data of the function's program.
+    /// Runs all functions: steps on a few threads, every other function on a thread of its own.
+    /// Each function gets a pointer from `program_data`, the data of the function's program.
     fn run(&self, program_data: &mut [*mut c_void]) -> Result<()> {
         let (mut stepping, mut entering) = (Vec::new(), Vec::new());
         for ((described, entry), data) in self.functions.iter().zip(program_data) {
@@ -498,7 +498,8 @@ impl LightInstance<'_> {
         matches!(self.stage, LightStage::Over(_))
     }
 
-    /// Goes on as far as possible. True if the instance could go on now, and has only given way to others.
+    /// Goes on as far as possible. True if the instance could go on now, and has only given way to
+    /// others.
     fn go_on(&mut self) -> bool {
         loop {
             self.stage = match std::mem::replace(&mut self.stage, LightStage::Over(Ok(()))) {

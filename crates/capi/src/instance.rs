@@ -137,7 +137,8 @@ pub(crate) fn close(handle: &Handle) -> Result<()> {
 }
 
 /// # Safety
-/// `ports` is NULL or ends with a NUL, `options` is NULL or options, `handle` is NULL or may be written.
+/// `ports` is NULL or ends with a NUL, `options` is NULL or options, `handle` is NULL or may be
+/// written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_open(
     ports: *const c_char,
@@ -165,7 +166,8 @@ unsafe extern "C" fn titin_open(
 }
 
 /// # Safety
-/// `ports` is NULL or ends with a NUL, `options` is NULL or options, `opening` is NULL or may be written.
+/// `ports` is NULL or ends with a NUL, `options` is NULL or options, `opening` is NULL or may be
+/// written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_open_begin(
     ports: *const c_char,
@@ -272,7 +274,8 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
     // with the instance.
     let in_use = open.shared.instance.was_in_use();
     if !lasts && !open.hosted && !in_use {
-        // Regions may keep the part of the instance that regions share.
+        // Regions may keep `shared`, and so the entry, alive. So the instance leaves the ready list
+        // here.
         open.shared
             .enlisted
             .iter()

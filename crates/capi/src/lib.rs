@@ -3,8 +3,8 @@
 //!
 //! Each entry point turns the arguments into safe types, calls the runtime, and turns the outcome
 //! into a status. No entry point unwinds: a panic becomes `TITIN_ERROR_INTERNAL` with the panic's
-//! text. This is the only crate of the workspace with `unsafe` at every call. Each block says why
-//! the block holds; the header asks the caller for the rest.
+//! text. This is the only crate of the workspace with `unsafe` at every call. Each block names the
+//! conditions under which the block holds; the header asks the caller to meet these conditions.
 
 mod array;
 mod communicator;

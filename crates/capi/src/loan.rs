@@ -30,7 +30,7 @@ enum LoanState {
 }
 
 /// The address and number of bytes of each loan with an owner, by the address of the loan's data.
-/// For languages in which an array is no more than the array's memory.
+/// The map serves languages in which an array is no more than the array's memory.
 static LOANS: LazyLock<Mutex<HashMap<usize, (usize, usize)>>> = LazyLock::new(Mutex::default);
 
 impl LoanHandle {
@@ -101,7 +101,8 @@ unsafe fn loan<'a>(handle: *const LoanHandle) -> Result<&'a LoanHandle> {
 }
 
 /// # Safety
-/// `port` is NULL or a port; `extents` and `names` are NULL or have `rank` entries; `loan` is NULL or may be written.
+/// `port` is NULL or a port; `extents` and `names` are NULL or have `rank` entries; `loan` is NULL
+/// or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_loan_new(
     port: *mut Port,
@@ -172,7 +173,8 @@ unsafe extern "C" fn titin_loan_find(data: *const c_void, nbytes: i64) -> *mut L
 }
 
 /// # Safety
-/// `port` is NULL or a port; `handle` is NULL or points to NULL or a loan; `settings` is NULL or a value.
+/// `port` is NULL or a port; `handle` is NULL or points to NULL or a loan; `settings` is NULL or a
+/// value.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_send_loan(
     port: *mut Port,

@@ -18,7 +18,8 @@ pub(crate) fn rounded(number: ElementValue, dtype: Dtype) -> Option<String> {
     })
 }
 
-/// The bytes of a number as an element of an array, if C has numbers of the type, and the type can hold the number.
+/// The bytes of a number as an element of an array, if C has numbers of the type, and the type can
+/// hold the number.
 pub(crate) fn element(number: ElementValue, dtype: Dtype) -> Option<Vec<u8>> {
     let mut element = vec![0; dtype.size()];
     is_number_of_c(dtype).then(|| dtype.write(number, &mut element))??;

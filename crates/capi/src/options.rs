@@ -213,7 +213,8 @@ unsafe extern "C" fn titin_options_communicator(
 }
 
 /// # Safety
-/// `options` is NULL or options; the functions may be called, with `data`, as long as the instance lives.
+/// `options` is NULL or options; the functions may be called, with `data`, as long as the instance
+/// lives.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_options_filters(
     options: *mut Options,

@@ -1,4 +1,4 @@
-//! Pointers of the caller that cross threads.
+//! The caller's pointers, for use by several threads.
 
 use std::ffi::c_void;
 
@@ -7,13 +7,13 @@ use std::ffi::c_void;
 pub(crate) struct Pointer(pub(crate) *mut c_void);
 
 // SAFETY: the library only hands the pointer back to the caller's functions, and the functions may
-// run in any thread that waits.
+// run in any waiting thread.
 unsafe impl Send for Pointer {}
 // SAFETY: as above.
 unsafe impl Sync for Pointer {}
 
 impl Pointer {
-    /// The pointer itself. A closure that calls this method captures the whole `Pointer`, and a
+    /// The raw pointer. A closure with a call of this method captures the whole `Pointer`, and a
     /// `Pointer` may cross threads.
     pub(crate) fn raw(self) -> *mut c_void {
         self.0

@@ -1,4 +1,4 @@
-//! Ports: finding one, and facts about one.
+//! Ports: how to find a port, and facts about a port.
 
 use std::ffi::{c_char, c_int};
 

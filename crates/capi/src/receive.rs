@@ -77,7 +77,8 @@ unsafe extern "C" fn titin_try_receive(
 }
 
 /// # Safety
-/// `ports` is NULL or points to `count` ports; `index`, `slot` and `out` are NULL or may be written.
+/// `ports` is NULL or points to `count` ports; `index`, `slot` and `out` are NULL or may be
+/// written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_receive_any(
     ports: *const *const Port,

@@ -10,7 +10,7 @@ use crate::handle::{Port, on_port};
 use crate::input;
 use crate::value::{Node, Value, encode};
 
-/// The arguments that all calls that send have.
+/// The arguments common to all calls that send.
 pub(crate) struct SendArguments {
     pub(crate) slot: c_int,
     pub(crate) timestamp: f64,
@@ -35,7 +35,8 @@ pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, with: &SendArgumen
         next,
         overlay.as_ref(),
     );
-    // A closed port ends a loop that receives. Here a message is lost, so the error sticks.
+    // For a call that receives, a closed port is the end of a loop. A call that sends loses a
+    // message, so the error sticks.
     sent.inspect_err(|error| {
         if error.kind == Kind::PortClosed {
             port.shared.hold(error);
@@ -105,7 +106,8 @@ unsafe extern "C" fn titin_send(
 }
 
 /// # Safety
-/// `port` is NULL or a port; the arguments describe an array, as the header says; `settings` is NULL or a value.
+/// `port` is NULL or a port; the arguments describe an array, as the header says; `settings` is
+/// NULL or a value.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_send_array(
     port: *mut Port,

@@ -1,4 +1,4 @@
-//! Settings, by the type that the caller wants.
+//! Settings, by the caller's type.
 
 use std::ffi::{c_char, c_int};
 
@@ -9,10 +9,11 @@ use crate::handle::{Handle, instance, on_instance};
 use crate::input;
 use crate::value::Value;
 
-/// Reads a setting into a place, which gets a fallback first.
+/// Reads a setting into `out`. `out` gets `fallback` first.
 ///
 /// # Safety
-/// `handle` is NULL or an instance, `name` is NULL or ends with a NUL, `out` is NULL or may be written.
+/// `handle` is NULL or an instance, `name` is NULL or ends with a NUL, `out` is NULL or may be
+/// written.
 unsafe fn read<T>(
     handle: *const Handle,
     name: *const c_char,
@@ -36,7 +37,7 @@ unsafe fn read<T>(
     }
 }
 
-/// Copies a list into the caller's memory; its length.
+/// Copies a list into the caller's memory. Returns the length of the list.
 ///
 /// # Safety
 /// `into` is NULL or has room for `capacity` items.
@@ -189,7 +190,8 @@ unsafe extern "C" fn titin_setting_i64s(
 }
 
 /// # Safety
-/// As [`read`]; `into` is NULL or has room for `capacity` numbers, `columns` is NULL or may be written.
+/// As [`read`]; `into` is NULL or has room for `capacity` numbers, `columns` is NULL or may be
+/// written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_setting_table(
     handle: *mut Handle,

@@ -6,7 +6,8 @@ use titin_runtime::StorageOrder;
 /// Bytes from each element to the next in each dimension.
 pub(crate) type Strides = SmallVec<[isize; 4]>;
 
-/// Elements along the side of a tile. Two tiles of the largest element, 16 bytes, take 32 KiB: a first-level cache.
+/// Elements along the side of a tile. Two tiles of the largest element, 16 bytes, take 32 KiB: a
+/// first-level cache.
 const TILE: usize = 32;
 
 /// A dimension for the copy: extent, and bytes from each element to the next on both sides.
@@ -267,7 +268,8 @@ mod tests {
         let to = contiguous(shape, size, order);
         let count: u64 = shape.iter().product();
         let mut out = vec![0u8; count as usize * size];
-        // SAFETY: the strides stay within `memory`, or the oracle beside would panic; `out` has room for all.
+        // SAFETY: the strides stay within `memory`, or the oracle beside would panic; `out` has
+        // room for all.
         unsafe {
             copy(
                 shape,

@@ -6,7 +6,7 @@ use crate::terminal::{BOLD, harmless};
 
 /// The gap between columns.
 const GAP: usize = 2;
-/// The least width of a column that the table makes narrower.
+/// The table makes no column narrower than `NARROW`.
 const NARROW: usize = 10;
 
 /// The heading of a column, and how the column gives way if the terminal is too narrow.

@@ -1,8 +1,8 @@
 //! `titin.duplicator`: sends each message on by all out ports.
 //!
-//! A conduit can lead to several receivers without a duplicator (multicast). A duplicator has a port
-//! for each copy, so each copy may have filters of its own, and each slot of a vector port gets a
-//! copy.
+//! A conduit can lead to several receivers without a duplicator (multicast). A duplicator has a
+//! port for each copy, so each copy may have filters of its own, and each slot of a vector port
+//! gets a copy.
 
 use titin_runtime::{BuiltIn, Instance};
 

@@ -28,8 +28,8 @@ pub(crate) fn of<B>(value: &Tree<B>) -> Option<ElementValue> {
     }
 }
 
-/// Parses a number: a whole number if the text has neither a point nor an exponent, else a real one.
-/// `None` if the text is no number.
+/// Parses a number: a whole number if the text has neither a point nor an exponent, else a real
+/// number. `None` if the text is no number.
 ///
 /// # Errors
 /// The number does not fit in 64 bits.
@@ -51,7 +51,7 @@ fn whole(text: &str) -> Option<i128> {
     signed.or_else(|_| text.parse::<u64>().map(i128::from)).ok()
 }
 
-/// A real or whole number as a real one.
+/// A real or whole number as a real number.
 pub(crate) fn as_f64(number: ElementValue) -> f64 {
     match number {
         ElementValue::Bool(flag) => f64::from(flag),
@@ -60,7 +60,7 @@ pub(crate) fn as_f64(number: ElementValue) -> f64 {
     }
 }
 
-/// Appends the number as an element of an array, or as one of the two parts of a complex element.
+/// Appends the number as an element of an array, or as a part of a complex element.
 ///
 /// # Errors
 /// The element type cannot hold the number.
@@ -97,7 +97,7 @@ pub(crate) fn push(
         })
 }
 
-/// The number as text that parses to the same bits.
+/// The number as text. Parsing the text gives the same bits.
 pub(crate) fn show(number: ElementValue) -> String {
     match number {
         ElementValue::Bool(flag) => u8::from(flag).to_string(),
@@ -106,7 +106,7 @@ pub(crate) fn show(number: ElementValue) -> String {
     }
 }
 
-/// Refuses whole numbers that do not fit in 64 bits. Parsers read them as the nearest real number.
+/// Refuses whole numbers beyond 64 bits. Parsers read such numbers as the nearest real number.
 ///
 /// # Errors
 /// The text is such a number.
@@ -133,8 +133,8 @@ pub(crate) fn read(dtype: Dtype, elements: &[u8]) -> impl Iterator<Item = Elemen
         })
 }
 
-/// The 64-bit number with the shortest decimal text that still rounds to this 32-bit number: 0.1
-/// and not 0.10000000149011612.
+/// The 64-bit number with the shortest decimal text that still rounds to `single`: 0.1 and not
+/// 0.10000000149011612.
 fn widened(single: f32) -> f64 {
     let shortest = single.to_string().parse().ok();
     // Rounding to 64 bits and then to 32 may in rare cases give a neighbour.
@@ -143,7 +143,7 @@ fn widened(single: f32) -> f64 {
         .unwrap_or(f64::from(single))
 }
 
-/// A real number as text that parses to the same bits.
+/// A real number as text. Parsing the text gives the same bits.
 pub(crate) fn real_text(number: f64) -> String {
     if number.is_nan() {
         "nan".to_owned()

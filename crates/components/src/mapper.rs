@@ -82,8 +82,8 @@ pub(crate) fn ends(instance: &Instance, port: &InstancePort) -> Vec<PortEnd> {
     }
 }
 
-/// Calls `take` for each slot of a port, or once for a port without slots. The first message may tell
-/// how many slots a port has, so the first slot is always there.
+/// Calls `take` for each slot of a port, or once for a port without slots. The first message may
+/// tell how many slots a port has, so the first slot is always there.
 pub(crate) fn each_slot(
     instance: &Instance,
     port: &InstancePort,
@@ -147,8 +147,8 @@ pub(crate) fn receive_round(
 
 /// The loop of a mapper. Each time all receiving ports have a message, `step` sends the results.
 ///
-/// Messages on F_INIT ports go out by O_I and O_F ports, once per use. Messages on S ports go out by
-/// O_I ports, once per step.
+/// Messages on F_INIT ports go out by O_I and O_F ports, once per use. Messages on S ports go out
+/// by O_I ports, once per step.
 ///
 /// # Errors
 /// The ports do not fit together, or `step` fails.

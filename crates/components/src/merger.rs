@@ -70,7 +70,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
 /// Why messages cannot be joined.
 #[derive(Debug, thiserror::Error)]
 enum MergeError {
-    /// The message with this number has other data.
+    /// The message numbered `number` holds `data`, not an array.
     #[error("it is {data}, no array; `how: list` takes anything")]
     NoArray { number: usize, data: String },
     #[error(transparent)]

@@ -87,8 +87,8 @@ impl PortFeed {
     }
 }
 
-/// Sends all messages for O_I ports, the earliest first. After each message, S ports get their
-/// turn.
+/// Sends all messages for O_I ports, the earliest first. After the messages of each time, S ports
+/// get their turn.
 fn sweep(
     instance: &Instance,
     plans: Vec<(Vec<PortEnd>, FeedPlan)>,
@@ -134,7 +134,7 @@ fn sweep(
     }
 }
 
-/// If there can be only a single use, a file sent by O_F ports must hold a single message.
+/// If there can be only a single use, a file sent by O_F ports must hold at most a single message.
 fn all_sent(instance: &Instance, lane: &mut PortFeed, single: bool) -> Result<()> {
     if !single || lane.feed.plan().repeat == Repeat::Endless || lane.feed.next(0.0)?.is_none() {
         return Ok(());

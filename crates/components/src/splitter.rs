@@ -169,8 +169,8 @@ struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    /// Ports without a conduit count too. Their parts are dropped, so that the parts of all other
-    /// ports stay the same.
+    /// The ends of the ports `out`. Ports without a conduit count too: titin drops the parts of
+    /// such ports, and the parts of all other ports stay the same.
     fn of(instance: &Instance, out: &'a [InstancePort]) -> Targets<'a> {
         let (resizable, fixed): (Vec<_>, Vec<_>) = out.iter().partition(|port| port.info.resizable);
         Targets {

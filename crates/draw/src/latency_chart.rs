@@ -1,4 +1,4 @@
-//! The time of a message over its size, both on logarithmic axes: a line for each medium.
+//! The time of a message over the size, both on logarithmic axes: a line for each medium.
 
 use serde::Serialize;
 use titin_model::Medium;
@@ -25,11 +25,11 @@ const HUES: [(&str, Ink); 3] = [
     ("tcp", Ink::Orange),
 ];
 
-/// Zero has no logarithm. An empty message is drawn as if it had this many bytes, left of the
-/// smallest other message.
+/// The size at which an empty message is drawn, in bytes, left of the smallest other message. Zero
+/// has no logarithm.
 const EMPTY: f64 = 256.0;
 
-/// The times of messages by one medium.
+/// The times of messages by a single medium.
 #[derive(Debug, Clone, Serialize)]
 pub struct MediumSpeed {
     /// The name of the medium.
@@ -42,7 +42,7 @@ pub struct MediumSpeed {
     pub sizes: Vec<MessageTime>,
 }
 
-/// The time of a message of one size, one way.
+/// The time of a message of a given size, one way.
 #[derive(Debug, Clone, Serialize)]
 pub struct MessageTime {
     /// The size.
@@ -51,7 +51,7 @@ pub struct MessageTime {
     pub seconds: f64,
     /// Half the interquartile range, as a share of the median.
     pub spread: f64,
-    /// The number of round trips that were measured.
+    /// The number of measured round trips.
     pub trips: u64,
 }
 
@@ -141,7 +141,7 @@ struct Axes {
 }
 
 impl Axes {
-    /// Axes that all times of all media fit in; `None` if there are no times.
+    /// Axes with room for all times of all media; `None` if there are no times.
     fn around(media: &[MediumSpeed]) -> Option<Axes> {
         let times = || media.iter().flat_map(|speed| &speed.sizes);
         let shortest = times()
@@ -173,7 +173,7 @@ impl Axes {
             svg.path("grid", &format!("M{LEFT} {y}H{PLOT_RIGHT}"));
             svg.text("faint", (LEFT - 8, y + 4), TextAnchor::End, tick(time));
         }
-        // An empty message, and from 1 KiB on every sixteenfold of it.
+        // Grid lines at the empty message, at 1 KiB, and at each sixteenfold size above 1 KiB.
         let largest = self.size.1;
         let powers = (10..63).step_by(4);
         let sizes = powers.take_while(|power| f64::from(*power) <= largest);
@@ -185,8 +185,8 @@ impl Axes {
         }
     }
 
-    /// Draws the line of a medium, with its name at the right end. `names` are the heights of the
-    /// names so far: a name that would lie on another moves down.
+    /// Draws the line of a medium, with the medium's name at the right end. `names` are the heights
+    /// of the names so far: a name that would lie on another name moves down.
     fn draw_medium(&self, svg: &mut Svg, speed: &MediumSpeed, names: &mut Vec<i32>) {
         let medium = speed.medium;
         svg.group("medium", &[("medium", medium)], "");

@@ -1,6 +1,6 @@
-//! The scale separation map: time against space, both logarithmic. Each component is a rectangle
-//! from its timestep to its total time and from its spacing to its extent. Arrows join components
-//! that exchange messages.
+//! The scale separation map: time against space, both logarithmic. Each component is a rectangle.
+//! The rectangle goes from the component's timestep to the total time, and from the spacing to the
+//! extent. Arrows join components that exchange messages.
 
 mod area;
 mod axis;
@@ -20,9 +20,9 @@ const HEIGHT: i32 = 440;
 const LEFT: i32 = 92;
 const TOP: i32 = 60;
 const RIGHT: i32 = 36;
-/// The least width and height of a rectangle. A component may have one scale only.
+/// The least width and height of a rectangle. A component may have only a single scale.
 const LEAST: f64 = 14.0;
-/// The height of a row of the strip, which has the components without a space scale.
+/// The height of a row of the strip. The strip has the components without a space scale.
 const ROW: i32 = 26;
 /// The gap between the map and the strip.
 const GAP: i32 = 10;
@@ -94,7 +94,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Components with the same scales, which share a rectangle.
+/// Components with the same scales, in a common rectangle.
 struct Group {
     names: Vec<String>,
     area: Area,
@@ -299,8 +299,8 @@ impl<'a> ScaleMap<'a> {
         svg.rect("plot", (LEFT, TOP), (WIDTH, HEIGHT), 0);
     }
 
-    /// The pairs of groups that exchange messages, and whether the first and the second of each
-    /// receive.
+    /// The pairs of groups that exchange messages, and whether the first group receives and whether
+    /// the second group receives.
     fn couplings(&self) -> BTreeMap<(usize, usize), (bool, bool)> {
         let mut pairs: BTreeMap<(usize, usize), (bool, bool)> = BTreeMap::new();
         for bundle in &self.network.bundles {
@@ -319,7 +319,7 @@ impl<'a> ScaleMap<'a> {
         pairs
     }
 
-    /// Draws a line for each pair of groups, with an arrow at each end that receives.
+    /// Draws a line for each pair of groups, with an arrow at each receiving end.
     fn draw_couplings(&self, svg: &mut Svg) {
         let coordinates =
             |(x, y): Point| format!("{:.1} {:.1}", f64::from(LEFT) + x, f64::from(TOP) + y);
@@ -339,8 +339,8 @@ impl<'a> ScaleMap<'a> {
         }
     }
 
-    /// The areas of the names of all groups: each is in its rectangle or beside it, and overlaps
-    /// other names and rectangles as little as possible.
+    /// The areas of the names of all groups. Each name is in the group's rectangle or beside the
+    /// rectangle, and overlaps other names and rectangles as little as possible.
     fn place_labels(&self) -> Vec<Area> {
         let mut placed: Vec<Area> = Vec::new();
         for (number, group) in self.groups.iter().enumerate() {
@@ -384,8 +384,8 @@ fn label_at(x: f64, y: f64, width: f64) -> Area {
     }
 }
 
-/// The places for the name of an area, the best first: inside if the name fits, beside the area, and
-/// line by line below.
+/// The places for the name of an area, the best first: inside if the name fits, beside the area,
+/// and line by line below.
 fn label_candidates(area: &Area, width: f64) -> Vec<Area> {
     let height = NAME_HEIGHT;
     let middle = area.y + (area.height - height) / 2.0;

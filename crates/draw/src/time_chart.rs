@@ -15,7 +15,7 @@ const BAR: i32 = 16;
 /// The widest column of names.
 const NAMES: i32 = 220;
 
-/// What an instance does in a stretch of time.
+/// The activity of an instance in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     Compute,
@@ -66,7 +66,7 @@ impl Activity {
         }
     }
 
-    /// What an event shows its instance to do; `None` if other events cover the same time.
+    /// The instance's activity during an event; `None` if other events cover the same time.
     fn of_event(class: EventClass) -> Option<Activity> {
         match class {
             EventClass::Send => Some(Activity::Send),
@@ -195,8 +195,8 @@ fn instance_spans(
     Ok(spans)
 }
 
-/// The time of each activity within one pixel, in pixels. Of several activities within a pixel the
-/// longest is drawn.
+/// The time of each activity within a pixel, in pixels. The picture shows the longest activity of a
+/// pixel.
 type Times = [f64; Activity::ALL.len()];
 
 /// How much of each activity falls into each pixel of a timeline.
@@ -220,7 +220,7 @@ impl PixelTimes {
         }
     }
 
-    /// Spreads a stretch of time over the pixels that it covers.
+    /// Spreads a stretch of time over the pixels of the stretch.
     fn add(&mut self, row: usize, activity: Activity, start: i64, stop: i64) {
         let from = (start - self.start) as f64 * self.scale;
         let to = (stop - self.start) as f64 * self.scale;
@@ -236,7 +236,7 @@ impl PixelTimes {
         shown.any(|shown| shown == Some(activity))
     }
 
-    /// The stretches of a row, each with its first pixel and the one after its last.
+    /// The stretches of a row, each with the first pixel and the pixel after the last.
     fn stretches(&self, row: usize) -> Vec<(Activity, usize, usize)> {
         let shown: Vec<Option<Activity>> = self.times[row * self.width..][..self.width]
             .iter()
@@ -253,8 +253,8 @@ impl PixelTimes {
     }
 }
 
-/// The activity that a pixel shows. An instance computes whenever it does nothing else, so the
-/// times of all other activities are subtracted from that of computing.
+/// The activity to show in a pixel. An instance computes whenever the instance does nothing else,
+/// so the times of all other activities are subtracted from the time of computing.
 fn main_activity(times: &Times) -> Option<Activity> {
     let compute = times[0] - times[1..].iter().sum::<f64>();
     let longest = Activity::ALL[1..]
@@ -317,7 +317,7 @@ impl TimeChart {
         (seconds / self.longest * f64::from(self.width)).round() as i32
     }
 
-    /// Explains the colours of the activities that are drawn.
+    /// Explains the colours of the activities in the picture.
     fn draw_legend(&mut self, is_drawn: impl Fn(Activity) -> bool) {
         let mut x = BORDER;
         self.svg.group("legend", &[], "");
@@ -382,8 +382,7 @@ impl TimeChart {
     }
 }
 
-/// The distance between the marks of an axis: a round number, such that there are four to nine
-/// marks.
+/// The distance between the marks of an axis: a round number that gives four to nine marks.
 fn axis_step(longest: f64) -> f64 {
     let decade = 10f64.powf((longest / 4.0).log10().floor());
     [5.0, 2.0, 1.0]

@@ -160,7 +160,8 @@ unsafe extern "C" fn titin_list_append(list: *mut Value, item: *mut Value) -> c_
 }
 
 /// # Safety
-/// `map` and `item` are NULL or values, `item` is in no other tree, and `name` is NULL or ends with a NUL.
+/// `map` and `item` are NULL or values, `item` is in no other tree, and `name` is NULL or ends with
+/// a NUL.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_map_set(
     map: *mut Value,

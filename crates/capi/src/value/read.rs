@@ -12,7 +12,8 @@ use crate::input;
 use crate::language::Getter;
 use crate::number::{range, rounded};
 
-/// The address of empty texts, bytes and arrays, which must not be NULL. Nothing is read from there.
+/// The address of empty texts, bytes and arrays: the address must not be NULL. Nothing is read from
+/// there.
 static EMPTY: [u64; 8] = [0; 8];
 
 /// # Safety
@@ -30,7 +31,7 @@ unsafe fn array<'a>(node: *const Value) -> Option<&'a Array> {
     unsafe { node.as_ref() }.and_then(Value::array)
 }
 
-/// A whole number of this type.
+/// A whole number in the range of `dtype`.
 fn whole<T: TryFrom<i128>>(node: &Value, dtype: Dtype) -> Result<T> {
     match node.number() {
         Some(ElementValue::Whole(number)) => T::try_from(number)
@@ -310,7 +311,7 @@ unsafe extern "C" fn titin_value_index_name(node: *const Value, dimension: c_int
 }
 
 /// # Safety
-/// `node` is NULL or a value; `extents` is NULL or points to `rank` numbers that may be written.
+/// `node` is NULL or a value; `extents` is NULL or points to `rank` writable numbers.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_array(
     node: *const Value,

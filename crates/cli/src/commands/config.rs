@@ -20,10 +20,11 @@ const SYSTEM_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 ///
 /// Several options are answered in one line, in the order of this list. A word with letters that a
 /// shell would interpret is quoted, as a Makefile's `$(shell titin config ...)` needs, or `eval` in
-/// a shell. One directory alone is never quoted. C, C++: `cc $(titin config --cflags) program.c
-/// $(titin config --libs)`. Fortran compiles the module's source beside the program: `gfortran
-/// $(titin config --fortran) program.f90 $(titin config --libs)`. CMake: `find_package(titin)` with
-/// `-Dtitin_DIR=$(titin config --cmake-dir)`.
+/// a shell. A single directory is never quoted. C, C++:
+/// `cc $(titin config --cflags) program.c $(titin config --libs)`. Fortran compiles the module's
+/// source beside the program:
+/// `gfortran $(titin config --fortran) program.f90 $(titin config --libs)`. CMake:
+/// `find_package(titin)` with `-Dtitin_DIR=$(titin config --cmake-dir)`.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Config {
@@ -43,7 +44,7 @@ pub(crate) struct Config {
     /// The same for coarrays: titin_coarray
     #[arg(long)]
     fortran_coarray: bool,
-    /// The same for Global Arrays: titin_ga, and the C file of titin_ga
+    /// The same for Global Arrays: titin_ga, and a C file with the flags to compile the C file
     #[arg(long)]
     fortran_ga: bool,
     /// Flags to link with
@@ -141,8 +142,8 @@ pub(super) fn prefix() -> Result<PathBuf, String> {
     )
 }
 
-/// The directory with `include`, `lib` and `fortran` for a command: in a Python environment the package
-/// `titin`, in a build tree the sources of the package, else the prefix of the command.
+/// The directory with `include`, `lib` and `fortran` for a command: in a Python environment the
+/// package `titin`, in a build tree the sources of the package, else the prefix of the command.
 fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
     if let Some(given) = given {
         return match given.join(HEADER).is_file() {
@@ -213,7 +214,8 @@ fn fortran(prefix: &Path) -> String {
         .join(" ")
 }
 
-/// The module for Global Arrays, and the module's file in C.
+/// The module for Global Arrays, and the module's C file with the flag for the directory of
+/// headers.
 fn arrays(prefix: &Path) -> String {
     let below = [
         option("-I", &prefix.join("include")),

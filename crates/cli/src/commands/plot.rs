@@ -30,11 +30,11 @@ pub(crate) struct Plot {
     #[arg(long)]
     scales: bool,
     /// Draw who sends which part of a field to whom: FILE is a run directory, or a file with two
-    /// sides in YAML, or the YAML itself, as 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2,
-    /// 2]}'
+    /// sides in YAML, or the YAML itself, as
+    /// 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2, 2]}'
     #[arg(long, conflicts_with_all = ["scales", "model"])]
     schedule: bool,
-    /// Of a run, draw only the field with this port of one of the field's two components
+    /// Of a run, draw only the field with this port at either end
     #[arg(long, value_name = "COMPONENT.PORT", requires = "schedule")]
     field: Option<String>,
     /// Print the schedule as JSON

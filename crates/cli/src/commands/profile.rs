@@ -20,7 +20,7 @@ const MOST_ROWS: usize = 40;
 /// Shows where the time of a run went
 #[derive(Args)]
 pub(crate) struct ProfileOf {
-    /// A run directory, or the performance.sqlite in it; MUSCLE3's serves too
+    /// A run directory, or the performance.sqlite within; those of MUSCLE3 serve too
     #[arg(value_name = "RUN_DIR")]
     run: PathBuf,
     /// Print everything as JSON
@@ -46,7 +46,7 @@ impl ProfileOf {
         }
     }
 
-    /// Writes the files that the user asked for. Returns the text to print, if any.
+    /// Writes the files requested by the user. Returns the text to print, if any.
     fn work(&self) -> Result<Option<String>, ProfileError> {
         self.plot
             .as_deref()
@@ -109,7 +109,7 @@ fn text(profile: &RunProfile, most: usize, width: Option<usize>) -> String {
     out
 }
 
-/// The rows that are printed, and a line about the others.
+/// The rows to print, and a line about the other rows.
 fn first<T>(
     rows: &[T],
     most: usize,
@@ -206,7 +206,7 @@ fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> St
 /// A line for each reason why conduits do not use shared memory, with the number of conduits.
 fn detours(conduits: &[&ConduitTotals]) -> String {
     let mut reasons: BTreeMap<&str, Vec<&ConduitTotals>> = BTreeMap::new();
-    // Conduits of which only some messages went by a socket are in the lines of `shortages`.
+    // A conduit with only some messages by socket is in the lines of `shortages`.
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket == 0) {
         if let Some(why) = &conduit.detour {
             reasons.entry(why).or_default().push(conduit);
@@ -220,7 +220,7 @@ fn detours(conduits: &[&ConduitTotals]) -> String {
     reasons.iter().map(line).collect()
 }
 
-/// A line for each instance that sent messages by a socket because it had no shared memory left.
+/// A line for each instance that sent messages by a socket for lack of shared memory.
 fn shortages(conduits: &[&ConduitTotals]) -> String {
     let mut senders: BTreeMap<&str, Vec<&ConduitTotals>> = BTreeMap::new();
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket > 0) {
@@ -253,7 +253,7 @@ fn shortages(conduits: &[&ConduitTotals]) -> String {
     senders.iter().map(line).collect()
 }
 
-/// The ends of the first of these conduits, and how many more there are.
+/// The ends of the first conduit, and how many more conduits there are.
 fn ends(conduits: &[&ConduitTotals]) -> String {
     let ConduitTotals { from, to, .. } = conduits[0];
     match conduits.len() {

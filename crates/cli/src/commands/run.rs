@@ -1,5 +1,5 @@
-//! `titin run`: a run from the description to the exit code. `titin manager`: the same without starting
-//! programs.
+//! `titin run`: a run from the description to the exit code. `titin manager`: the same without
+//! starting programs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,9 +1,9 @@
 //! The two sides of the benchmark. The first side sends an array and receives an array of the same
 //! size from the second side. The time of a message is half of a round trip.
 //!
-//! Both sides rewrite their arrays before sending. The first side stops the clock during the
-//! rewrite. Small messages are timed in groups: the first side rewrites the array once for each
-//! group.
+//! Both sides rewrite their arrays between sends. The first side rewrites before the clock starts;
+//! for small messages, the first side rewrites once for each group. The second side rewrites after
+//! sending the answer.
 
 use std::time::Instant;
 
@@ -114,8 +114,8 @@ fn size(side: &mut PingPongSide<'_>, bytes: u64, effort: &Effort<'_>) -> Result<
             times.push(time);
         }
         if times.is_empty() && begin.elapsed() > effort.time {
-            // A single round trip took longer than the time for this size. So a single time must
-            // do.
+            // Even the uncounted round trips took longer than the time for this size. So the last
+            // time is counted.
             times.push(time);
             break;
         }

@@ -1,4 +1,5 @@
-//! At a terminal: a line for each instance with its state, simulated time, progress where the end is known, and rates.
+//! At a terminal: a line for each instance with its state, simulated time, progress where the end
+//! is known, and rates.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,8 +17,8 @@ use crate::terminal::{ERROR, FAINT, GOOD, WARNING, harmless, rows};
 /// How often the lines are written anew.
 const PACE: Duration = Duration::from_millis(250);
 
-/// The number of looks over which rates are averaged. Instances report less often than once a look, so
-/// rates between two looks would jump between zero and too much.
+/// The number of looks over which rates are averaged. Instances report less often than once a look,
+/// so rates between two looks would jump between zero and too much.
 const LOOKS: usize = 16;
 
 /// Parts of a progress bar.

@@ -4,8 +4,9 @@
 //! `data` may be left out. For data beyond JSON, a line has a map with a key that begins with `$`:
 //!
 //! - An array is `{"$array": "float64", "shape": [2, 3], "order": "F", "names": ["x", "y"],
-//!   "values": [1.0, ...]}`, with the values in the order of storage. Without `order`, the order is C;
-//!   without `names`, there are none. Complex numbers are two values each, true and false are 1 and 0.
+//!   "values": [1.0, ...]}`, with the values in the order of storage. The default of `order` is C,
+//!   and the default of `names` is empty. Complex numbers are two values each, true and false are 1
+//!   and 0.
 //! - Bytes are `{"$bytes": "00ff"}`, in hexadecimal digits.
 //! - NaN and infinite numbers are `{"$float": "nan"}`, `inf` or `-inf`; within arrays, the text
 //!   alone.

@@ -1,8 +1,9 @@
-//! NumPy's `.npy`: a single array, or arrays along a first axis, time.
+//! NumPy's `.npy`: an array, or an array whose first axis is time.
 //!
-//! The format, versions 1 to 3: `\x93NUMPY`, a byte each of major and minor version, the length of the header (u16, from
-//! version 2 on u32), the header, and the elements. The header is a Python dict such as
-//! `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, padded with spaces and ended by a newline.
+//! The format, versions 1 to 3: `\x93NUMPY`, a byte each of major and minor version, the length of
+//! the header (u16, from version 2 on u32), the header, and the elements. The header is a Python
+//! dict such as `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, padded with spaces
+//! and ended by a newline.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -545,7 +546,8 @@ mod tests {
         for order in [StorageOrder::C, StorageOrder::Fortran] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.npy");
-            // As many rows as there will be times, so that the first axis of one message might be received for time.
+            // As many rows as there will be times, so that the first axis of one message might be
+            // received for time.
             let (layout, bytes) = numbers(&[2, 3], order);
             let mut writer = NpyWriter::new(&path);
             let mut write = |step: usize| {

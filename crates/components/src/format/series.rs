@@ -1,5 +1,5 @@
-//! A series of `.npy` files with one message each: `state_{step}.npy` stands for `state_000000.npy`,
-//! `state_000001.npy` and so on.
+//! A series of `.npy` files with a single message in each file: `state_{step}.npy` stands for
+//! `state_000000.npy`, `state_000001.npy` and so on.
 
 use std::path::Path;
 

@@ -90,8 +90,8 @@ impl Graph {
 
 struct GraphBuilder<'d> {
     description: &'d Description,
-    /// The models around the current model, outermost first. Each has the dotted path from the
-    /// outer model to the current model.
+    /// The models around the current model, outermost first. Each model comes with the dotted path
+    /// from that model to the current model.
     chain: Vec<(&'d Name, String)>,
 }
 

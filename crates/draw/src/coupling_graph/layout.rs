@@ -1,5 +1,5 @@
-//! The coordinates of a coupling graph: a layered drawing from left to right, after Sugiyama, Tagawa
-//! and Toda (1981).
+//! The coordinates of a coupling graph: a layered drawing from left to right, after Sugiyama,
+//! Tagawa and Toda (1981).
 //!
 //! 1. [`columns`] puts boxes into columns.
 //! 2. [`channels`] lets nets run through the channels between the columns.

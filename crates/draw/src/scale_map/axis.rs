@@ -1,6 +1,6 @@
 //! A logarithmic axis, marked in units that people use.
 
-/// A logarithmic axis. `from` and `to` are the decimal logarithms of its ends.
+/// A logarithmic axis. `from` and `to` are the decimal logarithms of the ends.
 pub(super) struct Axis {
     from: f64,
     to: f64,
@@ -8,7 +8,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis that all spans fit in, with 0.6 decades of room at both ends and at least three
+    /// An axis with room for all spans, with 0.6 decades of room at both ends and at least three
     /// decades in all.
     pub(super) fn new(spans: impl Iterator<Item = (f64, f64)>, pixels: i32) -> Axis {
         let (low, high) = spans.fold((f64::MAX, f64::MIN), |(low, high), span| {
@@ -29,7 +29,7 @@ impl Axis {
     }
 
     /// The marks in view, as pixels and texts: all whole units, and parts of units where there is
-    /// room between them. `distance` is the least distance between two marks.
+    /// room between the whole units. `distance` is the least distance between two marks.
     pub(super) fn marks(&self, marks: &Marks, distance: f64) -> Vec<(f64, &'static str)> {
         let mut shown: Vec<(f64, &'static str)> = Vec::new();
         for (value, text) in marks.units.iter().chain(marks.parts) {
@@ -48,7 +48,7 @@ impl Axis {
     }
 }
 
-/// The values that an axis may be marked at.
+/// The possible marks of an axis.
 pub(super) struct Marks {
     units: &'static [(f64, &'static str)],
     parts: &'static [(f64, &'static str)],

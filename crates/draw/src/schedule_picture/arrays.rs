@@ -39,7 +39,7 @@ struct ArrayView {
     is_cut: bool,
     faces: Vec<Face>,
     projection: Projection,
-    /// The coupled region. `None` if the whole array is coupled, or if the region exceeds the
+    /// The coupled region. `None` if the whole array is coupled, or if the region covers the
     /// window.
     region: Option<Region>,
     /// Boxes with the halo of each box.

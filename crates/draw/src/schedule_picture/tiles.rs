@@ -4,14 +4,14 @@ use titin_array::{IndexRange, Order, Ownership, Region};
 
 use crate::schedule::FieldSide;
 
-/// The most pieces that can be told apart in a picture.
+/// The most pieces that readers can tell apart in a picture.
 pub(super) const MOST_PIECES: usize = 1200;
 /// The most cuts along a dimension.
 pub(super) const MOST_CUTS: usize = 64;
-/// The most rows of elements that are looked at on a side that is given by indices.
+/// The most rows of elements to look at on a side given by indices.
 const MOST_ROWS: usize = 200_000;
 
-/// Boxes of an array, with the ranks that own them.
+/// Boxes of an array, each with the owning rank.
 pub(super) type Tiles = Vec<(u32, Region)>;
 
 /// The boxes of all ranks within a window; `None` if there are too many, or more than `cuts` cuts
@@ -106,8 +106,8 @@ fn tiles_by_rule(side: &FieldSide, window: &Region, most_cuts: usize) -> Option<
     corners.iter().map(tile).collect()
 }
 
-/// The largest box that begins with element `first`, ends before element `last`, and is part of one
-/// row or consists of whole rows; and the element after the box.
+/// The largest box that begins with element `first` and ends before element `last`, either within a
+/// single row or of whole rows. Also returns the first element after the box.
 fn row(side: &FieldSide, first: u64, last: u64) -> Option<(Region, u64)> {
     let (shape, order) = (side.side.decomposition.shape(), side.side.order);
     let dims = shape.len();
@@ -117,7 +117,7 @@ fn row(side: &FieldSide, first: u64, last: u64) -> Option<(Region, u64)> {
     if dims == 0 {
         return Some((Region::new(&lower, &upper).ok()?, last));
     }
-    // The dimensions whose index changes fastest and second fastest.
+    // The dimensions with the fastest and the second fastest index.
     let (fastest, second) = match order {
         Order::C => (dims - 1, dims.saturating_sub(2)),
         _ => (0, 1),

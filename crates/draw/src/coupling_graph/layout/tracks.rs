@@ -75,7 +75,7 @@ impl Trunk {
         (all().min().unwrap_or(0), all().max().unwrap_or(0))
     }
 
-    /// The heights of the lines to a side, with the line to the net's other trunk.
+    /// The heights of the lines to a side, including the line to the net's other trunk.
     fn lines(&self, side: usize) -> impl Iterator<Item = i32> + '_ {
         let joint = self.joint.filter(|_| self.ends[side].is_empty());
         self.ends[side].iter().copied().chain(joint)
