@@ -256,8 +256,8 @@ def test_who_closes_while_its_receiver_waits_for_it_is_not_stuck_untold(tmp_path
     assert told in " ".join(done.stdout.split()), done.stdout
 
 
-#: Rank 1 of the sender takes in no connection until a signal has interrupted its withdrawal: by a connection rank 0 tells
-#: it to give up its versions. The receiver asks for none before, as the ranks would be connected by then.
+#: Rank 1 of the sender takes in no connection until a signal has interrupted its withdrawal: rank 0 tells it by a
+#: connection to give up its versions. The receiver asks for none before, as the ranks would be connected by then.
 BROKEN_OFF = """
 import resource
 import signal
