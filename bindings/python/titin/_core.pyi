@@ -117,7 +117,8 @@ class Instance:
         ``data``: an array of bool, integers, float16 to float64, bfloat16 (of ``ml_dtypes``), or complex, of any rank.
         An array in C or Fortran order keeps it, others are packed in C order; bytes in foreign order are swapped. Also
         any object with a buffer, DLPack in host memory, or the array interface; numbers, str, bytes, bool, None, and
-        dicts (with str keys), lists and tuples of all these. Other dtypes are refused with a hint (:class:`titin.TypeMismatch`).
+        dicts (with str keys), lists and tuples of all these.
+        Other dtypes are refused with a hint (:class:`titin.TypeMismatch`).
 
         ``timestamp``: simulated time of the data; ``next_timestamp``: that of the next message on this port, if known.
         ``settings``: an overlay for the receiver's settings, in place of the one in force.
