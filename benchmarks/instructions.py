@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks import native
@@ -22,10 +23,10 @@ def main(quick: bool) -> list[Record]:
     """One run of each: the counts of two runs differ by less than one in a hundred."""
     found = []
     for size in SIZES:
-        rivals: dict[str, Start] = {"MPICH": mpich}
+        rivals: dict[str, Start] = {"MPICH": partial(ranks, native.MPICH, "mpich")}
         if size < KIB:
             # From 512 B on, MPI_Send of Open MPI waits for progress of the receiver, so it has no count of its own.
-            rivals["Open MPI"] = open_mpi
+            rivals["Open MPI"] = partial(ranks, native.OPEN_MPI, "openmpi")
         for call in ("send", "receive"):
             ours = counted(titin, call, size)
             found += [
@@ -74,16 +75,6 @@ def titin(call: str, size: int, trips: int, folder: Path) -> None:
         command, *words = callgrind(call, folder, side)
         sides.append((str(command), [*words, program, side, size, trips, folder / "count"]))
     native.titin_run(stepping(sides), folder)
-
-
-def open_mpi(call: str, size: int, trips: int, folder: Path) -> None:
-    """Two ranks of Open MPI."""
-    ranks(native.OPEN_MPI, "openmpi", call, size, trips, folder)
-
-
-def mpich(call: str, size: int, trips: int, folder: Path) -> None:
-    """Two ranks of MPICH."""
-    ranks(native.MPICH, "mpich", call, size, trips, folder)
 
 
 def ranks(launcher: Sequence[str], flavour: str, call: str, size: int, trips: int, folder: Path) -> None:

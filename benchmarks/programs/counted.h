@@ -13,7 +13,7 @@
 
 #include "common.h"
 
-/* What moves the messages. `receive` comes back once it has the data; `release` lets go of them. */
+/* The calls that move the messages. `receive` comes back with the data in memory, or looked at and let go of. */
 struct counted_medium {
     void (*send)(const void *data, size_t bytes);
     void (*receive)(void *memory, size_t bytes);
@@ -46,7 +46,7 @@ static inline void await(const struct counted_medium *medium, _Atomic long *coun
     }
 }
 
-/* One side of the ping-pong. The first 16 trips are not counted apart: the caller takes the difference of two runs. */
+/* One side of the ping-pong. What the first trips cost more drops out of the difference of two runs. */
 static inline void play_counted(const struct counted_medium *medium, int side, char **arguments) {
     const size_t bytes = (size_t)atoll(arguments[0]);
     const long trips = atol(arguments[1]);

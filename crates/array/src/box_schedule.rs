@@ -2,7 +2,6 @@
 
 use crate::box_tree::BoxTree;
 use crate::error::MOST_NAMED;
-use crate::local_layout::shapes;
 use crate::partner_list::PartnerListBuilder;
 use crate::side::OwnedProduct;
 use crate::strided_indices::{CoupledSpan, StridedIndices};
@@ -38,9 +37,8 @@ pub(crate) fn receiving(
             ElementRequest::Boxes(places.map(|place| own[place].hull()).collect())
         }
     });
-    let shapes = shapes(&exchange.to.decomposition, rank, ownership)?;
     let list = receiver.builder.finish();
-    let schedule = Schedule::with_list(exchange.to.order, shapes, list);
+    let schedule = Schedule::with_list(exchange, &exchange.to, rank, ownership, list)?;
     Ok((schedule, requests))
 }
 
@@ -174,9 +172,8 @@ pub(crate) fn sending(
     for (receiver, request) in requests {
         sender.serve(*receiver, request)?;
     }
-    let shapes = shapes(&exchange.from.decomposition, rank, ownership)?;
     let list = sender.builder.finish();
-    Ok(Schedule::with_list(exchange.to.order, shapes, list))
+    Schedule::with_list(exchange, &exchange.from, rank, ownership, list)
 }
 
 /// The schedule of a sender's rank while it is made.

@@ -4,7 +4,6 @@
 use crate::box_schedule::wrong_form;
 use crate::decomposition::Rule;
 use crate::error::MOST_NAMED;
-use crate::local_layout::shapes;
 use crate::owned_ranges::{OwnedRange, owned_ranges};
 use crate::partner::Strip;
 use crate::partner_list::PartnerListBuilder;
@@ -37,9 +36,8 @@ pub(crate) fn receiving(
         wanted.for_each(|range| IndexRange::push(&mut ranges, range));
         ElementRequest::Ranges(ranges)
     });
-    let shapes = shapes(&exchange.to.decomposition, rank, ownership)?;
     let list = receiver.builder.finish();
-    let schedule = Schedule::with_list(exchange.to.order, shapes, list);
+    let schedule = Schedule::with_list(exchange, &exchange.to, rank, ownership, list)?;
     Ok((schedule, requests))
 }
 
@@ -144,12 +142,8 @@ pub(crate) fn sending(
             }
         }
     }
-    let shapes = shapes(&exchange.from.decomposition, rank, ownership)?;
-    Ok(Schedule::with_list(
-        exchange.to.order,
-        shapes,
-        builder.finish(),
-    ))
+    let list = builder.finish();
+    Schedule::with_list(exchange, &exchange.from, rank, ownership, list)
 }
 
 /// Adds a range that a receiver asks for, from the rank's own ranges, which rise. Returns the first

@@ -1,10 +1,11 @@
 //! The messages of one rank: partners, and elements of each message.
 
+use crate::local_layout::shapes;
 use crate::partner::SharedPiece;
 use crate::partner_grid::PartnerGrid;
 use crate::partner_list::{PartnerList, SharedElements, SharedPieces};
 use crate::strided_indices::AxisIndices;
-use crate::{Dims, LocalLayout, Order, Partner};
+use crate::{Dims, Error, Exchange, LocalLayout, Order, Ownership, Partner, Side};
 
 /// The partners of a rank as sender or receiver, and the elements in the message of each partner.
 ///
@@ -34,13 +35,22 @@ pub(crate) enum PartnerSet {
 }
 
 impl Schedule {
-    /// A schedule with a list of partners.
-    pub(crate) fn with_list(order: Order, shapes: Vec<Dims>, list: PartnerList) -> Self {
-        Self {
-            order,
-            shapes,
+    /// The schedule of a rank of one side of an exchange, with a list of partners.
+    ///
+    /// # Errors
+    /// If the rank cannot have what `ownership` says.
+    pub(crate) fn with_list(
+        exchange: &Exchange,
+        own: &Side,
+        rank: u32,
+        ownership: &Ownership,
+        list: PartnerList,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            order: exchange.to.order,
+            shapes: shapes(&own.decomposition, rank, ownership)?,
             shared: PartnerSet::List(list),
-        }
+        })
     }
 
     /// The partners in the order of their ranks.

@@ -226,13 +226,7 @@ impl Instance {
     /// The value of a setting, if there is such a setting.
     pub fn find_setting(&self, name: &str) -> Option<Setting> {
         let serial = &self.serial;
-        let overlay = serial
-            .overlays
-            .overlay
-            .lock()
-            .expect("never poisoned")
-            .1
-            .clone();
+        let overlay = self.overlay();
         serial
             .overlays
             .settings
@@ -249,13 +243,7 @@ impl Instance {
             .iter()
             .map(|(path, value)| (path.as_str().to_owned(), value.clone()))
             .collect();
-        let overlay = serial
-            .overlays
-            .overlay
-            .lock()
-            .expect("never poisoned")
-            .1
-            .clone();
+        let overlay = self.overlay();
         all.extend(
             overlay
                 .iter()
@@ -266,13 +254,7 @@ impl Instance {
 
     /// The overlay in force, as fixed by the last [`Instance::reuse`].
     pub fn overlay(&self) -> Arc<Overlay> {
-        self.serial
-            .overlays
-            .overlay
-            .lock()
-            .expect("never poisoned")
-            .1
-            .clone()
+        self.serial.overlays.in_force().1
     }
 
     /// The scales of this component in the description.

@@ -586,6 +586,16 @@ impl PortEnd {
     pub(crate) fn other(&self) -> String {
         format!("{}.{}", self.peer, self.peer_port)
     }
+
+    /// The text about messages that came to this end of the port, with what has become of them.
+    pub(crate) fn messages_were(&self, count: u64, port: &Port, fate: &str) -> String {
+        let (s, were) = match count {
+            1 => ("", "was"),
+            _ => ("s", "were"),
+        };
+        let (other, operator, label) = (self.other(), port.operator, &self.label);
+        format!("{count} message{s} from {other} on {operator} port '{label}' {were} {fate}")
+    }
 }
 
 #[cfg(test)]

@@ -128,13 +128,20 @@ pub(crate) struct Execution {
 pub(crate) struct Overlays {
     pub(crate) settings: Settings,
     /// The overlay in force, with its number.
-    pub(crate) overlay: Mutex<(u32, Arc<Overlay>)>,
+    overlay: Mutex<(u32, Arc<Overlay>)>,
     /// Whether the overlay in force has a setting.
     overlaid: AtomicBool,
     /// The last numbered overlay, and its number.
     numbered: Mutex<(u32, Arc<Overlay>)>,
     /// The components of the run, to check names in overlays.
     named: OverlayNames,
+}
+
+impl Overlays {
+    /// The overlay in force, with its number.
+    pub(crate) fn in_force(&self) -> (u32, Arc<Overlay>) {
+        self.overlay.lock().expect("never poisoned").clone()
+    }
 }
 
 /// What the manager knows of the waits of an instance.

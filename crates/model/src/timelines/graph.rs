@@ -6,6 +6,7 @@ use crate::description::Port;
 use crate::filter::Filter;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
+use crate::pattern::Pattern;
 use crate::problem::TextPosition;
 
 /// A timeline that begins at a component; a number in [`TimelineGraph::parts`].
@@ -127,9 +128,18 @@ impl<'a> TimelineGraph<'a> {
         part
     }
 
+    /// Adds a link. A link whose field is coupled at some steps alone joins no timelines.
+    pub(super) fn add(&mut self, link: GraphLink<'a>, pattern: Option<&Pattern>) {
+        if pattern.is_some_and(|pattern| !pattern.keeps_step()) {
+            self.couple(link.sender, link.receiver, link.receiver_port);
+        } else {
+            self.links.push(link);
+        }
+    }
+
     /// Notes that the sender gives the receiver some of the sender's steps, as `titin: fields`
     /// says.
-    pub(super) fn couple(&mut self, sender: usize, receiver: usize, port: &Port) {
+    fn couple(&mut self, sender: usize, receiver: usize, port: &Port) {
         if port.operator == Operator::FInit {
             let port = self.port_path(receiver, port);
             self.coupled

@@ -77,11 +77,7 @@ fn of_model<'a>(model: &'a Model, extras: &Extras) -> TimelineGraph<'a> {
         };
         let mut paths = [&conduit.receiver, &conduit.sender].into_iter();
         let pattern = paths.find_map(|end| extras.fields.get(end.to_string().as_str()));
-        if pattern.is_some_and(|(pattern, _)| !pattern.keeps_step()) {
-            graph.couple(sender, receiver, receiver_port);
-            continue;
-        }
-        graph.links.push(GraphLink {
+        let link = GraphLink {
             sender,
             sender_port,
             receiver,
@@ -89,7 +85,8 @@ fn of_model<'a>(model: &'a Model, extras: &Extras) -> TimelineGraph<'a> {
             filters: conduit.filters.as_slice(),
             through: false,
             at: conduit.receiver_at,
-        });
+        };
+        graph.add(link, pattern.map(|(pattern, _)| pattern));
     }
     graph
 }

@@ -61,12 +61,7 @@ fn graph_of(network: &Network) -> TimelineGraph<'_> {
             continue;
         };
         let (sender, receiver) = (bundle.sender.index(), bundle.receiver.index());
-        let pattern = bundle.pattern.as_ref();
-        if pattern.is_some_and(|pattern| !pattern.keeps_step()) {
-            graph.couple(sender, receiver, receiver_port);
-            continue;
-        }
-        graph.links.push(GraphLink {
+        let link = GraphLink {
             sender,
             sender_port,
             receiver,
@@ -74,7 +69,8 @@ fn graph_of(network: &Network) -> TimelineGraph<'_> {
             filters: bundle.filters.as_slice(),
             through: bundle.through_models,
             at: bundle.at,
-        });
+        };
+        graph.add(link, bundle.pattern.as_deref());
     }
     graph
 }

@@ -374,18 +374,11 @@ impl LastReceipt<'_> {
         if count == 0 {
             return None;
         }
-        let (s, were) = if count == 1 {
-            ("", "was")
-        } else {
-            ("s", "were")
-        };
-        let end = &self.inlet.end;
-        Some(format!(
-            "{count} message{s} from {} on {} port '{}' {were} never taken",
-            end.other(),
-            self.port.operator,
-            end.label
-        ))
+        Some(
+            self.inlet
+                .end
+                .messages_were(count, self.port, "never taken"),
+        )
     }
 
     /// The warning for the log of a program without checks.

@@ -105,7 +105,7 @@ impl Serial {
         let overlays = &self.overlays;
         let overlay = match settings {
             None if !overlays.overlaid.load(Ordering::Acquire) => return Ok(None),
-            None => overlays.overlay.lock().expect("never poisoned").clone(),
+            None => overlays.in_force(),
             Some(overlay) => self.number(overlay.clone())?,
         };
         Ok(Some(overlay).filter(|(number, _)| *number != 0))
@@ -231,12 +231,7 @@ impl Serial {
         if overlay.is_empty() {
             return Ok((0, Arc::default()));
         }
-        let current = self
-            .overlays
-            .overlay
-            .lock()
-            .expect("never poisoned")
-            .clone();
+        let current = self.overlays.in_force();
         if *current.1 == overlay {
             return Ok(current);
         }

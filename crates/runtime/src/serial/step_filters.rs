@@ -368,16 +368,8 @@ impl Inlet {
         if count == 0 {
             return None;
         }
-        let (s, were) = if count == 1 {
-            ("", "was")
-        } else {
-            ("s", "were")
-        };
-        let (other, label, operator) = (self.end.other(), &self.end.label, port.operator);
-        Some(format!(
-            "{count} message{s} from {other} on {operator} port '{label}' {were} not given, as `pad` gives each in its own \
-             step: there was no use in that"
-        ))
+        let fate = "not given, as `pad` gives each in its own step: there was no use in that";
+        Some(self.end.messages_were(count, port, fate))
     }
 }
 
