@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use clap::Args;
@@ -252,11 +253,15 @@ pub(crate) fn ended(signals: &mut Signals) -> bool {
 }
 
 /// Forwards Ctrl-C, Ctrl-Z and requests to end to a run, until this value is dropped.
-pub(crate) struct Forwarding(Handle);
+pub(crate) struct Forwarding {
+    signals: Handle,
+    /// `None` once the thread has ended.
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Forwarding {
     pub(crate) fn begin(mut signals: Signals, interrupter: Interrupter) -> std::io::Result<Self> {
-        let handle = signals.handle();
+        let forwarded = signals.handle();
         let listen = move || {
             for signal in signals.forever() {
                 match signal {
@@ -270,15 +275,22 @@ impl Forwarding {
                 }
             }
         };
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("signals".into())
             .spawn(listen)?;
-        Ok(Forwarding(handle))
+        Ok(Forwarding {
+            signals: forwarded,
+            thread: Some(thread),
+        })
     }
 }
 
 impl Drop for Forwarding {
     fn drop(&mut self) {
-        self.0.close();
+        self.signals.close();
+        if let Some(thread) = self.thread.take() {
+            // A thread that has panicked has ended, too.
+            let _ = thread.join();
+        }
     }
 }
