@@ -163,6 +163,17 @@ impl Medium {
     /// All media, the preferred media first.
     pub const ALL: [Medium; 3] = [Medium::Inproc, Medium::Shm, Medium::Tcp];
 
+    /// The medium with the key, if there is one.
+    pub fn of_key(key: &str) -> Option<Medium> {
+        Medium::ALL.into_iter().find(|medium| medium.key() == key)
+    }
+
+    /// Whether no medium is better between two ends that share this one. A conduit pinned to the
+    /// medium then needs no link beside the best link.
+    pub fn is_best_where_shared(self) -> bool {
+        matches!(self, Medium::Inproc | Medium::Shm)
+    }
+
     /// The key in a description: `tcp`.
     pub fn key(self) -> &'static str {
         match self {

@@ -47,7 +47,7 @@ pub(crate) use addresses::host;
 pub(crate) use member::{FieldHandler, Probed, ProcessMember};
 pub(crate) use peers::RemoteField;
 pub(crate) use rank_messages::OutgoingRankMessage;
-pub(crate) use routes::Way;
+pub(crate) use routes::RouteMedium;
 pub(crate) use single_copy::forked;
 pub use single_copy::{fork_child, not_forked};
 
