@@ -157,11 +157,13 @@ pub enum Medium {
     Shm,
     /// Through TCP connections.
     Tcp,
+    /// Through a folder of a shared file system.
+    File,
 }
 
 impl Medium {
     /// All media, the preferred media first.
-    pub const ALL: [Medium; 3] = [Medium::Inproc, Medium::Shm, Medium::Tcp];
+    pub const ALL: [Medium; 4] = [Medium::Inproc, Medium::Shm, Medium::Tcp, Medium::File];
 
     /// The medium with the key, if there is one.
     pub fn of_key(key: &str) -> Option<Medium> {
@@ -180,6 +182,7 @@ impl Medium {
             Medium::Inproc => "inproc",
             Medium::Shm => "shm",
             Medium::Tcp => "tcp",
+            Medium::File => "file",
         }
     }
 }

@@ -113,6 +113,18 @@ impl Pair {
         }
     }
 
+    /// Two processes that share a folder.
+    pub fn file() -> Self {
+        let secret = Secret::random();
+        let (left, right) = (Host::start(&secret), Host::start(&secret));
+        left.dial(&[right.listen_file()], 0);
+        Pair {
+            left: left.into(),
+            right: right.into(),
+            _watchdog: Watchdog::start(),
+        }
+    }
+
     /// The same, with so many bytes of memory to share.
     pub fn shm_with_ceiling(bytes: u64) -> Self {
         let secret = Secret::random();
