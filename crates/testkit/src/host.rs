@@ -71,7 +71,7 @@ impl Host {
         let folder = self.directory().join("messages");
         let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
         made.and_then(|()| self.listen_in(&folder))
-            .expect("a folder can be made")
+            .expect("the folder serves")
     }
 
     /// Listens in this folder.
