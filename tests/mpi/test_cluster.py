@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -53,6 +54,10 @@ def test_fields_go_between_the_ranks_of_several_hosts(build: Build, tmp_path: Pa
 def test_the_launcher_of_an_mpi_uses_all_that_slurm_has_given(build: Build, tmp_path: Path, mpi: str) -> None:
     peers = {"a": (started(build("sums", "c", mpi), mpi), 4), "b": (started(build("sums", "c", mpi), mpi), 2)}
     done = run(tmp_path, on(2, 4, model(peers)), CLUSTER)
+    if mpi == "intelmpi" and re.search(r"signal 11.*libmpi\.so.*MPI_Init", done.stdout, re.DOTALL):
+        # Intel MPI 2021.19 rarely crashes in its own MPI_Init, before titin is called: seen once in some 700 starts.
+        shutil.rmtree(tmp_path / "run")
+        done = run(tmp_path, on(2, 4, model(peers)), CLUSTER)
     assert done.returncode == 0, done.stdout
     assert "with 4 ranks" in done.stdout
 
