@@ -84,7 +84,7 @@ def pin(path: Path, medium: str) -> None:
     path.write_text(path.read_text() + f"  medium: {pins}\n")
 
 
-@pytest.mark.parametrize("medium", ["shm", "tcp"])
+@pytest.mark.parametrize("medium", ["shm", "tcp", "file"])
 @pytest.mark.parametrize("case", cases.CASES)
 def test_processes(tmp_path: Path, case: str, medium: str) -> None:
     path = model(tmp_path, case, cases.CASES[case])
@@ -109,7 +109,7 @@ def pinned(folder: Path, medium: str, other: str = "") -> Path:
 
 def test_a_pin_that_can_be_kept_is(tmp_path: Path) -> None:
     titin.run(pinned(tmp_path, "inproc"), roles(PINNED), run_dir=tmp_path / "threads")
-    for medium, other in [("shm", ""), ("tcp", ""), ("shm", "tcp"), ("tcp", "shm")]:
+    for medium, other in [("shm", ""), ("tcp", ""), ("shm", "tcp"), ("tcp", "shm"), ("file", ""), ("file", "tcp")]:
         path, run = pinned(tmp_path, medium, other), tmp_path / f"{medium}{other}"
         done = subprocess.run([TITIN, "run", path, "--run-dir", run], capture_output=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -144,7 +144,7 @@ def test_a_pin_that_cannot_be_kept_ends_the_run(tmp_path: Path) -> None:
     assert "cannot be pinned to inproc" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("medium", ["shm", "tcp"])
+@pytest.mark.parametrize("medium", ["shm", "tcp", "file"])
 @pytest.mark.parametrize("case", cases.DEATHS)
 def test_when_the_sender_dies(tmp_path: Path, case: str, medium: str) -> None:
     path = model(tmp_path, case, "")

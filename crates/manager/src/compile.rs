@@ -244,6 +244,7 @@ fn options(network: &Network, choices: &Choices) -> Result<RunOptions, CompileEr
         ceiling: host::memory() / 2,
         trace: choices.trace,
         time_unit: extras.time_unit.as_ref().map(ToString::to_string),
+        folder: extras.folder.as_ref().map(PathBuf::from),
     })
 }
 

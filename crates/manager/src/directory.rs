@@ -5,19 +5,20 @@
 //!     configuration.ymmsl      what was run: all files, merged
 //!     titin_manager.log        what happened
 //!     connection.json          how programs find the run; for its owner only, gone when the run is over
+//!     messages-file/           messages by the medium file, where a conduit is pinned to it; goes with the run
 //!     performance.sqlite       where the time went
 //!     instances/<name>/        stdout.txt, stderr.txt, run_script.sh where there is one, workdir/; of hosts too
 //!     results/<name>/          files named under `titin: stage`
 //! ```
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use titin_os::folder_lock;
-use titin_wire::Secret;
 use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place};
+use titin_wire::{EndpointId, Medium, Secret};
 
 use crate::plan::Hosting;
 
@@ -43,6 +44,14 @@ pub enum DirectoryError {
     /// The name is too long for the database of the profile.
     #[error("the run directory {} has a name of {} bytes, and {LONGEST} is the most: choose another --run-dir", .0.display(), .0.as_os_str().len())]
     TooLong(PathBuf),
+    /// A folder for messages cannot be made.
+    #[error("cannot make {} for messages between programs: {source}. Name another folder, which all programs can write to (titin: folder)", .path.display())]
+    Messages {
+        /// The folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The directory, or a file in it, cannot be written.
     #[error("cannot write {}: {source}{}", .path.display(), hint(.source))]
     Write {
@@ -171,6 +180,7 @@ impl RunDirectory {
         ConnectionFile {
             file: self.connection(),
             meeting_place,
+            folders: Vec::new(),
             _lock: lock,
         }
     }
@@ -224,6 +234,8 @@ impl RunDirectory {
 pub struct ConnectionFile {
     file: PathBuf,
     meeting_place: PathBuf,
+    /// The folders for messages.
+    folders: Vec<PathBuf>,
     /// Locks the meeting place as long as the file is open.
     _lock: Option<File>,
 }
@@ -250,22 +262,64 @@ impl ConnectionFile {
         at(&self.file, fs::rename(&draft, &self.file))
     }
 
+    /// Makes the folders in which programs meet by the given media: in `chosen`, or else in the run
+    /// directory.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] if a folder cannot be made.
+    pub fn make_folders(
+        &mut self,
+        media: &[Medium],
+        chosen: Option<&Path>,
+    ) -> Result<Vec<(Medium, PathBuf)>, DirectoryError> {
+        let mut folders = Vec::new();
+        for medium in media {
+            let path = match (chosen, self.file.parent()) {
+                (Some(chosen), _) => chosen.join(format!("titin-{:032x}", EndpointId::random().0)),
+                (None, parent) => parent
+                    .unwrap_or(Path::new("."))
+                    .join(format!("messages-{}", medium.key())),
+            };
+            let made = std::path::absolute(&path).and_then(|path| {
+                DirBuilder::new().mode(0o700).create(&path)?;
+                Ok(path)
+            });
+            let path = made.map_err(|source| DirectoryError::Messages { path, source })?;
+            self.folders.push(path.clone());
+            folders.push((*medium, path));
+        }
+        Ok(folders)
+    }
+
     /// The folder of the meeting place, even if the folder could not be made.
     pub fn meeting_place(&self) -> &Path {
         &self.meeting_place
     }
 
-    /// Removes the connection file and the meeting place, as far as they exist.
+    /// Removes the connection file, the meeting place and the folders for messages, as far as they
+    /// exist.
     pub fn remove(&self) {
         remove_connection(&self.file, &self.meeting_place);
+        remove_folders(&self.folders);
     }
 }
 
-/// Removes a connection file, also an incomplete file, and the meeting place.
+/// Removes a connection file, also an incomplete file, the folders that the file names, and the
+/// meeting place.
 pub fn remove_connection(file: &Path, meeting_place: &Path) {
+    let text = fs::read_to_string(file).ok();
+    if let Some(connection) = text.and_then(|text| Connection::from_json(&text).ok()) {
+        remove_folders(connection.folders.values());
+    }
     let _ = fs::remove_file(draft(file));
     let _ = fs::remove_file(file);
     let _ = fs::remove_dir_all(meeting_place);
+}
+
+fn remove_folders<'a>(folders: impl IntoIterator<Item = &'a PathBuf>) {
+    for folder in folders {
+        let _ = fs::remove_dir_all(folder);
+    }
 }
 
 /// The name of a connection file as long as the file is incomplete.
@@ -333,6 +387,7 @@ mod tests {
             addresses: Vec::new(),
             secret,
             spans_hosts: false,
+            folders: Default::default(),
             patience: 300.0,
         };
         let kept = directory.prepare_connection(&connection.secret);

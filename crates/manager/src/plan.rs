@@ -38,6 +38,22 @@ pub struct Plan {
     pub options: RunOptions,
 }
 
+impl Plan {
+    /// The media of conduits whose processes meet in a folder, by preference. All such media if the
+    /// description names the folder.
+    pub fn media_in_folders(&self) -> Vec<Medium> {
+        let is_wanted = |medium: &Medium| {
+            let mut pins = self.conduits.iter().map(|conduit| conduit.medium);
+            self.options.folder.is_some() || pins.any(|pin| pin == Some(*medium))
+        };
+        let media = Medium::ALL.into_iter();
+        media
+            .filter(|medium| medium.meets_in_folder())
+            .filter(is_wanted)
+            .collect()
+    }
+}
+
 /// One instance.
 #[derive(Debug, Clone, Default)]
 pub struct PlannedInstance {
@@ -297,6 +313,8 @@ pub struct RunOptions {
     pub trace: bool,
     /// The unit of timestamps, if not the second.
     pub time_unit: Option<String>,
+    /// The folder in which to make folders for messages, if not the run directory.
+    pub folder: Option<PathBuf>,
 }
 
 impl Default for RunOptions {
@@ -308,6 +326,7 @@ impl Default for RunOptions {
             ceiling: 4 << 30,
             trace: false,
             time_unit: None,
+            folder: None,
         }
     }
 }

@@ -399,6 +399,9 @@ fn extras(extras: &Extras) -> YamlMap {
             Yaml::Text(pinned.medium.key().into())
         }),
     );
+    if let Some(folder) = &extras.folder {
+        top.text("folder", folder);
+    }
     top.map(
         "fields",
         map_of(&extras.fields, |(pattern, _)| Yaml::Map(field(pattern))),

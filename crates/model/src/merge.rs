@@ -145,6 +145,7 @@ fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.buffer.default = more.buffer.default.or(merged.buffer.default);
     merged.buffer.ports.extend(more.buffer.ports);
     merged.medium.extend(more.medium);
+    merged.folder = more.folder.or(merged.folder.take());
     merged.fields.extend(more.fields);
     merged.grace = more.grace.or(merged.grace);
     merged.heartbeat = more.heartbeat.or(merged.heartbeat);

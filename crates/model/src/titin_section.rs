@@ -25,6 +25,8 @@ pub struct Extras {
     pub buffer: Buffers,
     /// The medium that conduits are pinned to, by port.
     pub medium: IndexMap<Name, PinnedMedium>,
+    /// The folder for messages by the medium file, if not in the run directory.
+    pub folder: Option<String>,
     /// The coupling patterns of fields, by port. The pattern of a receiver goes before the pattern
     /// of a sender.
     pub fields: IndexMap<Name, (Pattern, TextPosition)>,
@@ -157,11 +159,29 @@ pub enum Medium {
     Shm,
     /// Through TCP connections.
     Tcp,
+    /// Through a folder of a shared file system.
+    File,
 }
 
 impl Medium {
     /// All media, the preferred media first.
-    pub const ALL: [Medium; 3] = [Medium::Inproc, Medium::Shm, Medium::Tcp];
+    pub const ALL: [Medium; 4] = [Medium::Inproc, Medium::Shm, Medium::Tcp, Medium::File];
+
+    /// The medium with the key, if there is one.
+    pub fn of_key(key: &str) -> Option<Medium> {
+        Medium::ALL.into_iter().find(|medium| medium.key() == key)
+    }
+
+    /// Whether processes of the medium meet in a folder, which the manager makes for the run.
+    pub fn meets_in_folder(self) -> bool {
+        self == Medium::File
+    }
+
+    /// Whether no medium is better between two ends that share this one. A conduit pinned to the
+    /// medium then needs no link beside the best link.
+    pub fn is_best_where_shared(self) -> bool {
+        matches!(self, Medium::Inproc | Medium::Shm)
+    }
 
     /// The key in a description: `tcp`.
     pub fn key(self) -> &'static str {
@@ -169,6 +189,7 @@ impl Medium {
             Medium::Inproc => "inproc",
             Medium::Shm => "shm",
             Medium::Tcp => "tcp",
+            Medium::File => "file",
         }
     }
 }

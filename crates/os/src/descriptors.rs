@@ -8,6 +8,8 @@ use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use rustix::io::Errno;
+
 const FREE: u64 = u64::MAX;
 
 /// Set in a forked child.
@@ -35,6 +37,14 @@ pub fn take_all() -> impl Iterator<Item = RawFd> {
 /// and the shared memory in the child's sight, belong to the parent.
 pub fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
+}
+
+/// Closes a file, and hears whether the file system has taken the bytes.
+///
+/// # Errors
+/// As the system's `close`. The descriptor is closed all the same.
+pub fn close(file: OwnedFd) -> Result<(), Errno> {
+    nix::unistd::close(file).map_err(|error| Errno::from_raw_os_error(error as i32))
 }
 
 /// An open descriptor, listed in the table until the descriptor is dropped.

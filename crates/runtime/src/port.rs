@@ -16,7 +16,7 @@ use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
 use crate::iteration::Iteration;
-use crate::process::Way;
+use crate::process::RouteMedium;
 use crate::profile::Meter;
 use crate::send_state::SendState;
 use crate::{Error, Kind, Message, Payload, Result};
@@ -100,8 +100,8 @@ pub(crate) struct PortEnd {
     pub(crate) withdrawn: AtomicBool,
     /// The medium to which the description pins the conduit.
     pub(crate) pinned: Option<Box<str>>,
-    /// How the process has come to the carrier.
-    joined: OnceLock<Way>,
+    /// The medium of the link that brought the carrier.
+    joined: OnceLock<RouteMedium>,
     /// Why no carrier will come.
     pub(crate) unfit: OnceLock<String>,
     pub(crate) carrier: OnceLock<Arc<dyn Carrier>>,
@@ -468,9 +468,9 @@ pub(crate) fn two_at_once(port: &str) -> Error {
     Error::new(Kind::Usage, text)
 }
 
-/// A carrier to a peer, and how the process has come to the carrier.
+/// A carrier to a peer, and the medium of the link that brought the carrier.
 pub(crate) struct CarrierRoute<'a> {
-    pub(crate) way: Way,
+    pub(crate) medium: RouteMedium,
     pub(crate) carrier: &'a Arc<dyn Carrier>,
     /// Why the two processes do not share memory, if there is a reason.
     pub(crate) detour: Option<&'a str>,
@@ -481,7 +481,7 @@ pub(crate) struct CarrierRoute<'a> {
 impl Outlet {
     /// Takes the carrier if the carrier fits. True if the end stays without a carrier.
     pub(crate) fn route(&self, route: &CarrierRoute<'_>) -> bool {
-        self.end.join(route.way, route.carrier, route.detour);
+        self.end.join(route.medium, route.carrier, route.detour);
         self.end.carrier.get().is_none()
     }
 }
@@ -489,7 +489,7 @@ impl Outlet {
 impl Inlet {
     /// As [`Outlet::route`].
     pub(crate) fn route(&self, route: &CarrierRoute<'_>) -> bool {
-        if self.end.join(route.way, route.carrier, route.detour) {
+        if self.end.join(route.medium, route.carrier, route.detour) {
             let (messages, bytes) = self.limits;
             let options = InboxOptions { messages, bytes };
             self.inbox
@@ -530,16 +530,22 @@ impl PortEnd {
 
     /// Takes the carrier if the end has none, and if the carrier is of the medium to which the
     /// description pins the conduit. `detour` says why the two processes do not share memory.
-    pub(crate) fn join(&self, way: Way, carrier: &Arc<dyn Carrier>, detour: Option<&str>) -> bool {
+    pub(crate) fn join(
+        &self,
+        route: RouteMedium,
+        carrier: &Arc<dyn Carrier>,
+        detour: Option<&str>,
+    ) -> bool {
         let medium = carrier.medium();
+        let own_route = RouteMedium::of(self.pinned.as_deref());
         match self
             .pinned
             .as_deref()
             .filter(|pinned| *pinned != medium.key())
         {
-            // A link for conduits pinned to tcp will come.
-            Some(pinned) if medium == Medium::Shm && pinned == Medium::Tcp.key() => false,
-            Some(_) if way == Way::Tcp => false,
+            // A link by the pinned medium will come, but within a process.
+            Some(_) if own_route != RouteMedium::Best && medium != Medium::Inproc => false,
+            Some(_) if route != RouteMedium::Best => false,
             Some(pinned) => {
                 let why = detour.filter(|_| pinned == Medium::Shm.key());
                 let why = why.map_or_else(String::new, |why| format!(", since {why}"));
@@ -553,22 +559,19 @@ impl PortEnd {
                 let _ = self.unfit.set(text);
                 false
             }
-            // A tcp link beside the ordinary link serves pinned conduits alone.
-            None if way == Way::Tcp && self.pinned.is_none() => false,
+            // A link beside the best link serves pinned conduits alone.
+            None if route != RouteMedium::Best && self.pinned.is_none() => false,
             None => {
-                let _ = self.joined.set(way);
+                let _ = self.joined.set(route);
                 self.carrier.set(carrier.clone()).is_ok()
             }
         }
     }
 
-    /// The present or future way of the conduit's messages to the peer.
-    pub(crate) fn way(&self) -> Way {
-        let pinned = self.pinned.as_deref() == Some(Medium::Tcp.key());
-        self.joined
-            .get()
-            .copied()
-            .unwrap_or(if pinned { Way::Tcp } else { Way::Best })
+    /// The medium of the link to the peer that the conduit's messages take, or will take.
+    pub(crate) fn route_medium(&self) -> RouteMedium {
+        let joined = self.joined.get().copied();
+        joined.unwrap_or_else(|| RouteMedium::of(self.pinned.as_deref()))
     }
 
     /// Runs the filters of this end on a message `to` or `from` the other end.

@@ -47,7 +47,7 @@ pub(crate) use addresses::host;
 pub(crate) use member::{FieldHandler, Probed, ProcessMember};
 pub(crate) use peers::RemoteField;
 pub(crate) use rank_messages::OutgoingRankMessage;
-pub(crate) use routes::Way;
+pub(crate) use routes::RouteMedium;
 pub(crate) use single_copy::forked;
 pub use single_copy::{fork_child, not_forked};
 
@@ -208,22 +208,25 @@ impl Process {
         } else {
             Ipv4Addr::LOCALHOST
         };
-        let Address::Tcp(_, port) = reactor
-            .listen(Medium::Tcp, &ip.to_string())
-            .map_err(system)?
-        else {
-            unreachable!("a tcp listener has a tcp address")
+        let port = match reactor.listen(Medium::Tcp, &ip.to_string()) {
+            Ok(Address::Tcp(_, port)) => Some(port),
+            Ok(_) => unreachable!("a tcp listener has a tcp address"),
+            // A host without a network, not even within the host.
+            Err(_) if !connection.folders.is_empty() => None,
+            Err(error) => return Err(system(error)),
         };
         let hosts = if connection.spans_hosts {
             interfaces(&connection.addresses)
         } else {
             vec![ip.to_string()]
         };
-        let tcp = hosts.into_iter().map(|host| Address::Tcp(host, port));
+        let tcp = port.map(|port| hosts.into_iter().map(move |host| Address::Tcp(host, port)));
+        let in_folders = process.listen_in_folders(connection)?;
         let addresses = process
             .meet(connection.spans_hosts)
             .into_iter()
-            .chain(tcp)
+            .chain(tcp.into_iter().flatten())
+            .chain(in_folders)
             .collect();
         process.addresses.set(addresses).expect("set once");
         Ok(process)

@@ -1,5 +1,6 @@
 //! A process that takes part over tcp, as far as other processes can tell.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,23 @@ impl Host {
         self.reactor
             .listen(Medium::Shm, path.to_str().expect("a plain name"))
             .expect("a file can be made")
+    }
+
+    /// Listens in a folder, which is gone with this.
+    pub fn listen_file(&self) -> Address {
+        let folder = self.directory().join("messages");
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
+        made.and_then(|()| self.listen_in(&folder))
+            .expect("the folder serves")
+    }
+
+    /// Listens in this folder.
+    ///
+    /// # Errors
+    /// If the folder does not serve.
+    pub fn listen_in(&self, folder: &Path) -> std::io::Result<Address> {
+        let place = folder.to_str().expect("a plain name");
+        self.reactor.listen(Medium::File, place)
     }
 
     /// Begins to dial.

@@ -1,6 +1,7 @@
 //! Two ends that a medium connects, as two instances would be.
 
 use std::io::IoSlice;
+use std::path::Path;
 use std::sync::Arc;
 
 use titin_transport::{
@@ -9,7 +10,7 @@ use titin_transport::{
 };
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
-use titin_wire::{ConduitId, LinkSettings, Secret};
+use titin_wire::{Address, ConduitId, LinkSettings, Secret};
 
 use crate::events::STAND_STILL;
 use crate::{Events, Host, Watchdog, progress};
@@ -106,6 +107,27 @@ impl Pair {
         let secret = Secret::random();
         let (left, right) = (Host::start(&secret), Host::start(&secret));
         left.dial(&[right.listen_shm()], 0);
+        Pair {
+            left: left.into(),
+            right: right.into(),
+            _watchdog: Watchdog::start(),
+        }
+    }
+
+    /// Two processes that share a folder of their own.
+    pub fn file() -> Self {
+        Self::meet(Host::listen_file)
+    }
+
+    /// Two processes that share this folder. The left one dials.
+    pub fn file_in(folder: &Path) -> Self {
+        Self::meet(|host| host.listen_in(folder).expect("the folder serves"))
+    }
+
+    fn meet(listen: impl Fn(&Host) -> Address) -> Self {
+        let secret = Secret::random();
+        let (left, right) = (Host::start(&secret), Host::start(&secret));
+        left.dial(&[listen(&right)], 0);
         Pair {
             left: left.into(),
             right: right.into(),

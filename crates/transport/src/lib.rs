@@ -38,6 +38,7 @@ mod conduit_table;
 mod copy;
 mod doorbell;
 mod error;
+mod file;
 mod inbox;
 mod inproc;
 mod link;

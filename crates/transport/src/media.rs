@@ -8,6 +8,7 @@ use titin_wire::Secret;
 use titin_wire::connection::PATIENCE;
 
 use crate::conduit_table::ConduitTable;
+use crate::file::FileMedium;
 use crate::link::Handler;
 use crate::medium::SocketMedium;
 use crate::reactor::Reactor;
@@ -16,7 +17,11 @@ use crate::tcp::TcpMedium;
 
 /// The media with links that begin with a socket, the preferred media first.
 fn socket_media() -> Vec<Arc<dyn SocketMedium>> {
-    vec![Arc::new(ShmMedium), Arc::new(TcpMedium)]
+    vec![
+        Arc::new(ShmMedium),
+        Arc::new(TcpMedium),
+        Arc::new(FileMedium::default()),
+    ]
 }
 
 impl Default for ConduitTable {

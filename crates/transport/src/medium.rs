@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::{self, SocketFlags};
 use titin_os::Descriptor;
 use titin_wire::{Address, LinkSettings};
 
@@ -30,6 +31,15 @@ pub(crate) trait SocketMedium: Send + Sync {
     /// If the system refuses the socket or the place.
     fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)>;
 
+    /// Accepts a connection.
+    ///
+    /// # Errors
+    /// [`Errno::AGAIN`] if there is none, and other errors of the system.
+    fn accept(&self, listener: &Descriptor) -> Result<Descriptor, Errno> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        Ok(net::accept_with(listener, flags)?.into())
+    }
+
     /// Prepares an accepted socket. False if the socket is known to belong to another user.
     fn greet(&self, socket: &Descriptor) -> bool;
 
@@ -38,6 +48,18 @@ pub(crate) trait SocketMedium: Send + Sync {
 
     /// How a new link comes to carry messages.
     fn setup(&self) -> LinkSetup;
+
+    /// Why a socket was closed, if the medium knows more than the end of the socket says.
+    fn fault(&self, socket: &Descriptor) -> Option<Lost> {
+        let _ = socket;
+        None
+    }
+
+    /// The reactor has closed all links. Waits, if `waits`, until the medium has passed on the last
+    /// bytes.
+    fn finish(&self, waits: bool) {
+        let _ = waits;
+    }
 
     /// Sets the sizes of a socket's buffers.
     fn set_buffers(&self, socket: &Descriptor, settings: &LinkSettings) {
@@ -120,8 +142,8 @@ pub(crate) trait Negotiation: Send {
 /// # Errors
 /// [`Lost`] if the socket does not take the bytes.
 pub(crate) fn send_whole(socket: &Descriptor, bytes: &[u8]) -> Result<(), Lost> {
-    let flags = rustix::net::SendFlags::NOSIGNAL;
-    if !bytes.is_empty() && rustix::net::send(socket, bytes, flags)? != bytes.len() {
+    let flags = net::SendFlags::NOSIGNAL;
+    if !bytes.is_empty() && net::send(socket, bytes, flags)? != bytes.len() {
         return Err(Lost::System(
             "the socket does not take a handshake".to_owned(),
         ));

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
-use rustix::net::{self, SocketFlags};
 use rustix::process::{Resource, getrlimit};
 use titin_wire::handshake::{Agreement, Handshake, Purpose};
 use titin_wire::{Address, EndpointId, LinkSettings, Secret};
@@ -140,6 +139,7 @@ impl Reactor {
 
     /// Listens at a place of the host. For tcp the place is an address, and the system chooses the
     /// port. For shm the place is a file: `listen` makes the file, and the caller removes it later.
+    /// For file the place is a folder, which only the user of this process may open.
     /// A peer must prove knowledge of the secret.
     ///
     /// # Errors
@@ -207,6 +207,9 @@ impl Reactor {
             thread.filter(|thread| thread.thread().id() != std::thread::current().id())
         {
             let _ = thread.join();
+            self.media.iter().for_each(|medium| medium.finish(true));
+        } else {
+            self.media.iter().for_each(|medium| medium.finish(false));
         }
     }
 
@@ -357,8 +360,7 @@ impl Worker {
     fn accept(&mut self, listener: u64) {
         for _ in 0..ACCEPTED_AT_ONCE {
             let Listener { socket, medium, .. } = &self.listeners[&listener];
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            match net::accept_with(socket, flags) {
+            match medium.accept(socket) {
                 Ok(socket) => {
                     let shake = Handshake::listen(self.reactor.secret.clone());
                     let shake = self
@@ -368,7 +370,7 @@ impl Worker {
                         .copied()
                         .into_iter()
                         .fold(shake, Handshake::of);
-                    let pending = Pending::accepted(socket.into(), medium, shake, STRANGER_TIME);
+                    let pending = Pending::accepted(socket, medium, shake, STRANGER_TIME);
                     let token = self.token();
                     self.register(token, &pending.socket, epoll::EventFlags::IN);
                     self.pending.insert(token, pending);
@@ -558,6 +560,7 @@ impl Worker {
             return;
         };
         self.unregister(&pending.socket);
+        let why = pending.medium.fault(&pending.socket).unwrap_or(why);
         if let Some(joining) = pending.joins {
             return self.scatter(joining.token, Some(joining.number), why);
         }
@@ -592,8 +595,15 @@ impl Worker {
         let carrier = link.side_carrier();
         carrier.inspect(|carrier| carrier.leave());
         if !link.closed() {
-            // The carrier's error may say more than the end of the link does.
-            let why = carrier.and_then(|carrier| carrier.lost()).unwrap_or(why);
+            // The carrier or the medium may know more than the end of the link says.
+            let fault = || {
+                let mut media = self.reactor.media.iter();
+                media.find_map(|medium| medium.fault(link.socket()))
+            };
+            let why = carrier
+                .and_then(|carrier| carrier.lost())
+                .or_else(fault)
+                .unwrap_or(why);
             self.receivers.handler.lost(&link, why);
         }
         link.close();

@@ -5,6 +5,7 @@
 //! by commas (`tcp:host:port`), and `TITIN_SECRET` holds the secret. `TITIN_INSTANCE` names the
 //! instance of a program. Where a `TITIN_*` variable is not set, the `MUSCLE_*` variable counts.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,6 +39,10 @@ pub struct Connection {
     /// Whether programs must be reachable from other hosts, and so listen on more than loopback.
     #[serde(default)]
     pub spans_hosts: bool,
+    /// The folders of media whose processes meet in a folder, by the key of the medium. Made by the
+    /// manager, and removed with the connection file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub folders: BTreeMap<String, PathBuf>,
     /// How many seconds instances may take to join the run.
     #[serde(default = "usual_patience")]
     pub patience: f64,
@@ -111,6 +116,7 @@ impl Connection {
             addresses,
             secret,
             spans_hosts,
+            folders: BTreeMap::new(),
             patience: usual_patience(),
         })
     }
@@ -136,6 +142,7 @@ mod tests {
             addresses: vec![Address::Tcp("127.0.0.1".into(), 4000)],
             secret: Secret::random(),
             spans_hosts: false,
+            folders: BTreeMap::from([("file".to_owned(), "/shared/run".into())]),
             patience: 17.5,
         };
         let text = connection.to_json();
@@ -168,6 +175,7 @@ mod tests {
                 addresses: Vec::new(),
                 secret,
                 spans_hosts: false,
+                folders: BTreeMap::new(),
                 patience,
             };
             assert_eq!(connection.patience(), expected, "{patience}");

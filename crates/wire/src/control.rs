@@ -210,7 +210,8 @@ pub struct Greeting {
     pub endpoint: EndpointId,
     /// The process that the dialler means.
     pub to: EndpointId,
-    /// Whether the link is for conduits that are pinned to tcp, although there is a better medium.
+    /// Whether the link is for conduits that are pinned to the medium of the link, although there
+    /// may be a better medium.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub pinned: bool,
     /// The reason why the two processes do not share memory, if sharing was tried.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Malformed;
+use crate::{Malformed, Medium};
 
 /// The id of a process that takes part in a run. The id is random, so a restarted program is a new
 /// endpoint.
@@ -96,8 +96,7 @@ impl From<Secret> for String {
 }
 
 /// The address of an endpoint or a manager for one medium, written `tcp:host:port` or `shm:path`.
-///
-/// The address of an unknown medium is kept as text, and not used.
+/// The address of any other medium is kept as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Address {
@@ -105,8 +104,20 @@ pub enum Address {
     Tcp(String, u16),
     /// The file of a Unix socket, by which processes of one host hand shared memory over.
     Shm(String),
-    /// The address of a medium that this release does not know.
+    /// The address of another medium, `key:place`. The medium reads the place, if this release knows
+    /// the medium.
     Other(String),
+}
+
+impl Address {
+    /// The medium of the address, if this release knows the medium.
+    pub fn medium(&self) -> Option<Medium> {
+        match self {
+            Address::Tcp(..) => Some(Medium::Tcp),
+            Address::Shm(_) => Some(Medium::Shm),
+            Address::Other(text) => Medium::of_key(text.split_once(':')?.0),
+        }
+    }
 }
 
 impl From<String> for Address {

@@ -89,9 +89,11 @@ impl Session {
         let handler = Arc::new(ControlHandler(sender.clone()));
         let reactor = Reactor::start(secret.clone(), handler)
             .map_err(system("start the thread for sockets"))?;
-        let connection = directory.prepare_connection(&secret);
+        let mut connection = directory.prepare_connection(&secret);
         let host = host_name();
         let placement = place_instances(&plan, setup.reach.is_some());
+        let folders =
+            connection.make_folders(&plan.media_in_folders(), plan.options.folder.as_deref())?;
         let opening = SessionOpening {
             plan: &plan,
             directory: &directory,
@@ -100,15 +102,24 @@ impl Session {
             placement: &Arc::new(placement),
             sender: &sender,
         };
-        let addresses = listen(&reactor, setup.reach.unwrap_or(Ipv4Addr::LOCALHOST.into()))
+        let mut addresses = listen(&reactor, setup.reach.unwrap_or(Ipv4Addr::LOCALHOST.into()))
             .map_err(system("listen for programs"))?;
         let guard = opening.start_guard(setup.scratch.as_deref())?;
+        // Programs that no network connects with this host find the manager in a folder.
+        for (medium, folder) in &folders {
+            let address = reactor.listen(*medium, &folder.to_string_lossy());
+            addresses.push(address.map_err(system("listen for programs"))?);
+        }
         // If this process is killed, the guard removes the file with the secret. So the guard
         // starts before the file exists.
         connection.write(&Connection {
             addresses,
             secret,
             spans_hosts: setup.reach.is_some(),
+            folders: folders
+                .into_iter()
+                .map(|(medium, folder)| (medium.key().to_owned(), folder))
+                .collect(),
             patience: plan.options.patience.as_secs_f64(),
         })?;
         allow_many_files();

@@ -42,6 +42,9 @@ pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
             })
         },
     );
+    extras.folder = fields
+        .take("folder")
+        .and_then(|n| text(n, "\"folder\"", problems));
     extras.fields = by_path(fields.take("fields"), "\"fields\"", problems, pattern);
     extras.links.components = by_path(fields.take("links"), "\"links\"", problems, link);
     if let Some((link, _)) = extras.links.components.shift_remove("default") {

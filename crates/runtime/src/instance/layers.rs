@@ -12,7 +12,7 @@ use titin_wire::control::ToManager;
 use super::close::Closing;
 use crate::field::InstanceFields;
 use crate::port::{CarrierRoute, Port};
-use crate::process::{Probed, ProcessMember, Way, forked};
+use crate::process::{Probed, ProcessMember, RouteMedium, forked};
 use crate::ranks::RankGroup;
 use crate::serial::{Serial, UpperLayers, shortened};
 use crate::{Error, Result};
@@ -117,13 +117,13 @@ impl ProcessMember for Layers {
     fn route(
         &self,
         peer: &str,
-        way: Way,
+        medium: RouteMedium,
         carrier: &Arc<dyn Carrier>,
         detour: Option<&str>,
     ) -> bool {
         let bell = &self.serial.core.bell;
         let route = CarrierRoute {
-            way,
+            medium,
             carrier,
             detour,
             bell,

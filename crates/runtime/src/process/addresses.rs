@@ -8,9 +8,10 @@ use titin_os::folder_lock;
 use titin_os::host::addresses;
 use titin_transport::Medium;
 use titin_wire::Address;
-use titin_wire::connection::{MEETING_PLACES, meeting_place, meeting_place_of};
+use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place, meeting_place_of};
 
 use super::Process;
+use crate::{Error, Kind, Result};
 
 impl Process {
     /// Listens at the meeting place of this host, if there is a meeting place. The manager makes
@@ -36,6 +37,25 @@ impl Process {
         // A process of any user may come, if the process knows the secret.
         let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777));
         Some(address)
+    }
+
+    /// Listens in the folders of the run, by the media whose processes meet in a folder.
+    pub(super) fn listen_in_folders(&self, connection: &Connection) -> Result<Vec<Address>> {
+        let mut addresses = Vec::new();
+        for (key, folder) in &connection.folders {
+            let Some(medium) = Medium::of_key(key) else {
+                continue;
+            };
+            let address = self.reactor().listen(medium, &folder.to_string_lossy());
+            addresses.push(address.map_err(|error| {
+                let text = format!(
+                    "this program cannot take part in messages by {key}: {error}; all programs of the run need the folder, \
+                     at the same path and to write to (titin: folder)"
+                );
+                Error::new(Kind::Connection, text)
+            })?);
+        }
+        Ok(addresses)
     }
 
     /// Makes or joins a folder. The last process to leave removes the folder.

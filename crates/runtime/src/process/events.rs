@@ -11,7 +11,7 @@ use titin_wire::handshake::Agreement;
 use super::members::Asked;
 use super::rank_messages::RankMessageLinks;
 use super::{
-    FieldHandler, MANAGER, Probed, Process, ProcessMember, RemoteField, StrayConduit, Way,
+    FieldHandler, MANAGER, Probed, Process, ProcessMember, RemoteField, RouteMedium, StrayConduit,
 };
 use crate::{Error, Kind};
 
@@ -40,14 +40,14 @@ impl Handler for Events {
             Some(MANAGER) => process.hear(link),
             Some(tag) if RankMessageLinks::is(tag) => process.rank_message_link_opened(tag, link),
             Some(tag) => {
-                let Some((to, way)) = process.lock().routes.dialled(tag) else {
+                let Some((to, medium)) = process.lock().routes.dialled(tag) else {
                     return;
                 };
-                if let Some(detour) = process.apart(to, way, link) {
+                if let Some(detour) = process.apart(to, medium, link) {
                     link.note_detour(detour);
                 }
                 let detour = link.detour().map(str::to_owned);
-                let (endpoint, pinned) = (process.id, way == Way::Tcp);
+                let (endpoint, pinned) = (process.id, medium != RouteMedium::Best);
                 let greeting = Greeting {
                     endpoint,
                     to,
@@ -56,7 +56,7 @@ impl Handler for Events {
                     mail: false,
                 };
                 link.tell(&control::encode(&greeting));
-                process.up(to, way, link);
+                process.up(to, medium, link);
             }
             // The other end has dialled, and will send a greeting.
             None => {}
@@ -87,11 +87,15 @@ impl Handler for Events {
                     process.expect_rank_messages(link)
                 }
                 Ok(greeting) if greeting.to == process.id => {
-                    let way = if greeting.pinned { Way::Tcp } else { Way::Best };
+                    let medium = if greeting.pinned {
+                        RouteMedium::Pinned(link.carrier().medium())
+                    } else {
+                        RouteMedium::Best
+                    };
                     if let Some(detour) = greeting.detour {
                         link.note_detour(detour);
                     }
-                    process.up(greeting.endpoint, way, link);
+                    process.up(greeting.endpoint, medium, link);
                 }
                 _ => link.close(),
             }

@@ -8,7 +8,7 @@ use titin_wire::ConduitId;
 use titin_wire::control::WaitOn;
 use titin_wire::ranks::Mail;
 
-use super::{OutgoingRankMessage, Process, RemoteField, Way};
+use super::{OutgoingRankMessage, Process, RemoteField, RouteMedium};
 
 /// An open instance, as the process sees the instance.
 ///
@@ -32,8 +32,13 @@ pub(crate) trait ProcessMember: Send + Sync {
     /// Gives the carrier to the ends of conduits with a peer. True if some ends stay without a
     /// carrier, because the description pins the ends to another medium. `detour` says why the two
     /// processes do not share memory.
-    fn route(&self, peer: &str, way: Way, carrier: &Arc<dyn Carrier>, detour: Option<&str>)
-    -> bool;
+    fn route(
+        &self,
+        peer: &str,
+        medium: RouteMedium,
+        carrier: &Arc<dyn Carrier>,
+        detour: Option<&str>,
+    ) -> bool;
 
     /// The peer takes no more messages.
     fn peer_finished(&self, peer: &str);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use titin_transport::{Doorbell, Medium};
+use titin_transport::Doorbell;
 use titin_wire::control::{Registration, ToManager, Welcome};
 
-use super::{FieldHandler, Process, ProcessMember, ProcessState, Way};
+use super::{FieldHandler, Process, ProcessMember, ProcessState, RouteMedium};
 use crate::peer_names::instance_of;
 use crate::{Error, Kind, Result};
 
@@ -145,9 +145,8 @@ impl Process {
         // Of a parallel program only rank 0 has conduits with others.
         let has_conduit = |peer: &str| near.iter().any(|near| **near == *peer);
         for wire in welcome.wires.iter().filter(|wire| has_conduit(&wire.peer)) {
-            let pinned = wire.medium.as_deref() == Some(Medium::Tcp.key());
-            let way = if pinned { Way::Tcp } else { Way::Best };
-            state.routes.want(&wire.peer, way, wire.link);
+            let medium = RouteMedium::of(wire.medium.as_deref());
+            state.routes.want(&wire.peer, medium, wire.link);
         }
         let mut dials = Vec::new();
         for peer in &near {

@@ -11,7 +11,7 @@ use titin_wire::handshake::Purpose;
 use titin_wire::{ConduitId, EndpointId, LinkSettings};
 
 use super::addresses::meets;
-use super::routes::{Dial, Way};
+use super::routes::{Dial, RouteMedium};
 use super::{Process, ProcessMember, ProcessState};
 use crate::peer_names::rank_name;
 
@@ -37,7 +37,7 @@ impl Process {
             let (instance, addresses) = (rank_name(peer, rank), addresses.to_vec());
             state
                 .routes
-                .want(&instance, Way::Best, LinkSettings::default());
+                .want(&instance, RouteMedium::Best, LinkSettings::default());
             state.routes.found(Peer {
                 instance: instance.clone(),
                 endpoint,
@@ -108,9 +108,9 @@ impl Process {
     }
 
     /// A link to a process is there.
-    pub(super) fn up(&self, endpoint: EndpointId, way: Way, link: &Arc<Link>) {
+    pub(super) fn up(&self, endpoint: EndpointId, medium: RouteMedium, link: &Arc<Link>) {
         let mut state = self.lock();
-        for resident in state.routes.up(endpoint, way, link.clone()) {
+        for resident in state.routes.up(endpoint, medium, link.clone()) {
             self.settle(&mut state, &resident);
         }
         drop(state);
@@ -119,28 +119,31 @@ impl Process {
 
     /// Gives the present carriers to the ends that wait for a peer.
     fn settle(&self, state: &mut ProcessState, peer: &str) {
-        let carriers: Vec<(Way, Arc<dyn Carrier>)> = if state.routes.location(peer) == Some(self.id)
-        {
-            vec![(Way::Best, self.inproc.clone())]
-        } else {
-            state
-                .routes
-                .links(peer)
-                .map(|(way, link)| (way, link.carrier()))
-                .collect()
-        };
+        let carriers: Vec<(RouteMedium, Arc<dyn Carrier>)> =
+            if state.routes.location(peer) == Some(self.id) {
+                vec![(RouteMedium::Best, self.inproc.clone())]
+            } else {
+                state
+                    .routes
+                    .links(peer)
+                    .map(|(medium, link)| (medium, link.carrier()))
+                    .collect()
+            };
         if carriers.is_empty() {
             return;
         }
         let Some(waiting) = state.unrouted.get_mut(peer) else {
             return;
         };
-        let detour = state.routes.links(peer).find(|(way, _)| *way == Way::Best);
+        let detour = state
+            .routes
+            .links(peer)
+            .find(|(medium, _)| *medium == RouteMedium::Best);
         let detour = detour.and_then(|(_, link)| link.detour());
-        // A conduit pinned to tcp may have to wait for a second link, by tcp.
+        // A pinned conduit may have to wait for a second link, by the pinned medium.
         waiting.retain(|member| {
-            carriers.iter().fold(true, |_, (way, carrier)| {
-                member.route(peer, *way, carrier, detour)
+            carriers.iter().fold(true, |_, (medium, carrier)| {
+                member.route(peer, *medium, carrier, detour)
             })
         });
         if waiting.is_empty() {
@@ -163,18 +166,26 @@ impl Process {
 
     /// Why an instance cannot be reached by the given kind of link, once the manager has had time
     /// to explain.
-    pub(crate) fn unreachable(&self, instance: &str, way: Way) -> Option<Lost> {
+    pub(crate) fn unreachable(&self, instance: &str, medium: RouteMedium) -> Option<Lost> {
         // Each look for a missing message calls this function, so the answer for the usual case
         // takes no lock.
         if self.given_up() == 0 {
             return None;
         }
-        self.lock().routes.unreachable(instance, way).cloned()
+        self.lock().routes.unreachable(instance, medium).cloned()
     }
 
     /// Why this process and a peer could not try to share memory.
-    pub(super) fn apart(&self, peer: EndpointId, way: Way, link: &Arc<Link>) -> Option<String> {
-        if way != Way::Best || link.carrier().medium() != Medium::Tcp || link.detour().is_some() {
+    pub(super) fn apart(
+        &self,
+        peer: EndpointId,
+        medium: RouteMedium,
+        link: &Arc<Link>,
+    ) -> Option<String> {
+        if medium != RouteMedium::Best
+            || link.carrier().medium() != Medium::Tcp
+            || link.detour().is_some()
+        {
             return None;
         }
         let state = self.lock();
@@ -195,7 +206,7 @@ impl Process {
         let (_, link) = state
             .routes
             .links(instance)
-            .find(|(way, _)| *way == Way::Best)?;
+            .find(|(medium, _)| *medium == RouteMedium::Best)?;
         link.detour().map(str::to_owned)
     }
 

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use titin_transport::Lost;
+use titin_transport::{Lost, Medium};
 use titin_wire::control::Peer;
 use titin_wire::ranks::RankProcess;
 use titin_wire::{Address, EndpointId, LinkSettings};
@@ -19,13 +19,41 @@ pub(super) const EXPLANATION: Duration = Duration::from_secs(2);
 /// An environment variable for tests: a shorter time, in milliseconds.
 pub(super) const SHORTER: &str = "TITIN_EXPLANATION";
 
-/// How a peer is to be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Way {
-    /// By the best medium of the two processes.
+/// The medium of a link to a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum RouteMedium {
+    /// The best medium of the two processes.
     Best,
-    /// By tcp, for conduits that the description pins to tcp.
-    Tcp,
+    /// The medium to which the description pins some conduits.
+    Pinned(Medium),
+}
+
+impl RouteMedium {
+    /// The medium of the link for conduits that the description pins to the medium of that key, or
+    /// does not pin. A pin to a medium that is the best wherever two processes share the medium
+    /// needs no link beside the best link.
+    pub(crate) fn of(pinned: Option<&str>) -> Self {
+        pinned
+            .and_then(Medium::of_key)
+            .filter(|medium| !medium.is_best_where_shared())
+            .map_or(RouteMedium::Best, RouteMedium::Pinned)
+    }
+
+    /// The medium of every link between two processes: the best medium first, then the pinned media
+    /// by preference.
+    fn all() -> impl Iterator<Item = Self> {
+        std::iter::once(RouteMedium::Best).chain(Medium::ALL.map(RouteMedium::Pinned))
+    }
+
+    /// Whether a link of this medium may go by an address. `shares` says whether the dialling
+    /// process has found the meeting place of its host.
+    fn takes(self, address: &Address, shares: bool) -> bool {
+        match self {
+            // A process without a meeting place sees no socket of others there.
+            RouteMedium::Best => shares || address.medium() != Some(Medium::Shm),
+            RouteMedium::Pinned(medium) => address.medium() == Some(medium),
+        }
+    }
 }
 
 /// The routes to other processes. `L` is a link.
@@ -37,13 +65,13 @@ pub(super) struct Routes<L> {
     homes: HashMap<EndpointId, Home>,
     /// Of parallel programs, the processes of the ranks from 1 on.
     ranks: HashMap<String, Vec<RankProcess>>,
-    routes: HashMap<(EndpointId, Way), LinkRoute<L>>,
+    routes: HashMap<(EndpointId, RouteMedium), LinkRoute<L>>,
     /// The dialled processes, by the tags of the links.
-    dialled: HashMap<u128, (EndpointId, Way)>,
+    dialled: HashMap<u128, (EndpointId, RouteMedium)>,
 }
 
 struct WantedLinks {
-    ways: HashSet<Way>,
+    media: HashSet<RouteMedium>,
     settings: LinkSettings,
 }
 
@@ -88,14 +116,14 @@ impl<L> Default for Routes<L> {
 impl<L> Routes<L> {
     /// A conduit with an instance wants a kind of link. The first conduit gives the settings of the
     /// links.
-    pub(super) fn want(&mut self, instance: &str, way: Way, settings: LinkSettings) {
+    pub(super) fn want(&mut self, instance: &str, medium: RouteMedium, settings: LinkSettings) {
         match self.wanted.get_mut(instance) {
             Some(wanted) => {
-                wanted.ways.insert(way);
+                wanted.media.insert(medium);
             }
             None => {
                 let wanted = WantedLinks {
-                    ways: HashSet::from([way]),
+                    media: HashSet::from([medium]),
                     settings,
                 };
                 self.wanted.insert(instance.to_owned(), wanted);
@@ -150,18 +178,15 @@ impl<L> Routes<L> {
             return Vec::new();
         };
         let mut dials = Vec::new();
-        for way in &wanted.ways {
-            let to = (endpoint, *way);
+        for medium in &wanted.media {
+            let to = (endpoint, *medium);
             if self.routes.contains_key(&to) {
                 continue;
             }
-            // A process without a meeting place sees no socket of others there.
-            let shm = *way == Way::Best && shares;
-            let fits = |address: &&Address| shm || !matches!(address, Address::Shm(_));
             let addresses = self.homes[&endpoint]
                 .addresses
                 .iter()
-                .filter(fits)
+                .filter(|address| medium.takes(address, shares))
                 .cloned()
                 .collect();
             // The manager's link has tag 0.
@@ -179,13 +204,13 @@ impl<L> Routes<L> {
     }
 
     /// The process dialled with the tag.
-    pub(super) fn dialled(&self, tag: u128) -> Option<(EndpointId, Way)> {
+    pub(super) fn dialled(&self, tag: u128) -> Option<(EndpointId, RouteMedium)> {
         self.dialled.get(&tag).copied()
     }
 
     /// A link is there, whichever process has dialled. The known instances at the other end.
-    pub(super) fn up(&mut self, to: EndpointId, way: Way, link: L) -> Vec<String> {
-        self.routes.insert((to, way), LinkRoute::Up(link));
+    pub(super) fn up(&mut self, to: EndpointId, medium: RouteMedium, link: L) -> Vec<String> {
+        self.routes.insert((to, medium), LinkRoute::Up(link));
         self.homes
             .get(&to)
             .into_iter()
@@ -248,16 +273,16 @@ impl<L> Routes<L> {
     }
 
     /// The links to an instance's process.
-    pub(super) fn links(&self, instance: &str) -> impl Iterator<Item = (Way, &L)> {
-        self.to(instance).filter_map(|(way, route)| match route {
-            LinkRoute::Up(link) => Some((way, link)),
+    pub(super) fn links(&self, instance: &str) -> impl Iterator<Item = (RouteMedium, &L)> {
+        self.to(instance).filter_map(|(medium, route)| match route {
+            LinkRoute::Up(link) => Some((medium, link)),
             _ => None,
         })
     }
 
     /// Why an instance cannot be reached by the given kind of link, once the link was given up.
-    pub(super) fn unreachable(&self, instance: &str, way: Way) -> Option<&Lost> {
-        match self.routes.get(&(self.location(instance)?, way))? {
+    pub(super) fn unreachable(&self, instance: &str, medium: RouteMedium) -> Option<&Lost> {
+        match self.routes.get(&(self.location(instance)?, medium))? {
             LinkRoute::Given(why) => Some(why),
             _ => None,
         }
@@ -272,11 +297,12 @@ impl<L> Routes<L> {
         home.instances.iter().next().map(String::as_str)
     }
 
-    fn to(&self, instance: &str) -> impl Iterator<Item = (Way, &LinkRoute<L>)> {
+    fn to(&self, instance: &str) -> impl Iterator<Item = (RouteMedium, &LinkRoute<L>)> {
         let endpoint = self.location(instance);
-        [Way::Best, Way::Tcp]
-            .into_iter()
-            .filter_map(move |way| self.routes.get(&(endpoint?, way)).map(|route| (way, route)))
+        RouteMedium::all().filter_map(move |medium| {
+            let route = self.routes.get(&(endpoint?, medium))?;
+            Some((medium, route))
+        })
     }
 }
 
@@ -301,24 +327,25 @@ mod tests {
     }
 
     /// A link is a name here. The instance `micro` is in the process with the large id.
-    fn routes(ways: &[Way]) -> Routes<&'static str> {
+    fn routes(media: &[RouteMedium]) -> Routes<&'static str> {
         let mut routes = Routes::default();
-        ways.iter()
-            .for_each(|way| routes.want("micro", *way, LinkSettings::default()));
+        media
+            .iter()
+            .for_each(|medium| routes.want("micro", *medium, LinkSettings::default()));
         routes.found(peer("micro", LARGE));
         routes
     }
 
-    fn links(routes: &Routes<&'static str>, instance: &str) -> Vec<(Way, &'static str)> {
+    fn links(routes: &Routes<&'static str>, instance: &str) -> Vec<(RouteMedium, &'static str)> {
         routes
             .links(instance)
-            .map(|(way, link)| (way, *link))
+            .map(|(medium, link)| (medium, *link))
             .collect()
     }
 
     #[test]
     fn a_peer_that_goes_while_it_is_dialled_is_given_up_once_nobody_explains_it() {
-        let mut routes = routes(&[Way::Best]);
+        let mut routes = routes(&[RouteMedium::Best]);
         let [dial] = &routes.dials("micro", SMALL, true)[..] else {
             panic!("one link")
         };
@@ -326,13 +353,16 @@ mod tests {
         routes.unanswered(dial.tag, Lost::Closed, start);
         // The manager may still explain the loss of the peer.
         assert!(!routes.give_up(start + EXPLANATION / 2, EXPLANATION));
-        assert_eq!(routes.unreachable("micro", Way::Best), None);
+        assert_eq!(routes.unreachable("micro", RouteMedium::Best), None);
         assert!(
             routes.dials("micro", SMALL, true).is_empty(),
             "a process is not dialled again"
         );
         assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
-        assert_eq!(routes.unreachable("micro", Way::Best), Some(&Lost::Closed));
+        assert_eq!(
+            routes.unreachable("micro", RouteMedium::Best),
+            Some(&Lost::Closed)
+        );
         assert!(
             !routes.give_up(start + 2 * EXPLANATION, EXPLANATION),
             "once"
@@ -342,13 +372,13 @@ mod tests {
 
     #[test]
     fn instances_that_wait_for_one_route_share_it() {
-        let mut routes = routes(&[Way::Best]);
+        let mut routes = routes(&[RouteMedium::Best]);
         let before = routes.dials("micro", SMALL, true);
         assert_eq!(before.len(), 1);
         // Another instance of this process wants `micro`, too. It also wants `meso`, an instance in
         // the process of `micro`.
-        routes.want("micro", Way::Best, LinkSettings::default());
-        routes.want("meso", Way::Best, LinkSettings::default());
+        routes.want("micro", RouteMedium::Best, LinkSettings::default());
+        routes.want("meso", RouteMedium::Best, LinkSettings::default());
         assert!(routes.dials("micro", SMALL, true).is_empty());
         assert!(
             routes.dials("meso", SMALL, true).is_empty(),
@@ -361,8 +391,8 @@ mod tests {
             [],
             "what is dialled is not there yet"
         );
-        let (to, way) = routes.dialled(before[0].tag).unwrap();
-        let mut reached = routes.up(to, way, "link");
+        let (to, medium) = routes.dialled(before[0].tag).unwrap();
+        let mut reached = routes.up(to, medium, "link");
         reached.sort();
         assert_eq!(reached, ["meso", "micro"]);
         assert_eq!(links(&routes, "micro"), links(&routes, "meso"));
@@ -371,9 +401,9 @@ mod tests {
     #[test]
     fn a_peer_may_come_before_the_manager_has_said_where_it_is() {
         let mut routes = Routes::default();
-        routes.want("macro", Way::Best, LinkSettings::default());
+        routes.want("macro", RouteMedium::Best, LinkSettings::default());
         assert!(
-            routes.up(SMALL, Way::Best, "link").is_empty(),
+            routes.up(SMALL, RouteMedium::Best, "link").is_empty(),
             "nobody is known there"
         );
         assert_eq!(links(&routes, "macro"), []);
@@ -382,43 +412,54 @@ mod tests {
             routes.dials("macro", LARGE, true).is_empty(),
             "the smaller id dials"
         );
-        assert_eq!(links(&routes, "macro"), [(Way::Best, "link")]);
+        assert_eq!(links(&routes, "macro"), [(RouteMedium::Best, "link")]);
     }
 
     #[test]
     fn a_route_that_was_given_up_is_taken_when_it_comes_after_all() {
-        let mut routes = routes(&[Way::Best]);
+        let mut routes = routes(&[RouteMedium::Best]);
         let tag = routes.dials("micro", SMALL, true)[0].tag;
         routes.refuse(tag, Lost::Unreachable("any".into()));
         assert_eq!(
-            routes.unreachable("micro", Way::Best),
+            routes.unreachable("micro", RouteMedium::Best),
             Some(&Lost::Unreachable("any".into())),
             "at once"
         );
-        routes.up(LARGE, Way::Best, "link");
-        assert_eq!(routes.unreachable("micro", Way::Best), None);
-        assert_eq!(links(&routes, "micro"), [(Way::Best, "link")]);
+        routes.up(LARGE, RouteMedium::Best, "link");
+        assert_eq!(routes.unreachable("micro", RouteMedium::Best), None);
+        assert_eq!(links(&routes, "micro"), [(RouteMedium::Best, "link")]);
     }
 
     #[test]
     fn a_route_by_tcp_stands_beside_the_one_by_shared_memory() {
-        let mut routes = routes(&[Way::Best, Way::Tcp]);
+        let mut routes = routes(&[RouteMedium::Best, RouteMedium::Pinned(Medium::Tcp)]);
         let dials = routes.dials("micro", SMALL, true);
         assert_eq!(dials.len(), 2);
         let tcp = Address::Tcp("host".into(), 7);
         for dial in &dials {
-            let (to, way) = routes.dialled(dial.tag).unwrap();
+            let (to, medium) = routes.dialled(dial.tag).unwrap();
             assert_eq!(
                 dial.addresses.contains(&Address::Shm("/place".into())),
-                way == Way::Best
+                medium == RouteMedium::Best
             );
             assert!(dial.addresses.contains(&tcp), "shared memory may fail");
-            routes.up(to, way, if way == Way::Best { "shm" } else { "tcp" });
+            routes.up(
+                to,
+                medium,
+                if medium == RouteMedium::Best {
+                    "shm"
+                } else {
+                    "tcp"
+                },
+            );
         }
         assert_ne!(dials[0].tag, dials[1].tag);
         assert_eq!(
             links(&routes, "micro"),
-            [(Way::Best, "shm"), (Way::Tcp, "tcp")]
+            [
+                (RouteMedium::Best, "shm"),
+                (RouteMedium::Pinned(Medium::Tcp), "tcp")
+            ]
         );
         // The tcp link breaks, and the link by shared memory goes on.
         let start = Instant::now();
@@ -427,11 +468,14 @@ mod tests {
             !routes.lost(|link| *link == "tcp", Lost::Closed, start),
             "nobody uses it any more"
         );
-        assert_eq!(links(&routes, "micro"), [(Way::Best, "shm")]);
+        assert_eq!(links(&routes, "micro"), [(RouteMedium::Best, "shm")]);
         assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
-        assert_eq!(routes.unreachable("micro", Way::Tcp), Some(&Lost::Closed));
         assert_eq!(
-            routes.unreachable("micro", Way::Best),
+            routes.unreachable("micro", RouteMedium::Pinned(Medium::Tcp)),
+            Some(&Lost::Closed)
+        );
+        assert_eq!(
+            routes.unreachable("micro", RouteMedium::Best),
             None,
             "conduits that go by the other one go on"
         );
@@ -439,7 +483,7 @@ mod tests {
 
     #[test]
     fn a_process_without_a_meeting_place_dials_no_shared_memory() {
-        let mut routes = routes(&[Way::Best]);
+        let mut routes = routes(&[RouteMedium::Best]);
         let dials = routes.dials("micro", SMALL, false);
         assert_eq!(dials[0].addresses, [Address::Tcp("host".into(), 7)]);
         assert_eq!(routes.outsider(LARGE), None);

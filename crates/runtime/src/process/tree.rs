@@ -15,7 +15,7 @@ use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 
 use super::addresses::host;
 use super::outbox::Outbox;
-use super::{Process, Way};
+use super::{Process, RouteMedium};
 use crate::peer_names::{rank_name, written_process};
 use crate::{Error, Kind, Result};
 
@@ -116,7 +116,9 @@ impl Process {
         let mut dials = Vec::new();
         for Neighbour { rank, process, .. } in branch.neighbours() {
             let (peer, addresses) = (rank_name(instance, *rank), process.addresses.clone());
-            state.routes.want(&peer, Way::Best, LinkSettings::default());
+            state
+                .routes
+                .want(&peer, RouteMedium::Best, LinkSettings::default());
             let endpoint = process.endpoint;
             state.routes.found(Peer {
                 instance: peer.clone(),

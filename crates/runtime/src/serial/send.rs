@@ -343,7 +343,7 @@ impl Serial {
         if let Some(why) = end.unfit.get() {
             return Err(Error::new(Kind::Connection, why.clone()));
         }
-        match self.core.process.unreachable(&end.peer, end.way()) {
+        match self.core.process.unreachable(&end.peer, end.route_medium()) {
             Some(why) => {
                 let peer = match end.conduit_use {
                     ConduitUse::Ports => format!("{} ({})", end.peer, end.other()),

@@ -507,6 +507,7 @@ fn a_manager_that_does_not_answer_in_time_is_not_called_a_stale_one() {
             addresses,
             secret,
             spans_hosts: false,
+            folders: Default::default(),
             patience: 0.05,
         };
         std::fs::write(&file, connection.to_json()).unwrap();

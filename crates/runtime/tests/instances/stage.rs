@@ -64,6 +64,7 @@ impl Stage {
             addresses: vec![address],
             secret,
             spans_hosts: false,
+            folders: Default::default(),
             patience: 300.0,
         };
         std::fs::write(&path, connection.to_json()).unwrap();

@@ -264,6 +264,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         addresses: vec![Address::Tcp("node1".into(), 4000)],
         secret: secret(),
         spans_hosts: true,
+        folders: Default::default(),
         patience: 300.0,
     };
     let process = RankProcess {

@@ -1,0 +1,411 @@
+//! The contract of carriers through a folder, and what is particular to it: files that make no sense, folders that
+//! refuse, processes that are killed, and what is left behind.
+
+use std::fs::{self, File, Permissions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use titin_testkit::{Host, Pair, PairEnd, conformance, pattern};
+use titin_transport::{InboxOptions, Lost};
+use titin_wire::{Address, LinkSettings, Secret};
+
+conformance!(Pair::file);
+
+/// The bytes of a segment file.
+fn segment(number: u64, length: u64, mark: u64, content: &[u8]) -> Vec<u8> {
+    let words = [number, length, mark].map(u64::to_le_bytes);
+    [b"titinseg", &words.concat()[..], content].concat()
+}
+
+fn private_folder(path: &Path) {
+    fs::DirBuilder::new().mode(0o700).create(path).unwrap();
+}
+
+/// All files and folders below a folder, without the folder.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        all.push(entry.path());
+        if entry.file_type().unwrap().is_dir() {
+            all.extend(below(&entry.path()));
+        }
+    }
+    all
+}
+
+/// Two hosts, and the run's folder, which goes with the value.
+struct Meeting {
+    pair: Pair,
+    folder: PathBuf,
+    _temporary: tempfile::TempDir,
+}
+
+impl Meeting {
+    fn new() -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join("run");
+        private_folder(&folder);
+        Meeting {
+            pair: Pair::file_in(&folder),
+            folder,
+            _temporary: temporary,
+        }
+    }
+
+    /// The folder of the segments from left to right.
+    fn there(&self) -> PathBuf {
+        let mut folders = below(&self.folder).into_iter();
+        folders.find(|path| path.ends_with("there")).unwrap()
+    }
+}
+
+fn lost(end: &PairEnd) -> Lost {
+    let (host, _) = end.tcp.as_ref().unwrap();
+    host.events.lost()
+}
+
+/// The number of the next segment in a folder whose segments are all read.
+fn next_segment(folder: &Path) -> u64 {
+    // A draft that is renamed between two looks has the next number.
+    (0..)
+        .find(|number| {
+            let path = folder.join(format!("{number:016x}"));
+            fs::write(folder.join("probe"), segment(*number, 0, 0, b"")).unwrap();
+            fs::rename(folder.join("probe"), &path).unwrap();
+            let begun = Instant::now();
+            while path.exists() && begun.elapsed() < Duration::from_millis(300) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let is_next = !path.exists();
+            let _ = fs::remove_file(path);
+            is_next
+        })
+        .unwrap()
+        + 1
+}
+
+#[test]
+fn files_that_make_no_sense_end_the_link_and_are_named() {
+    type Put = fn(&Path, u64);
+    let puts: [(&str, Put); 7] = [
+        ("is not a segment of titin", |path, _| {
+            fs::write(path, "something else").unwrap();
+        }),
+        ("says number", |path, number| {
+            fs::write(path, segment(number + 1, 0, 0, b"")).unwrap();
+        }),
+        ("says number", |path, number| {
+            fs::write(path, segment(number, u64::MAX, 0, b"")).unwrap();
+        }),
+        ("has 35 bytes in place of 34", |path, number| {
+            fs::write(path, segment(number, 2, 0, b"abc")).unwrap();
+        }),
+        ("is no plain file", |path, _| {
+            symlink("/dev/zero", path).unwrap()
+        }),
+        ("is no plain file", |path, _| {
+            mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        }),
+        ("was cut short, to 33 bytes", |path, number| {
+            fs::write(path, segment(number, 100, 0, b"a")).unwrap();
+        }),
+    ];
+    std::thread::scope(|scope| {
+        for (said, put) in puts {
+            scope.spawn(move || {
+                let meeting = Meeting::new();
+                let there = meeting.there();
+                let number = next_segment(&there);
+                let foreign = meeting.folder.join("foreign");
+                put(&foreign, number);
+                fs::rename(foreign, there.join(format!("{number:016x}"))).unwrap();
+                let lost = lost(&meeting.pair.right);
+                assert!(
+                    matches!(&lost, Lost::Malformed(why) if why.to_string().contains(said)),
+                    "{said}: {lost}"
+                );
+                assert!(lost.to_string().contains(there.to_str().unwrap()), "{lost}");
+            });
+        }
+    });
+}
+
+#[test]
+fn frames_that_make_no_sense_end_the_link() {
+    let meeting = Meeting::new();
+    let there = meeting.there();
+    let number = next_segment(&there);
+    let garbage = pattern(1, 1000);
+    let foreign = meeting.folder.join("foreign");
+    fs::write(&foreign, segment(number, 1000, 0, &garbage)).unwrap();
+    fs::rename(foreign, there.join(format!("{number:016x}"))).unwrap();
+    assert!(matches!(lost(&meeting.pair.right), Lost::Malformed(_)));
+}
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let meeting = Meeting::new();
+    let there = meeting.there();
+    let process = there.ancestors().nth(2).unwrap();
+    fs::write(process.join("notes"), "mine").unwrap();
+    fs::write(process.join("0".repeat(32)), "no folder").unwrap();
+    private_folder(&process.join("1".repeat(32)));
+    symlink("/", process.join("2".repeat(32))).unwrap();
+    let (outlet, inlet) = meeting.pair.conduit(1);
+    outlet.send(b"all is well");
+    assert_eq!(inlet.receive().body[..], *b"all is well");
+    assert!(process.join("notes").exists());
+}
+
+#[test]
+fn a_process_without_the_secret_is_refused() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().join("run");
+    private_folder(&folder);
+    let [host, stranger] = [Secret::random(), Secret::random()].map(|secret| Host::start(&secret));
+    stranger.dial(&[host.listen_in(&folder).unwrap()], 3);
+    let why = stranger.events.unreachable(3);
+    assert!(matches!(why, Lost::Refused(_)), "{why}");
+    assert_eq!(host.events.count(), 0);
+}
+
+#[test]
+fn a_folder_that_others_may_open_does_not_serve() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().join("run");
+    private_folder(&folder);
+    let host = Host::start(&Secret::random());
+    fs::set_permissions(&folder, Permissions::from_mode(0o750)).unwrap();
+    let why = host.listen_in(&folder).unwrap_err().to_string();
+    assert!(
+        why.contains("chmod 700") && why.contains(folder.to_str().unwrap()),
+        "{why}"
+    );
+    let missing = temporary.path().join("missing");
+    let why = host.listen_in(&missing).unwrap_err().to_string();
+    assert!(why.contains(missing.to_str().unwrap()), "{why}");
+}
+
+#[test]
+fn files_are_for_their_owner_alone() {
+    let meeting = Meeting::new();
+    for path in below(&meeting.folder) {
+        let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn nothing_is_left_behind_in_good_order() {
+    for dialling_goes_first in [true, false] {
+        let meeting = Meeting::new();
+        let (outlet, inlet) = meeting.pair.conduit(1);
+        outlet.send(&pattern(0, 5 << 20));
+        assert_eq!(inlet.receive().body[..], pattern(0, 5 << 20));
+        let Pair { left, right, .. } = meeting.pair;
+        let (first, second) = if dialling_goes_first {
+            (left, right)
+        } else {
+            (right, left)
+        };
+        drop(first);
+        assert_eq!(lost(&second), Lost::Closed);
+        drop(second);
+        assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn the_last_messages_of_a_process_that_has_ended_arrive() {
+    let meeting = Meeting::new();
+    let (outlet, inlet) = meeting.pair.conduit(1);
+    let stall = meeting.pair.stall();
+    outlet.send(&pattern(0, 100_000));
+    let Pair { left, right, .. } = meeting.pair;
+    // The process leaves what the other has not read.
+    drop(left);
+    drop(stall);
+    assert_eq!(inlet.receive().body[..], pattern(0, 100_000));
+    assert_eq!(lost(&right), Lost::Closed);
+    drop(right);
+    assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
+}
+
+/// Another process, which plays a part, and our end of the link to it.
+fn start(part: &str, folder: &Path) -> (Child, PairEnd) {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "part", "--ignored", "--nocapture"])
+        .env("TITIN_PART", part)
+        .env("TMPDIR", host.directory())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let address = host.listen_in(folder).unwrap();
+    let orders = child.stdin.as_mut().unwrap();
+    writeln!(orders, "{}\n{address}", secret.reveal()).unwrap();
+    (child, PairEnd::from(host))
+}
+
+/// The other process. No test of its own.
+#[test]
+#[ignore = "started by the other tests"]
+fn part() {
+    let mut lines = BufReader::new(std::io::stdin()).lines().map(Result::unwrap);
+    let secret: Secret = lines.next().unwrap().parse().unwrap();
+    let address = Address::from(lines.next().unwrap());
+    let host = Host::start(&secret);
+    host.dial(&[address], 0);
+    let side = PairEnd::from(host);
+    match std::env::var("TITIN_PART").unwrap().as_str() {
+        "send" => {
+            let outlet = side.outlet(1, InboxOptions::default());
+            for step in 0.. {
+                outlet.send(&pattern(step, 10_000 * (step as usize % 7)));
+            }
+        }
+        _ => drop(lines.next()),
+    }
+}
+
+#[test]
+fn a_killed_process_is_noticed_and_its_files_are_removed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().join("run");
+    private_folder(&folder);
+    for received in [0, 1, 50] {
+        let (mut child, end) = start("send", &folder);
+        let inlet = end.inlet(1, InboxOptions::default());
+        for step in 0..received {
+            assert_eq!(
+                inlet.receive().body[..],
+                pattern(step, 10_000 * (step as usize % 7))
+            );
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(lost(&end), Lost::Closed);
+        // What had arrived whole can be received still.
+        for step in received.. {
+            let Some(message) = inlet.inbox.take() else {
+                break;
+            };
+            assert_eq!(
+                message.body[..],
+                pattern(step, 10_000 * (step as usize % 7))
+            );
+        }
+        drop(end);
+        assert_eq!(below(&folder), Vec::<PathBuf>::new());
+    }
+}
+
+/// A file system of its own, where this process may mount one.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn new(options: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let words = ["-t", "tmpfs", "-o", options, "none"];
+        let mounted = Command::new("mount")
+            .args(words)
+            .arg(folder.path())
+            .output();
+        let is_mounted = mounted.is_ok_and(|done| done.status.success());
+        is_mounted.then(|| Mounted(folder))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+#[test]
+fn a_full_folder_is_named() {
+    let Some(small) = Mounted::new("size=1m,mode=0700") else {
+        return eprintln!("not checked: this user may not mount");
+    };
+    let pair = Pair::file_in(small.path());
+    let (outlet, inlet) = pair.conduit(1);
+    outlet.send(&pattern(0, 100_000));
+    assert_eq!(inlet.receive().body[..], pattern(0, 100_000));
+    // A folder that is full for a moment is waited for.
+    let ballast = small.path().join("ballast");
+    let file = File::create(&ballast).unwrap();
+    let mut filled = &file;
+    while filled.write_all(&[1; 4096]).is_ok() {}
+    std::thread::scope(|scope| {
+        scope.spawn(|| outlet.send(&pattern(1, 100_000)));
+        std::thread::sleep(Duration::from_secs(1));
+        file.set_len(0).unwrap();
+        assert_eq!(inlet.receive().body[..], pattern(1, 100_000));
+    });
+    while filled.write_all(&[1; 4096]).is_ok() {}
+    outlet.send(&pattern(2, 100_000));
+    let why = lost(&pair.left).to_string();
+    assert!(
+        why.contains(small.path().to_str().unwrap()) && why.contains("No space left"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_read_only_folder_is_named() {
+    let Some(fixed) = Mounted::new("mode=0700") else {
+        return eprintln!("not checked: this user may not mount");
+    };
+    // The system lets no file system become read-only while a file is open for writing, as that of
+    // a listening process is.
+    let listener = fixed.path().join("0".repeat(32));
+    private_folder(&listener);
+    let remount = Command::new("mount")
+        .args(["-o", "remount,ro"])
+        .arg(fixed.path())
+        .status();
+    assert!(remount.unwrap().success());
+    let host = Host::start(&Secret::random());
+    let address = Address::from(format!("file:{}", listener.display()));
+    host.dial_within(
+        &[address],
+        7,
+        LinkSettings::default(),
+        Duration::from_secs(5),
+    );
+    for why in [
+        host.listen_in(fixed.path()).unwrap_err().to_string(),
+        host.events.unreachable(7).to_string(),
+    ] {
+        let names = why.contains(fixed.path().to_str().unwrap());
+        assert!(names && why.contains("Read-only"), "{why}");
+    }
+}
+
+#[test]
+fn a_receiver_that_does_not_read_costs_a_bounded_number_of_files() {
+    let meeting = Meeting::new();
+    let (outlet, inlet) = meeting.pair.conduit(1);
+    let stall = meeting.pair.stall();
+    for step in 0..40 {
+        outlet.send(&pattern(step, 1 << 20));
+    }
+    let there = meeting.there();
+    std::thread::sleep(Duration::from_millis(300));
+    let unread = below(&there).len();
+    assert!((2..=17).contains(&unread), "{unread} files");
+    drop(stall);
+    for step in 0..40 {
+        assert_eq!(inlet.receive().body[..], pattern(step, 1 << 20));
+    }
+}

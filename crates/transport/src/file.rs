@@ -1,0 +1,163 @@
+//! The medium `file`: messages through a folder of a shared file system, for hosts with no network
+//! between them.
+//!
+//! Each listening process has a folder in the folder of the run. A process that dials makes a
+//! folder for the connection there. In that folder each direction is a stream of bytes in numbered
+//! **segment** files. The sender writes a segment under another name and renames the file, so a
+//! segment appears whole; the receiver deletes the segments that it has read.
+//!
+//! The link above the medium sees an ordinary socket. The medium's thread, the **pump**, copies
+//! between the other end of the socket and the segments. So frames, windows, proofs and the checks
+//! of bytes are those of all links of sockets.
+//!
+//! ```text
+//! FOLDER/                       of the run; for its owner alone
+//!     PROCESS/                  of a listening process
+//!         presence              locked as long as the process lives
+//!         CONNECTION/           of a process that has dialled
+//!             presence          locked as long as the dialling process lives
+//!             there/            segments for the listening process
+//!             back/             segments for the dialling process
+//! ```
+
+mod folder;
+mod notices;
+mod pump;
+mod segments;
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use titin_os::Descriptor;
+use titin_wire::frame::{Ack, Frame};
+use titin_wire::{Address, ConduitId, LinkSettings};
+
+use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
+use crate::error::Lost;
+use crate::inbox::Acknowledge;
+use crate::link::Link;
+use crate::medium::{DialTarget, LinkSetup, SocketMedium};
+use crate::spin::SpinPolicy;
+use folder::ListenerFolder;
+use pump::PumpHandle;
+
+/// Takes messages to another process by the socket of a link, and the pump.
+struct FileCarrier(Arc<Link>);
+
+impl Acknowledge for FileCarrier {
+    fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
+        self.0
+            .tell_frame(&Frame::Acknowledge { conduit, ack }, None);
+    }
+}
+
+impl Carrier for FileCarrier {
+    fn medium(&self) -> Medium {
+        Medium::File
+    }
+
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+        self.0.send(message)
+    }
+
+    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+        self.0.post(message)
+    }
+
+    fn end(&self, conduit: ConduitId, sequence: u64) {
+        let frame = Frame::End { conduit, sequence };
+        self.0.tell_behind(conduit, &frame);
+    }
+
+    fn ask(&self, conduit: ConduitId, sequence: u64) {
+        self.0.tell_frame(&Frame::Ask { conduit, sequence }, None);
+    }
+
+    fn attend(&self, policy: &mut dyn SpinPolicy) {
+        self.0.attend(policy);
+    }
+}
+
+/// The medium, for a reactor.
+#[derive(Default)]
+pub(crate) struct FileMedium(Arc<PumpHandle>);
+
+impl SocketMedium for FileMedium {
+    fn medium(&self) -> Medium {
+        Medium::File
+    }
+
+    /// Listens in a folder, which only the user of this process may open.
+    fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)> {
+        let folder = ListenerFolder::create(Path::new(place))?;
+        let address = format!("{}:{}", Medium::File.key(), folder.path().display());
+        let listener = self.0.listen(folder)?;
+        Ok((listener, Address::Other(address)))
+    }
+
+    fn accept(&self, listener: &Descriptor) -> Result<Descriptor, Errno> {
+        self.0.accept(listener)
+    }
+
+    /// The folder belongs to the user of this process.
+    fn greet(&self, _: &Descriptor) -> bool {
+        true
+    }
+
+    fn targets(&self, address: &Address) -> Vec<Arc<dyn DialTarget>> {
+        let text = match address {
+            Address::Other(text) if address.medium() == Some(Medium::File) => text,
+            _ => return Vec::new(),
+        };
+        let (_, path) = text.split_once(':').expect("the address has a medium");
+        vec![Arc::new(FileTarget {
+            listener: path.into(),
+            pump: self.0.clone(),
+        })]
+    }
+
+    fn setup(&self) -> LinkSetup {
+        LinkSetup::Sockets(|link| Arc::new(FileCarrier(link.clone())))
+    }
+
+    fn fault(&self, socket: &Descriptor) -> Option<Lost> {
+        self.0.fault(socket)
+    }
+
+    fn finish(&self, waits: bool) {
+        self.0.finish(waits);
+    }
+}
+
+/// The folder of a listening process.
+struct FileTarget {
+    listener: PathBuf,
+    pump: Arc<PumpHandle>,
+}
+
+impl fmt::Display for FileTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.listener.display().fmt(f)
+    }
+}
+
+impl DialTarget for FileTarget {
+    fn connect(&self, _: &LinkSettings) -> Result<Descriptor, Errno> {
+        self.pump.dial(&self.listener)
+    }
+}
+
+/// The two ends of a socket in this process: the end of the link, and the end of the pump. No end
+/// waits.
+fn socket_pair() -> io::Result<[Descriptor; 2]> {
+    let (link, pump) = UnixStream::pair()?;
+    for end in [&link, &pump] {
+        end.set_nonblocking(true)?;
+    }
+    Ok([link, pump].map(|end| OwnedFd::from(end).into()))
+}

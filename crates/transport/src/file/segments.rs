@@ -1,0 +1,386 @@
+//! A stream of bytes in numbered segment files: the writing end and the reading end.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
+use titin_os::{Descriptor, descriptors};
+use titin_wire::Malformed;
+
+use super::folder::named;
+use crate::error::Lost;
+
+/// The most bytes of a segment.
+pub(super) const SEGMENT: usize = 1 << 20;
+
+/// With fewer unread segments, any bytes become a segment at once. With more, bytes are gathered
+/// until the segment is full.
+const EAGER: usize = 2;
+
+/// The most unread segments of a stream: what a receiver that does not read costs in the file
+/// system.
+const UNREAD: usize = 16;
+
+/// Bytes at the beginning of a segment: [`MAGIC`], number, length of the content, and 1 for the
+/// last segment.
+const HEADER: usize = 32;
+const MAGIC: [u8; 8] = *b"titinseg";
+
+/// The name of a segment that is not complete.
+const DRAFT: &str = "new";
+
+/// How long a file may be shorter than its header says. A network file system may show the name
+/// before the length.
+const TORN: Duration = Duration::from_secs(2);
+
+fn header(number: u64, length: usize, is_last: bool) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[..8].copy_from_slice(&MAGIC);
+    let words = [number, length as u64, u64::from(is_last)];
+    for (word, place) in words.iter().zip(bytes[8..].chunks_exact_mut(8)) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+fn name(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+/// A folder of segments.
+struct SegmentFolder {
+    path: PathBuf,
+    descriptor: Descriptor,
+}
+
+impl SegmentFolder {
+    fn open(path: PathBuf) -> Result<Self, Lost> {
+        let descriptor = open_folder(&path)?;
+        Ok(SegmentFolder { path, descriptor })
+    }
+
+    /// Opens the folder anew. A network file system then asks the server for what has changed, and
+    /// does not rely on what it remembers.
+    fn refresh(&mut self) -> Result<(), Lost> {
+        self.descriptor = open_folder(&self.path)?;
+        Ok(())
+    }
+}
+
+fn open_folder(path: &Path) -> Result<Descriptor, Lost> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(folder) => Ok(folder.into()),
+        Err(error) => Err(lost(path, error)),
+    }
+}
+
+/// The error of a link whose folder refuses something. The folder goes with the other end, or with
+/// the run.
+fn lost(folder: &Path, error: Errno) -> Lost {
+    match error {
+        Errno::NOENT => Lost::Closed,
+        _ => Lost::System(named(folder, &error.into()).to_string()),
+    }
+}
+
+/// The writing end.
+pub(super) struct SegmentWriter {
+    folder: SegmentFolder,
+    next: u64,
+    unread: VecDeque<u64>,
+    has_ended: bool,
+}
+
+impl SegmentWriter {
+    /// # Errors
+    /// [`Lost`] if the folder cannot be opened.
+    pub(super) fn open(folder: PathBuf) -> Result<Self, Lost> {
+        Ok(SegmentWriter {
+            folder: SegmentFolder::open(folder)?,
+            next: 0,
+            unread: VecDeque::new(),
+            has_ended: false,
+        })
+    }
+
+    /// Notes the segments that the other end has read and deleted. `afresh` asks a network file
+    /// system for what other hosts have done.
+    ///
+    /// # Errors
+    /// [`Lost`] if the folder cannot be opened.
+    pub(super) fn note_read(&mut self, afresh: bool) -> Result<(), Lost> {
+        if afresh && !self.unread.is_empty() {
+            self.folder.refresh()?;
+        }
+        while let Some(oldest) = self.unread.front() {
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            match statat(&self.folder.descriptor, name(*oldest), flags) {
+                Err(Errno::NOENT) => drop(self.unread.pop_front()),
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for a segment of `length` bytes now.
+    pub(super) fn takes(&self, length: usize) -> bool {
+        let unread = self.unread.len();
+        length > 0 && (unread < EAGER || length >= SEGMENT && unread < UNREAD)
+    }
+
+    /// Whether the last segment is written.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Writes a segment. False if the disk is full: the caller may try again.
+    ///
+    /// # Errors
+    /// [`Lost`] if the file system refuses the segment.
+    pub(super) fn write(&mut self, bytes: &[u8], is_last: bool) -> Result<bool, Lost> {
+        match self.write_file(bytes, is_last) {
+            Ok(()) => {
+                self.unread.push_back(self.next);
+                self.next += 1;
+                self.has_ended = is_last;
+                Ok(true)
+            }
+            Err(error) => {
+                let _ = unlinkat(&self.folder.descriptor, DRAFT, AtFlags::empty());
+                if matches!(error, Errno::NOSPC | Errno::DQUOT) {
+                    return Ok(false);
+                }
+                Err(lost(&self.folder.path, error))
+            }
+        }
+    }
+
+    /// The error once the disk has been full for too long.
+    pub(super) fn full(&self) -> Lost {
+        lost(&self.folder.path, Errno::NOSPC)
+    }
+
+    fn write_file(&self, bytes: &[u8], is_last: bool) -> Result<(), Errno> {
+        let folder = &self.folder.descriptor;
+        let flags = OFlags::WRONLY
+            | OFlags::CREATE
+            | OFlags::TRUNC
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::CLOEXEC;
+        let file = openat(folder, DRAFT, flags, Mode::RUSR | Mode::WUSR)?;
+        let header = header(self.next, bytes.len(), is_last);
+        let mut written = 0;
+        while written < HEADER + bytes.len() {
+            let rest = written.saturating_sub(HEADER);
+            let slices = [
+                IoSlice::new(&header[written.min(HEADER)..]),
+                IoSlice::new(&bytes[rest..]),
+            ];
+            match rustix::io::writev(&file, &slices) {
+                Ok(0) => return Err(Errno::NOSPC),
+                Ok(count) => written += count,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // A network file system may refuse the bytes only now.
+        descriptors::close(file)?;
+        renameat(folder, DRAFT, folder, name(self.next))
+    }
+}
+
+/// What the reading end has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadProgress {
+    /// There is no further segment yet.
+    Waits,
+    /// The socket takes no more bytes.
+    Blocked,
+    /// All segments are read, and the socket has been shut.
+    Ended,
+    /// The link has closed the socket.
+    Unwanted,
+}
+
+/// The reading end.
+pub(super) struct SegmentReader {
+    folder: SegmentFolder,
+    next: u64,
+    current: Option<OpenSegment>,
+    torn_since: Option<Instant>,
+    has_ended: bool,
+}
+
+/// A segment of which some bytes are not in the socket yet.
+struct OpenSegment {
+    file: OwnedFd,
+    offset: u64,
+    end: u64,
+    is_last: bool,
+}
+
+impl SegmentReader {
+    /// # Errors
+    /// [`Lost`] if the folder cannot be opened.
+    pub(super) fn open(folder: PathBuf) -> Result<Self, Lost> {
+        Ok(SegmentReader {
+            folder: SegmentFolder::open(folder)?,
+            next: 0,
+            current: None,
+            torn_since: None,
+            has_ended: false,
+        })
+    }
+
+    /// The number of the next segment.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether the last segment has been read.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Asks a network file system for what other hosts have done.
+    ///
+    /// # Errors
+    /// [`Lost`] if the folder cannot be opened.
+    pub(super) fn refresh(&mut self) -> Result<(), Lost> {
+        self.folder.refresh()
+    }
+
+    /// Moves bytes of segments to the socket, and deletes the segments.
+    ///
+    /// # Errors
+    /// [`Lost`] if a segment makes no sense, or cannot be read or deleted.
+    pub(super) fn advance(&mut self, socket: &Descriptor) -> Result<ReadProgress, Lost> {
+        if self.has_ended {
+            return Ok(ReadProgress::Ended);
+        }
+        loop {
+            let Some(segment) = self.segment()? else {
+                return Ok(ReadProgress::Waits);
+            };
+            while segment.offset < segment.end {
+                let missing = (segment.end - segment.offset) as usize;
+                match rustix::fs::sendfile(
+                    socket,
+                    &segment.file,
+                    Some(&mut segment.offset),
+                    missing,
+                ) {
+                    Ok(0) => {
+                        let missing = format!("lacks its last {missing} bytes");
+                        return Err(self.malformed(&missing));
+                    }
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(Errno::AGAIN) => return Ok(ReadProgress::Blocked),
+                    Err(Errno::PIPE | Errno::CONNRESET) => return Ok(ReadProgress::Unwanted),
+                    Err(error) => return Err(lost(&self.folder.path, error)),
+                }
+            }
+            self.has_ended = segment.is_last;
+            self.current = None;
+            match unlinkat(&self.folder.descriptor, name(self.next), AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(lost(&self.folder.path, error)),
+            }
+            self.next += 1;
+            if self.has_ended {
+                let _ = shutdown(socket, Shutdown::Write);
+                return Ok(ReadProgress::Ended);
+            }
+        }
+    }
+
+    /// The current segment, or the next if that is there.
+    fn segment(&mut self) -> Result<Option<&mut OpenSegment>, Lost> {
+        if self.current.is_none() {
+            self.current = self.open_next()?;
+        }
+        Ok(self.current.as_mut())
+    }
+
+    fn open_next(&mut self) -> Result<Option<OpenSegment>, Lost> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match openat(
+            &self.folder.descriptor,
+            name(self.next),
+            flags,
+            Mode::empty(),
+        ) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP | Errno::NXIO) => return Err(self.malformed("is no plain file")),
+            Err(error) => return Err(lost(&self.folder.path, error)),
+        };
+        let metadata = fstat(&file).map_err(|error| lost(&self.folder.path, error))?;
+        if FileType::from_raw_mode(metadata.st_mode) != FileType::RegularFile {
+            return Err(self.malformed("is no plain file"));
+        }
+        let mut bytes = [0; HEADER];
+        let count = rustix::io::pread(&file, &mut bytes, 0)
+            .map_err(|error| lost(&self.folder.path, error))?;
+        let Some((length, is_last)) = self.content(&bytes[..count])? else {
+            return self.torn(count as u64);
+        };
+        let end = HEADER as u64 + length;
+        let size = metadata.st_size as u64;
+        if size > end {
+            return Err(self.malformed(&format!("has {size} bytes in place of {end}")));
+        }
+        if size < end {
+            return self.torn(size);
+        }
+        self.torn_since = None;
+        Ok(Some(OpenSegment {
+            file,
+            offset: HEADER as u64,
+            end,
+            is_last,
+        }))
+    }
+
+    /// The length of the content of the next segment, and whether the segment is the last. `None`
+    /// if the header is not whole.
+    fn content(&self, bytes: &[u8]) -> Result<Option<(u64, bool)>, Lost> {
+        if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
+            return Err(self.malformed("is not a segment of titin"));
+        }
+        let Some(bytes) = bytes.first_chunk::<HEADER>() else {
+            return Ok(None);
+        };
+        let word = |place: usize| {
+            let bytes = bytes[place..].first_chunk().expect("within the header");
+            u64::from_le_bytes(*bytes)
+        };
+        let (number, length, is_last) = (word(8), word(16), word(24));
+        if number != self.next || length > SEGMENT as u64 || is_last > 1 {
+            let text = format!("says number {number}, {length} bytes, mark {is_last}");
+            return Err(self.malformed(&text));
+        }
+        Ok(Some((length, is_last == 1)))
+    }
+
+    /// A file that is too short: waits for the rest, for a while.
+    fn torn(&mut self, size: u64) -> Result<Option<OpenSegment>, Lost> {
+        let since = *self.torn_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < TORN {
+            return Ok(None);
+        }
+        Err(self.malformed(&format!("was cut short, to {size} bytes")))
+    }
+
+    fn malformed(&self, why: &str) -> Lost {
+        let path = self.folder.path.join(name(self.next));
+        Malformed::new("file", format!("{} {why}", path.display())).into()
+    }
+}
