@@ -366,13 +366,13 @@ fn quantity(quantity: &Quantity) -> Yaml {
 fn extras(extras: &Extras) -> YamlMap {
     let mut top = YamlMap::default();
     top.map("scales", map_of(&extras.scales, scales_map));
-    top.map("stage", map_of(&extras.stage, |stage| stage_map(stage)));
+    top.map("stage", map_of(&extras.stage, stage_map));
     if let Some(unit) = &extras.time_unit {
         top.text("time_unit", unit);
     }
     let progress = map_of(&extras.progress, |progress| end_time(&progress.end));
     top.map("progress", progress);
-    let filters = map_of(&extras.filters, |filter| filter_definition(filter));
+    let filters = map_of(&extras.filters, filter_definition);
     top.map("filters", filters);
     top.map("buffer", buffers(&extras.buffer));
     let media = map_of(&extras.medium, |pinned| {

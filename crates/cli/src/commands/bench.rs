@@ -309,6 +309,9 @@ fn between(medium: &str) -> &'static str {
     match medium {
         "inproc" => "between instances in one process",
         "shm" => "between processes on one host",
+        "file" => {
+            "between hosts with a file system in common and no network; here, its folder is among the temporary files"
+        }
         _ => "between hosts, or where there is nothing better",
     }
 }
