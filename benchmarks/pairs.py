@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks import native
 from benchmarks.harness import HOSTED, MIB, stepping
@@ -27,17 +28,26 @@ class Task:
 
 
 def titin(
-    task: Task, way: str = "view", *, medium: str | None = None, flags: Sequence[str] = (), settings: str = ""
+    task: Task,
+    way: str = "view",
+    *,
+    medium: str | None = None,
+    folder: Path | None = None,
+    flags: Sequence[str] = (),
+    settings: str = "",
 ) -> native.Times:
-    """With titin; ``way`` as in ``programs/pair_titin.c``, ``flags`` for ``titin run``, ``settings`` of the model."""
+    """With titin; ``way`` as in ``programs/pair_titin.c``, ``folder`` for messages through files, ``flags`` for
+    ``titin run``, ``settings`` of the model."""
     program = native.build("pair_titin")
     words = [way, *task.words]
     if medium == "inproc":
         text = stepping([(program, ["both", *words]), HOSTED])
     else:
         text = stepping([(program, [0, *words]), (program, [1, *words])])
-    if medium == "tcp":
+    if medium in ("tcp", "file"):
         text += f"titin:\n  medium: {{c0.in: {medium}, c1.in: {medium}}}\n"
+    if folder:
+        text += f"  folder: {folder}\n"
     if settings:
         text += f"settings: {{{settings}}}\n"
     return native.coupled(text, *flags)
@@ -65,6 +75,11 @@ def zeromq(transport: str) -> Sequence[object]:
     """ZeroMQ over ``ipc`` or ``tcp``."""
     address = {"ipc": "ipc://{folder}/socket", "tcp": "tcp://127.0.0.1:*"}[transport]
     return [native.rival("pair_zmq", "zmq"), address]
+
+
+def files(folder: Path) -> Sequence[object]:
+    """Files in this folder, written under another name and renamed."""
+    return [native.rival("pair_files", "plain"), folder]
 
 
 def raw_socket() -> Sequence[object]:

@@ -100,6 +100,22 @@ def test_a_pair_finds_a_time_for_each_size(way, medium, tmp_path, monkeypatch):
     assert all(time > 0 for time in found.values())
 
 
+def test_files_by_hand_move_what_files_of_titin_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    for made in (native.build, native.rival):
+        made.cache_clear()
+    (tmp_path / "messages").mkdir()
+    task = pairs.Task(reads=True, share=500, largest=16 * KIB)
+    for found in (
+        pairs.titin(task, medium="file", folder=tmp_path / "messages")(),
+        pairs.other(task, pairs.files(tmp_path / "messages"))(),
+    ):
+        assert list(found) == [0, KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB]
+    for made in (native.build, native.rival):
+        made.cache_clear()
+    assert list((tmp_path / "messages").iterdir()) == []
+
+
 def test_the_table_has_the_results_that_are_kept():
     readme = (ROOT / "benchmarks" / "README.md").read_text()
     for path in sorted(harness.RESULTS.glob("*.json")):

@@ -37,6 +37,14 @@ def test_elements_of_every_type_arrive_by_every_getter(build: Build, tmp_path: P
     run(tmp_path, EXCHANGE.format(left=programs[left], right=programs[right], env=""))
 
 
+@pytest.mark.parametrize("language", COMPILERS)
+def test_every_language_exchanges_by_files(build: Build, tmp_path: Path, language: str) -> None:
+    program = build("exchange", language)
+    pins = "titin: {medium: {left.in: file, right.in: file}}\n"
+    run(tmp_path, MODEL.format(left=program, right=program, env="") + pins)
+    assert not (tmp_path / "run/messages-file").exists()
+
+
 def test_errors_without_a_run(build: Build) -> None:
     done = subprocess.run([build("alone", "c")], env={}, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 0, done.stderr
