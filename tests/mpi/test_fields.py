@@ -150,7 +150,7 @@ def test_more_ranks_than_columns(build: Build, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("python")
-@pytest.mark.parametrize("medium", ["shm", "tcp"])
+@pytest.mark.parametrize("medium", ["shm", "tcp", "file"])
 @pytest.mark.parametrize("way", ["rows", "columns"])
 @pytest.mark.parametrize("ranks", [(1, 1), (2, 3)])
 def test_large_pieces_go_in_parts(tmp_path: Path, ranks: tuple[int, int], way: str, medium: str) -> None:

@@ -297,6 +297,7 @@ fn between(medium: &str) -> &'static str {
     match medium {
         "inproc" => "between instances in one process",
         "shm" => "between processes on one host",
+        "file" => "between hosts that share a folder",
         _ => "between hosts, or where there is nothing better",
     }
 }

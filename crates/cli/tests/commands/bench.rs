@@ -90,7 +90,7 @@ fn every_medium_is_measured_and_nothing_is_left() {
         .map(|m| m["medium"].as_str().unwrap())
         .collect();
     assert!(
-        media.first() == Some(&"inproc") && media.last() == Some(&"tcp"),
+        media.first() == Some(&"inproc") && media.last() == Some(&"file"),
         "{media:?}"
     );
     for medium in found["media"].as_array().unwrap() {
