@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not may_leave(), reason="namespaces are for root
 
 def run(folder: Path, who: str, what: str, more: str = "", case: str = CASE) -> subprocess.CompletedProcess[str]:
     """Runs a case with one or both programs apart, and more in its description."""
-    path = model(folder, case, cases.CASES[case])
+    path = model(folder, case, cases.CASES.get(case, ""))
     text = path.read_text() + more
     for role in ("sender", "receiver"):
         if who in (role, "both"):

@@ -1,4 +1,4 @@
-"""Messages through a folder: without a network, in a folder of the description, and with a folder that does not serve."""
+"""Messages through a folder: without a network, in a folder of the description, in one that does not serve."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -88,7 +88,7 @@ def test_nothing_is_left_when_all_is_killed_but_the_guard(tmp_path: Path, folder
         wait_for(lambda: not (tmp_path / "run/connection.json").exists())
 
 
-def wait_for(what) -> None:
+def wait_for(what: Callable[[], bool]) -> None:
     """Waits until something holds."""
     until = time.monotonic() + 30
     while not what():
