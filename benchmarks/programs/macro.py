@@ -1,8 +1,8 @@
-"""The macro side of a pair, for titin and for MUSCLE3: sends on O_I, receives on S, and times it.
+"""The macro side of a pair, for titin, MUSCLE3 and mpi4py: sends on O_I, receives on S, and times it.
 
-Arguments: how messages are sent ("titin", "titin-loan" or "muscle3"), the share of the trips that is made (1: all, 8:
-an eighth), the largest message in bytes, and the file for the times: a line "BYTES SECONDS" for each size, seconds for
-one message, one way.
+Arguments: how messages are sent ("titin", "titin-loan", "muscle3" or "mpi4py"), the share of the trips that is made (1:
+all, 8: an eighth), the largest message in bytes, and the file for the times: a line "BYTES SECONDS" for each size,
+seconds for one message, one way.
 """
 
 import sys
@@ -36,6 +36,11 @@ def trips_of(size: int, share: int) -> int:
     return max(min(450, (32 << 20) // (size or 1)) // share, 2)
 
 
+def warm_of(trips: int) -> int:
+    """How many trips are made before the timed ones."""
+    return max(trips // 10, WARM)
+
+
 def play(exchange: Exchange, share: int, largest: int) -> list[str]:
     """Times all sizes. The payload is rewritten each time; that is not timed."""
     lines = []
@@ -44,7 +49,7 @@ def play(exchange: Exchange, share: int, largest: int) -> list[str]:
         data = np.zeros(size // 8)
         trips = trips_of(size, share)
         seconds = 0.0
-        for trip in range(-max(trips // 10, WARM), trips):
+        for trip in range(-warm_of(trips), trips):
             data[:] = trip
             moment += 1.0
             begin = time.perf_counter()
@@ -63,7 +68,7 @@ def play_lent(exchange: Exchange, lend: Lend, share: int, largest: int) -> list[
     for size in sizes(largest):
         trips = trips_of(size, share)
         seconds = 0.0
-        for trip in range(-max(trips // 10, WARM), trips):
+        for trip in range(-warm_of(trips), trips):
             begin = time.perf_counter()
             data = lend(size // 8)
             lent = time.perf_counter() - begin
@@ -78,38 +83,69 @@ def play_lent(exchange: Exchange, lend: Lend, share: int, largest: int) -> list[
     return lines
 
 
-def main() -> None:
-    library, share, largest, result = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    if library != "muscle3":
-        import titin
+def with_titin(lends: bool, share: int, largest: int) -> list[str]:
+    """The times of titin, with memory of the program's own or memory that titin lends."""
+    import titin
 
-        with titin.Instance(o_i=["out"], s=["in"]) as instance:
-            while instance.reuse():
-
-                def exchange(data: object, moment: float) -> np.ndarray:
-                    instance.send("out", data, timestamp=moment)
-                    return instance.receive("in").data
-
-                def lend(count: int) -> np.ndarray:
-                    return instance.loan("out", count, float)
-
-                if library == "titin-loan":
-                    lines = play_lent(exchange, lend, share, largest)
-                else:
-                    lines = play(exchange, share, largest)
-    else:
-        from libmuscle import Instance, Message
-        from ymmsl.v0_2 import Operator
-
-        other = Instance({Operator.O_I: ["out"], Operator.S: ["in"]})
-        while other.reuse_instance():
+    lines = []
+    with titin.Instance(o_i=["out"], s=["in"]) as instance:
+        while instance.reuse():
 
             def exchange(data: object, moment: float) -> np.ndarray:
-                other.send("out", Message(moment, None, data))
-                return other.receive("in").data.array
+                instance.send("out", data, timestamp=moment)
+                return instance.receive("in").data
 
-            lines = play(exchange, share, largest)
+            def lend(count: int) -> np.ndarray:
+                return instance.loan("out", count, float)
+
+            lines = play_lent(exchange, lend, share, largest) if lends else play(exchange, share, largest)
+    return lines
+
+
+def with_muscle3(share: int, largest: int) -> list[str]:
+    """The times of MUSCLE3."""
+    from libmuscle import Instance, Message
+    from ymmsl.v0_2 import Operator
+
+    lines = []
+    instance = Instance({Operator.O_I: ["out"], Operator.S: ["in"]})
+    while instance.reuse_instance():
+
+        def exchange(data: object, moment: float) -> np.ndarray:
+            instance.send("out", Message(moment, None, data))
+            return instance.receive("in").data.array
+
+        lines = play(exchange, share, largest)
+    return lines
+
+
+def with_mpi4py(share: int, largest: int) -> list[str]:
+    """The times of mpi4py between ranks 0 and 1 of one job, into memory that is used again."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    memory = np.zeros(largest // 8)
+
+    def exchange(data: np.ndarray, moment: float) -> np.ndarray:
+        back = memory[: data.size]
+        world.Send(data, 1)
+        world.Recv(back, 1)
+        return back
+
+    return play(exchange, share, largest)
+
+
+def main() -> None:
+    library, share, largest, result = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    match library:
+        case "muscle3":
+            lines = with_muscle3(share, largest)
+        case "mpi4py":
+            lines = with_mpi4py(share, largest)
+        case _:
+            lines = with_titin(library == "titin-loan", share, largest)
     result.write_text("".join(lines))
 
 
-main()
+if __name__ == "__main__":
+    main()

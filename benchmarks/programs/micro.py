@@ -1,5 +1,6 @@
-"""The micro side of a pair, for titin and for MUSCLE3: receives on F_INIT and sends the same on O_F.
+"""The micro side of a pair, for titin, MUSCLE3 and mpi4py: receives on F_INIT and sends the same on O_F.
 
+With "mpi4py" the share and the largest message follow, as `macro.py` has them: both sides know all sizes beforehand.
 With "titin-loan" it sends memory that titin lends: it is told how many numbers the next answer has, and which.
 """
 
@@ -28,6 +29,19 @@ def main() -> None:
                     instance.send("out", None, timestamp=message.timestamp)
                 else:
                     instance.send("out", answer, timestamp=message.timestamp)
+    elif sys.argv[1] == "mpi4py":
+        import numpy as np
+        from macro import sizes, trips_of, warm_of
+        from mpi4py import MPI
+
+        share, largest = map(int, sys.argv[2:])
+        memory = np.zeros(largest // 8)
+        for size in sizes(largest):
+            trips = trips_of(size, share)
+            data = memory[: size // 8]
+            for _ in range(warm_of(trips) + trips):
+                MPI.COMM_WORLD.Recv(data, 0)
+                MPI.COMM_WORLD.Send(data, 0)
     else:
         from libmuscle import Instance, Message
         from ymmsl.v0_2 import Operator

@@ -91,6 +91,20 @@ def test_transposed_and_broadcast(echo):
     check(echo(sent).data, sent)
 
 
+@pytest.mark.parametrize("code", "bBhHiIlLqQefdFD?")
+@pytest.mark.parametrize("dims", [1, 4, 5])
+def test_every_code_of_numpy_aligned_or_not(echo, code, dims):
+    """C's types: several of them are one type of titin. Up to four dimensions go another way than more."""
+    sent = numbers(code, (2, 3, 1, 2, 1)[:dims])
+    memory = bytearray(b"x" + sent.tobytes())
+    shifted = np.frombuffer(memory, code, offset=1).reshape(sent.shape)
+    for given in (sent, shifted, np.asfortranarray(shifted), shifted[::-1], shifted[:, :0] if dims > 1 else shifted):
+        received = echo(given).data
+        check(received, given.astype(received.dtype))
+        assert received.dtype.itemsize == sent.itemsize and received.dtype.kind == sent.dtype.kind
+        assert received.flags.aligned and not received.flags.writeable
+
+
 @pytest.mark.parametrize("dtype", [">i2", ">u8", ">f4", ">f8", ">c16", ">f2"])
 def test_the_other_byte_order_is_swapped(echo, dtype):
     sent = numbers(dtype, (3, 4))

@@ -1,29 +1,37 @@
-//! Arrays from Python, by the buffer protocol.
+//! Arrays from Python: by NumPy's C interface, else by the buffer protocol.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::PyType;
 use pyo3::{ffi, intern};
 
 use crate::argument::Text;
+use crate::ndarray::{Access, NdArray, if_loaded, is_ndarray};
 use crate::{error, sys};
 
 /// An array in libtitin's description. The `Array` holds the memory.
 pub struct Array {
-    /// Boxed, since some exporters keep pointers into the view.
-    view: Box<ffi::Py_buffer>,
+    memory: Memory,
     /// Number of the element type.
     pub dtype: c_int,
     names: Vec<CString>,
     pointers: Vec<*const c_char>,
 }
 
+enum Memory {
+    NdArray(NdArray),
+    View(View),
+}
+
 impl Array {
-    /// An array to send: by the object's buffer, else by DLPack or the array interface. Foreign
-    /// byte order is swapped in a copy.
+    /// An array to send: an array of NumPy, or by the object's buffer, else by DLPack or the array
+    /// interface. Foreign byte order is swapped in a copy.
     pub fn to_send(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Some(array) = Array::of_numpy(object, Access::Read) {
+            return Ok(array);
+        }
         // SAFETY: any object may be asked.
         let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1;
         if has_buffer {
@@ -36,6 +44,9 @@ impl Array {
 
     /// Memory to be read without a copy.
     pub fn to_read(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Some(array) = Array::of_numpy(object, Access::Read) {
+            return Ok(array);
+        }
         let (view, element) = view(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
         match element {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
@@ -50,6 +61,9 @@ impl Array {
 
     /// Memory to be written to.
     pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Some(array) = Array::of_numpy(object, Access::Write) {
+            return Ok(array);
+        }
         let py = object.py();
         let (view, element) = view(object, ffi::PyBUF_RECORDS).map_err(|error| {
             error::mismatch(
@@ -123,9 +137,18 @@ impl Array {
         }
     }
 
+    fn of_numpy(object: &Bound<'_, PyAny>, access: Access) -> Option<Self> {
+        let (array, dtype) = NdArray::of(object, access)?;
+        Some(Array::over(Memory::NdArray(array), dtype))
+    }
+
     fn new(view: View, dtype: c_int) -> Self {
+        Array::over(Memory::View(view), dtype)
+    }
+
+    fn over(memory: Memory, dtype: c_int) -> Self {
         Array {
-            view: view.into_inner(),
+            memory,
             dtype,
             names: Vec::new(),
             pointers: Vec::new(),
@@ -133,26 +156,41 @@ impl Array {
     }
 
     pub fn rank(&self) -> c_int {
-        self.view.ndim
+        match &self.memory {
+            Memory::NdArray(array) => array.rank as c_int,
+            Memory::View(view) => view.ndim,
+        }
     }
 
     /// The extents. The pointers to extents, strides and elements are valid as long as the `Array`
-    /// lives.
+    /// lives and stays in its place.
     pub fn extents(&self) -> *const i64 {
-        self.view.shape.cast()
+        match &self.memory {
+            Memory::NdArray(array) => array.extents.as_ptr(),
+            Memory::View(view) => view.shape.cast(),
+        }
     }
 
     pub fn strides(&self) -> *const i64 {
-        self.view.strides.cast()
+        match &self.memory {
+            Memory::NdArray(array) => array.strides.as_ptr(),
+            Memory::View(view) => view.strides.cast(),
+        }
     }
 
     /// Bytes of all elements.
     pub fn bytes(&self) -> usize {
-        self.view.len as usize
+        match &self.memory {
+            Memory::NdArray(array) => array.bytes(),
+            Memory::View(view) => view.len as usize,
+        }
     }
 
     pub fn data(&self) -> *mut std::ffi::c_void {
-        self.view.buf
+        match &self.memory {
+            Memory::NdArray(array) => array.data,
+            Memory::View(view) => view.buf,
+        }
     }
 
     /// The index names; NULL without any.
@@ -176,8 +214,10 @@ impl Array {
 
     /// Whether the elements lie one after the other in `order`, C or F.
     pub fn is_contiguous(&self, order: u8) -> bool {
-        // SAFETY: Python has filled the view.
-        unsafe { ffi::PyBuffer_IsContiguous(&*self.view, order as c_char) == 1 }
+        match &self.memory {
+            Memory::NdArray(array) => array.is_contiguous(order),
+            Memory::View(view) => view.is_contiguous(order),
+        }
     }
 
     /// Copies the elements, in the order given by [`Array::order`].
@@ -190,30 +230,29 @@ impl Array {
         } else {
             b'C'
         };
+        let described;
+        let view = match &self.memory {
+            Memory::View(view) => view,
+            Memory::NdArray(array) => {
+                described = buffer(array.array().bind(py), ffi::PyBUF_RECORDS_RO)?;
+                &described
+            }
+        };
         // SAFETY: Python has filled the view; the room is as the caller promises.
-        match unsafe {
-            ffi::PyBuffer_ToContiguous(target, &*self.view, self.view.len, order as c_char)
-        } {
+        match unsafe { ffi::PyBuffer_ToContiguous(target, &**view, view.len, order as c_char) } {
             0 => Ok(()),
             _ => Err(PyErr::fetch(py)),
         }
     }
 }
 
-impl Drop for Array {
-    fn drop(&mut self) {
-        // SAFETY: the view was filled and is released only here; arrays are dropped with the GIL
-        // held.
-        unsafe { ffi::PyBuffer_Release(&mut *self.view) }
-    }
-}
-
-/// A filled view. Dropping the `View` releases the view, unless the view was taken out before.
-struct View(Option<Box<ffi::Py_buffer>>);
+/// A filled view of the buffer protocol. Boxed, since some exporters keep pointers into the view.
+struct View(Box<ffi::Py_buffer>);
 
 impl View {
-    fn into_inner(mut self) -> Box<ffi::Py_buffer> {
-        self.0.take().expect("taken once")
+    fn is_contiguous(&self, order: u8) -> bool {
+        // SAFETY: Python has filled the view.
+        unsafe { ffi::PyBuffer_IsContiguous(&*self.0, order as c_char) == 1 }
     }
 }
 
@@ -221,25 +260,23 @@ impl std::ops::Deref for View {
     type Target = ffi::Py_buffer;
 
     fn deref(&self) -> &ffi::Py_buffer {
-        self.0.as_ref().expect("taken only by value")
+        &self.0
     }
 }
 
 impl Drop for View {
     fn drop(&mut self) {
-        if let Some(view) = &mut self.0 {
-            // SAFETY: the view was filled and is released only here.
-            unsafe { ffi::PyBuffer_Release(&mut **view) }
-        }
+        // SAFETY: the view was filled and is released only here; views are dropped with the GIL
+        // held.
+        unsafe { ffi::PyBuffer_Release(&mut *self.0) }
     }
 }
 
 fn buffer(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<View> {
     let mut view = Box::new(ffi::Py_buffer::new());
-    // SAFETY: the view is fresh. The view is released on drop, and only if Python has filled the
-    // view.
+    // SAFETY: the view is fresh, and becomes a `View` only if Python has filled the view.
     match unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &mut *view, flags) } {
-        0 => Ok(View(Some(view))),
+        0 => Ok(View(view)),
         _ => Err(PyErr::fetch(object.py())),
     }
 }
@@ -447,43 +484,8 @@ fn describe(object: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// `numpy.ndarray`, if NumPy is loaded. Without NumPy no object is an array of NumPy.
-pub fn ndarray(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
-    static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if_loaded(&NDARRAY, intern!(py, "numpy"), intern!(py, "ndarray"))
-}
-
-/// Whether an object is of class `numpy.ndarray` itself, and not of a derived class with methods of
-/// its own.
-pub fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
-    ndarray(object.py()).is_some_and(|ndarray| object.get_type().is(ndarray))
-}
-
 /// `titin.Array`, if the module `titin.data` is loaded.
 fn named(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NAMED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if_loaded(&NAMED, intern!(py, "titin.data"), intern!(py, "Array"))
-}
-
-/// A class of a module, if the module is loaded: without the module no object can be of the class.
-/// Every send asks, so a missing module is found without an exception.
-fn if_loaded<'py>(
-    cell: &'static PyOnceLock<Py<PyType>>,
-    module: &Bound<'py, PyString>,
-    name: &Bound<'py, PyString>,
-) -> Option<&'py Bound<'py, PyType>> {
-    let py = module.py();
-    if cell.get(py).is_none() {
-        // SAFETY: any name may be asked for; the result is ours, or NULL if there is no such
-        // module.
-        let loaded =
-            unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyImport_GetModule(module.as_ptr())) };
-        let Some(loaded) = loaded else {
-            PyErr::take(py);
-            return None;
-        };
-        let class = loaded.getattr(name).ok()?.cast_into::<PyType>().ok()?;
-        let _ = cell.set(py, class.unbind());
-    }
-    cell.get(py).map(|class| class.bind(py))
 }

@@ -21,6 +21,7 @@ mod instance;
 mod light;
 mod loan;
 mod message;
+mod ndarray;
 mod options;
 mod payload;
 mod port;

@@ -10,7 +10,8 @@ use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
 
 use crate::argument::{extents, order_number};
-use crate::array::{Array, is_ndarray};
+use crate::array::Array;
+use crate::ndarray;
 use crate::{error, sys};
 
 /// A loan as a buffer for NumPy. Arrays over the buffer keep the loan, and so the loan's memory.
@@ -94,10 +95,9 @@ impl Loan {
     /// array is read-only from here on. `None` for other objects.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<LoanOwner>> {
         let py = object.py();
-        if !is_ndarray(object) {
+        let Some(base) = ndarray::base(object) else {
             return Ok(None);
-        }
-        let base = object.getattr(intern!(py, "base"))?;
+        };
         let Ok(base) = base.cast::<Loan>() else {
             return Ok(None);
         };

@@ -72,6 +72,7 @@ pub fn element_type(name: &str) -> Option<c_int> {
     Some(place as c_int + 1)
 }
 
+pub const MAX_RANK: usize = 32;
 pub const NO_SLOT: c_int = -1;
 pub const WAIT: c_double = f64::MAX;
 pub const NO_NEXT: c_double = -f64::MAX;

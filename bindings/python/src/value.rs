@@ -13,8 +13,9 @@ use pyo3::types::{
 use pyo3::{ffi, intern};
 
 use crate::argument::{Text, unicode};
-use crate::array::{Array, is_ndarray, ndarray};
+use crate::array::Array;
 use crate::loan::{Loan, LoanOwner};
+use crate::ndarray::{self, is_ndarray, ndarray};
 use crate::payload::{Payload, View};
 use crate::{error, sys};
 
@@ -450,7 +451,6 @@ unsafe fn array(
     value: *const sys::titin_value,
     payload: Option<&Payload>,
 ) -> PyResult<Py<PyAny>> {
-    static NDARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     /// NumPy's dtypes by the number of the element type.
     static DTYPES: [PyOnceLock<Py<PyAny>>; 256] = [const { PyOnceLock::new() }; _];
     let payload =
@@ -465,25 +465,18 @@ unsafe fn array(
             sys::titin_value_nbytes(value),
         )
     };
-    // SAFETY: as above; dimensions are within the rank.
-    let shape = (0..rank).map(|dimension| unsafe { sys::titin_value_extent(value, dimension) });
-    let shape = PyTuple::new(py, shape.collect::<Vec<_>>())?;
-    let ndarray = NDARRAY.get_or_try_init(py, || {
-        py.import(intern!(py, "numpy"))?
-            .getattr("ndarray")
-            .map(Bound::unbind)
-    })?;
-    let element = DTYPES[dtype as usize].get_or_try_init(py, || numpy_dtype(py, dtype))?;
-    let order = if order == sys::ORDER_FORTRAN {
-        intern!(py, "F")
-    } else {
-        intern!(py, "C")
-    };
+    let mut extents = [0; sys::MAX_RANK];
+    let extents = &mut extents[..rank as usize];
+    for (dimension, extent) in extents.iter_mut().enumerate() {
+        // SAFETY: as above; dimensions are within the rank.
+        *extent = unsafe { sys::titin_value_extent(value, dimension as c_int) };
+    }
+    let dtype = DTYPES[dtype as usize].get_or_try_init(py, || numpy_dtype(py, dtype))?;
     // SAFETY: as the caller promises.
-    let view = unsafe { View::new(data, length, payload) };
-    let array = ndarray
-        .bind(py)
-        .call1((shape, element, view, 0, py.None(), order))?;
+    let array = unsafe {
+        let owner = Bound::new(py, View::new(data, length, payload))?.into_any();
+        ndarray::over(owner, data, dtype.bind(py), extents, order)?
+    };
     // SAFETY: as above.
     if unsafe { sys::titin_value_index_name(value, 0) }.is_null() {
         return Ok(array.unbind());

@@ -2,34 +2,47 @@
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener, ToSocketAddrs};
 
+/// An address given by `--listen` that other hosts cannot use. The text says how to choose an
+/// address.
+#[derive(Debug, thiserror::Error)]
+#[error("--listen {address}{why}; {HINT}{}", if *or_all { ", or `all`" } else { "" })]
+pub(crate) struct ListenError {
+    address: String,
+    why: String,
+    /// Whether the command also takes `all`.
+    or_all: bool,
+}
+
+const HINT: &str = "give a name or an address of this host, as the other one knows it";
+
 /// The address of this host for `address`, a name or an address.
 ///
 /// # Errors
-/// Other hosts cannot use the address. The text says how to choose an address.
-pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
-    let hint = "give a name or an address of this host, as the other one knows it";
+/// [`ListenError`] if other hosts cannot use the address.
+pub(crate) fn own_address(address: &str) -> Result<IpAddr, ListenError> {
+    let wrong = |why: String| ListenError {
+        address: address.to_owned(),
+        why,
+        or_all: false,
+    };
     if let Ok(ip) = address.parse::<IpAddr>() {
         return match TcpListener::bind((ip, 0)) {
-            _ if ip.is_unspecified() => Err(format!(
-                "--listen {address} is no address that others can connect to; {hint}"
-            )),
-            Err(error) => Err(format!(
-                "--listen {address} is no address of this host: {error}; {hint}"
-            )),
+            _ if ip.is_unspecified() => {
+                Err(wrong(" is no address that others can connect to".into()))
+            }
+            Err(error) => Err(wrong(format!(" is no address of this host: {error}"))),
             Ok(_) => Ok(ip),
         };
     }
     let found = (address, 0)
         .to_socket_addrs()
-        .map_err(|error| format!("--listen {address}: {error}; {hint}"))?;
+        .map_err(|error| wrong(format!(": {error}")))?;
     let mut found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
     // Programs listen by IPv4. The name of a host, looked up on the same host, often gives the
     // loopback.
     found.sort_by_key(IpAddr::is_ipv6);
     let beyond = found.into_iter().find(|ip| !ip.is_loopback());
-    beyond.ok_or_else(|| {
-        format!("--listen {address} is known here as this host's loopback only; {hint}")
-    })
+    beyond.ok_or_else(|| wrong(" is known here as this host's loopback only".into()))
 }
 
 /// The address at which a run listens for other hosts. The user's address, if given; any address,
@@ -37,13 +50,14 @@ pub(crate) fn own_address(address: &str) -> Result<IpAddr, String> {
 ///
 /// # Errors
 /// As [`own_address`].
-pub(crate) fn reach(asked: Option<&str>) -> Result<Option<IpAddr>, String> {
+pub(crate) fn reach(asked: Option<&str>) -> Result<Option<IpAddr>, ListenError> {
     let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     match asked {
         Some("all") => Ok(everywhere),
-        Some(address) => own_address(address)
-            .map(Some)
-            .map_err(|text| format!("{text}, or `all`")),
+        Some(address) => own_address(address).map(Some).map_err(|error| ListenError {
+            or_all: true,
+            ..error
+        }),
         None => {
             let nodes = std::env::var("SLURM_JOB_NUM_NODES")
                 .ok()

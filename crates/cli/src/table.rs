@@ -8,6 +8,8 @@ use crate::terminal::{BOLD, harmless};
 const GAP: usize = 2;
 /// The table makes no column narrower than `NARROW`.
 const NARROW: usize = 10;
+/// Names down to `LONG` letters are cut before spare columns go.
+const LONG: usize = 24;
 
 /// The heading of a column, and how the column gives way if the terminal is too narrow.
 pub(crate) struct Column {
@@ -54,72 +56,95 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
         .iter()
         .map(|row| row.iter().map(|cell| harmless(cell)).collect())
         .collect();
-    let length = |text: &str| text.chars().count();
-    let needed = |i: usize| {
-        rows.iter()
-            .map(|row| length(&row[i]))
-            .chain([length(columns[i].heading)])
-            .max()
-            .unwrap_or(0)
-    };
-    let mut shown: Vec<(usize, usize)> = (0..columns.len()).map(|i| (i, needed(i))).collect();
-    let total = |shown: &[(usize, usize)]| {
-        shown
-            .iter()
-            .map(|(_, width)| width + GAP)
-            .sum::<usize>()
-            .saturating_sub(GAP)
-    };
-    let width = width.unwrap_or(usize::MAX);
-    while total(&shown) > width {
-        let spare = shown
-            .iter()
-            .rposition(|(i, _)| columns[*i].kind == ColumnKind::Spare);
-        let long =
-            |(i, width): &(usize, usize)| columns[*i].kind == ColumnKind::Name && *width > NARROW;
-        if let Some(widest) = shown
-            .iter()
-            .copied()
-            .filter(long)
-            .max_by_key(|(_, width)| *width)
-            .filter(|w| spare.is_none() || w.1 > 24)
-        {
-            shown
-                .iter_mut()
-                .filter(|column| column.0 == widest.0)
-                .for_each(|column| column.1 -= 1);
-        } else if let Some(spare) = spare {
-            shown.remove(spare);
-        } else {
-            break;
-        }
-    }
-    let mut out = String::new();
-    let mut line = |cells: &dyn Fn(usize) -> String, heading: bool| {
-        let mut text = String::new();
-        for (place, (i, width)) in shown.iter().enumerate() {
-            let gap = if place > 0 { GAP } else { 0 };
-            let cell = cut(&cells(*i), *width);
-            let blanks = " ".repeat(width - length(&cell));
-            let (before, after) = if columns[*i].kind == ColumnKind::Name {
-                ("", blanks.as_str())
-            } else {
-                (blanks.as_str(), "")
-            };
-            let _ = write!(text, "{:gap$}{before}{cell}{after}", "");
-        }
-        let text = text.trim_end();
-        let _ = if heading {
-            writeln!(out, "{BOLD}{text}{BOLD:#}")
-        } else {
-            writeln!(out, "{text}")
-        };
-    };
-    line(&|i| columns[i].heading.to_owned(), true);
+    let shown = ShownColumns::fitting(columns, &rows, width.unwrap_or(usize::MAX));
+    let headings = shown.line(|number| columns[number].heading);
+    let mut out = format!("{BOLD}{headings}{BOLD:#}\n");
     for row in &rows {
-        line(&|i| row[i].clone(), false);
+        out += &shown.line(|number| &row[number]);
+        out.push('\n');
     }
     out
+}
+
+/// The columns that a table shows.
+struct ShownColumns<'a> {
+    columns: &'a [Column],
+    shown: Vec<ShownColumn>,
+}
+
+#[derive(Clone, Copy)]
+struct ShownColumn {
+    /// The number among all columns.
+    number: usize,
+    width: usize,
+}
+
+impl<'a> ShownColumns<'a> {
+    /// The columns that fit a terminal of the given width. Long names are cut first, then spare
+    /// columns go, then the names are cut further.
+    fn fitting(columns: &'a [Column], rows: &[Vec<String>], width: usize) -> Self {
+        let needed = |number: usize| {
+            let cells = rows.iter().map(|row| letters(&row[number]));
+            cells.fold(letters(columns[number].heading), usize::max)
+        };
+        let shown = (0..columns.len()).map(|number| ShownColumn {
+            number,
+            width: needed(number),
+        });
+        let mut fitting = ShownColumns {
+            columns,
+            shown: shown.collect(),
+        };
+        while fitting.width() > width && fitting.give_way() {}
+        fitting
+    }
+
+    fn width(&self) -> usize {
+        let widths = self.shown.iter().map(|column| column.width + GAP);
+        widths.sum::<usize>().saturating_sub(GAP)
+    }
+
+    /// Makes the table narrower by a letter or by a column. False if nothing can give way.
+    fn give_way(&mut self) -> bool {
+        let spare = self
+            .shown
+            .iter()
+            .rposition(|column| self.kind(*column) == ColumnKind::Spare);
+        let least = if spare.is_some() { LONG } else { NARROW };
+        let widest = (0..self.shown.len())
+            .filter(|place| self.kind(self.shown[*place]) == ColumnKind::Name)
+            .max_by_key(|place| self.shown[*place].width)
+            .filter(|place| self.shown[*place].width > least);
+        match (widest, spare) {
+            (Some(place), _) => self.shown[place].width -= 1,
+            (None, Some(place)) => drop(self.shown.remove(place)),
+            (None, None) => return false,
+        }
+        true
+    }
+
+    fn kind(&self, column: ShownColumn) -> ColumnKind {
+        self.columns[column.number].kind
+    }
+
+    /// A line of the table, with the cell of each column by the number of the column.
+    fn line<'c>(&self, cell: impl Fn(usize) -> &'c str) -> String {
+        let mut line = String::new();
+        for (place, &column) in self.shown.iter().enumerate() {
+            let gap = if place > 0 { GAP } else { 0 };
+            let (cell, width) = (cut(cell(column.number), column.width), column.width);
+            let _ = match self.kind(column) {
+                ColumnKind::Name => write!(line, "{:gap$}{cell:<width$}", ""),
+                _ => write!(line, "{:gap$}{cell:>width$}", ""),
+            };
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+fn letters(text: &str) -> usize {
+    text.chars().count()
 }
 
 /// The beginning and the end of a text, since names differ most in these parts.

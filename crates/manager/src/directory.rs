@@ -11,6 +11,7 @@
 //!     results/<name>/          files named under `titin: stage`
 //! ```
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -31,6 +32,11 @@ pub struct RunDirectory {
 /// The most bytes of the directory's path. SQLite takes paths of 512 bytes. The name of the profile
 /// and SQLite's own endings come on top.
 const LONGEST: usize = 480;
+
+/// Beginnings of the names of folders for messages: in the run directory before the key of the
+/// medium, and in a folder that the user has chosen before a random id.
+const IN_RUN_DIRECTORY: &str = "messages-";
+const IN_CHOSEN_FOLDER: &str = "titin-";
 
 /// Why the run directory cannot be used. Each printed error says how to go on.
 #[derive(Debug, thiserror::Error)]
@@ -275,10 +281,12 @@ impl ConnectionFile {
         let mut folders = Vec::new();
         for medium in media {
             let path = match (chosen, self.file.parent()) {
-                (Some(chosen), _) => chosen.join(format!("titin-{:032x}", EndpointId::random().0)),
+                (Some(chosen), _) => {
+                    chosen.join(format!("{IN_CHOSEN_FOLDER}{:032x}", EndpointId::random().0))
+                }
                 (None, parent) => parent
                     .unwrap_or(Path::new("."))
-                    .join(format!("messages-{}", medium.key())),
+                    .join(format!("{IN_RUN_DIRECTORY}{}", medium.key())),
             };
             let made = std::path::absolute(&path).and_then(|path| {
                 DirBuilder::new().mode(0o700).create(&path)?;
@@ -316,10 +324,23 @@ pub fn remove_connection(file: &Path, meeting_place: &Path) {
     let _ = fs::remove_dir_all(meeting_place);
 }
 
+/// Removes folders for messages. A connection file may have been changed by somebody, so no folder
+/// of another name is removed.
 fn remove_folders<'a>(folders: impl IntoIterator<Item = &'a PathBuf>) {
     for folder in folders {
-        let _ = fs::remove_dir_all(folder);
+        if is_message_folder(folder) {
+            let _ = fs::remove_dir_all(folder);
+        }
     }
+}
+
+/// Whether a folder has a name that [`ConnectionFile::make_folders`] gives.
+fn is_message_folder(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(OsStr::to_str).unwrap_or("");
+    let is_id = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.strip_prefix(IN_RUN_DIRECTORY)
+        .is_some_and(|key| Medium::of_key(key).is_some())
+        || name.strip_prefix(IN_CHOSEN_FOLDER).is_some_and(is_id)
 }
 
 /// The name of a connection file as long as the file is incomplete.
@@ -432,7 +453,7 @@ mod tests {
     fn a_name_that_is_not_text_is_refused() {
         use std::os::unix::ffi::OsStrExt as _;
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(std::ffi::OsStr::from_bytes(b"n\xe9"));
+        let path = folder.path().join(OsStr::from_bytes(b"n\xe9"));
         let error = RunDirectory::create(Some(&path), "m", "t")
             .unwrap_err()
             .to_string();
@@ -445,6 +466,25 @@ mod tests {
         std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
         let error = RunDirectory::create(Some(&folder.path().join("link")), "m", "t").unwrap_err();
         assert!(matches!(error, DirectoryError::NotText(_)), "{error}");
+    }
+
+    #[test]
+    fn folders_of_other_names_are_not_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let named = |name: &str| root.path().join(name);
+        let of_runs = [named("messages-file"), named(&format!("titin-{:032x}", 7))];
+        let others = [
+            named("messages-"),
+            named("home"),
+            named("titin-7"),
+            named("messages-files"),
+        ];
+        for folder in of_runs.iter().chain(&others) {
+            fs::create_dir(folder).unwrap();
+        }
+        remove_folders(of_runs.iter().chain(&others));
+        assert!(of_runs.iter().all(|folder| !folder.exists()));
+        assert!(others.iter().all(|folder| folder.exists()));
     }
 
     #[test]

@@ -15,7 +15,8 @@ use crate::pattern::{Pattern, PatternSide, Steps, WhenFull};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Setting, Settings};
 use crate::titin_section::{
-    BufferLimits, EndTime, Extras, FilterDefinition, LinkTuning, Scales, StagedFiles, UserFunction,
+    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Scales,
+    StagedFiles, UserFunction,
 };
 
 impl Description {
@@ -24,7 +25,7 @@ impl Description {
         let mut top = begin(&self.description);
         let mut models = YamlMap::default();
         for model in self.models.values() {
-            models.put(model.name.as_str(), Yaml::Map(model_map(model)));
+            models.put(model.name.as_str(), model_map(model));
         }
         top.map("models", models);
         top.map(
@@ -57,7 +58,7 @@ fn model_map(model: &Model) -> YamlMap {
     );
     let mut components = YamlMap::default();
     for component in model.components.values() {
-        components.put(component.name.as_str(), Yaml::Map(component_map(component)));
+        components.put(component.name.as_str(), component_map(component));
     }
     map.map("components", components);
     map.map(
@@ -85,7 +86,7 @@ fn component_map(component: &Component) -> YamlMap {
     map.put("description", Yaml::Text(component.description.clone()));
     // Without ports in the file, the reader guesses again. A written guess would count as a fact.
     if !component.ports.values().any(|port| port.guessed) {
-        map.put("ports", Yaml::Map(ports(&component.ports)));
+        map.put("ports", ports(&component.ports));
     }
     if let Some(name) = &component.implementation {
         map.text("implementation", name.as_str());
@@ -142,7 +143,7 @@ fn supported_settings(settings: &IndexMap<Name, SupportedSetting>) -> YamlMap {
         let mut inner = YamlMap::default();
         inner.put("type", Yaml::Raw(setting.of.key().into()));
         inner.text("description", &setting.description);
-        map.put(name.as_str(), Yaml::Map(inner));
+        map.put(name.as_str(), inner);
     }
     map
 }
@@ -208,7 +209,7 @@ fn floats(numbers: &[f64]) -> Yaml {
 fn programs<'a>(programs: impl Iterator<Item = &'a Program>) -> YamlMap {
     let mut map = YamlMap::default();
     for program in programs.filter(|p| !matches!(p.kind, ProgramKind::BuiltIn(_))) {
-        map.put(program.name.as_str(), Yaml::Map(program_map(program)));
+        map.put(program.name.as_str(), program_map(program));
     }
     map
 }
@@ -314,7 +315,7 @@ fn resources(resources: &IndexMap<Name, Resources>) -> YamlMap {
             }
         };
         inner.raw("threads_per_mpi_process", (threads > 1).then_some(threads));
-        map.put(path.as_str(), Yaml::Map(inner));
+        map.put(path.as_str(), inner);
     }
     map
 }
@@ -364,47 +365,26 @@ fn quantity(quantity: &Quantity) -> Yaml {
 
 fn extras(extras: &Extras) -> YamlMap {
     let mut top = YamlMap::default();
-    top.map(
-        "scales",
-        map_of(&extras.scales, |scales| Yaml::Map(scales_map(scales))),
-    );
-    top.map(
-        "stage",
-        map_of(&extras.stage, |stage| Yaml::Map(stage_map(stage))),
-    );
+    top.map("scales", map_of(&extras.scales, scales_map));
+    top.map("stage", map_of(&extras.stage, stage_map));
     if let Some(unit) = &extras.time_unit {
         top.text("time_unit", unit);
     }
-    top.map(
-        "progress",
-        map_of(&extras.progress, |progress| end_time(&progress.end)),
-    );
-    top.map(
-        "filters",
-        map_of(&extras.filters, |filter| {
-            Yaml::Map(filter_definition(filter))
-        }),
-    );
-    let mut buffers = YamlMap::default();
-    if extras.buffer.default != BufferLimits::default() {
-        buffers.map("default", buffer(extras.buffer.default));
-    }
-    buffers.extend(map_of(&extras.buffer.ports, |(limits, _)| {
-        Yaml::Map(buffer(*limits))
-    }));
-    top.map("buffer", buffers);
-    top.map(
-        "medium",
-        map_of(&extras.medium, |pinned| {
-            Yaml::Text(pinned.medium.key().into())
-        }),
-    );
+    let progress = map_of(&extras.progress, |progress| end_time(&progress.end));
+    top.map("progress", progress);
+    let filters = map_of(&extras.filters, filter_definition);
+    top.map("filters", filters);
+    top.map("buffer", buffers(&extras.buffer));
+    let media = map_of(&extras.medium, |pinned| {
+        Yaml::Text(pinned.medium.key().into())
+    });
+    top.map("medium", media);
     if let Some(folder) = &extras.folder {
         top.text("folder", folder);
     }
     top.map(
         "fields",
-        map_of(&extras.fields, |(pattern, _)| Yaml::Map(field(pattern))),
+        map_of(&extras.fields, |(pattern, _)| field(pattern)),
     );
     for (key, time) in [
         ("grace", extras.grace),
@@ -420,19 +400,30 @@ fn extras(extras: &Extras) -> YamlMap {
         required.list(name, ports.ports.iter().map(|port| port.to_string()));
     }
     top.map("required", required);
-    let mut links = YamlMap::default();
-    if extras.links.default != LinkTuning::default() {
-        links.map("default", link(extras.links.default));
-    }
-    links.extend(map_of(&extras.links.components, |(tuning, _)| {
-        Yaml::Map(link(*tuning))
-    }));
-    top.map("links", links);
+    top.map("links", links(&extras.links));
     top
 }
 
+fn buffers(buffers: &Buffers) -> YamlMap {
+    let mut map = YamlMap::default();
+    if buffers.default != BufferLimits::default() {
+        map.map("default", buffer(buffers.default));
+    }
+    map.extend(map_of(&buffers.ports, |(limits, _)| buffer(*limits)));
+    map
+}
+
+fn links(links: &Links) -> YamlMap {
+    let mut map = YamlMap::default();
+    if links.default != LinkTuning::default() {
+        map.map("default", link(links.default));
+    }
+    map.extend(map_of(&links.components, |(tuning, _)| link(*tuning)));
+    map
+}
+
 /// A mapping from the same keys to the YAML of the values.
-fn map_of<T>(entries: &IndexMap<Name, T>, yaml: impl Fn(&T) -> Yaml) -> YamlMap {
+fn map_of<T, Y: Into<Yaml>>(entries: &IndexMap<Name, T>, yaml: impl Fn(&T) -> Y) -> YamlMap {
     let mut map = YamlMap::default();
     for (key, value) in entries {
         map.put(key.as_str(), yaml(value));

@@ -14,13 +14,19 @@ pub(crate) enum Yaml {
     Map(YamlMap),
 }
 
+impl From<YamlMap> for Yaml {
+    fn from(map: YamlMap) -> Yaml {
+        Yaml::Map(map)
+    }
+}
+
 /// Keys in the order of writing. Empty values are left out.
 #[derive(Default)]
 pub(crate) struct YamlMap(Vec<(String, Yaml)>);
 
 impl YamlMap {
-    pub fn put(&mut self, key: impl Into<String>, value: Yaml) {
-        self.0.push((key.into(), value));
+    pub fn put(&mut self, key: impl Into<String>, value: impl Into<Yaml>) {
+        self.0.push((key.into(), value.into()));
     }
 
     pub fn text(&mut self, key: &str, text: &str) {

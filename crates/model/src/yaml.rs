@@ -319,25 +319,7 @@ impl TreeBuilder<'_> {
     }
 
     fn add(&mut self, mut node: Node, anchor: usize, extent: Extent) -> Option<()> {
-        self.nodes = self.nodes.saturating_add(1);
-        let limit = if self.nodes > MOST_NODES {
-            Some(format!(
-                "with its aliases written out it has more than {MOST_NODES} values"
-            ))
-        } else if self.stack.len() + extent.depth > DEEPEST {
-            Some(format!("it is nested more than {DEEPEST} deep"))
-        } else {
-            None
-        };
-        if let Some(why) = limit {
-            self.problems.error(
-                node.at,
-                Code::Limit,
-                "this is too large to be a description",
-                why,
-            );
-            return None;
-        }
+        self.check_limits(node.at, extent)?;
         if anchor > 0 {
             let (at, shared) = (node.at, Rc::new(node));
             self.anchors.insert(anchor, (shared.clone(), extent));
@@ -355,28 +337,11 @@ impl TreeBuilder<'_> {
         match &mut parent.content {
             OpenContent::List(items) => items.push(node),
             OpenContent::Map { entries, key, seen } => match key.take() {
-                None => {
-                    let text = if let NodeKind::Scalar(scalar) = node.kind() {
-                        Some(scalar.text.clone())
-                    } else {
-                        let why = format!("a key is a name; found {}", node.describe());
-                        self.problems
-                            .error(node.at, Code::WrongType, "this cannot be a key", why);
-                        None
-                    };
-                    *key = Some((text, node.at));
-                }
+                None => *key = Some((key_text(&node, self.problems), node.at)),
                 Some((None, _)) => {}
                 Some((Some(text), at)) => {
                     match find(seen, entries, self.hash.hash_one(&text), &text) {
-                        Some(first) => {
-                            let why = format!(
-                                "it was given before, in line {}; only one can count",
-                                first.line
-                            );
-                            let what = format!("\"{}\" is given twice", shorten(&text));
-                            self.problems.error(at, Code::Duplicate, what, why);
-                        }
+                        Some(first) => given_twice(&text, at, first, self.problems),
                         None => entries.push(MapEntry {
                             key: text,
                             at,
@@ -388,6 +353,40 @@ impl TreeBuilder<'_> {
         }
         Some(())
     }
+
+    /// Counts a node. `None`, with an error, if the document is too large.
+    fn check_limits(&mut self, at: TextPosition, extent: Extent) -> Option<()> {
+        self.nodes = self.nodes.saturating_add(1);
+        let why = if self.nodes > MOST_NODES {
+            format!("with its aliases written out it has more than {MOST_NODES} values")
+        } else if self.stack.len() + extent.depth > DEEPEST {
+            format!("it is nested more than {DEEPEST} deep")
+        } else {
+            return Some(());
+        };
+        let what = "this is too large to be a description";
+        self.problems.error(at, Code::Limit, what, why);
+        None
+    }
+}
+
+/// The text of a key; `None`, with an error, if the node cannot be a key.
+fn key_text(node: &Node, problems: &mut Problems) -> Option<String> {
+    if let NodeKind::Scalar(scalar) = node.kind() {
+        return Some(scalar.text.clone());
+    }
+    let why = format!("a key is a name; found {}", node.describe());
+    problems.error(node.at, Code::WrongType, "this cannot be a key", why);
+    None
+}
+
+fn given_twice(key: &str, at: TextPosition, first: TextPosition, problems: &mut Problems) {
+    let why = format!(
+        "it was given before, in line {}; only one can count",
+        first.line
+    );
+    let what = format!("\"{}\" is given twice", shorten(key));
+    problems.error(at, Code::Duplicate, what, why);
 }
 
 /// The position at which a key was given before. A new key is noted as the key of the next entry.

@@ -5,6 +5,8 @@
 //! calls of one instance, and refuses calls out of order. The loop knows no messages and no
 //! sockets.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use titin_model::Operator;
 
@@ -12,6 +14,9 @@ use crate::iteration::Iteration;
 
 /// The connected end of a port, as the loop counts ends: port number and slot.
 type PortSlot = (usize, u32);
+
+/// Connected ends of F_INIT ports, each with a label for error texts.
+pub(crate) type FInitEnds = SmallVec<[(PortSlot, Arc<str>); 2]>;
 
 /// When the slots of a port were last used.
 type Slots = SmallVec<[Option<LastUse>; 1]>;
@@ -23,7 +28,7 @@ pub(crate) struct ExecutionLoop {
     phase: Option<Operator>,
     used: bool,
     /// Connected F_INIT ends not received in the current use, with the names of their ports.
-    waiting: Vec<(PortSlot, String)>,
+    waiting: FInitEnds,
     /// The last call on each end in the current use, by port and slot.
     stamps: Vec<Slots>,
     /// The latest timestamp of all ends in the current use.
@@ -176,7 +181,7 @@ impl ExecutionLoop {
 
     /// Begins a new use, within the given step of other instances. `f_init` are the connected
     /// F_INIT ends.
-    pub(crate) fn reuse(&mut self, f_init: Vec<(PortSlot, String)>, iteration: Iteration) {
+    pub(crate) fn reuse(&mut self, f_init: FInitEnds, iteration: Iteration) {
         self.used = true;
         self.phase = None;
         self.waiting = f_init;
@@ -447,6 +452,8 @@ fn backwards(call: &PortCall<'_>, last: Option<LastUse>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use smallvec::smallvec;
+
     use super::*;
 
     const IN: (usize, u32) = (0, 0);
@@ -470,7 +477,7 @@ mod tests {
 
     fn begun() -> ExecutionLoop {
         let mut cycle = ExecutionLoop::new(true);
-        cycle.reuse(vec![(IN, "init".into())], Iteration::default());
+        cycle.reuse(smallvec![(IN, "init".into())], Iteration::default());
         cycle
     }
 
@@ -502,7 +509,7 @@ mod tests {
             cycle.call(&call(Operator::OF, 3.0)).unwrap();
             assert_eq!(cycle.now(), Some(3.0));
             assert_eq!(cycle.untaken(), None);
-            cycle.reuse(vec![(IN, "init".into())], Iteration::default());
+            cycle.reuse(smallvec![(IN, "init".into())], Iteration::default());
         }
         assert!(cycle.untaken().unwrap().contains("'init'"));
     }
@@ -540,7 +547,7 @@ mod tests {
         let back = cycle.call(&call(Operator::OI, 5.5)).unwrap_err();
         assert!(back.contains("5.5 after 6.0"), "{back}");
         assert!(cycle.call(&call(Operator::OI, f64::NAN)).is_err());
-        cycle.reuse(vec![(IN, "init".into())], Iteration::default());
+        cycle.reuse(smallvec![(IN, "init".into())], Iteration::default());
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
     }
 
@@ -570,7 +577,7 @@ mod tests {
         );
         assert_eq!(send(9.0, Some(10.0)), None);
         // The next use begins anew.
-        cycle.reuse(Vec::new(), Iteration::default());
+        cycle.reuse(FInitEnds::new(), Iteration::default());
         assert_eq!(cycle.take_misannounced(), None);
         let mut cycle = begun();
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
@@ -580,7 +587,7 @@ mod tests {
                 ..call(Operator::OI, 5.0)
             })
             .unwrap();
-        cycle.reuse(Vec::new(), Iteration::default());
+        cycle.reuse(FInitEnds::new(), Iteration::default());
         cycle.call(&call(Operator::OI, 0.0)).unwrap();
         assert_eq!(cycle.take_misannounced(), None);
     }
@@ -588,7 +595,7 @@ mod tests {
     #[test]
     fn whoever_is_not_checked_is_told_nothing_of_times_and_finals() {
         let mut cycle = ExecutionLoop::new(true);
-        cycle.reuse(Vec::new(), Iteration::default());
+        cycle.reuse(FInitEnds::new(), Iteration::default());
         cycle
             .call(&PortCall {
                 next: Some(6.0),
@@ -617,7 +624,7 @@ mod tests {
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         cycle.call(&call(Operator::OF, 0.0)).unwrap();
         assert_eq!(cycle.missed(finals()), [port + 1]);
-        cycle.reuse(Vec::new(), Iteration::default());
+        cycle.reuse(FInitEnds::new(), Iteration::default());
         assert_eq!(cycle.missed(finals()), [port]);
         assert_eq!(cycle.missed(finals()), [0; 0]);
         assert_eq!(
@@ -630,7 +637,7 @@ mod tests {
     #[test]
     fn steps_are_counted_in_each_timeline() {
         let mut cycle = ExecutionLoop::new(true);
-        cycle.reuse(Vec::new(), Iteration::new(vec![4]));
+        cycle.reuse(FInitEnds::new(), Iteration::new(vec![4]));
         let place = |cycle: &mut ExecutionLoop, operator, end, timeline| {
             let here = cycle.iteration(operator, timeline, (end, 0));
             let call = PortCall {
@@ -662,7 +669,7 @@ mod tests {
             assert_eq!(place(&mut cycle, Operator::S, 6, 0), [4, step]);
         }
         assert_eq!(place(&mut cycle, Operator::OF, 7, 0), [4]);
-        cycle.reuse(Vec::new(), Iteration::new(vec![5]));
+        cycle.reuse(FInitEnds::new(), Iteration::new(vec![5]));
         assert_eq!(cycle.iteration(Operator::S, 0, (4, 0)).steps(), [5, 0]);
     }
 

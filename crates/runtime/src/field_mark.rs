@@ -1,5 +1,7 @@
 //! The mark of a message that announces a field, and the check of ordinary calls for the mark.
 
+use std::sync::Arc;
+
 use crate::{Error, Kind, Message, Result};
 
 /// Whether a message is a header of a field or an answer to a receiver that pulls.
@@ -10,7 +12,7 @@ pub(crate) fn announces_field(message: &Message) -> bool {
 
 /// Fails if an ordinary call on a port meets a message that announces a field.
 #[inline(always)]
-pub(crate) fn ordinary(port: impl FnOnce() -> String, message: &Message) -> Result<()> {
+pub(crate) fn ordinary(port: impl FnOnce() -> Arc<str>, message: &Message) -> Result<()> {
     if !announces_field(message) {
         return Ok(());
     }

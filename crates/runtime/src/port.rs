@@ -1,9 +1,10 @@
 //! Ports and the conduit ends behind the ports.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
+use rustc_hash::FxHashMap;
 use titin_model::Operator;
 use titin_transport::{
     Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, Medium, SpinLock, SpinLockGuard, Window,
@@ -192,59 +193,66 @@ pub(crate) struct Chosen {
 }
 
 /// Messages by their slots.
-type Stash = HashMap<u32, VecDeque<Message>>;
+#[derive(Default)]
+struct Stash {
+    /// A queue stays when it is empty: the next use puts its message there.
+    queues: FxHashMap<u32, VecDeque<Message>>,
+    /// The number of messages in all queues.
+    messages: usize,
+}
+
+impl Stash {
+    fn queue_of_one_more(&mut self, slot: u32) -> &mut VecDeque<Message> {
+        self.messages += 1;
+        self.queues.entry(slot).or_default()
+    }
+}
 
 impl InletState {
-    /// Whether messages may have been put aside.
+    /// Whether messages were put aside.
     pub(crate) fn has_stash(&self) -> bool {
-        self.stash.is_some()
+        self.stashes() > 0
     }
 
     /// Puts a message aside, behind the other messages of the slot.
     pub(crate) fn stash(&mut self, slot: u32, message: Message) {
-        self.stash
-            .get_or_insert_default()
-            .entry(slot)
-            .or_default()
-            .push_back(message);
+        let stash = self.stash.get_or_insert_default();
+        stash.queue_of_one_more(slot).push_back(message);
     }
 
     /// Puts a message back, before the other messages of the slot.
     pub(crate) fn put_back(&mut self, slot: u32, message: Message) {
-        self.stash
-            .get_or_insert_default()
-            .entry(slot)
-            .or_default()
-            .push_front(message);
+        let stash = self.stash.get_or_insert_default();
+        stash.queue_of_one_more(slot).push_front(message);
     }
 
     /// The message put aside for a slot.
     pub(crate) fn stashed(&self, slot: u32) -> Option<&Message> {
-        self.stash.as_ref()?.get(&slot)?.front()
+        self.stash.as_ref()?.queues.get(&slot)?.front()
     }
 
     /// How many messages were put aside.
     pub(crate) fn stashes(&self) -> usize {
-        self.stash
-            .iter()
-            .flat_map(|stash| stash.values())
-            .map(VecDeque::len)
-            .sum()
+        self.stash.as_ref().map_or(0, |stash| stash.messages)
     }
 
     /// Takes a message put aside for the given slot, or for any slot. Returns the slot and the
     /// message.
+    #[inline(always)]
     pub(crate) fn unstash(&mut self, slot: Option<u32>) -> Option<(u32, Message)> {
-        let stash = self.stash.as_mut()?;
+        let stash = self.stash.as_mut().filter(|stash| stash.messages > 0)?;
         let slot = match slot {
             Some(slot) => slot,
             None => *stash
+                .queues
                 .iter()
                 .filter(|(_, queue)| !queue.is_empty())
                 .map(|(slot, _)| slot)
                 .min()?,
         };
-        Some((slot, stash.get_mut(&slot)?.pop_front()?))
+        let message = stash.queues.get_mut(&slot)?.pop_front()?;
+        stash.messages -= 1;
+        Some((slot, message))
     }
 }
 
@@ -313,11 +321,11 @@ impl Port {
     }
 
     /// The port, with its slot, as users write the port.
-    pub(crate) fn label(&self, slot: Option<u32>) -> String {
-        slot.map_or_else(
-            || self.name.to_string(),
-            |slot| format!("{}[{slot}]", self.name),
-        )
+    pub(crate) fn label(&self, slot: Option<u32>) -> Arc<str> {
+        match slot {
+            None => self.name.clone(),
+            Some(slot) => format!("{}[{slot}]", self.name).into(),
+        }
     }
 
     /// The place of a slot's conduit ends, and the slot's number.

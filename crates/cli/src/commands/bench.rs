@@ -65,86 +65,92 @@ impl Bench {
         if let Some(address) = &self.connect {
             return connect(address);
         }
-        if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
-            return complain("--seconds is more than 0 and at most 3600");
-        }
-        // Checked before the measurement, so that the user need not wait for the refusal.
-        if let Some(Err(text)) = self.plot.as_deref().map(titin_draw::check_ending) {
-            return complain(&text.to_string());
-        }
-        let peers = match &self.listen {
-            None => Medium::ALL.map(BenchPeer::Here).into(),
-            Some(address) => match own_address(address) {
-                Ok(address) => vec![BenchPeer::Elsewhere(address)],
-                Err(text) => return complain(&text),
-            },
-        };
+        self.measure_all().unwrap_or_else(|code| code)
+    }
+
+    /// Measures all media, and prints the results. The error is the exit code of a measurement that
+    /// cannot begin or was ended.
+    fn measure_all(&self) -> Result<ExitCode, ExitCode> {
+        let peers = self.peers()?;
         // Each run handles signals itself. `signals` serves the time before and between runs.
-        let mut signals = match signals() {
-            Ok(signals) => signals,
-            Err(text) => return complain(&text),
-        };
-        let scratch = match Scratch::new() {
-            Ok(scratch) => scratch,
-            Err(text) => return complain(&text),
-        };
+        let mut signals = signals().map_err(|error| complain(&error.to_string()))?;
+        let scratch = Scratch::new().map_err(|error| complain(&error.to_string()))?;
         let (load, cores) = (
             load(),
             std::thread::available_parallelism().map_or(1, usize::from),
         );
-        let bar = bar(peers.len() * SIZES.len());
-        let mut media = Vec::new();
         let mut worst = ExitCode::SUCCESS;
+        let mut media = Vec::new();
+        let bar = bar(peers.len() * SIZES.len());
         for (number, peer) in peers.iter().enumerate() {
-            let key = peer.medium().key();
-            let progress = |size: u64| {
-                let done = SIZES.iter().position(|known| *known == size).unwrap_or(0);
-                bar.set_position((number * SIZES.len() + done) as u64);
-                bar.set_message(format!("{key}, {}", message_size(size)));
+            let found = match ended(&mut signals) {
+                true => Err(BenchError::Interrupted),
+                false => self.measure(peer, &scratch, &bar, number * SIZES.len()),
             };
-            if ended(&mut signals) {
-                bar.finish_and_clear();
-                return ExitCode::from(INTERRUPTED);
-            }
-            let time = Duration::from_secs_f64(self.seconds / SIZES.len() as f64);
-            match speed::measure(
-                peer,
-                &scratch,
-                &Effort {
-                    time,
-                    progress: &progress,
-                },
-                &invite,
-            ) {
+            match found {
                 Ok(speed) => media.push(speed),
                 Err(BenchError::Interrupted) => {
                     bar.finish_and_clear();
-                    return ExitCode::from(INTERRUPTED);
+                    return Err(ExitCode::from(INTERRUPTED));
                 }
                 // Other media may still be measured.
-                Err(BenchError::Failed(text)) => {
-                    worst = bar.suspend(|| complain(&format!("{key} cannot be measured: {text}")));
+                Err(failed) => {
+                    let key = peer.medium().key();
+                    let text = format!("{key} cannot be measured: {failed}");
+                    worst = bar.suspend(|| complain(&text));
                 }
             }
         }
         bar.finish_and_clear();
-        let host = rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned();
-        if media.is_empty() {
-            return worst;
+        if !media.is_empty() {
+            self.tell(&BenchResults {
+                host: own_name(),
+                release: env!("CARGO_PKG_VERSION"),
+                load,
+                cores,
+                media,
+            })?;
         }
-        match self.tell(&BenchResults {
-            host,
-            release: env!("CARGO_PKG_VERSION"),
-            load,
-            cores,
-            media,
-        }) {
-            Ok(()) => worst,
-            Err(code) => code,
+        Ok(worst)
+    }
+
+    /// The other ends to measure to. The choices of the user are checked first, so that the user
+    /// need not wait for a refusal.
+    fn peers(&self) -> Result<Vec<BenchPeer>, ExitCode> {
+        if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
+            return Err(complain("--seconds is more than 0 and at most 3600"));
         }
+        if let Some(path) = &self.plot {
+            titin_draw::check_ending(path).map_err(|error| complain(&error.to_string()))?;
+        }
+        match &self.listen {
+            None => Ok(Medium::ALL.map(BenchPeer::Here).into()),
+            Some(address) => {
+                let own = own_address(address).map_err(|error| complain(&error.to_string()))?;
+                Ok(vec![BenchPeer::Elsewhere(own)])
+            }
+        }
+    }
+
+    /// Measures one medium. `done` is the number of steps of the bar before the measurement.
+    fn measure(
+        &self,
+        peer: &BenchPeer,
+        scratch: &Scratch,
+        bar: &ProgressBar,
+        done: usize,
+    ) -> Result<MediumSpeed, BenchError> {
+        let key = peer.medium().key();
+        let progress = |size: u64| {
+            let step = SIZES.iter().position(|known| *known == size).unwrap_or(0);
+            bar.set_position((done + step) as u64);
+            bar.set_message(format!("{key}, {}", message_size(size)));
+        };
+        let effort = Effort {
+            time: Duration::from_secs_f64(self.seconds / SIZES.len() as f64),
+            progress: &progress,
+        };
+        speed::measure(peer, scratch, &effort, &invite)
     }
 
     fn tell(&self, found: &BenchResults) -> Result<(), ExitCode> {
@@ -283,6 +289,12 @@ fn text(found: &BenchResults, width: Option<usize>) -> String {
     out
 }
 
+/// The name of this host.
+fn own_name() -> String {
+    let names = rustix::system::uname();
+    names.nodename().to_string_lossy().into_owned()
+}
+
 /// The load average over the last minute; 0 if the system has none.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -297,7 +309,9 @@ fn between(medium: &str) -> &'static str {
     match medium {
         "inproc" => "between instances in one process",
         "shm" => "between processes on one host",
-        "file" => "between hosts that share a folder",
+        "file" => {
+            "between hosts with a file system in common and no network; here, its folder is among the temporary files"
+        }
         _ => "between hosts, or where there is nothing better",
     }
 }

@@ -74,7 +74,7 @@ impl Config {
     pub(crate) fn run(&self) -> ExitCode {
         match prefix() {
             Ok(prefix) => answer(&(self.answer(&prefix) + "\n")),
-            Err(why) => complain(&why),
+            Err(error) => complain(&error.to_string()),
         }
     }
 
@@ -133,8 +133,21 @@ impl Config {
     }
 }
 
+/// There is no directory with `include`, `lib` and `fortran`.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PrefixError {
+    #[error("TITIN_PREFIX is {}, where there is no {HEADER}", .0.display())]
+    Given(PathBuf),
+    #[error("the header files and libraries that belong to {} were not found beside it; install titin with pip, or set \
+             TITIN_PREFIX to the directory that has {HEADER}", .0.display())]
+    NotFound(PathBuf),
+}
+
 /// The directory with `include`, `lib` and `fortran`.
-pub(super) fn prefix() -> Result<PathBuf, String> {
+///
+/// # Errors
+/// [`PrefixError`] if there is no such directory.
+pub(super) fn prefix() -> Result<PathBuf, PrefixError> {
     let executable = std::env::current_exe().unwrap_or_default();
     find(
         &executable,
@@ -144,14 +157,11 @@ pub(super) fn prefix() -> Result<PathBuf, String> {
 
 /// The directory with `include`, `lib` and `fortran` for a command: in a Python environment the
 /// package `titin`, in a build tree the sources of the package, else the prefix of the command.
-fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
+fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, PrefixError> {
     if let Some(given) = given {
         return match given.join(HEADER).is_file() {
             true => Ok(given),
-            false => Err(format!(
-                "TITIN_PREFIX is {}, where there is no {HEADER}",
-                given.display()
-            )),
+            false => Err(PrefixError::Given(given)),
         };
     }
     let mut places = Vec::new();
@@ -173,13 +183,10 @@ fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, String> {
             .skip(2)
             .map(|folder| folder.join("bindings/python/titin")),
     );
-    places.into_iter().find(|place| place.join(HEADER).is_file()).ok_or_else(|| {
-        format!(
-            "the header files and libraries that belong to {} were not found beside it; install titin with pip, or set \
-             TITIN_PREFIX to the directory that has {HEADER}",
-            executable.display()
-        )
-    })
+    let found = places
+        .into_iter()
+        .find(|place| place.join(HEADER).is_file());
+    found.ok_or_else(|| PrefixError::NotFound(executable.to_owned()))
 }
 
 /// The entries of a directory whose names begin with `begins`, the newest version first.
@@ -274,9 +281,13 @@ mod tests {
     #[test]
     fn nothing_there_says_where_to_look() {
         let root = tempfile::tempdir().unwrap();
-        let error = find(&root.path().join("bin/titin"), None).unwrap_err();
+        let error = find(&root.path().join("bin/titin"), None)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("TITIN_PREFIX"), "{error}");
-        let error = find(&root.path().join("bin/titin"), Some(root.path().into())).unwrap_err();
+        let error = find(&root.path().join("bin/titin"), Some(root.path().into()))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no include/titin.h"), "{error}");
     }
 

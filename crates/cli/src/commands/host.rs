@@ -39,7 +39,7 @@ impl Host {
             }
             Language::C => match prefix() {
                 Ok(prefix) => Command::new(prefix.join("lib/titin-host")),
-                Err(why) => return complain(&why),
+                Err(error) => return complain(&error.to_string()),
             },
         };
         // The guard watches this process, so the program must replace this process.

@@ -1,8 +1,10 @@
 //! `titin run`: a run from the description to the exit code. `titin manager`: the same without
 //! starting programs.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use clap::Args;
@@ -11,15 +13,15 @@ use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use titin_draw::units::count;
 use titin_manager::absolute_paths::with_absolute_paths;
-use titin_manager::compile::{Choices, compile, folders};
+use titin_manager::compile::{Choices, CompileError, compile, folders};
 use titin_manager::event::signal_name;
 use titin_manager::launch::environment;
 use titin_manager::preflight::find_executables_without_python;
-use titin_manager::session::{Interrupter, RunEnd, Session, SessionSetup};
-use titin_model::StartPolicy;
+use titin_manager::session::{Interrupter, RunEnd, Session, SessionError, SessionSetup};
+use titin_model::{Description, Network, ProblemReport, StartPolicy};
 
 use super::check;
-use crate::listen::reach;
+use crate::listen::{ListenError, reach};
 use crate::sources::Sources;
 use crate::terminal::{self, BOLD, GOOD, complain, print, warn};
 use crate::view;
@@ -112,80 +114,101 @@ impl ManagerCommand {
     }
 }
 
+/// Why a run was not started.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Description(#[from] ProblemReport),
+    #[error("cannot find this command's own file: {0}")]
+    OwnFile(io::Error),
+    #[error(transparent)]
+    Plan(#[from] CompileError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error(transparent)]
+    Signals(#[from] SignalsError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
 impl RunOptions {
     fn run(self, start: StartPolicy, choices: &Choices) -> ExitCode {
-        let asked = Instant::now();
-        let network = self.sources.load(start, false).and_then(|description| {
-            let network = description.network(self.sources.model.as_deref())?;
-            Ok((description, network))
-        });
-        let (description, mut network) = match network {
-            Ok(found) => found,
-            Err(report) if self.json => return refused(&report),
-            Err(report) => {
-                warn(&check::text(&report, None, terminal::width()));
-                return ExitCode::from(terminal::REFUSED);
+        match self.open(Instant::now(), start, choices) {
+            Ok((session, _forwarding)) => {
+                let ending = session.run(&mut *view::make(self.verbose));
+                self.tell(&ending)
             }
-        };
-        let complain = |text: &str| match self.json {
-            true => {
-                refused(&serde_json::json!({"problems": [{"severity": "error", "what": text}]}))
-            }
-            false => complain(text),
-        };
+            Err(why) => self.refuse(&why),
+        }
+    }
+
+    /// Opens the run. Signals go to the run from here on. `asked` is the time at which the user
+    /// asked for the run.
+    fn open(
+        &self,
+        asked: Instant,
+        start: StartPolicy,
+        choices: &Choices,
+    ) -> Result<(Session, Forwarding), StartError> {
+        let description = self.sources.load(start, false)?;
+        let network = description.network(self.sources.model.as_deref())?;
         if !description.warnings.problems.is_empty() {
             warn(&check::text(&description.warnings, None, terminal::width()));
         }
+        let titin = std::env::current_exe().map_err(StartError::OwnFile)?;
+        let setup = self.setup(asked, description, network, titin, choices)?;
+        // A signal that comes while the run is opened waits until the run can be ended in order.
+        let signals = signals()?;
+        let session = Session::open(setup)?;
+        let forwarding = Forwarding::begin(signals, session.interrupter())?;
+        Ok((session, forwarding))
+    }
+
+    /// The setup of the run. A large model takes much memory, so each form of the model is dropped
+    /// after the last use.
+    fn setup(
+        &self,
+        asked: Instant,
+        description: Description,
+        mut network: Network,
+        titin: PathBuf,
+        choices: &Choices,
+    ) -> Result<SessionSetup, StartError> {
         let folders = folders(&description);
-        // A large model takes much memory, so each form of the model is dropped after the last use.
         let configuration = with_absolute_paths(description, &folders).to_ymmsl();
-        let titin = match std::env::current_exe() {
-            Ok(path) => path,
-            Err(error) => {
-                return complain(&format!("cannot find this command's own file: {error}"));
-            }
-        };
         find_executables_without_python(&mut network, &folders, choices, &environment(), &titin);
-        let plan = match compile(&network, &folders, choices) {
-            Ok(plan) => plan,
-            Err(error) => return complain(&error.to_string()),
-        };
+        let plan = compile(&network, &folders, choices)?;
         drop(network);
-        let reach = match reach(self.listen.as_deref()) {
-            Ok(reach) => reach,
-            Err(text) => return complain(&text),
-        };
-        let host = (!choices.hosted.is_empty())
-            .then(|| {
-                rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
-            })
-            .flatten();
-        let setup = SessionSetup {
+        let reach = reach(self.listen.as_deref())?;
+        let caller = rustix::process::getppid()
+            .filter(|_| !choices.hosted.is_empty())
+            .map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+        Ok(SessionSetup {
             asked,
             plan,
             configuration,
             folders,
             run_directory: self.run_dir.clone(),
             titin,
-            host,
+            host: caller,
             reach,
             scratch: None,
-        };
-        // A signal that comes while the run is opened waits until the run can be ended in order.
-        let signals = match signals() {
-            Ok(signals) => signals,
-            Err(text) => return complain(&text),
-        };
-        let session = match Session::open(setup) {
-            Ok(session) => session,
-            Err(error) => return complain(&error.to_string()),
-        };
-        let _forwarding = match Forwarding::begin(signals, session.interrupter()) {
-            Ok(forwarding) => forwarding,
-            Err(error) => return complain(&format!("cannot listen to signals: {error}")),
-        };
-        let ending = session.run(&mut *view::make(self.verbose));
-        self.tell(&ending)
+        })
+    }
+
+    /// Says why nothing was started.
+    fn refuse(&self, why: &StartError) -> ExitCode {
+        match why {
+            StartError::Description(report) if self.json => refused(report),
+            StartError::Description(report) => {
+                warn(&check::text(report, None, terminal::width()));
+                ExitCode::from(terminal::REFUSED)
+            }
+            other if self.json => refused(&serde_json::json!({
+                "problems": [{"severity": "error", "what": other.to_string()}],
+            })),
+            other => complain(&other.to_string()),
+        }
     }
 
     fn tell(&self, ending: &RunEnd) -> ExitCode {
@@ -239,10 +262,17 @@ fn refused(why: &impl serde::Serialize) -> ExitCode {
 
 /// The signals handled by a run. From now on a signal waits until the run forwards or handles the
 /// signal.
-pub(crate) fn signals() -> Result<Signals, String> {
-    Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGXFSZ])
-        .map_err(|error| format!("cannot listen to signals: {error}"))
+///
+/// # Errors
+/// [`SignalsError`] if the system refuses.
+pub(crate) fn signals() -> Result<Signals, SignalsError> {
+    Ok(Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGXFSZ])?)
 }
+
+/// The system refuses what listening to signals needs.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen to signals: {0}")]
+pub(crate) struct SignalsError(#[from] io::Error);
 
 /// Whether the user has sent a signal to end the command.
 pub(crate) fn ended(signals: &mut Signals) -> bool {
@@ -252,11 +282,18 @@ pub(crate) fn ended(signals: &mut Signals) -> bool {
 }
 
 /// Forwards Ctrl-C, Ctrl-Z and requests to end to a run, until this value is dropped.
-pub(crate) struct Forwarding(Handle);
+pub(crate) struct Forwarding {
+    signals: Handle,
+    /// `None` once the thread has ended.
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Forwarding {
-    pub(crate) fn begin(mut signals: Signals, interrupter: Interrupter) -> std::io::Result<Self> {
-        let handle = signals.handle();
+    pub(crate) fn begin(
+        mut signals: Signals,
+        interrupter: Interrupter,
+    ) -> Result<Self, SignalsError> {
+        let forwarded = signals.handle();
         let listen = move || {
             for signal in signals.forever() {
                 match signal {
@@ -270,15 +307,22 @@ impl Forwarding {
                 }
             }
         };
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("signals".into())
             .spawn(listen)?;
-        Ok(Forwarding(handle))
+        Ok(Forwarding {
+            signals: forwarded,
+            thread: Some(thread),
+        })
     }
 }
 
 impl Drop for Forwarding {
     fn drop(&mut self) {
-        self.0.close();
+        self.signals.close();
+        if let Some(thread) = self.thread.take() {
+            // A thread that has panicked has ended, too.
+            let _ = thread.join();
+        }
     }
 }

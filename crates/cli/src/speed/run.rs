@@ -14,25 +14,32 @@ use titin_manager::event::Level;
 use titin_manager::folder_lock;
 use titin_manager::plan::Plan;
 use titin_manager::report::Report;
-use titin_manager::session::{RunEnd, RunView, Session, SessionSetup};
+use titin_manager::session::{Interrupter, RunEnd, RunView, Session, SessionSetup};
 use titin_manager::state::InstanceStatus;
 use titin_model::{LoadOptions, Medium, StartPolicy, load};
 use titin_runtime::{Instance, Options};
 
 use super::pingpong::{PORTS, echo, measure as ping};
 use super::{BenchPeer, Effort, SMALL};
-use crate::commands::run::Forwarding;
+use crate::commands::run::{Forwarding, SignalsError};
 
 /// The two components.
 const HERE: &str = "here";
 const THERE: &str = "there";
 
+/// What has ended the run, in the words of the run's report.
+const BENCH_ERROR: &str = "an error of the benchmark";
+
 /// Why a measurement has no result.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum BenchError {
-    /// The user ended the measurement.
+    #[error("the user ended the measurement")]
     Interrupted,
     /// The measurement failed, with the reason.
+    #[error("{0}")]
     Failed(String),
+    #[error(transparent)]
+    Signals(#[from] SignalsError),
 }
 
 /// Measures a medium with a run in the scratch folder. If the other end is on another host,
@@ -47,51 +54,62 @@ pub(crate) fn measure(
     let session = open(peer, &folder)?;
     let connection = folder.join("run/connection.json");
     if matches!(peer, BenchPeer::Elsewhere(_)) {
-        let (address, secret) = invitation(&connection).map_err(BenchError::Failed)?;
+        let (address, secret) = invitation(&connection)?;
         invite(&address, &secret);
     }
     let interrupter = session.interrupter();
-    let signals = crate::commands::run::signals().map_err(BenchError::Failed)?;
-    let _forwarding = Forwarding::begin(signals, interrupter.clone())
-        .map_err(|error| BenchError::Failed(format!("cannot listen to signals: {error}")))?;
-    let join = |name: &str| {
-        let options = Options::default()
-            .manager(connection.to_string_lossy())
-            .instance(name);
-        Instance::open(options.language("Rust").ports(PORTS)?)
-    };
-    let first = || {
-        let side = || {
-            let instance = join(HERE)?;
-            let found = ping(&instance, effort)?;
-            instance.close()?;
-            Ok::<Vec<MessageTime>, titin_runtime::Error>(found)
-        };
-        // Without an interrupt, the run would wait for a side that never joins.
-        side().inspect_err(|_| interrupter.interrupt("an error of the benchmark"))
-    };
-    let second = || {
-        let side = || {
-            let instance = join(THERE)?;
-            echo(&instance)?;
-            instance.close()
-        };
-        side().inspect_err(|_| interrupter.interrupt("an error of the benchmark"))
-    };
+    let _forwarding = Forwarding::begin(crate::commands::run::signals()?, interrupter.clone())?;
+    let (first, second) = (
+        BenchSide::new(HERE, &connection, &interrupter),
+        BenchSide::new(THERE, &connection, &interrupter),
+    );
     let (found, ending) = thread::scope(|scope| {
-        let first = scope.spawn(first);
-        let second = (peer.medium() == Medium::Inproc).then(|| scope.spawn(second));
-        let ending = session.run(&mut Silent);
-        let found = first.join();
-        if let Some(second) = second {
-            let _ = second.join();
+        let found = scope.spawn(|| first.play(|instance| ping(instance, effort)));
+        if peer.medium() == Medium::Inproc {
+            scope.spawn(|| second.play(echo));
         }
-        (found, ending)
+        let ending = session.run(&mut Silent);
+        (found.join(), ending)
     });
     let found = found.map_err(|_| {
         BenchError::Failed("internal error: a side of the benchmark panicked".into())
     })?;
     told(peer, &ending, found)
+}
+
+/// A side that this process plays.
+struct BenchSide<'a> {
+    name: &'static str,
+    connection: &'a Path,
+    interrupter: &'a Interrupter,
+}
+
+impl<'a> BenchSide<'a> {
+    fn new(name: &'static str, connection: &'a Path, interrupter: &'a Interrupter) -> Self {
+        BenchSide {
+            name,
+            connection,
+            interrupter,
+        }
+    }
+
+    /// Joins the run, plays, and closes. Without the interrupt after an error, the run would wait
+    /// for a side that never joins.
+    fn play<T>(
+        &self,
+        part: impl FnOnce(&Instance) -> titin_runtime::Result<T>,
+    ) -> titin_runtime::Result<T> {
+        let joined = || {
+            let options = Options::default()
+                .manager(self.connection.to_string_lossy())
+                .instance(self.name);
+            let instance = Instance::open(options.language("Rust").ports(PORTS)?)?;
+            let found = part(&instance)?;
+            instance.close()?;
+            Ok(found)
+        };
+        joined().inspect_err(|_| self.interrupter.interrupt(BENCH_ERROR))
+    }
 }
 
 fn told(
@@ -104,7 +122,7 @@ fn told(
         _ if ending
             .report
             .as_ref()
-            .is_some_and(|report| report.page(false).contains("an error of the benchmark")) =>
+            .is_some_and(|report| report.page(false).contains(BENCH_ERROR)) =>
         {
             Err(BenchError::Failed(found.err().map_or_else(
                 || "it was interrupted".into(),
@@ -223,8 +241,8 @@ resources:
 }
 
 /// The address and the secret by which the other host joins.
-fn invitation(connection: &Path) -> Result<(String, String), String> {
-    let wrong = |why: String| format!("{}: {why}", connection.display());
+fn invitation(connection: &Path) -> Result<(String, String), BenchError> {
+    let wrong = |why: String| BenchError::Failed(format!("{}: {why}", connection.display()));
     let text = fs::read_to_string(connection).map_err(|error| wrong(error.to_string()))?;
     let found: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
@@ -262,16 +280,24 @@ pub(crate) struct Scratch {
     _claim: File,
 }
 
+/// No folder for temporary files can be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a folder in {}: {error}; set TMPDIR to a place that you may write to", place.display())]
+pub(crate) struct ScratchError {
+    place: PathBuf,
+    error: io::Error,
+}
+
 impl Scratch {
-    pub(crate) fn new() -> Result<Scratch, String> {
+    /// # Errors
+    /// [`ScratchError`] if no folder can be made.
+    pub(crate) fn new() -> Result<Scratch, ScratchError> {
         use std::os::unix::fs::DirBuilderExt as _;
         let place = std::env::temp_dir();
         folder_lock::sweep(&place, SCRATCH);
-        let wrong = |error: io::Error| {
-            let place = place.display();
-            format!(
-                "cannot make a folder in {place}: {error}; set TMPDIR to a place that you may write to"
-            )
+        let wrong = |error: io::Error| ScratchError {
+            place: place.clone(),
+            error,
         };
         let mut tried = 0;
         loop {

@@ -58,6 +58,41 @@ impl Live {
             let _ = self.screen.println(line);
         }
     }
+
+    /// Messages and bytes per second of an instance with the given counts, over the last looks.
+    fn rate(&self, elapsed: Duration, number: usize, now: (u64, u64)) -> Option<(f64, f64)> {
+        let (then, before) = self.counts.front()?;
+        let (seconds, before) = (
+            elapsed.saturating_sub(*then).as_secs_f64(),
+            before.get(number)?,
+        );
+        let per_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        (seconds > 0.0).then(|| (per_second(now.0, before.0), per_second(now.1, before.1)))
+    }
+
+    fn show_line(&self, line: &ProgressBar, standing: &InstanceStatus, rate: Option<(f64, f64)>) {
+        let width = self.width;
+        let name = format!("{:<width$}", harmless(&standing.name));
+        if line.prefix() != name {
+            line.set_prefix(name);
+        }
+        line.set_message(message(standing, rate));
+    }
+
+    /// The estimated time until the slowest instance with a known end has come to the end.
+    fn time_left(&mut self, elapsed: Duration, standings: &[InstanceStatus]) -> Option<Duration> {
+        let running =
+            |standing: &&InstanceStatus| !matches!(standing.phase, Phase::Done | Phase::Failed);
+        standings
+            .iter()
+            .zip(&mut self.begun)
+            .filter_map(|(standing, begun)| {
+                let part = part(Some(standing).filter(running)?)?;
+                let (since, before) = *begun.get_or_insert((elapsed, part));
+                left(elapsed.saturating_sub(since), before, part)
+            })
+            .max()
+    }
 }
 
 impl RunView for Live {
@@ -106,46 +141,22 @@ impl RunView for Live {
     }
 
     fn show(&mut self, elapsed: Duration, standings: &[InstanceStatus]) {
-        let counts: Vec<(u64, u64)> = standings
-            .iter()
-            .map(|standing| {
-                standing
-                    .position
-                    .as_ref()
-                    .map_or((0, 0), |position| (position.messages, position.bytes))
-            })
-            .collect();
-        let rate = |at: usize| {
-            let (then, before) = self.counts.front()?;
-            let seconds = elapsed.saturating_sub(*then).as_secs_f64();
-            let (now, before) = (counts.get(at)?, before.get(at)?);
-            (seconds > 0.0).then(|| {
-                let per_second =
-                    |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
-                (per_second(now.0, before.0), per_second(now.1, before.1))
-            })
-        };
+        let counts = standings.iter().map(counts_of).collect();
         // The user looks most at instances that still run.
         let mut order: Vec<usize> = (0..standings.len()).collect();
         if self.rest.is_some() {
-            order.sort_by_key(|&at| matches!(standings[at].phase, Phase::Done));
+            order.sort_by_key(|&number| matches!(standings[number].phase, Phase::Done));
         }
-        for (line, &at) in self.lines.iter().zip(&order) {
-            let name = format!(
-                "{:<width$}",
-                harmless(&standings[at].name),
-                width = self.width
-            );
-            if line.prefix() != name {
-                line.set_prefix(name);
-            }
-            line.set_message(message(&standings[at], rate(at)));
+        let (shown, hidden) = order.split_at(self.lines.len().min(order.len()));
+        for (line, &number) in self.lines.iter().zip(shown) {
+            let standing = &standings[number];
+            let rate = self.rate(elapsed, number, counts_of(standing));
+            self.show_line(line, standing, rate);
         }
         if let Some(rest) = &self.rest {
-            let hidden = &order[self.lines.len().min(order.len())..];
             let done = hidden
                 .iter()
-                .filter(|&&at| standings[at].phase == Phase::Done)
+                .filter(|&&number| standings[number].phase == Phase::Done)
                 .count();
             rest.set_message(format!(
                 "{FAINT}and {} more, {done} of them done{FAINT:#}",
@@ -156,17 +167,8 @@ impl RunView for Live {
             self.counts.pop_front();
         }
         self.counts.push_back((elapsed, counts));
-        let left = standings
-            .iter()
-            .zip(&mut self.begun)
-            .filter_map(|(standing, begun)| {
-                let part = part(standing)
-                    .filter(|_| !matches!(standing.phase, Phase::Done | Phase::Failed))?;
-                let (since, before) = *begun.get_or_insert((elapsed, part));
-                left(elapsed.saturating_sub(since), before, part)
-            });
-        let left = left
-            .max()
+        let left = self
+            .time_left(elapsed, standings)
             .map(|left| format!(", about {} left", clock(left)))
             .unwrap_or_default();
         if let Some(line) = &self.clock {
@@ -185,6 +187,12 @@ impl Drop for Live {
             line.abandon();
         }
     }
+}
+
+/// The messages and bytes that an instance has reported.
+fn counts_of(standing: &InstanceStatus) -> (u64, u64) {
+    let position = standing.position.as_ref();
+    position.map_or((0, 0), |position| (position.messages, position.bytes))
 }
 
 /// The state of an instance, as the text after the instance's name.

@@ -57,55 +57,24 @@ impl NpyReader {
         let size = file.metadata().on_file(path, "look at")?.len();
         let mut stream = BufReader::with_capacity(1 << 16, file);
         let (header, begin) = read_header(&mut stream).map_err(|why| Error::file(path, why))?;
-        let NpyHeader { layout, .. } = &header;
-        let wanted = layout.bytes().and_then(|bytes| bytes.checked_add(begin));
-        if wanted.is_none_or(|wanted| wanted > size) {
-            let why = format!(
-                "it ends early: {} bytes of elements, its header says {} with shape {:?}",
-                size - begin,
-                layout.dtype.name(),
-                layout.shape
-            );
-            return Err(Error::file(path, why));
-        }
-        let mut times = times::read(path)?;
-        // A stopped writer may have left elements, and then a time. The header does not count these
-        // yet.
-        let spare = size - begin - layout.bytes().unwrap_or_default();
-        let count = times.as_ref().map_or(0, Vec::len);
-        let single = count == 1 || (count == 2 && spare > 0 && layout.bytes() == Some(spare));
-        let time_axis = time_axis.unwrap_or(times.is_some() && !single);
-        let mut record = layout.clone();
-        let steps = match (time_axis, layout.shape.is_empty()) {
-            (false, _) => 1,
-            (true, false) => record.shape.remove(0),
-            (true, true) => {
-                return Err(Error::file(
-                    path,
-                    "it holds a single value, so no axis of it can be time",
-                ));
-            }
-        };
-        if let Some(times) = times
-            .as_mut()
-            .filter(|times| spare > 0 && times.len() as u64 == steps + 1)
-        {
-            times.pop();
-        }
-        if let Some(times) = times.as_ref().filter(|times| times.len() as u64 != steps) {
-            let beside = times::beside(path);
-            let why = format!(
-                "it has {} times, but {} has {steps} steps",
-                times.len(),
-                path.display()
-            );
-            return Err(Error::file(&beside, why));
-        }
-        let scattered = layout.order == StorageOrder::Fortran
+        let spare = spare_bytes(path, &header.layout, size - begin)?;
+        let times = times::read(path)?;
+        let time_axis = time_axis.unwrap_or_else(|| {
+            // One time belongs to a single array, which has no axis for it.
+            let unfinished = spare > 0 && header.layout.bytes() == Some(spare);
+            times
+                .as_ref()
+                .is_some_and(|times| times.len() != 1 && !(times.len() == 2 && unfinished))
+        });
+        let (record, steps) = record_of(path, &header.layout, time_axis)?;
+        let times = times
+            .map(|times| times_of_steps(path, times, steps, spare > 0))
+            .transpose()?;
+        let is_scattered = header.layout.order == StorageOrder::Fortran
             && steps > 1
-            && record.shape.iter().any(|n| *n > 1);
-        let body = if scattered {
-            let mut bytes = vec![0; layout.bytes().unwrap_or_default() as usize];
+            && record.shape.iter().any(|extent| *extent > 1);
+        let body = if is_scattered {
+            let mut bytes = vec![0; header.layout.bytes().unwrap_or_default() as usize];
             stream.read_exact(&mut bytes).on_file(path, "read")?;
             NpyBody::Scattered(bytes)
         } else {
@@ -121,6 +90,57 @@ impl NpyReader {
             body,
         })
     }
+}
+
+/// The number of bytes behind the elements that the header counts. A stopped writer may have left
+/// elements, and then a time, that the header does not count yet. `size` is the size of the file
+/// without the header.
+fn spare_bytes(path: &Path, layout: &Layout, size: u64) -> Result<u64> {
+    let spare = layout.bytes().and_then(|bytes| size.checked_sub(bytes));
+    spare.ok_or_else(|| {
+        let why = format!(
+            "it ends early: {size} bytes of elements, its header says {} with shape {:?}",
+            layout.dtype.name(),
+            layout.shape
+        );
+        Error::file(path, why)
+    })
+}
+
+/// The layout of a record, and the number of records.
+fn record_of(path: &Path, layout: &Layout, time_axis: bool) -> Result<(Layout, u64)> {
+    let mut record = layout.clone();
+    if !time_axis {
+        return Ok((record, 1));
+    }
+    if record.shape.is_empty() {
+        let why = "it holds a single value, so no axis of it can be time";
+        return Err(Error::file(path, why));
+    }
+    let steps = record.shape.remove(0);
+    Ok((record, steps))
+}
+
+/// The times of the records. `unfinished` says whether a stopped writer may have left a time for
+/// elements that the header does not count.
+fn times_of_steps(
+    path: &Path,
+    mut times: Vec<Times>,
+    steps: u64,
+    unfinished: bool,
+) -> Result<Vec<Times>> {
+    if unfinished && times.len() as u64 == steps + 1 {
+        times.pop();
+    }
+    if times.len() as u64 == steps {
+        return Ok(times);
+    }
+    let why = format!(
+        "it has {} times, but {} has {steps} steps",
+        times.len(),
+        path.display()
+    );
+    Err(Error::file(&times::beside(path), why))
 }
 
 impl RecordReader for NpyReader {
@@ -276,44 +296,73 @@ pub(crate) fn array_of<'a>(path: &Path, value: &'a View<'_>) -> Result<(&'a Layo
     }
 }
 
-/// Reads the header; where the elements begin.
-fn read_header(stream: &mut impl Read) -> Result<(NpyHeader, u64), String> {
-    let broken = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => {
-            "it is no .npy file: it ends within its header".to_owned()
+/// Why a header cannot be read, in words that follow the name of the file.
+#[derive(Debug, thiserror::Error)]
+enum HeaderError {
+    #[error("it is no .npy file: it ends within its header")]
+    Short,
+    #[error("cannot read it: {0}")]
+    System(std::io::Error),
+    #[error("it is no .npy file: it does not begin with \"\\x93NUMPY\"")]
+    NoMagic,
+    #[error("it is of version {0} of the format; versions 1 to 3 are read")]
+    Version(u8),
+    #[error("its header of {0} bytes is too long")]
+    Long(usize),
+    #[error("its header is not UTF-8")]
+    NotUtf8,
+    #[error("its header cannot be read: {what}, in {header}")]
+    Wrong { what: String, header: String },
+    #[error(
+        "it holds records with named fields, which no message can carry; save one array a field"
+    )]
+    Records,
+    #[error(
+        "its elements are of type '{0}', which no message can carry; convert them with `astype` before saving"
+    )]
+    Elements(String),
+}
+
+impl From<std::io::Error> for HeaderError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => HeaderError::Short,
+            _ => HeaderError::System(error),
         }
-        _ => format!("cannot read it: {error}"),
-    };
+    }
+}
+
+/// Reads the header. Returns the header, and where the elements begin.
+fn read_header(stream: &mut impl Read) -> Result<(NpyHeader, u64), HeaderError> {
     let mut start = [0; 8];
-    stream.read_exact(&mut start).map_err(broken)?;
+    stream.read_exact(&mut start)?;
     if &start[..6] != MAGIC {
-        return Err("it is no .npy file: it does not begin with \"\\x93NUMPY\"".to_owned());
+        return Err(HeaderError::NoMagic);
     }
     let mut length = [0; 4];
     let digits = match start[6] {
         1 => 2,
         2 | 3 => 4,
-        version => {
-            return Err(format!(
-                "it is of version {version} of the format; versions 1 to 3 are read"
-            ));
-        }
+        version => return Err(HeaderError::Version(version)),
     };
-    stream.read_exact(&mut length[..digits]).map_err(broken)?;
+    stream.read_exact(&mut length[..digits])?;
     let length = u32::from_le_bytes(length) as usize;
     if length > LONGEST {
-        return Err(format!("its header of {length} bytes is too long"));
+        return Err(HeaderError::Long(length));
     }
     let mut text = vec![0; length];
-    stream.read_exact(&mut text).map_err(broken)?;
-    let text = String::from_utf8(text).map_err(|_| "its header is not UTF-8".to_owned())?;
+    stream.read_exact(&mut text)?;
+    let text = String::from_utf8(text).map_err(|_| HeaderError::NotUtf8)?;
     Ok((parse_header(&text)?, (8 + digits + length) as u64))
 }
 
 /// Reads the dict. The three entries come in any order; values hold no braces, and quotes only
 /// around text.
-fn parse_header(text: &str) -> Result<NpyHeader, String> {
-    let wrong = |what: &str| format!("its header cannot be read: {what}, in {}", text.trim());
+fn parse_header(text: &str) -> Result<NpyHeader, HeaderError> {
+    let wrong = |what: &str| HeaderError::Wrong {
+        what: what.to_owned(),
+        header: text.trim().to_owned(),
+    };
     let after = |key: &str| {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
         let at = quoted
@@ -329,12 +378,9 @@ fn parse_header(text: &str) -> Result<NpyHeader, String> {
     let descr = quote
         .and_then(|quote| descr[1..].split_once(quote))
         .map(|(descr, _)| descr);
-    let descr = descr.ok_or(
-        "it holds records with named fields, which no message can carry; save one array a field",
-    )?;
-    let (dtype, big_endian) = dtype_of(descr).ok_or_else(|| {
-        format!("its elements are of type '{descr}', which no message can carry; convert them with `astype` before saving")
-    })?;
+    let descr = descr.ok_or(HeaderError::Records)?;
+    let (dtype, big_endian) =
+        dtype_of(descr).ok_or_else(|| HeaderError::Elements(descr.to_owned()))?;
     let order = match after("fortran_order")? {
         value if value.starts_with("True") => StorageOrder::Fortran,
         value if value.starts_with("False") => StorageOrder::C,

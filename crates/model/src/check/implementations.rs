@@ -400,13 +400,10 @@ fn check_required(
         );
         return;
     }
+    let declared = description.programs.get(name);
+    let declared = declared.map(|program| &program.ports);
     for port in &required.ports {
-        let of_program = description
-            .programs
-            .get(name)
-            .map(|program| &program.ports)
-            .filter(|p| !p.is_empty());
-        if let Some(ports) = of_program
+        if let Some(ports) = declared.filter(|ports| !ports.is_empty())
             && !ports.contains_key(port)
         {
             let why = "\"titin: required\" says that it must be connected";
@@ -416,29 +413,42 @@ fn check_required(
             continue;
         }
         for component in &users {
-            let at = component.ports.get(port).map(|p| p.at);
-            if at.is_none() && !component.ports.is_empty() {
-                let names = || component.ports.keys().map(Name::as_str);
-                let hint = did_you_mean(port, names());
-                let hint = hint.unwrap_or_else(|| format!("its ports are {}", listing(names())));
-                let why = format!(
-                    "\"titin: required\" says that it must be connected, and \"{}\" is what \"{name}\" runs as",
-                    component.path
-                );
-                let what = format!("component \"{}\" has no port \"{port}\"", component.path);
-                problems.error_hint(required.at, Code::UnknownPort, what, why, hint);
-                continue;
-            }
-            let connected = at.is_some() && network.unconnected(component).all(|p| p.name != *port);
-            if !connected {
-                let why = format!("program \"{name}\" cannot do without it (\"titin: required\")");
-                let what = format!(
-                    "port \"{port}\" of component \"{}\" is not connected",
-                    component.path
-                );
-                problems.error(at.unwrap_or(component.at), Code::Unconnected, what, why);
-            }
+            check_connected(network, component, port, (name, required.at), problems);
         }
+    }
+}
+
+/// Fails if a port of a component is not there or not connected. `program` is the program that
+/// needs the port, and where the description says so.
+fn check_connected(
+    network: &Network,
+    component: &NetworkComponent,
+    port: &Name,
+    (program, required_at): (&Name, TextPosition),
+    problems: &mut Problems,
+) {
+    let at = component.ports.get(port).map(|port| port.at);
+    if at.is_none() && !component.ports.is_empty() {
+        let names = || component.ports.keys().map(Name::as_str);
+        let hint = did_you_mean(port, names());
+        let hint = hint.unwrap_or_else(|| format!("its ports are {}", listing(names())));
+        let why = format!(
+            "\"titin: required\" says that it must be connected, and \"{}\" is what \"{program}\" runs as",
+            component.path
+        );
+        let what = format!("component \"{}\" has no port \"{port}\"", component.path);
+        problems.error_hint(required_at, Code::UnknownPort, what, why, hint);
+    } else if at.is_none()
+        || network
+            .unconnected(component)
+            .any(|open| open.name == *port)
+    {
+        let why = format!("program \"{program}\" cannot do without it (\"titin: required\")");
+        let what = format!(
+            "port \"{port}\" of component \"{}\" is not connected",
+            component.path
+        );
+        problems.error(at.unwrap_or(component.at), Code::Unconnected, what, why);
     }
 }
 

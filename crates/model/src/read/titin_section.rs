@@ -12,70 +12,85 @@ use crate::names::{Name, is_dotted};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity};
 use crate::titin_section::{
-    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Medium, PinnedMedium,
-    ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
+    PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
 };
 use crate::yaml::{Node, NodeKind, Scalar, ScalarType, shorten};
 
 pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
-    let mut extras = Extras::default();
     let Some(mut fields) = Fields::new(node, "\"titin\"", problems) else {
-        return extras;
+        return Extras::default();
     };
-    extras.scales = by_path(fields.take("scales"), "\"scales\"", problems, scales);
-    extras.stage = by_path(fields.take("stage"), "\"stage\"", problems, stage);
-    extras.time_unit = fields
-        .take("time_unit")
-        .and_then(|n| time_unit(n, problems));
-    extras.progress = by_path(fields.take("progress"), "\"progress\"", problems, progress);
-    extras.filters = by_path(fields.take("filters"), "\"filters\"", problems, user_filter);
-    extras.required = by_path(fields.take("required"), "\"required\"", problems, required);
-    extras.medium = by_path(
-        fields.take("medium"),
-        "\"medium\"",
-        problems,
-        |_, at, node, problems| {
-            let media = Medium::ALL.map(|medium| (medium.key(), medium));
-            Some(PinnedMedium {
-                medium: choice(node, "the medium", &media, problems)?,
-                at,
-            })
-        },
-    );
-    extras.folder = fields
-        .take("folder")
-        .and_then(|n| text(n, "\"folder\"", problems));
-    extras.fields = by_path(fields.take("fields"), "\"fields\"", problems, pattern);
-    extras.links.components = by_path(fields.take("links"), "\"links\"", problems, link);
-    if let Some((link, _)) = extras.links.components.shift_remove("default") {
-        extras.links.default = link;
-    }
-    if let Some(node) = fields.take("buffer") {
-        extras.buffer = buffers(node, problems);
-    }
-    extras.grace = fields
-        .take("grace")
-        .and_then(|n| duration(n, "\"grace\"", problems));
-    extras.heartbeat = fields
-        .take("heartbeat")
-        .and_then(|n| timeout(n, "\"heartbeat\"", problems));
-    extras.register_timeout = fields
-        .take("register_timeout")
-        .and_then(|n| timeout(n, "\"register_timeout\"", problems));
+    let extras = Extras {
+        scales: by_path(&mut fields, "scales", problems, scales),
+        stage: by_path(&mut fields, "stage", problems, stage),
+        time_unit: read(&mut fields, "time_unit", problems, |node, _, problems| {
+            time_unit(node, problems)
+        }),
+        progress: by_path(&mut fields, "progress", problems, progress),
+        filters: by_path(&mut fields, "filters", problems, user_filter),
+        required: by_path(&mut fields, "required", problems, required),
+        medium: by_path(&mut fields, "medium", problems, pinned_medium),
+        folder: read(&mut fields, "folder", problems, text),
+        fields: by_path(&mut fields, "fields", problems, pattern),
+        links: links(&mut fields, problems),
+        buffer: fields
+            .take("buffer")
+            .map(|node| buffers(node, problems))
+            .unwrap_or_default(),
+        grace: read(&mut fields, "grace", problems, duration),
+        heartbeat: read(&mut fields, "heartbeat", problems, timeout),
+        register_timeout: read(&mut fields, "register_timeout", problems, timeout),
+    };
     fields.finish(problems);
     extras
 }
 
-/// Reads a mapping from paths to values.
+/// Reads the value of a key, if the key is there. `value` also gets the key, in quotes.
+fn read<T>(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    problems: &mut Problems,
+    value: impl Fn(&Node, &str, &mut Problems) -> Option<T>,
+) -> Option<T> {
+    let node = fields.take(key)?;
+    value(node, &format!("\"{key}\""), problems)
+}
+
+fn pinned_medium(
+    _: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<PinnedMedium> {
+    let media = Medium::ALL.map(|medium| (medium.key(), medium));
+    Some(PinnedMedium {
+        medium: choice(node, "the medium", &media, problems)?,
+        at,
+    })
+}
+
+fn links(fields: &mut Fields<'_>, problems: &mut Problems) -> Links {
+    let mut components = by_path(fields, "links", problems, link);
+    let default = components.shift_remove("default");
+    Links {
+        default: default.map_or_else(LinkTuning::default, |(tuning, _)| tuning),
+        components,
+    }
+}
+
+/// Reads the mapping from paths to values of a key.
 fn by_path<T>(
-    node: Option<&Node>,
-    what: &str,
+    fields: &mut Fields<'_>,
+    key: &'static str,
     problems: &mut Problems,
     read: impl Fn(&str, TextPosition, &Node, &mut Problems) -> Option<T>,
 ) -> IndexMap<Name, T> {
     let mut all = IndexMap::new();
-    for entry in node
-        .and_then(|node| entries(node, what, problems))
+    let what = format!("\"{key}\"");
+    let given = fields.take(key);
+    for entry in given
+        .and_then(|node| entries(node, &what, problems))
         .unwrap_or_default()
     {
         let Some(path) = dotted(&entry.key, &format!("a key of {what}"), entry.at, problems) else {

@@ -45,7 +45,8 @@ impl RankGroup {
                 },
                 _,
             ) => {
-                let end = |(port, slot, label)| ((port as usize, slot), label);
+                let end =
+                    |(port, slot, label): (u32, u32, String)| ((port as usize, slot), label.into());
                 let f_init = f_init.into_iter().map(end).collect();
                 Ok(Some(NextUse {
                     overlay: self.serial.number(overlay)?,
@@ -461,7 +462,8 @@ impl RankGroup {
 
 /// The beginning of a use, in the form for the other ranks.
 fn common_use(next: &NextUse) -> CollectiveResult {
-    let end = |((port, slot), label): &((usize, u32), String)| (*port as u32, *slot, label.clone());
+    let end =
+        |((port, slot), label): &((usize, u32), Arc<str>)| (*port as u32, *slot, label.to_string());
     CollectiveResult::Use {
         overlay: (*next.overlay.1).clone(),
         steps: next.iteration.steps().to_vec(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use smallvec::SmallVec;
 use titin_model::Operator;
 use titin_transport::{Carrier, Inbox, IncomingMessage as Arrived, SpinLockGuard};
 use titin_wire::control::WaitOn;
@@ -16,7 +17,7 @@ use super::report::RowOfMessage;
 use super::step_filters::{UsePlace, iteration_of};
 use super::wait::Wait;
 use super::{SETTINGS_IN, Serial};
-use crate::execution_loop::PortCall;
+use crate::execution_loop::{FInitEnds, PortCall};
 use crate::field_mark::ordinary;
 use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
@@ -54,14 +55,17 @@ pub(super) struct ReceivingEnd<'a> {
 }
 
 /// The states of the ports that a call has taken.
-pub(super) type HeldPorts<'a> = Vec<SpinLockGuard<'a, PortState>>;
+pub(super) type HeldPorts<'a> = SmallVec<[SpinLockGuard<'a, PortState>; 4]>;
+
+/// The ends of a call on several ports.
+type ReceivingEnds<'a> = SmallVec<[ReceivingEnd<'a>; 4]>;
 
 /// The next use, before the use begins.
 pub(crate) struct NextUse {
     /// The settings overlay in force, and its number.
     pub(crate) overlay: (u32, Arc<Overlay>),
     /// The ends of F_INIT ports with a message, with the labels of the ends.
-    pub(crate) f_init: Vec<((usize, u32), String)>,
+    pub(crate) f_init: FInitEnds,
     /// The step of other instances in which the use lies.
     pub(crate) iteration: Iteration,
 }
@@ -93,7 +97,7 @@ impl Serial {
             ));
         }
         let (mut held, sources) = self.f_init()?;
-        let (following, mut leading): (Vec<_>, Vec<_>) =
+        let (mut following, mut leading): (ReceivingEnds<'_>, ReceivingEnds<'_>) =
             sources.into_iter().partition(ReceivingEnd::follows);
         let first = !self.cycle().used();
         if leading.is_empty() && !first {
@@ -113,7 +117,8 @@ impl Serial {
                 self.await_message(source, state, Patience::Forever, &begins, || Ok(()))?;
             state.put_back(slot, message);
         }
-        let sources: Vec<_> = following.into_iter().chain(leading).collect();
+        following.extend(leading);
+        let sources = following;
         let overlay = self.merge_overlays(&sources, &mut held)?;
         let overlay = self.number(overlay)?;
         let waiting = sources
@@ -244,8 +249,8 @@ impl ReceivingEnd<'_> {
 impl Serial {
     /// The F_INIT ports, and the connected ends of the ports. If the sender counts the slots of a
     /// port, the first slot alone.
-    fn f_init(&self) -> Result<(HeldPorts<'_>, Vec<ReceivingEnd<'_>>)> {
-        let (mut held, mut sources) = (HeldPorts::new(), Vec::new());
+    fn f_init(&self) -> Result<(HeldPorts<'_>, ReceivingEnds<'_>)> {
+        let (mut held, mut sources) = (HeldPorts::new(), ReceivingEnds::new());
         let ports = self
             .table
             .ports
@@ -452,7 +457,7 @@ impl Serial {
     /// other slots join the ends.
     fn all_or_none<'a>(
         &'a self,
-        sources: &mut Vec<ReceivingEnd<'a>>,
+        sources: &mut ReceivingEnds<'a>,
         held: &mut HeldPorts<'_>,
     ) -> Result<Option<UsePlace>> {
         let (mut here, mut closed) = (UsePlace::default(), Vec::new());
@@ -519,8 +524,12 @@ impl Serial {
             let Some(message) = state.stashed(slot) else {
                 continue;
             };
+            let is_settings = *source.port.name == *SETTINGS_IN;
+            if message.settings.is_none() && !is_settings {
+                continue;
+            }
             let mut overlay = message.settings.as_deref().cloned().unwrap_or_default();
-            if *source.port.name == *SETTINGS_IN {
+            if is_settings {
                 overlay.extend(settings_of(message)?);
                 state.unstash(Some(slot));
             }

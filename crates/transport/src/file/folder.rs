@@ -135,7 +135,7 @@ impl ListenerFolder {
         let names: HashSet<OsString> = entries
             .flatten()
             .map(|entry| entry.file_name())
-            .filter(|name| is_connection(name))
+            .filter(is_connection)
             .take(CONNECTIONS)
             .collect();
         self.taken.retain(|name| names.contains(name));
