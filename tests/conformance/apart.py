@@ -2,7 +2,7 @@
 
 ``network``: in a network namespace of its own, whose loopback leads to the run's manager and to nobody else.
 ``memory``: with a /dev/shm of its own.
-``all``: both of these, and its network leads nowhere, so it shares nothing with others but folders.
+``alone``: with a /dev/shm of its own, and without any network, not even a loopback.
 ``user``: as another user, who may read all files (the run's secret, this Python) and has no other power.
 """
 
@@ -24,12 +24,10 @@ CLONE_NEWNS, CLONE_NEWNET, SIOCSIFFLAGS = 0x20000, 0x40000000, 0x8914
 
 
 def main(what: str, *command: str) -> int:
-    if what == "memory":
+    if what in ("memory", "alone"):
         script = 'mount -t tmpfs none /dev/shm && exec "$@"'
-        return subprocess.call(["unshare", "--mount", "sh", "-c", script, "sh", *command])
-    if what == "all":
-        script = 'mount -t tmpfs none /dev/shm && exec "$@"'
-        return subprocess.call(["unshare", "--net", "--mount", "sh", "-c", script, "sh", *command])
+        without = ["--net"] if what == "alone" else []
+        return subprocess.call(["unshare", "--mount", *without, "sh", "-c", script, "sh", *command])
     if what == "user":
         reads = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
         nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", *reads]

@@ -19,10 +19,11 @@ const PLOT_BOTTOM: i32 = HEIGHT - BOTTOM;
 const NAME_DISTANCE: i32 = 14;
 
 /// The colours of the media, by name.
-const HUES: [(&str, Ink); 3] = [
+const HUES: [(&str, Ink); 4] = [
     ("inproc", Ink::Green),
     ("shm", Ink::Blue),
     ("tcp", Ink::Orange),
+    ("file", Ink::Purple),
 ];
 
 /// The size at which an empty message is drawn, in bytes, left of the smallest other message. Zero

@@ -453,7 +453,7 @@ mod tests {
     fn a_name_that_is_not_text_is_refused() {
         use std::os::unix::ffi::OsStrExt as _;
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(std::ffi::OsStr::from_bytes(b"n\xe9"));
+        let path = folder.path().join(OsStr::from_bytes(b"n\xe9"));
         let error = RunDirectory::create(Some(&path), "m", "t")
             .unwrap_err()
             .to_string();

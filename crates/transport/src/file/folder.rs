@@ -55,21 +55,35 @@ impl Presence {
 }
 
 /// The presence of the process at the other end.
-pub(super) struct PeerPresence(PathBuf);
+pub(super) struct PeerPresence {
+    path: PathBuf,
+    /// Whether this process has seen the lock. Some file systems show no locks of other hosts.
+    shows_lock: bool,
+}
 
 impl PeerPresence {
+    /// The presence in a folder, of a process that lives now.
+    fn of_living(folder: &Path) -> Self {
+        let path = folder.join(PRESENCE);
+        let shows_lock = open_presence(&path).is_ok_and(|file| !is_unlocked(&file));
+        PeerPresence { path, shows_lock }
+    }
+
     /// Whether the process is known to have ended. A file system without locks does not tell.
     pub(super) fn has_ended(&self) -> bool {
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags as i32)
-            .open(&self.0);
-        match file {
-            Ok(file) => is_unlocked(&file),
+        match open_presence(&self.path) {
+            Ok(file) => self.shows_lock && is_unlocked(&file),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
     }
+}
+
+fn open_presence(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags as i32)
+        .open(path)
 }
 
 /// Whether no process has locked the file.
@@ -195,14 +209,14 @@ impl ConnectionFolder {
         self.path.join(if self.dials { THERE } else { BACK })
     }
 
-    /// The presence of the process at the other end.
+    /// The presence of the process at the other end, which lives now.
     pub(super) fn peer_presence(&self) -> PeerPresence {
         let folder = if self.dials {
             self.path.parent().unwrap_or(&self.path)
         } else {
             &self.path
         };
-        PeerPresence(folder.join(PRESENCE))
+        PeerPresence::of_living(folder)
     }
 
     /// This process reads no more, and has written all: removes what the other end need not read.
@@ -229,7 +243,8 @@ impl ConnectionFolder {
         };
         let only_presence = fs::read_dir(listener)
             .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == PRESENCE));
-        if only_presence && self.peer_presence().has_ended() {
+        let is_unlocked = |file: File| is_unlocked(&file);
+        if only_presence && open_presence(&listener.join(PRESENCE)).is_ok_and(is_unlocked) {
             let _ = fs::remove_file(listener.join(PRESENCE));
             let _ = fs::remove_dir(listener);
         }
