@@ -35,7 +35,7 @@ impl Array {
         // SAFETY: any object may be asked.
         let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1;
         if has_buffer {
-            refuse_masked(object)?;
+            refuse_masked("send", object)?;
             refuse_time(object)?;
             return Self::native(object);
         }
@@ -47,6 +47,7 @@ impl Array {
         if let Some(array) = Array::of_numpy(object, Access::Read) {
             return Ok(array);
         }
+        refuse_masked("send", object)?;
         let (view, element) = view(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
         match element {
             Element::Native(dtype) => Ok(Array::new(view, dtype)),
@@ -64,6 +65,7 @@ impl Array {
         if let Some(array) = Array::of_numpy(object, Access::Write) {
             return Ok(array);
         }
+        refuse_masked("receive into", object)?;
         let py = object.py();
         let (view, element) = view(object, ffi::PyBUF_RECORDS).map_err(|error| {
             error::mismatch(
@@ -235,6 +237,10 @@ impl Array {
             Memory::View(view) => view,
             Memory::NdArray(array) => {
                 described = buffer(array.array().bind(py), ffi::PyBUF_RECORDS_RO)?;
+                if described.len as usize != array.bytes() {
+                    let text = "another thread has resized the array during the call";
+                    return Err(error::usage(py, text));
+                }
                 &described
             }
         };
@@ -389,7 +395,7 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     for interface in [intern!(py, "__array_interface__"), intern!(py, "__array__")] {
         if object.hasattr(interface)? {
             let array = numpy()?.call_method1(intern!(py, "asarray"), (object,))?;
-            refuse_masked(&array)?;
+            refuse_masked("send", &array)?;
             return Ok(array);
         }
     }
@@ -401,16 +407,17 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// Refuses masked arrays: the buffer of such an array has the values under the mask too.
-fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
+fn refuse_masked(call: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     if is_ndarray(object) {
         return Ok(());
     }
     if object.hasattr(intern!(py, "mask"))? && object.hasattr(intern!(py, "filled"))? {
-        let text = format!(
-            "cannot send {}, a masked array: send .filled(value), or the data and the mask in a dict",
-            describe(object)
-        );
+        let hint = match call {
+            "send" => "send .filled(value), or the data and the mask in a dict",
+            _ => "receive into its .data",
+        };
+        let text = format!("cannot {call} {}, a masked array: {hint}", describe(object));
         return Err(error::mismatch(py, text));
     }
     Ok(())

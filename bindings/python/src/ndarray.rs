@@ -17,7 +17,8 @@ const DIMENSIONS: usize = 4;
 /// The memory of an array of class `numpy.ndarray`. The `NdArray` holds the array.
 ///
 /// Extents and strides are copies: another thread may reshape the array while a call of libtitin
-/// runs.
+/// runs. The memory itself stays, unless the program resizes the array without NumPy's check for
+/// other references (`resize(refcheck=False)`).
 pub struct NdArray {
     array: Py<PyAny>,
     pub data: *mut c_void,
@@ -127,7 +128,8 @@ pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
 /// A read-only array over memory of `owner`.
 ///
 /// # Safety
-/// `data` has room for the elements, and lives as long as `owner`. The elements are of type `dtype`.
+/// `data` is aligned for the elements, and readable as long as `owner` lives; NULL only without
+/// elements. `dtype` is a `numpy.dtype` in the byte order of the host, `order` an order of libtitin.
 pub unsafe fn over<'py>(
     owner: Bound<'py, PyAny>,
     data: *const c_void,

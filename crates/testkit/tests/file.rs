@@ -235,6 +235,24 @@ fn the_last_messages_of_a_process_that_has_ended_arrive() {
     assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
 }
 
+#[test]
+fn a_receiver_that_is_slower_than_the_end_of_the_sender_gets_all() {
+    let meeting = Meeting::new();
+    let (outlet, inlet) = meeting.pair.conduit(1);
+    let stall = meeting.pair.stall();
+    // More than the sockets of the receiver hold.
+    outlet.send(&pattern(0, 6_000_000));
+    let Pair { left, right, .. } = meeting.pair;
+    drop(left);
+    // The receiver's side looks for what the other end has done at least once a second.
+    std::thread::sleep(Duration::from_millis(2500));
+    drop(stall);
+    assert_eq!(inlet.receive().body[..], pattern(0, 6_000_000));
+    assert_eq!(lost(&right), Lost::Closed);
+    drop(right);
+    assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
+}
+
 /// Another process, which plays a part, and our end of the link to it.
 fn start(part: &str, folder: &Path) -> (Child, PairEnd) {
     let secret = Secret::random();

@@ -132,14 +132,15 @@ impl ListenerFolder {
     /// If the folder cannot be read. The error names the folder.
     pub(super) fn new_connections(&mut self) -> io::Result<Vec<ConnectionFolder>> {
         let entries = fs::read_dir(&self.path).map_err(|why| named(&self.path, &why))?;
-        let names: HashSet<OsString> = entries
-            .flatten()
-            .map(|entry| entry.file_name())
-            .filter(is_connection)
-            .take(CONNECTIONS)
-            .collect();
+        let names = entries.map(|entry| Ok(entry?.file_name()));
+        let mut names = names
+            .collect::<io::Result<HashSet<OsString>>>()
+            .map_err(|why| named(&self.path, &why))?;
+        names.retain(is_connection);
         self.taken.retain(|name| names.contains(name));
-        let new: Vec<OsString> = names.difference(&self.taken).cloned().collect();
+        let room = CONNECTIONS.saturating_sub(self.taken.len());
+        let new = names.difference(&self.taken).take(room);
+        let new: Vec<OsString> = new.cloned().collect();
         self.taken.extend(new.iter().cloned());
         let folders = new.into_iter().map(|name| self.path.join(name));
         Ok(folders

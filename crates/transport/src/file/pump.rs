@@ -199,6 +199,8 @@ struct Connection {
     gathered: Vec<u8>,
     /// Whether the link sends no more.
     link_has_ended: bool,
+    /// Whether the link has closed the socket, and so takes no more bytes either.
+    link_is_closed: bool,
     /// Whether the socket takes no more bytes for now.
     is_blocked: bool,
     /// Since when the disk has been full.
@@ -248,6 +250,7 @@ impl Connection {
             outgoing,
             gathered: Vec::new(),
             link_has_ended: false,
+            link_is_closed: false,
             is_blocked: false,
             full_since: None,
             arrivals: None,
@@ -261,10 +264,8 @@ impl Connection {
     /// The events of the socket for which the pump waits.
     fn wanted(&self) -> PollFlags {
         let mut wanted = PollFlags::empty();
-        wanted.set(
-            PollFlags::IN,
-            !self.link_has_ended && self.gathered.len() < SEGMENT,
-        );
+        let takes_more = !self.outgoing.has_ended() && self.gathered.len() < SEGMENT;
+        wanted.set(PollFlags::IN, !self.link_has_ended && takes_more);
         wanted.set(PollFlags::OUT, self.is_blocked);
         wanted
     }
@@ -292,8 +293,11 @@ impl Connection {
             // The last segments of the other end were read a moment ago, but for those written
             // since.
             if read != ReadProgress::Blocked && self.peer.has_ended() {
-                self.incoming.advance(&self.socket)?;
-                return Ok(ConnectionProgress::Abandoned);
+                self.incoming.refresh()?;
+                self.is_blocked = self.incoming.advance(&self.socket)? == ReadProgress::Blocked;
+                if !self.is_blocked {
+                    return Ok(ConnectionProgress::Abandoned);
+                }
             }
         }
         if sent || self.incoming.next() != before {
@@ -302,8 +306,19 @@ impl Connection {
         Ok(ConnectionProgress::Idle)
     }
 
-    /// Moves bytes of the link to segments. Whether some have moved.
+    /// Moves bytes of the link to segments. Whether some have moved. If the other end reads no more,
+    /// the stream is over: what the other end has written is still to be read.
     fn send(&mut self, afresh: bool) -> Result<bool, Lost> {
+        let sent = self.send_all(afresh);
+        if sent == Err(Lost::Closed) {
+            self.outgoing.end();
+            self.gathered = Vec::new();
+            return Ok(true);
+        }
+        sent
+    }
+
+    fn send_all(&mut self, afresh: bool) -> Result<bool, Lost> {
         let mut moved = false;
         while !self.outgoing.has_ended() {
             self.gather()?;
@@ -406,11 +421,18 @@ impl Pump {
         let notices = self.notices.descriptor();
         descriptors.extend(notices.map(|notices| PollFd::new(notices, PollFlags::IN)));
         let others = descriptors.len();
-        let sockets = self.connections.iter();
-        descriptors.extend(sockets.map(|end| PollFd::new(&end.socket, end.wanted())));
+        // A closed socket would end each wait at once.
+        let open = self.connections.iter().filter(|end| !end.link_is_closed);
+        descriptors.extend(open.map(|end| PollFd::new(&end.socket, end.wanted())));
         let _ = poll(&mut descriptors, Some(&limit));
-        let sockets = descriptors[others..].iter();
-        sockets.map(PollFd::revents).collect()
+        let mut open = descriptors[others..].iter().map(PollFd::revents);
+        self.connections
+            .iter()
+            .map(|end| match end.link_is_closed {
+                true => PollFlags::empty(),
+                false => open.next().unwrap_or_else(PollFlags::empty),
+            })
+            .collect()
     }
 
     /// Carries out the commands of other threads. True if there were some.
@@ -482,8 +504,9 @@ impl Pump {
                 continue;
             }
             let before = connection.incoming.next();
+            connection.link_is_closed |= events.contains(PollFlags::HUP);
             // A link that is closed takes no more bytes. Nor does this process at its end.
-            let sends_only = events.contains(PollFlags::HUP) || self.until.is_some();
+            let sends_only = connection.link_is_closed || self.until.is_some();
             let progress = connection.advance(sends_only, afresh);
             if connection.incoming.next() != before {
                 connection.has_notices = is_noticed || connection.has_notices && !afresh;

@@ -134,9 +134,15 @@ impl SegmentWriter {
         length > 0 && (unread < EAGER || length >= SEGMENT && unread < UNREAD)
     }
 
-    /// Whether the last segment is written.
+    /// Whether the last segment is written, or nobody reads any more.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
+    }
+
+    /// Nobody reads any more.
+    pub(super) fn end(&mut self) {
+        self.has_ended = true;
+        self.unread.clear();
     }
 
     /// Writes a segment. False if the disk is full: the caller may try again.
