@@ -98,7 +98,7 @@ fn a_send_and_a_close_at_once_are_told_as_that() {
     std::thread::scope(|scope| {
         let sends = scope.spawn(|| {
             let out = a.port("out").unwrap();
-            let send = |step: u8| a.send(out, None, &Payload::nil(), step.into(), None, None);
+            let send = |step: u32| a.send(out, None, &Payload::nil(), step.into(), None, None);
             (0..)
                 .map(send)
                 .find_map(|outcome| sender.send(()).map_or(None, |()| outcome.err()))
