@@ -222,7 +222,7 @@ impl ConnectionFolder {
 
     /// This process reads no more, and has written all: removes what the other end need not read.
     pub(super) fn leave(self) {
-        let _ = fs::remove_dir_all(self.incoming());
+        remove_all(&self.incoming());
         if let Some(presence) = &self.presence {
             presence.remove();
         }
@@ -233,7 +233,7 @@ impl ConnectionFolder {
 
     /// The process at the other end is gone: removes all files of the connection.
     pub(super) fn remove(self) {
-        let _ = fs::remove_dir_all(&self.path);
+        remove_all(&self.path);
         self.remove_empty_listener();
     }
 
@@ -244,8 +244,12 @@ impl ConnectionFolder {
         };
         let only_presence = fs::read_dir(listener)
             .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == PRESENCE));
-        let is_unlocked = |file: File| is_unlocked(&file);
-        if only_presence && open_presence(&listener.join(PRESENCE)).is_ok_and(is_unlocked) {
+        // A process that has ended in good order has removed its presence.
+        let has_ended = match open_presence(&listener.join(PRESENCE)) {
+            Ok(file) => is_unlocked(&file),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if only_presence && has_ended {
             let _ = fs::remove_file(listener.join(PRESENCE));
             let _ = fs::remove_dir(listener);
         }
@@ -255,6 +259,17 @@ impl ConnectionFolder {
     pub(super) fn into_presence(self) -> Option<Presence> {
         self.presence
     }
+}
+
+/// Removes a folder in which the other end may be writing its last segment: once the folder is gone,
+/// the other end writes no more.
+fn remove_all(folder: &Path) {
+    const TRIES: usize = 100;
+    let is_refilled = |_: &usize| {
+        let removed = fs::remove_dir_all(folder);
+        removed.is_err_and(|why| why.kind() == io::ErrorKind::DirectoryNotEmpty)
+    };
+    (0..TRIES).take_while(is_refilled).for_each(drop);
 }
 
 /// Adds the folder to an error.
