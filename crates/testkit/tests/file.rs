@@ -2,14 +2,14 @@
 //! refuse, processes that are killed, and what is left behind.
 
 use std::fs::{self, File, Permissions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use titin_testkit::{Host, Pair, PairEnd, conformance, pattern};
+use titin_testkit::{Host, Pair, PairEnd, conformance, pattern, play_part, start_part};
 use titin_transport::{InboxOptions, Lost};
 use titin_wire::{Address, LinkSettings, Secret};
 
@@ -219,69 +219,45 @@ fn nothing_is_left_behind_in_good_order() {
     }
 }
 
-#[test]
-fn the_last_messages_of_a_process_that_has_ended_arrive() {
+/// The receiver of a message goes on `late` after the end of the sender.
+fn all_arrives_after_the_end_of_the_sender(bytes: usize, late: Duration) {
     let meeting = Meeting::new();
     let (outlet, inlet) = meeting.pair.conduit(1);
     let stall = meeting.pair.stall();
-    outlet.send(&pattern(0, 100_000));
+    outlet.send(&pattern(0, bytes));
     let Pair { left, right, .. } = meeting.pair;
-    // The process leaves what the other has not read.
     drop(left);
+    std::thread::sleep(late);
     drop(stall);
-    assert_eq!(inlet.receive().body[..], pattern(0, 100_000));
+    assert_eq!(inlet.receive().body[..], pattern(0, bytes));
     assert_eq!(lost(&right), Lost::Closed);
     drop(right);
     assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn the_last_messages_of_a_process_that_has_ended_arrive() {
+    all_arrives_after_the_end_of_the_sender(100_000, Duration::ZERO);
 }
 
 #[test]
 fn a_receiver_that_is_slower_than_the_end_of_the_sender_gets_all() {
-    let meeting = Meeting::new();
-    let (outlet, inlet) = meeting.pair.conduit(1);
-    let stall = meeting.pair.stall();
-    // More than the sockets of the receiver hold.
-    outlet.send(&pattern(0, 6_000_000));
-    let Pair { left, right, .. } = meeting.pair;
-    drop(left);
-    // The receiver's side looks for what the other end has done at least once a second.
-    std::thread::sleep(Duration::from_millis(2500));
-    drop(stall);
-    assert_eq!(inlet.receive().body[..], pattern(0, 6_000_000));
-    assert_eq!(lost(&right), Lost::Closed);
-    drop(right);
-    assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
+    // More than the sockets of the receiver hold. The receiver's side looks for what the other end
+    // has done at least once a second.
+    all_arrives_after_the_end_of_the_sender(6_000_000, Duration::from_millis(2500));
 }
 
 /// Another process, which plays a part, and our end of the link to it.
 fn start(part: &str, folder: &Path) -> (Child, PairEnd) {
-    let secret = Secret::random();
-    let host = Host::start(&secret);
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "part", "--ignored", "--nocapture"])
-        .env("TITIN_PART", part)
-        .env("TMPDIR", host.directory())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let address = host.listen_in(folder).unwrap();
-    let orders = child.stdin.as_mut().unwrap();
-    writeln!(orders, "{}\n{address}", secret.reveal()).unwrap();
-    (child, PairEnd::from(host))
+    start_part(part, |host| host.listen_in(folder).unwrap())
 }
 
 /// The other process. No test of its own.
 #[test]
 #[ignore = "started by the other tests"]
 fn part() {
-    let mut lines = BufReader::new(std::io::stdin()).lines().map(Result::unwrap);
-    let secret: Secret = lines.next().unwrap().parse().unwrap();
-    let address = Address::from(lines.next().unwrap());
-    let host = Host::start(&secret);
-    host.dial(&[address], 0);
-    let side = PairEnd::from(host);
-    match std::env::var("TITIN_PART").unwrap().as_str() {
+    let (part, side, mut lines) = play_part();
+    match part.as_str() {
         "send" => {
             let outlet = side.outlet(1, InboxOptions::default());
             for step in 0.. {

@@ -1,13 +1,12 @@
 //! Processes that share memory are killed, or stopped, at any moment: what was received is whole and in order.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use titin_testkit::{Host, PairEnd, Watchdog, pattern};
+use titin_testkit::{Host, PairEnd, Watchdog, pattern, play_part, start_part};
 use titin_transport::InboxOptions;
-use titin_wire::{Address, EndpointId, Secret};
+use titin_wire::EndpointId;
 
 /// Lengths of all kinds: in the ring, in blocks, in large ones.
 const LENGTHS: [usize; 6] = [0, 100, 2_000, 5_000, 100_000, 700_000];
@@ -18,34 +17,15 @@ fn bytes(step: u64) -> Vec<u8> {
 
 /// Another process, which plays a part, and our end of the link to it.
 fn start(part: &str) -> (Child, PairEnd) {
-    let secret = Secret::random();
-    let host = Host::start(&secret);
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "part", "--ignored", "--nocapture"])
-        .env("TITIN_PART", part)
-        // It is killed, so what it makes must go with ours.
-        .env("TMPDIR", host.directory())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let address = host.listen_shm();
-    let orders = child.stdin.as_mut().unwrap();
-    writeln!(orders, "{}\n{address}", secret.reveal()).unwrap();
-    (child, PairEnd::from(host))
+    start_part(part, Host::listen_shm)
 }
 
 /// The other process. No test of its own.
 #[test]
 #[ignore = "started by the other tests"]
 fn part() {
-    let mut lines = BufReader::new(std::io::stdin()).lines().map(Result::unwrap);
-    let secret: Secret = lines.next().unwrap().parse().unwrap();
-    let address = Address::from(lines.next().unwrap());
-    let host = Host::start(&secret);
-    host.dial(&[address], 0);
-    let side = PairEnd::from(host);
-    match std::env::var("TITIN_PART").unwrap().as_str() {
+    let (part, side, _) = play_part();
+    match part.as_str() {
         "send" => {
             let outlet = side.outlet(1, InboxOptions::default());
             for step in 0.. {

@@ -34,54 +34,14 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use titin_os::Descriptor;
-use titin_wire::frame::{Ack, Frame};
-use titin_wire::{Address, ConduitId, LinkSettings};
+use titin_wire::{Address, LinkSettings};
 
-use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
+use crate::carrier::Medium;
 use crate::error::Lost;
-use crate::inbox::Acknowledge;
-use crate::link::Link;
 use crate::medium::{DialTarget, LinkSetup, SocketMedium};
-use crate::spin::SpinPolicy;
+use crate::socket_carrier::SocketCarrier;
 use folder::ListenerFolder;
 use pump::PumpHandle;
-
-/// Takes messages to another process by the socket of a link, and the pump.
-struct FileCarrier(Arc<Link>);
-
-impl Acknowledge for FileCarrier {
-    fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
-        self.0
-            .tell_frame(&Frame::Acknowledge { conduit, ack }, None);
-    }
-}
-
-impl Carrier for FileCarrier {
-    fn medium(&self) -> Medium {
-        Medium::File
-    }
-
-    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
-        self.0.send(message)
-    }
-
-    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
-        self.0.post(message)
-    }
-
-    fn end(&self, conduit: ConduitId, sequence: u64) {
-        let frame = Frame::End { conduit, sequence };
-        self.0.tell_behind(conduit, &frame);
-    }
-
-    fn ask(&self, conduit: ConduitId, sequence: u64) {
-        self.0.tell_frame(&Frame::Ask { conduit, sequence }, None);
-    }
-
-    fn attend(&self, policy: &mut dyn SpinPolicy) {
-        self.0.attend(policy);
-    }
-}
 
 /// The medium, for a reactor.
 #[derive(Default)]
@@ -122,7 +82,7 @@ impl SocketMedium for FileMedium {
     }
 
     fn setup(&self) -> LinkSetup {
-        LinkSetup::Sockets(|link| Arc::new(FileCarrier(link.clone())))
+        LinkSetup::Sockets(|link| SocketCarrier::make(link, Medium::File))
     }
 
     fn fault(&self, socket: &Descriptor) -> Option<Lost> {

@@ -48,6 +48,7 @@ mod reactor;
 mod shared_bells;
 mod shared_memory;
 mod shm;
+mod socket_carrier;
 mod spin;
 mod spin_lock;
 mod sync;

@@ -11,56 +11,11 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use titin_os::{Descriptor, sockets};
-use titin_wire::frame::{Ack, Frame};
-use titin_wire::{Address, ConduitId, LinkSettings};
+use titin_wire::{Address, LinkSettings};
 
-use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
-use crate::error::Lost;
-use crate::inbox::Acknowledge;
-use crate::link::Link;
+use crate::carrier::Medium;
 use crate::medium::{BACKLOG, DialTarget, LinkSetup, SocketMedium};
-use crate::spin::SpinPolicy;
-
-/// Takes messages to another process by the sockets of a link.
-struct TcpCarrier(Arc<Link>);
-
-impl Acknowledge for TcpCarrier {
-    fn acknowledge(&self, conduit: ConduitId, ack: Ack) {
-        self.0
-            .tell_frame(&Frame::Acknowledge { conduit, ack }, None);
-    }
-}
-
-impl Carrier for TcpCarrier {
-    fn medium(&self) -> Medium {
-        Medium::Tcp
-    }
-
-    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
-        self.0.send(message)
-    }
-
-    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
-        self.0.post(message)
-    }
-
-    fn end(&self, conduit: ConduitId, sequence: u64) {
-        let frame = Frame::End { conduit, sequence };
-        self.0.tell_behind(conduit, &frame);
-    }
-
-    fn ask(&self, conduit: ConduitId, sequence: u64) {
-        self.0.tell_frame(&Frame::Ask { conduit, sequence }, None);
-    }
-
-    fn streams(&self) -> usize {
-        self.0.streams()
-    }
-
-    fn attend(&self, policy: &mut dyn SpinPolicy) {
-        self.0.attend(policy);
-    }
-}
+use crate::socket_carrier::SocketCarrier;
 
 /// The medium, for a reactor.
 pub(crate) struct TcpMedium;
@@ -101,7 +56,7 @@ impl SocketMedium for TcpMedium {
     }
 
     fn setup(&self) -> LinkSetup {
-        LinkSetup::Sockets(|link| Arc::new(TcpCarrier(link.clone())))
+        LinkSetup::Sockets(|link| SocketCarrier::make(link, Medium::Tcp))
     }
 
     fn set_buffers(&self, socket: &Descriptor, settings: &LinkSettings) {

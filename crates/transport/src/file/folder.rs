@@ -49,7 +49,7 @@ impl Presence {
     }
 
     /// Removes the file: this process has ended its part in good order.
-    pub(super) fn remove(&self) {
+    pub(super) fn withdraw(&self) {
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -155,8 +155,8 @@ impl ListenerFolder {
 
     /// Removes the folder, unless a connection still has segments that the other end has to read.
     /// The other end removes the folder then.
-    pub(super) fn remove(&self) {
-        self.presence.remove();
+    pub(super) fn remove_if_read(&self) {
+        self.presence.withdraw();
         let _ = fs::remove_dir(&self.path);
     }
 }
@@ -224,7 +224,7 @@ impl ConnectionFolder {
     pub(super) fn leave(self) {
         remove_all(&self.incoming());
         if let Some(presence) = &self.presence {
-            presence.remove();
+            presence.withdraw();
         }
         // Not while there are segments for the other end.
         let _ = fs::remove_dir(&self.path);
@@ -232,7 +232,7 @@ impl ConnectionFolder {
     }
 
     /// The process at the other end is gone: removes all files of the connection.
-    pub(super) fn remove(self) {
+    pub(super) fn remove_unread(self) {
         remove_all(&self.path);
         self.remove_empty_listener();
     }

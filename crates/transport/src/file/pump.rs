@@ -237,7 +237,7 @@ impl Connection {
         let (link, socket, incoming, outgoing, number) = match open() {
             Ok(opened) => opened,
             Err(why) => {
-                folder.remove();
+                folder.remove_unread();
                 return Err(why);
             }
         };
@@ -405,7 +405,7 @@ impl Pump {
             }
         }
         for listening in &self.listening {
-            listening.folder.remove();
+            listening.folder.remove_if_read();
         }
     }
 
@@ -519,7 +519,7 @@ impl Pump {
                 }
                 Ok(ConnectionProgress::Over) => self.forget(connection).leave(),
                 Ok(ConnectionProgress::Abandoned) | Err(Lost::Closed) => {
-                    self.forget(connection).remove();
+                    self.forget(connection).remove_unread();
                 }
                 Err(why) => {
                     self.shared.note_fault(connection.number, why);
