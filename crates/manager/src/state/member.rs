@@ -162,6 +162,8 @@ pub(super) enum ErrorOrigin {
     PeerEnded(Vec<InstanceId>),
     /// Another instance has failed.
     PeerFailed,
+    /// The manager was silent for too long, so the instance has given up the manager.
+    SilentManager,
 }
 
 /// The state of an instance's process.
