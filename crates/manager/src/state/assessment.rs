@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Manager;
 use super::failure::Cause;
 use super::fault::Fault;
-use super::member::{Doubt, ErrorOrigin, Membership, ProcessState};
+use super::member::{Doubt, ErrorOrigin, InstanceProcess, Membership};
 use crate::event::{Exit, Level};
 use crate::plan::InstanceId;
 
@@ -89,7 +89,7 @@ impl Manager {
             (Some((text, ErrorOrigin::Own | ErrorOrigin::SilentManager)), _) => {
                 FaultVerdict::at_once(Fault::Reported(text.clone()))
             }
-            (None, ProcessState::Ended(exit)) => self.verdict_on_exit(id, exit),
+            (None, InstanceProcess::Ended(exit)) => self.verdict_on_exit(id, exit),
             (None, _) => self.verdict_on_link(id),
         }
     }
@@ -136,7 +136,7 @@ impl Manager {
         let member = &self.members[id];
         let runs = matches!(
             member.process,
-            ProcessState::Running(_) | ProcessState::Starting
+            InstanceProcess::Running(_) | InstanceProcess::Starting
         );
         match &member.membership {
             // The guard may yet report the exit of the process, or even the start.
@@ -163,7 +163,9 @@ impl Manager {
         let FaultVerdict { wait, fault } = self.verdict(id)?;
         match fault {
             // The exit of the process will say more.
-            Fault::LinkLost(_) if matches!(self.members[id].process, ProcessState::Running(_)) => {
+            Fault::LinkLost(_)
+                if matches!(self.members[id].process, InstanceProcess::Running(_)) =>
+            {
                 None
             }
             Fault::Reported(text) | Fault::ReportedAfterEnd { text, .. } => {
