@@ -8,7 +8,8 @@ use pyo3::types::PyType;
 use pyo3::{ffi, intern};
 
 use crate::argument::Text;
-use crate::ndarray::{Access, NdArray, if_loaded, is_ndarray};
+use crate::loaded_class::loaded_class;
+use crate::ndarray::{Access, NdArray, is_ndarray};
 use crate::{error, sys};
 
 /// An array in libtitin's description. The `Array` holds the memory.
@@ -494,5 +495,5 @@ fn describe(object: &Bound<'_, PyAny>) -> String {
 /// `titin.Array`, if the module `titin.data` is loaded.
 fn named(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NAMED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if_loaded(&NAMED, intern!(py, "titin.data"), intern!(py, "Array"))
+    loaded_class(&NAMED, intern!(py, "titin.data"), intern!(py, "Array"))
 }

@@ -19,6 +19,7 @@ mod field;
 mod filter;
 mod instance;
 mod light;
+mod loaded_class;
 mod loan;
 mod message;
 mod ndarray;

@@ -4,11 +4,12 @@
 use std::ffi::{c_int, c_void};
 
 use numpy::npyffi::{self, NPY_TYPES, PyArray_Descr, PyArrayObject, npy_intp};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyType};
-use pyo3::{ffi, intern};
+use pyo3::types::PyType;
 
+use crate::loaded_class::loaded_class;
 use crate::sys;
 
 /// The most dimensions of an [`NdArray`]. Other arrays go by the buffer protocol.
@@ -216,34 +217,11 @@ const _: () = assert!(size_of::<std::ffi::c_long>() == 8 && size_of::<npy_intp>(
 /// `numpy.ndarray`, if NumPy is loaded. Without NumPy no object is an array of NumPy.
 pub fn ndarray(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if_loaded(&NDARRAY, intern!(py, "numpy"), intern!(py, "ndarray"))
+    loaded_class(&NDARRAY, intern!(py, "numpy"), intern!(py, "ndarray"))
 }
 
 /// Whether an object is of class `numpy.ndarray` itself, and not of a derived class with methods of
 /// its own.
 pub fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
     ndarray(object.py()).is_some_and(|ndarray| object.get_type().is(ndarray))
-}
-
-/// A class of a module, if the module is loaded: without the module no object can be of the class.
-/// Every send asks, so a missing module is found without an exception.
-pub fn if_loaded<'py>(
-    cell: &'static PyOnceLock<Py<PyType>>,
-    module: &Bound<'py, PyString>,
-    name: &Bound<'py, PyString>,
-) -> Option<&'py Bound<'py, PyType>> {
-    let py = module.py();
-    if cell.get(py).is_none() {
-        // SAFETY: any name may be asked for; the result is ours, or NULL if there is no such
-        // module.
-        let loaded =
-            unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyImport_GetModule(module.as_ptr())) };
-        let Some(loaded) = loaded else {
-            PyErr::take(py);
-            return None;
-        };
-        let class = loaded.getattr(name).ok()?.cast_into::<PyType>().ok()?;
-        let _ = cell.set(py, class.unbind());
-    }
-    cell.get(py).map(|class| class.bind(py))
 }

@@ -37,7 +37,7 @@ fn blocks(layout: &Layout, axis: usize) -> AxisBlocks {
 
 /// Why arrays cannot be joined, or an array cannot be split.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub(crate) enum JoinError {
+pub(crate) enum ArrayError {
     #[error("there is no array to {0}")]
     NoArray(&'static str),
     #[error("single values have no axis to be joined along; use `how: stack`")]
@@ -78,7 +78,7 @@ pub(crate) enum JoinError {
 pub(crate) fn concatenate(
     arrays: &[(&Layout, &[u8])],
     axis: usize,
-) -> Result<(Layout, Vec<u8>), JoinError> {
+) -> Result<(Layout, Vec<u8>), ArrayError> {
     let whole = joined_layout(arrays, axis)?;
     let parts: Vec<(AxisBlocks, Cow<'_, [u8]>)> = arrays
         .iter()
@@ -100,18 +100,18 @@ pub(crate) fn concatenate(
 }
 
 /// The layout of the joined array. Arrays in different orders are joined in C order.
-fn joined_layout(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<Layout, JoinError> {
-    let (first, _) = *arrays.first().ok_or(JoinError::NoArray("join"))?;
+fn joined_layout(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<Layout, ArrayError> {
+    let (first, _) = *arrays.first().ok_or(ArrayError::NoArray("join"))?;
     match first.shape.len() {
-        0 => return Err(JoinError::SingleValues),
-        rank if axis >= rank => return Err(JoinError::NoAxis { axis, rank }),
+        0 => return Err(ArrayError::SingleValues),
+        rank if axis >= rank => return Err(ArrayError::NoAxis { axis, rank }),
         _ => {}
     }
     let mut whole = first.clone();
     whole.shape[axis] = 0;
     for (number, (layout, _)) in arrays.iter().enumerate() {
         if !differ_along_only(layout, first, axis) {
-            return Err(JoinError::Differs {
+            return Err(ArrayError::Differs {
                 number,
                 array: describe(layout),
                 first: describe(first),
@@ -142,17 +142,17 @@ fn differ_along_only(a: &Layout, b: &Layout, axis: usize) -> bool {
 pub(crate) fn stack(
     arrays: &[(&Layout, &[u8])],
     axis: usize,
-) -> Result<(Layout, Vec<u8>), JoinError> {
-    let (first, _) = arrays.first().ok_or(JoinError::NoArray("stack"))?;
+) -> Result<(Layout, Vec<u8>), ArrayError> {
+    let (first, _) = arrays.first().ok_or(ArrayError::NoArray("stack"))?;
     let rank = first.shape.len();
     if axis > rank {
-        return Err(JoinError::NewAxis { axis, rank });
+        return Err(ArrayError::NewAxis { axis, rank });
     }
     for (number, (layout, _)) in arrays.iter().enumerate() {
         let is_equal = (layout.dtype, &layout.shape, &layout.names)
             == (first.dtype, &first.shape, &first.names);
         if !is_equal {
-            return Err(JoinError::Unequal {
+            return Err(ArrayError::Unequal {
                 number,
                 array: describe(layout),
                 first: describe(first),
@@ -186,11 +186,11 @@ pub(crate) fn split<'a>(
     bytes: &'a [u8],
     axis: usize,
     sizes: &[u64],
-) -> Result<Vec<ArrayPart<'a>>, JoinError> {
+) -> Result<Vec<ArrayPart<'a>>, ArrayError> {
     let extent = extent(layout, axis)?;
     let mut sum = sizes.iter();
     if sum.try_fold(0u64, |sum, size| sum.checked_add(*size)) != Some(extent) {
-        return Err(JoinError::Sizes {
+        return Err(ArrayError::Sizes {
             sizes: sizes.to_vec(),
             extent,
             axis,
@@ -230,7 +230,7 @@ pub(crate) fn unstack<'a>(
     layout: &Layout,
     bytes: &'a [u8],
     axis: usize,
-) -> Result<Vec<ArrayPart<'a>>, JoinError> {
+) -> Result<Vec<ArrayPart<'a>>, ArrayError> {
     let extent = extent(layout, axis)?;
     let mut parts = split(layout, bytes, axis, &vec![1; extent as usize])?;
     for (part, _) in &mut parts {
@@ -243,10 +243,10 @@ pub(crate) fn unstack<'a>(
 }
 
 /// The extent of an axis.
-fn extent(layout: &Layout, axis: usize) -> Result<u64, JoinError> {
+fn extent(layout: &Layout, axis: usize) -> Result<u64, ArrayError> {
     match layout.shape.len() {
-        0 => Err(JoinError::SingleValue),
-        rank if axis >= rank => Err(JoinError::NoAxis { axis, rank }),
+        0 => Err(ArrayError::SingleValue),
+        rank if axis >= rank => Err(ArrayError::NoAxis { axis, rank }),
         _ => Ok(layout.shape[axis]),
     }
 }

@@ -103,17 +103,17 @@ pub(crate) trait MessageWriter {
 /// Why the content of a file is wrong, or why a file cannot hold a message.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Malformed(String);
+pub(crate) struct RecordError(String);
 
-impl Malformed {
-    pub(crate) fn new(text: impl Into<String>) -> Malformed {
-        Malformed(text.into())
+impl RecordError {
+    pub(crate) fn new(text: impl Into<String>) -> RecordError {
+        RecordError(text.into())
     }
 }
 
-impl From<NumberError> for Malformed {
-    fn from(error: NumberError) -> Malformed {
-        Malformed(error.to_string())
+impl From<NumberError> for RecordError {
+    fn from(error: NumberError) -> RecordError {
+        RecordError(error.to_string())
     }
 }
 

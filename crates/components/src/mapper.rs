@@ -15,7 +15,7 @@ pub(crate) struct InstancePort {
 
 /// A port without slots, or a slot of a vector port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PortEnd {
+pub(crate) struct PortOrSlot {
     pub(crate) port: PortId,
     pub(crate) slot: Option<u32>,
 }
@@ -62,7 +62,7 @@ pub(crate) fn connected(instance: &Instance, operator: Operator) -> Vec<Instance
 }
 
 /// The ends of a port. A vector port has an end for each present slot.
-pub(crate) fn ends(instance: &Instance, port: &InstancePort) -> Vec<PortEnd> {
+pub(crate) fn ends(instance: &Instance, port: &InstancePort) -> Vec<PortOrSlot> {
     let slots = if port.info.vector {
         instance.info(port.id).slots
     } else {
@@ -70,12 +70,12 @@ pub(crate) fn ends(instance: &Instance, port: &InstancePort) -> Vec<PortEnd> {
     };
     match port.info.vector {
         true => (0..slots)
-            .map(|slot| PortEnd {
+            .map(|slot| PortOrSlot {
                 port: port.id,
                 slot: Some(slot),
             })
             .collect(),
-        false => vec![PortEnd {
+        false => vec![PortOrSlot {
             port: port.id,
             slot: None,
         }],

@@ -7,10 +7,10 @@
 
 use titin_runtime::{BuiltIn, Instance, Layout, Message, Operator, Overlay, Patience};
 
-use crate::array_joining::{self, JoinError};
+use crate::array_joining::{self, ArrayError};
 use crate::data::{MessageMeta, View, describe, merge_overlays, view};
 use crate::mapper::{
-    self, InstancePort, PortEnd, connected, each_slot, ends, ports, to_all, unless_closed, views,
+    self, InstancePort, PortOrSlot, connected, each_slot, ends, ports, to_all, unless_closed, views,
 };
 use crate::settings::{ComponentSettings, meta_of};
 use crate::{Error, Result};
@@ -74,7 +74,7 @@ enum MergeError {
     #[error("it is {data}, no array; `how: list` takes anything")]
     NoArray { number: usize, data: String },
     #[error(transparent)]
-    Join(#[from] JoinError),
+    Join(#[from] ArrayError),
 }
 
 /// Joins arrays.
@@ -144,11 +144,11 @@ fn first_come(instance: &Instance, s: &[InstancePort], out: &[InstancePort]) -> 
 /// the order does not depend on the speed of the senders.
 fn by_time(instance: &Instance, s: &[InstancePort], out: &[InstancePort]) -> Result<()> {
     let receive =
-        |end: &PortEnd| unless_closed(instance.receive(end.port, end.slot, Patience::Forever));
-    let mut heads: Vec<(PortEnd, Option<Message>)> = Vec::new();
+        |end: &PortOrSlot| unless_closed(instance.receive(end.port, end.slot, Patience::Forever));
+    let mut heads: Vec<(PortOrSlot, Option<Message>)> = Vec::new();
     for port in s {
         each_slot(instance, port, |slot| {
-            let end = PortEnd {
+            let end = PortOrSlot {
                 port: port.id,
                 slot,
             };

@@ -16,7 +16,7 @@ use titin_runtime::{BuiltIn, Instance, Operator, Setting};
 use crate::data::send;
 use crate::feed::{FedMessage, Feed, FeedPlan, Repeat};
 use crate::file_names::{NameFields, fill, has_slot, locate};
-use crate::mapper::{InstancePort, PortEnd, connected, ends, receive_round};
+use crate::mapper::{InstancePort, PortOrSlot, connected, ends, receive_round};
 use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 
@@ -66,13 +66,13 @@ pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
 
 /// A feed, and the ends that send the feed's messages.
 struct PortFeed {
-    ends: Vec<PortEnd>,
+    ends: Vec<PortOrSlot>,
     feed: Feed,
     head: Option<FedMessage>,
 }
 
 impl PortFeed {
-    fn open(ends: Vec<PortEnd>, plan: FeedPlan, now: f64) -> Result<Self> {
+    fn open(ends: Vec<PortOrSlot>, plan: FeedPlan, now: f64) -> Result<Self> {
         Ok(PortFeed {
             ends,
             feed: Feed::open(plan, now)?,
@@ -91,7 +91,7 @@ impl PortFeed {
 /// get their turn.
 fn sweep(
     instance: &Instance,
-    plans: Vec<(Vec<PortEnd>, FeedPlan)>,
+    plans: Vec<(Vec<PortOrSlot>, FeedPlan)>,
     s: &[InstancePort],
     now: f64,
 ) -> Result<()> {
@@ -154,7 +154,7 @@ fn plans(
     folders: &[PathBuf],
     ports: &[InstancePort],
     steps: bool,
-) -> Result<Vec<(Vec<PortEnd>, FeedPlan)>> {
+) -> Result<Vec<(Vec<PortOrSlot>, FeedPlan)>> {
     let settings = ComponentSettings::new(instance, BuiltIn::Source)?;
     let mut plans = Vec::new();
     for port in ports {

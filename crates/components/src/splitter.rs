@@ -7,9 +7,9 @@
 
 use titin_runtime::{BuiltIn, Instance, Layout};
 
-use crate::array_joining::{self, ArrayPart, JoinError};
+use crate::array_joining::{self, ArrayError, ArrayPart};
 use crate::data::{View, describe, send, view};
-use crate::mapper::{self, InstancePort, PortEnd, ends};
+use crate::mapper::{self, InstancePort, PortOrSlot, ends};
 use crate::merger::JoinMode;
 use crate::settings::ComponentSettings;
 use crate::{Error, Result};
@@ -49,7 +49,7 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
 #[derive(Debug, thiserror::Error)]
 enum SplitError {
     #[error(transparent)]
-    Join(#[from] JoinError),
+    Join(#[from] ArrayError),
     #[error("of the sizes {0:?} one is negative")]
     NegativeSize(Vec<i64>),
     #[error("there is no port to send a piece to")]
@@ -163,7 +163,7 @@ impl Split {
 /// The ends that receive the parts.
 struct Targets<'a> {
     /// Ports without slots, and the slots of ports with a fixed number of slots.
-    fixed: Vec<PortEnd>,
+    fixed: Vec<PortOrSlot>,
     /// A port with as many slots as there are parts left.
     resizable: Option<&'a InstancePort>,
 }
@@ -183,7 +183,7 @@ impl<'a> Targets<'a> {
     }
 
     /// The end of each part, in order. Sets the number of slots of the resizable port.
-    fn assign(&self, instance: &Instance, parts: usize) -> Result<Vec<PortEnd>, SplitError> {
+    fn assign(&self, instance: &Instance, parts: usize) -> Result<Vec<PortOrSlot>, SplitError> {
         let mut all = self.fixed.clone();
         if let Some(port) = self.resizable
             && let Some(rest) = parts.checked_sub(all.len())

@@ -99,7 +99,7 @@ impl<F: Fn(StarterEvent)> Drop for PanicReporter<F> {
 
 /// Why a program cannot be started.
 #[derive(Debug)]
-enum StartError {
+enum PrepareError {
     /// The program in the description cannot be run.
     Program(LaunchError),
     /// Another process starts the program.
@@ -112,29 +112,29 @@ enum StartError {
     RunFailed,
 }
 
-impl StartError {
+impl PrepareError {
     fn events(self, id: InstanceId) -> Vec<RunEvent> {
         match self {
-            StartError::Program(error) => vec![RunEvent::StartFailed(id, error.to_string())],
-            StartError::NotOurs => {
+            PrepareError::Program(error) => vec![RunEvent::StartFailed(id, error.to_string())],
+            PrepareError::NotOurs => {
                 vec![RunEvent::StartFailed(id, "it is not ours to start".into())]
             }
-            StartError::Files(why) => vec![RunEvent::StagingFailed(id, why)],
-            StartError::Directory(why) => {
+            PrepareError::Files(why) => vec![RunEvent::StagingFailed(id, why)],
+            PrepareError::Directory(why) => {
                 vec![RunEvent::ManagerFailed(why), RunEvent::StartSkipped(id)]
             }
-            StartError::RunFailed => vec![RunEvent::StartSkipped(id)],
+            PrepareError::RunFailed => vec![RunEvent::StartSkipped(id)],
         }
     }
 }
 
-impl From<DirectoryError> for StartError {
+impl From<DirectoryError> for PrepareError {
     fn from(error: DirectoryError) -> Self {
-        StartError::Directory(error.to_string())
+        PrepareError::Directory(error.to_string())
     }
 }
 
-impl From<StageError> for StartError {
+impl From<StageError> for PrepareError {
     fn from(error: StageError) -> Self {
         match error {
             // The copies go to the run directory, so the full disk is the disk of the run
@@ -142,8 +142,8 @@ impl From<StageError> for StartError {
             StageError::Copy { to, source, .. } if is_full(&source) => {
                 DirectoryError::Write { path: to, source }.into()
             }
-            StageError::Interrupted => StartError::RunFailed,
-            error => StartError::Files(error.to_string()),
+            StageError::Interrupted => PrepareError::RunFailed,
+            error => PrepareError::Files(error.to_string()),
         }
     }
 }
@@ -168,7 +168,7 @@ impl ProgramPreparer {
         for id in waiting {
             let prepared = match may_continue() {
                 true => self.prepare(id, &env, &may_continue),
-                false => Err(StartError::RunFailed),
+                false => Err(PrepareError::RunFailed),
             };
             match prepared {
                 Ok(PreparedStart::Program(launch)) => self.guard.launch(id, launch),
@@ -189,7 +189,7 @@ impl ProgramPreparer {
         id: InstanceId,
         env: &BTreeMap<String, String>,
         may_continue: MayContinue<'_>,
-    ) -> Result<PreparedStart, StartError> {
+    ) -> Result<PreparedStart, PrepareError> {
         let planned = &self.plan.instances[id];
         let folder = self.directory.prepare_instance(planned.folder())?;
         let workdir = folder.join("workdir");
@@ -214,7 +214,7 @@ impl ProgramPreparer {
                 let start = self.manual_start(planned, workdir, command);
                 Ok(PreparedStart::Manual(Box::new(start)))
             }
-            StartMode::Hosted | StartMode::WithLeader(_) => Err(StartError::NotOurs),
+            StartMode::Hosted | StartMode::WithLeader(_) => Err(PrepareError::NotOurs),
         }
     }
 
@@ -226,10 +226,10 @@ impl ProgramPreparer {
         program: &PlannedProgram,
         folder: &Path,
         env: &BTreeMap<String, String>,
-    ) -> Result<Result<PreparedCommand, NoCommand>, StartError> {
+    ) -> Result<Result<PreparedCommand, NoCommand>, PrepareError> {
         match self.command(id, program, folder, env, None) {
             Ok(prepared) => Ok(Ok(prepared)),
-            Err(StartError::Program(error)) => Ok(Err(error.into())),
+            Err(PrepareError::Program(error)) => Ok(Err(error.into())),
             Err(error) => Err(error),
         }
     }
@@ -257,7 +257,7 @@ impl ProgramPreparer {
         folder: &Path,
         env: &BTreeMap<String, String>,
         temporary: Option<&Path>,
-    ) -> Result<PreparedCommand, StartError> {
+    ) -> Result<PreparedCommand, PrepareError> {
         let context = LaunchContext {
             env,
             connection: &self.directory.connection(),
@@ -267,7 +267,7 @@ impl ProgramPreparer {
             crowded: self.placement.crowded[id],
             temporary,
         };
-        let prepared = prepare(&self.plan, id, program, &context).map_err(StartError::Program)?;
+        let prepared = prepare(&self.plan, id, program, &context).map_err(PrepareError::Program)?;
         if let PlannedCommand::Host(hosting) = &program.command {
             self.directory
                 .write_hosting(&folder.join(HOSTING), hosting)?;
@@ -291,7 +291,7 @@ mod tests {
             to: "/run/instances/a/workdir/mesh".into(),
             source: kind.into(),
         };
-        let events = StartError::from(copy(io::ErrorKind::StorageFull)).events(id);
+        let events = PrepareError::from(copy(io::ErrorKind::StorageFull)).events(id);
         let [RunEvent::ManagerFailed(text), RunEvent::StartSkipped(_)] = &events[..] else {
             panic!("{events:?}")
         };
@@ -299,7 +299,7 @@ mod tests {
             text.contains("/run/instances/a/workdir/mesh") && text.contains("Make room"),
             "{text}"
         );
-        let events = StartError::from(copy(io::ErrorKind::PermissionDenied)).events(id);
+        let events = PrepareError::from(copy(io::ErrorKind::PermissionDenied)).events(id);
         assert!(
             matches!(&events[..], [RunEvent::StagingFailed(..)]),
             "{events:?}"
@@ -309,7 +309,7 @@ mod tests {
             source: io::ErrorKind::StorageFull.into(),
         };
         assert!(matches!(
-            &StartError::from(full).events(id)[..],
+            &PrepareError::from(full).events(id)[..],
             [RunEvent::ManagerFailed(_), RunEvent::StartSkipped(_)]
         ));
     }

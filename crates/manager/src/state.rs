@@ -47,7 +47,7 @@ use titin_wire::control::ToProgram;
 
 use crate::event::{Level, LogRecord, RunAction, RunEvent};
 use crate::plan::{ConduitId, InstanceId, PerInstance, Plan};
-use member::{ControlLink, Member, ProcessState};
+use member::{ControlLink, InstanceProcess, Member};
 
 pub(crate) use ending::REPEATED_INTERRUPT;
 pub use ending::RunOutcome;
@@ -166,7 +166,7 @@ impl Manager {
         self.expect_instances();
         for id in self.ids() {
             self.members[id].waiting_since = now;
-            if self.members[id].process == ProcessState::Starting {
+            if self.members[id].process == InstanceProcess::Starting {
                 match self.follows_absent_peers(id) {
                     true => self.deferred_starts.push(id),
                     false => self.actions.push(RunAction::StartProgram(id)),

@@ -38,7 +38,7 @@ const INTERRUPTED: u8 = 130;
 #[derive(Args)]
 pub(crate) struct RunCommand {
     #[command(flatten)]
-    common: RunOptions,
+    common: CommonOptions,
     /// Components run by the calling process itself
     #[arg(long, value_name = "NAMES", value_delimiter = ',', hide = true)]
     hosted: Vec<String>,
@@ -51,11 +51,11 @@ pub(crate) struct RunCommand {
 #[derive(Args)]
 pub(crate) struct ManagerCommand {
     #[command(flatten)]
-    common: RunOptions,
+    common: CommonOptions,
 }
 
 #[derive(Args)]
-struct RunOptions {
+struct CommonOptions {
     #[command(flatten)]
     sources: Sources,
     /// Where the run's files go, in place of run_MODEL_DATE_TIME
@@ -131,7 +131,7 @@ enum StartError {
     Session(#[from] SessionError),
 }
 
-impl RunOptions {
+impl CommonOptions {
     fn run(self, start: StartPolicy, choices: &Choices) -> ExitCode {
         match self.open(Instant::now(), start, choices) {
             Ok((session, _forwarding)) => {

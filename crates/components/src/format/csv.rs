@@ -15,7 +15,7 @@ use titin_runtime::{Dtype, ElementValue, Layout, StorageOrder};
 
 use super::output::Output;
 use super::{
-    CsvForm, FileRecord, Malformed, MessageWriter, NextTimestamp, ReadOptions, RecordPosition,
+    CsvForm, FileRecord, MessageWriter, NextTimestamp, ReadOptions, RecordError, RecordPosition,
     RecordReader,
 };
 use crate::data::{MessageMeta, Value, View, describe};
@@ -215,9 +215,9 @@ impl RowReader {
     }
 }
 
-fn push_field(text: &str, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), Malformed> {
+fn push_field(text: &str, dtype: Dtype, elements: &mut Vec<u8>) -> Result<(), RecordError> {
     let number = number(text)?.ok_or_else(|| {
-        Malformed::new(format!("'{text}' is no number; set `form: map` for text"))
+        RecordError::new(format!("'{text}' is no number; set `form: map` for text"))
     })?;
     Ok(element_text::push(number, dtype, elements)?)
 }
@@ -458,10 +458,10 @@ impl MessageWriter for CsvWriter {
 }
 
 /// The columns of a message, each with a name and a value.
-fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, Malformed> {
+fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, RecordError> {
     let cell = |entry: &View<'_>| {
         single(entry).ok_or_else(|| {
-            Malformed::new(format!(
+            RecordError::new(format!(
                 "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}; \
                  a .jsonl or .npy file can keep it",
                 describe(value)

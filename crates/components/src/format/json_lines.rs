@@ -21,7 +21,7 @@ use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
 use titin_runtime::{Dtype, ElementValue, Layout, StorageOrder};
 
 use super::output::Output;
-use super::{FileRecord, Malformed, MessageWriter, NextTimestamp, RecordPosition, RecordReader};
+use super::{FileRecord, MessageWriter, NextTimestamp, RecordError, RecordPosition, RecordReader};
 use crate::data::{MessageMeta, Value, View, describe};
 use crate::element_text::{self, NumberError};
 use crate::error::OnFile;
@@ -79,12 +79,12 @@ impl RecordReader for LinesReader {
     }
 }
 
-fn parse_line(text: &str) -> Result<FileRecord, Malformed> {
+fn parse_line(text: &str) -> Result<FileRecord, RecordError> {
     let value: JsonValue = serde_json::from_str(text).map_err(|error| {
         // For `error`, the whole text is line 1, so the line number in `error` means nothing.
         let why = error.to_string();
         let (why, _) = why.split_once(" at line").unwrap_or((&why, ""));
-        Malformed::new(format!("{why}, at column {}", error.column()))
+        RecordError::new(format!("{why}, at column {}", error.column()))
     })?;
     check_numbers(text)?;
     record(value.0)
@@ -146,10 +146,10 @@ fn check_numbers(line: &str) -> Result<(), NumberError> {
 const LINE_FORM: &str = r#"a line is {"timestamp": 0.5, "next_timestamp": 1.0, "data": ...}"#;
 
 /// The record in a line.
-fn record(line: Value) -> Result<FileRecord, Malformed> {
+fn record(line: Value) -> Result<FileRecord, RecordError> {
     let Value::Map(entries) = line else {
         let found = describe(&line);
-        return Err(Malformed::new(format!("found {found}; {LINE_FORM}")));
+        return Err(RecordError::new(format!("found {found}; {LINE_FORM}")));
     };
     let mut record = FileRecord {
         value: Value::Nil,
@@ -166,12 +166,12 @@ fn record(line: Value) -> Result<FileRecord, Malformed> {
             "settings" => {
                 let overlay = titin_runtime::overlay_of(&value);
                 let overlay =
-                    overlay.map_err(|why| Malformed::new(format!("'settings': {why}")))?;
+                    overlay.map_err(|why| RecordError::new(format!("'settings': {why}")))?;
                 record.settings = Some(overlay);
             }
             "data" => record.value = unmarked(value)?,
             _ => {
-                return Err(Malformed::new(format!(
+                return Err(RecordError::new(format!(
                     "there is no place for '{name}'; {LINE_FORM}, and all that is data goes under \"data\""
                 )));
             }
@@ -180,14 +180,14 @@ fn record(line: Value) -> Result<FileRecord, Malformed> {
     Ok(record)
 }
 
-fn time(name: &str, value: &Value) -> Result<f64, Malformed> {
+fn time(name: &str, value: &Value) -> Result<f64, RecordError> {
     let number = element_text::of(value)
-        .ok_or_else(|| Malformed::new(format!("'{name}' is {}; {LINE_FORM}", describe(value))))?;
+        .ok_or_else(|| RecordError::new(format!("'{name}' is {}; {LINE_FORM}", describe(value))))?;
     Ok(element_text::as_f64(number))
 }
 
 /// Replaces maps with a key that begins with `$` by the data that the maps represent.
-fn unmarked(value: Value) -> Result<Value, Malformed> {
+fn unmarked(value: Value) -> Result<Value, RecordError> {
     let entries = match value {
         Value::List(values) => {
             let values = values.into_iter().map(unmarked);
@@ -207,10 +207,10 @@ fn unmarked(value: Value) -> Result<Value, Malformed> {
     }
     let entries = entries.0.into_iter();
     let entries = entries.map(|(name, value)| Ok((name, unmarked(value)?)));
-    Ok(Value::Map(entries.collect::<Result<_, Malformed>>()?))
+    Ok(Value::Map(entries.collect::<Result<_, RecordError>>()?))
 }
 
-fn bytes(digits: &Value) -> Result<Value, Malformed> {
+fn bytes(digits: &Value) -> Result<Value, RecordError> {
     let bytes = match digits {
         Value::Text(digits) if digits.len().is_multiple_of(2) && digits.is_ascii() => {
             let pairs = (0..digits.len()).step_by(2);
@@ -220,16 +220,16 @@ fn bytes(digits: &Value) -> Result<Value, Malformed> {
         }
         _ => None,
     };
-    let wrong = || Malformed::new("\"$bytes\" takes pairs of hexadecimal digits");
+    let wrong = || RecordError::new("\"$bytes\" takes pairs of hexadecimal digits");
     bytes.map(Value::Bytes).ok_or_else(wrong)
 }
 
-fn float(number: &Value) -> Result<Value, Malformed> {
+fn float(number: &Value) -> Result<Value, RecordError> {
     let number = match number {
         Value::Text(text) => element_text::parse(text)?,
         other => element_text::of(other),
     };
-    let wrong = || Malformed::new("\"$float\" takes \"nan\", \"inf\" or \"-inf\"");
+    let wrong = || RecordError::new("\"$float\" takes \"nan\", \"inf\" or \"-inf\"");
     let number = number.ok_or_else(wrong)?;
     Ok(Value::Float(element_text::as_f64(number)))
 }
@@ -244,20 +244,20 @@ impl Entries {
         Some(value)
     }
 
-    fn list(&self, name: &str) -> Result<&[Value], Malformed> {
+    fn list(&self, name: &str) -> Result<&[Value], RecordError> {
         match self.get(name) {
             Some(Value::List(values)) => Ok(values),
             None if name == "names" => Ok(&[]),
-            Some(other) => Err(Malformed::new(format!(
+            Some(other) => Err(RecordError::new(format!(
                 "\"{name}\" of an array is {}, it should be a list",
                 describe(other)
             ))),
-            None => Err(Malformed::new(format!("an array has no \"{name}\""))),
+            None => Err(RecordError::new(format!("an array has no \"{name}\""))),
         }
     }
 
     /// The array described by the entries.
-    fn array(&self, dtype: &Value) -> Result<Value, Malformed> {
+    fn array(&self, dtype: &Value) -> Result<Value, RecordError> {
         let layout = self.layout(dtype)?;
         let dtype = layout.dtype;
         let values = self.list("values")?;
@@ -265,7 +265,7 @@ impl Entries {
         let elements = layout.elements();
         let needed = elements.and_then(|elements| elements.checked_mul(parts));
         if needed != Some(values.len() as u64) {
-            return Err(Malformed::new(format!(
+            return Err(RecordError::new(format!(
                 "an array of shape {:?} has {} values",
                 layout.shape,
                 values.len()
@@ -278,33 +278,33 @@ impl Entries {
                 Value::Bool(flag) => Some(ElementValue::Whole((*flag).into())),
                 value => element_text::of(value),
             };
-            let wrong = || Malformed::new(format!("an array holds {}", describe(value)));
+            let wrong = || RecordError::new(format!("an array holds {}", describe(value)));
             element_text::push(number.ok_or_else(wrong)?, dtype, &mut elements)?;
         }
         Ok(Value::Array(layout, elements))
     }
 
-    fn layout(&self, dtype: &Value) -> Result<Layout, Malformed> {
+    fn layout(&self, dtype: &Value) -> Result<Layout, RecordError> {
         let dtype = element_type(dtype)?;
         let order = match self.get("order") {
             None => StorageOrder::C,
             Some(Value::Text(order)) if order == "C" => StorageOrder::C,
             Some(Value::Text(order)) if order == "F" => StorageOrder::Fortran,
-            _ => return Err(Malformed::new("\"order\" of an array is \"C\" or \"F\"")),
+            _ => return Err(RecordError::new("\"order\" of an array is \"C\" or \"F\"")),
         };
         let extent = |value: &Value| match value {
             Value::Int(extent) => u64::try_from(*extent).ok(),
             _ => None,
         };
         let shape: Option<Vec<u64>> = self.list("shape")?.iter().map(extent).collect();
-        let wrong = || Malformed::new("\"shape\" of an array is a list of whole numbers");
+        let wrong = || RecordError::new("\"shape\" of an array is a list of whole numbers");
         let shape = shape.ok_or_else(wrong)?.into();
         let name = |value: &Value| match value {
             Value::Text(name) => Some(name.clone()),
             _ => None,
         };
         let names: Option<Vec<String>> = self.list("names")?.iter().map(name).collect();
-        let wrong = || Malformed::new("\"names\" of an array is a list of text");
+        let wrong = || RecordError::new("\"names\" of an array is a list of text");
         Ok(Layout {
             dtype,
             order,
@@ -314,11 +314,11 @@ impl Entries {
     }
 }
 
-fn element_type(dtype: &Value) -> Result<Dtype, Malformed> {
+fn element_type(dtype: &Value) -> Result<Dtype, RecordError> {
     match dtype {
         Value::Text(name) => Dtype::from_name(name)
-            .ok_or_else(|| Malformed::new(format!("there is no element type '{name}'"))),
-        other => Err(Malformed::new(format!(
+            .ok_or_else(|| RecordError::new(format!("there is no element type '{name}'"))),
+        other => Err(RecordError::new(format!(
             "\"$array\" takes the name of an element type, found {}",
             describe(other)
         ))),

@@ -7,12 +7,10 @@
 
 use std::time::Duration;
 
-use titin_wire::control::SILENT_MANAGER;
-
 use super::Manager;
 use super::failure::Cause;
 use super::fault::Fault;
-use super::member::{Doubt, ErrorOrigin, Membership, ProcessState};
+use super::member::{Doubt, ErrorOrigin, InstanceProcess, Membership};
 use crate::event::{Exit, Level};
 use crate::plan::InstanceId;
 
@@ -88,10 +86,10 @@ impl Manager {
             (Some((text, ErrorOrigin::PeerEnded(peers))), _) => {
                 self.verdict_on_error_after_end(text, peers)
             }
-            (Some((text, ErrorOrigin::Own)), _) => {
+            (Some((text, ErrorOrigin::Own | ErrorOrigin::SilentManager)), _) => {
                 FaultVerdict::at_once(Fault::Reported(text.clone()))
             }
-            (None, ProcessState::Ended(exit)) => self.verdict_on_exit(id, exit),
+            (None, InstanceProcess::Ended(exit)) => self.verdict_on_exit(id, exit),
             (None, _) => self.verdict_on_link(id),
         }
     }
@@ -138,7 +136,7 @@ impl Manager {
         let member = &self.members[id];
         let runs = matches!(
             member.process,
-            ProcessState::Running(_) | ProcessState::Starting
+            InstanceProcess::Running(_) | InstanceProcess::Starting
         );
         match &member.membership {
             // The guard may yet report the exit of the process, or even the start.
@@ -165,7 +163,9 @@ impl Manager {
         let FaultVerdict { wait, fault } = self.verdict(id)?;
         match fault {
             // The exit of the process will say more.
-            Fault::LinkLost(_) if matches!(self.members[id].process, ProcessState::Running(_)) => {
+            Fault::LinkLost(_)
+                if matches!(self.members[id].process, InstanceProcess::Running(_)) =>
+            {
                 None
             }
             Fault::Reported(text) | Fault::ReportedAfterEnd { text, .. } => {
@@ -223,7 +223,7 @@ impl Manager {
         };
         // An error that follows from another failure is the least likely cause.
         let distance = |id: &InstanceId| match &self.members[*id].reported_error {
-            None | Some((_, ErrorOrigin::Own)) => 0,
+            None | Some((_, ErrorOrigin::Own | ErrorOrigin::SilentManager)) => 0,
             Some((_, ErrorOrigin::PeerEnded(_))) => 1,
             Some((_, ErrorOrigin::PeerFailed)) => 2,
         };
@@ -248,7 +248,7 @@ impl Manager {
         let fault = member.with_circumstances(fault);
         member.fault = Some(fault.clone());
         if self.run_state.failure().is_none() {
-            let cause = self.blame_own_suspension(&fault);
+            let cause = self.blame_own_suspension(id);
             return self.fail(cause.unwrap_or(Cause::Instance(id, fault)));
         }
         let level = match fault {
@@ -287,10 +287,10 @@ impl Manager {
 
     /// An instance gives up a manager that is silent for too long. If this manager was suspended,
     /// the manager is to blame.
-    fn blame_own_suspension(&self, fault: &Fault) -> Option<Cause> {
+    fn blame_own_suspension(&self, id: InstanceId) -> Option<Cause> {
         let (resumed_at, time) = self.last_suspension?;
-        let gave_up_manager =
-            matches!(fault, Fault::Reported(text) if text.contains(SILENT_MANAGER));
+        let error = self.members[id].reported_error.as_ref();
+        let gave_up_manager = matches!(error, Some((_, ErrorOrigin::SilentManager)));
         if !gave_up_manager || self.now - resumed_at > DONE_MESSAGE_TIME {
             return None;
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Manager;
 use super::failure::{Cause, Failure};
-use super::member::{Membership, ProcessState};
+use super::member::{InstanceProcess, Membership};
 use super::status::Phase;
 use crate::event::{Level, LogRecord, RunAction, Signal};
 use crate::plan::{InstanceId, StartMode};
@@ -137,7 +137,7 @@ impl Manager {
         };
         self.actions.push(RunAction::StopStarting);
         for id in std::mem::take(&mut self.deferred_starts) {
-            self.members[id].process = ProcessState::Never;
+            self.members[id].process = InstanceProcess::Never;
         }
         // A suspected failure is now a consequence.
         for id in self.ids() {
@@ -207,10 +207,10 @@ impl Manager {
             _ if matches!(self.plan.instances[id].start, StartMode::WithLeader(_)) => {
                 self.members[id].stopped = true;
             }
-            ProcessState::Running(_) => self.signal_to_end(id, signal),
+            InstanceProcess::Running(_) => self.signal_to_end(id, signal),
             // Preparing a start may take for ever: files to copy may be huge.
-            ProcessState::Starting if signal == Signal::Kill => {
-                self.members[id].process = ProcessState::Never;
+            InstanceProcess::Starting if signal == Signal::Kill => {
+                self.members[id].process = InstanceProcess::Never;
             }
             _ => {}
         }
@@ -262,13 +262,13 @@ impl Manager {
     /// Gives up processes that live on after SIGKILL.
     fn give_up(&mut self) {
         for id in self.ids() {
-            if let ProcessState::Running(pid) = self.members[id].process {
+            if let InstanceProcess::Running(pid) = self.members[id].process {
                 let text = format!(
                     "SIGKILL was sent to process {pid}, but in {} s nobody has seen it end",
                     KILL_TO_GIVE_UP.as_secs()
                 );
                 self.log(Level::Error, Some(id), text);
-                self.members[id].process = ProcessState::Unknown;
+                self.members[id].process = InstanceProcess::Unknown;
             }
         }
     }
@@ -311,8 +311,8 @@ impl Manager {
     fn is_done(&self, id: InstanceId) -> bool {
         let member = &self.members[id];
         let process_is_done = match member.process {
-            ProcessState::Ended(exit) => exit.is_success(),
-            ProcessState::NotOurs => true,
+            InstanceProcess::Ended(exit) => exit.is_success(),
+            InstanceProcess::NotOurs => true,
             _ => false,
         };
         process_is_done && matches!(member.membership, Membership::Done)
@@ -323,11 +323,11 @@ impl Manager {
     fn has_ended(&self, id: InstanceId, was_killed: bool) -> bool {
         let member = &self.members[id];
         match member.process {
-            ProcessState::Starting | ProcessState::Running(_) => false,
-            ProcessState::Ended(_) | ProcessState::Never | ProcessState::Unknown => {
+            InstanceProcess::Starting | InstanceProcess::Running(_) => false,
+            InstanceProcess::Ended(_) | InstanceProcess::Never | InstanceProcess::Unknown => {
                 member.doubt.is_none()
             }
-            ProcessState::NotOurs => {
+            InstanceProcess::NotOurs => {
                 was_killed
                     || member.reported_error.is_some()
                     || !matches!(member.membership, Membership::Joined(_))

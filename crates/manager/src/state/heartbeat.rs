@@ -7,7 +7,7 @@ use titin_wire::control::ToProgram;
 
 use super::Manager;
 use super::fault::Fault;
-use super::member::{Membership, ProcessState};
+use super::member::{InstanceProcess, Membership};
 use crate::event::{Level, RunAction};
 use crate::plan::InstanceId;
 
@@ -76,7 +76,7 @@ impl Manager {
     fn is_alive(&self, id: InstanceId) -> bool {
         let member = &self.members[id];
         member.watched && !member.local_process_gone
-            || matches!(member.process, ProcessState::Running(_))
+            || matches!(member.process, InstanceProcess::Running(_))
     }
 
     /// The time after which a missing instance counts as late.
@@ -85,7 +85,7 @@ impl Manager {
         let is_expected = matches!(member.membership, Membership::NotJoined)
             && matches!(
                 member.process,
-                ProcessState::Running(_) | ProcessState::NotOurs
+                InstanceProcess::Running(_) | InstanceProcess::NotOurs
             )
             && member.fault.is_none()
             && self.run_state.failure().is_none();

@@ -18,7 +18,7 @@ const RECENT: usize = 10;
 /// The knowledge about one instance.
 #[derive(Debug)]
 pub(super) struct Member {
-    pub(super) process: ProcessState,
+    pub(super) process: InstanceProcess,
     pub(super) membership: Membership,
     /// The time of the order to start; the beginning of the run if the user starts the program.
     pub(super) waiting_since: Duration,
@@ -55,8 +55,8 @@ impl Member {
     pub(super) fn new(start: &StartMode) -> Self {
         Member {
             process: match start {
-                StartMode::Program(_) => ProcessState::Starting,
-                _ => ProcessState::NotOurs,
+                StartMode::Program(_) => InstanceProcess::Starting,
+                _ => InstanceProcess::NotOurs,
             },
             membership: Membership::NotJoined,
             waiting_since: Duration::ZERO,
@@ -86,8 +86,8 @@ impl Member {
 
     /// Notes that the guard has started the process of the instance.
     pub(super) fn assign_process(&mut self, pid: u32) {
-        if self.local_pid == Some(pid) && self.process == ProcessState::NotOurs {
-            self.process = ProcessState::Running(pid);
+        if self.local_pid == Some(pid) && self.process == InstanceProcess::NotOurs {
+            self.process = InstanceProcess::Running(pid);
         }
     }
 
@@ -162,11 +162,13 @@ pub(super) enum ErrorOrigin {
     PeerEnded(Vec<InstanceId>),
     /// Another instance has failed.
     PeerFailed,
+    /// The manager was silent for too long, so the instance has given up the manager.
+    SilentManager,
 }
 
 /// The state of an instance's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProcessState {
+pub(super) enum InstanceProcess {
     /// The manager does not start the process.
     NotOurs,
     /// The manager has asked for the start.

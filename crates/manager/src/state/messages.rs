@@ -1,7 +1,7 @@
 //! Messages of programs, handed to the other parts.
 
 use titin_transport::LinkId;
-use titin_wire::control::ToManager;
+use titin_wire::control::{SILENT_MANAGER, ToManager};
 
 use super::Manager;
 use super::member::{ErrorOrigin, OmittedMessage};
@@ -83,7 +83,7 @@ impl Manager {
             ToManager::Failed {
                 text, echo, after, ..
             } => {
-                let origin = self.error_origin(id, echo, &after);
+                let origin = self.error_origin(id, &text, echo, &after);
                 self.error_reported(id, text, origin);
             }
             ToManager::Done { .. } => self.instance_done(id),
@@ -92,16 +92,27 @@ impl Manager {
     }
 
     /// The origin of an error that an instance reports. `after` names the peers that have ended
-    /// something, and `echo` says that another instance has failed.
-    fn error_origin(&self, id: InstanceId, echo: bool, after: &[String]) -> ErrorOrigin {
+    /// something, and `echo` says that another instance has failed. Only the text says that the
+    /// manager was silent.
+    fn error_origin(
+        &self,
+        id: InstanceId,
+        text: &str,
+        echo: bool,
+        after: &[String],
+    ) -> ErrorOrigin {
         let known = after
             .iter()
             .filter_map(|name| self.names.get(name).copied());
         let peers: Vec<InstanceId> = known.filter(|peer| *peer != id).collect();
-        match (echo, peers.is_empty()) {
-            (true, _) => ErrorOrigin::PeerFailed,
-            (false, true) => ErrorOrigin::Own,
-            (false, false) => ErrorOrigin::PeerEnded(peers),
+        if echo {
+            ErrorOrigin::PeerFailed
+        } else if !peers.is_empty() {
+            ErrorOrigin::PeerEnded(peers)
+        } else if text.contains(SILENT_MANAGER) {
+            ErrorOrigin::SilentManager
+        } else {
+            ErrorOrigin::Own
         }
     }
 

@@ -13,7 +13,7 @@ use titin_wire::ranks;
 use super::Manager;
 use super::fault::Fault;
 use super::join_error::{JoinError, MOST_RANKS, PortMismatch};
-use super::member::{JoinedInstance, Membership, ProcessState};
+use super::member::{InstanceProcess, JoinedInstance, Membership};
 use super::welcome::vector_ports;
 use crate::event::{Level, RunAction};
 use crate::plan::{ConduitId, InstanceId, PlannedEnd, PlannedInstance, PlannedPort};
@@ -34,7 +34,7 @@ impl Manager {
         let (name, pid, text) = (&registration.instance, registration.pid, error.to_string());
         let id = self.names.get(name).copied();
         let has_failed = self.run_state.failure().is_some();
-        let is_ours = id.is_some_and(|id| self.members[id].process != ProcessState::NotOurs);
+        let is_ours = id.is_some_and(|id| self.members[id].process != InstanceProcess::NotOurs);
         let is_fatal = is_ours && error.is_lasting();
         // A fatal refusal is reported as the cause of the failure.
         if has_failed || !is_fatal {
@@ -184,7 +184,7 @@ impl Manager {
         let is_local = registration.host == self.host;
         self.members[id].local_pid = is_local.then_some(pid);
         self.assign_process_to(id, pid);
-        if is_local && self.members[id].process != ProcessState::Running(pid) {
+        if is_local && self.members[id].process != InstanceProcess::Running(pid) {
             self.actions.push(RunAction::WatchProcess(pid));
         }
         let local_ranks = registration

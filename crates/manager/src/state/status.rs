@@ -6,7 +6,7 @@ use titin_wire::control::Progress;
 
 use super::Manager;
 use super::fault::Fault;
-use super::member::{ErrorOrigin, Member, Membership, ProcessState};
+use super::member::{ErrorOrigin, InstanceProcess, Member, Membership};
 use crate::event::Exit;
 use crate::plan::InstanceId;
 
@@ -64,7 +64,7 @@ impl Manager {
         let member = &self.members[id];
         let phase = match &member.membership {
             _ if member.fault.is_some() => Phase::Failed,
-            Membership::NotJoined if member.process == ProcessState::NotOurs => Phase::Awaited,
+            Membership::NotJoined if member.process == InstanceProcess::NotOurs => Phase::Awaited,
             Membership::NotJoined => Phase::Starting,
             Membership::Joined(_) if self.deadlock_search.is_waiting(id) => Phase::Waiting,
             Membership::Joined(_) => Phase::Running,
@@ -90,7 +90,7 @@ impl Manager {
     /// The exit of an instance's process, if the manager has started the process.
     pub fn exit(&self, id: InstanceId) -> Option<Exit> {
         match self.members[id].process {
-            ProcessState::Ended(exit) => Some(exit),
+            InstanceProcess::Ended(exit) => Some(exit),
             _ => None,
         }
     }
@@ -144,7 +144,7 @@ impl Manager {
 fn consequence_without_fault(member: &Member) -> Option<&'static str> {
     match member.membership {
         Membership::Done => None,
-        Membership::NotJoined if member.process == ProcessState::Never => {
+        Membership::NotJoined if member.process == InstanceProcess::Never => {
             Some("was not started any more")
         }
         Membership::NotJoined => Some("had not joined yet"),

@@ -14,7 +14,7 @@ use titin_transport::LinkId;
 use titin_wire::EndpointId;
 use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
 
-use super::member::{Membership, ProcessState};
+use super::member::{InstanceProcess, Membership};
 use super::{Manager, Phase, RunOutcome};
 use crate::event::{Exit, Level, RunAction, RunEvent, Signal};
 use crate::plan::{
@@ -368,7 +368,7 @@ impl Rig {
             assert!(
                 !matches!(
                     member.process,
-                    ProcessState::Starting | ProcessState::Running(_)
+                    InstanceProcess::Starting | InstanceProcess::Running(_)
                 ),
                 "{name} still runs"
             );

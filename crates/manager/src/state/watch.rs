@@ -10,7 +10,7 @@ use titin_wire::control::ToProgram;
 use super::Manager;
 use super::failure::Cause;
 use super::fault::Fault;
-use super::member::{ControlLink, ErrorOrigin, Membership, ProcessState};
+use super::member::{ControlLink, ErrorOrigin, InstanceProcess, Membership};
 use crate::event::{Exit, Level, Signal};
 use crate::plan::InstanceId;
 
@@ -39,12 +39,12 @@ impl Manager {
 
     pub(super) fn process_started(&mut self, id: InstanceId, pid: u32) {
         let was_given_up = match self.members[id].process {
-            ProcessState::Starting => false,
+            InstanceProcess::Starting => false,
             // The guard had the order to start the program before the manager gave the program up.
-            ProcessState::Never => true,
+            InstanceProcess::Never => true,
             _ => return,
         };
-        self.members[id].process = ProcessState::Running(pid);
+        self.members[id].process = InstanceProcess::Running(pid);
         self.members[id].waiting_since = self.now;
         self.expect_instances();
         self.log(Level::Debug, Some(id), format!("started as process {pid}"));
@@ -71,13 +71,13 @@ impl Manager {
     }
 
     pub(super) fn start_failed(&mut self, id: InstanceId, fault: Fault) {
-        self.members[id].process = ProcessState::Never;
+        self.members[id].process = InstanceProcess::Never;
         self.record_fault(id, fault);
     }
 
     pub(super) fn start_skipped(&mut self, id: InstanceId) {
-        if self.members[id].process == ProcessState::Starting {
-            self.members[id].process = ProcessState::Never;
+        if self.members[id].process == InstanceProcess::Starting {
+            self.members[id].process = InstanceProcess::Never;
         }
     }
 
@@ -85,7 +85,7 @@ impl Manager {
         self.log(Level::Debug, Some(id), format!("its process {exit}"));
         let process = self.members[id].process;
         let mut ended = self.plan.sharers(id);
-        if let ProcessState::Running(pid) = process {
+        if let InstanceProcess::Running(pid) = process {
             self.programs.remove(&pid);
             let has_ended = |other: &InstanceId| {
                 *other != id && self.members[*other].process == process && !ended.contains(other)
@@ -93,9 +93,9 @@ impl Manager {
             let others: Vec<_> = self.ids().filter(has_ended).collect();
             ended.extend(others);
         }
-        self.members[id].process = ProcessState::Ended(exit);
+        self.members[id].process = InstanceProcess::Ended(exit);
         for &id in &ended {
-            self.members[id].process = ProcessState::Ended(exit);
+            self.members[id].process = InstanceProcess::Ended(exit);
         }
         for id in ended {
             if self.members[id].stopped {
@@ -135,8 +135,8 @@ impl Manager {
     pub(super) fn guard_lost(&mut self, why: String) {
         for member in self.members.iter_mut() {
             member.process = match member.process {
-                ProcessState::Starting => ProcessState::Never,
-                ProcessState::Running(_) => ProcessState::Unknown,
+                InstanceProcess::Starting => InstanceProcess::Never,
+                InstanceProcess::Running(_) => InstanceProcess::Unknown,
                 known => known,
             };
         }
@@ -168,7 +168,7 @@ impl Manager {
         self.assess_errors_after_an_end();
         match self.members[id].process {
             // The assessment of other instances of the process may have waited for the report.
-            ProcessState::Ended(_) => {
+            InstanceProcess::Ended(_) => {
                 for id in self.plan.sharers(id) {
                     self.assess(id);
                 }

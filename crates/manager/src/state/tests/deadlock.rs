@@ -101,7 +101,7 @@ impl Rig {
         for name in &names {
             if matches!(
                 self.manager.members[self.id(name)].process,
-                ProcessState::Running(_)
+                InstanceProcess::Running(_)
             ) {
                 self.fail(name, "deadlock", true);
                 self.lose(name);

@@ -13,7 +13,7 @@ fn wind_up(rig: &mut Rig) {
     for name in ["macro", "micro"] {
         if !matches!(
             rig.manager.members[rig.id(name)].process,
-            ProcessState::Ended(_)
+            InstanceProcess::Ended(_)
         ) {
             rig.fail(name, "peer lost", true);
             rig.lose(name);
