@@ -82,7 +82,7 @@ impl CheckedComponent<'_> {
                 let programs = listing(programs.keys().map(Name::as_str));
                 format!(
                     "{}there are {programs}; is an import missing?",
-                    by_code(hosts)
+                    advice_to_host(hosts)
                 )
             }
         });
@@ -235,13 +235,13 @@ fn report_no_implementation(component: &NetworkComponent, hosts: bool, problems:
     let why = "it is not optional, so there must be something that runs";
     let hint = format!(
         "{}add \"implementation: ...\", or \"optional: true\" if the model can do without",
-        by_code(hosts)
+        advice_to_host(hosts)
     );
     problems.error_hint(component.at, Code::NoImplementation, what, why, hint);
 }
 
-/// The beginning of a hint, for users with hosted components.
-fn by_code(hosts: bool) -> &'static str {
+/// The advice with which a hint begins if there are hosted components.
+fn advice_to_host(hosts: bool) -> &'static str {
     match hosts {
         true => "hand over a function for it; or ",
         false => "",
@@ -333,7 +333,7 @@ pub(super) fn hosts(description: &Description, network: &Network, problems: &mut
     }
 }
 
-/// The key in which two programs differ that could not share a process then.
+/// The key of a difference between two programs that keeps them from sharing a process.
 fn difference(
     (one, function): (&Program, &HostedFunction),
     (other, other_function): (&Program, &HostedFunction),

@@ -44,14 +44,16 @@ pub(crate) fn document(
 ) -> Option<Document> {
     let before = problems.errors();
     let root = yaml::parse(text, file, problems);
-    if root
-        .as_ref()
-        .map_or(problems.errors() == before, Node::is_null)
-    {
+    let is_empty = match &root {
+        Some(root) => root.is_null(),
+        None => problems.errors() == before,
+    };
+    if is_empty {
         let why = "a description is a mapping that begins with \"ymmsl_version: v0.2\"";
         problems.error(file, Code::Version, "the file is empty", why);
+        return None;
     }
-    let root = root.filter(|root| !root.is_null())?;
+    let root = root?;
     let mut fields = Fields::new(&root, "a description", problems)?;
     match version(&mut fields, &root, problems)? {
         FormatVersion::V01 => Some(v01::document(fields, problems)),
