@@ -114,6 +114,44 @@ pub(crate) unsafe fn names(names: *const *const c_char, rank: c_int) -> Result<V
 }
 
 impl ArrayArguments {
+    /// Type, order and shape, and the number of bytes, which are there unless it is 0.
+    ///
+    /// # Safety
+    /// As [`ArrayArguments::read`].
+    #[inline(always)]
+    unsafe fn form<'a>(&self) -> Result<(LayoutRef<'a>, usize)> {
+        // SAFETY: as the caller promises.
+        let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
+        let bytes = form.bytes().and_then(|bytes| isize::try_from(bytes).ok());
+        let bytes = bytes.ok_or_else(|| too_large(form.shape))?;
+        if self.data.is_null() && bytes > 0 {
+            return Err(no_data(form.shape));
+        }
+        Ok((form, bytes as usize))
+    }
+
+    /// Type, order, shape and elements of an array whose elements follow each other, have no names
+    /// and need no check; `None` for any other array.
+    ///
+    /// # Safety
+    /// As [`ArrayArguments::read`]; all elements may be read, and do not change while the result
+    /// lives.
+    #[inline(always)]
+    pub(crate) unsafe fn plain<'a>(&self) -> Result<Option<(LayoutRef<'a>, &'a [u8])>> {
+        let is_plain = self.strides.is_null() && self.names.is_null();
+        if !is_plain || self.dtype == Dtype::Bool as c_int {
+            return Ok(None);
+        }
+        // SAFETY: as the caller promises.
+        let (form, bytes) = unsafe { self.form() }?;
+        let elements = match bytes {
+            0 => &[],
+            // SAFETY: the elements follow each other and may be read, as the caller promises.
+            bytes => unsafe { std::slice::from_raw_parts(self.data.cast(), bytes) },
+        };
+        Ok(Some((form, elements)))
+    }
+
     /// Makes the description safe, except for the memory behind `data`.
     ///
     /// # Safety
@@ -122,28 +160,13 @@ impl ArrayArguments {
     #[inline(always)]
     pub(crate) unsafe fn read<'a>(self) -> Result<CallerArray<'a>> {
         // SAFETY: as the caller promises.
-        let form = unsafe { form(self.dtype, self.rank, self.extents, self.order) }?;
+        let (form, bytes) = unsafe { self.form() }?;
         let LayoutRef {
             dtype,
             order,
             shape,
             ..
         } = form;
-        let bytes = form.bytes().and_then(|bytes| usize::try_from(bytes).ok());
-        let bytes = bytes.filter(|bytes| isize::try_from(*bytes).is_ok()).ok_or_else(|| {
-            usage(if shape.contains(&0) {
-                format!(
-                    "an array of {shape:?} is too large along its other dimensions, though it has no elements"
-                )
-            } else {
-                format!("an array of {shape:?} does not fit into memory")
-            })
-        })?;
-        if self.data.is_null() && bytes > 0 {
-            return Err(usage(format!(
-                "NULL was given for the data of an array of {shape:?}"
-            )));
-        }
         let strides = if self.strides.is_null() {
             None
         } else {
@@ -163,6 +186,24 @@ impl ArrayArguments {
             bytes,
         })
     }
+}
+
+#[cold]
+fn too_large(shape: &[u64]) -> Error {
+    usage(if shape.contains(&0) {
+        format!(
+            "an array of {shape:?} is too large along its other dimensions, though it has no elements"
+        )
+    } else {
+        format!("an array of {shape:?} does not fit into memory")
+    })
+}
+
+#[cold]
+fn no_data(shape: &[u64]) -> Error {
+    usage(format!(
+        "NULL was given for the data of an array of {shape:?}"
+    ))
 }
 
 impl CallerArray<'_> {

@@ -20,6 +20,7 @@ pub(crate) struct SendArguments {
 
 /// # Safety
 /// The overlay is NULL or a value.
+#[inline(always)]
 pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, with: &SendArguments) -> Result<()> {
     let slot = input::slot(with.slot, port.name())?;
     // SAFETY: as the caller promises.
@@ -60,6 +61,9 @@ unsafe fn send_described(
                     arguments.read()?;
                 }
                 return send(port, &Payload::nil(), with);
+            }
+            if let Some((form, elements)) = arguments.plain()? {
+                return send(port, &Payload::array(form, elements), with);
             }
             let mut described = arguments.read()?;
             let elements = described.elements()?;

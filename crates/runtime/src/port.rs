@@ -124,11 +124,20 @@ pub(crate) struct Outlet {
 pub(crate) struct OutletState {
     /// The metadata of the last message with nothing but content in its metadata.
     plain: Option<Arc<Meta>>,
+    /// Bytes of payload of the last such message.
+    length: u64,
     /// The number of the last overlay sent to the receiver.
     pub(crate) told: u32,
 }
 
 impl OutletState {
+    /// Whether the payload has the content and length of the last message, and so needs no check.
+    #[inline(always)]
+    pub(crate) fn knows(&self, payload: &Payload<'_>) -> bool {
+        let is_alike = |plain: &Arc<Meta>| payload.is(plain);
+        self.length == payload.length() && self.plain.as_ref().is_some_and(is_alike)
+    }
+
     /// The metadata of a message that needs its content alone: the metadata of the last such
     /// message, if the contents are alike.
     #[inline(always)]
@@ -138,6 +147,7 @@ impl OutletState {
         if payload.is_nil() {
             return &NIL;
         }
+        self.length = payload.length();
         if !self.plain.as_ref().is_some_and(|plain| payload.is(plain)) {
             self.plain = Some(Arc::new(payload.meta()));
         }

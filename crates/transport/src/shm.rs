@@ -74,7 +74,7 @@ pub(crate) struct ShmCarrier {
     output: SpinLock<RingOutput>,
     /// The process's own blocks, as returned by the peer.
     returned: Arc<Returns>,
-    input: Mutex<RingInput>,
+    input: SpinLock<RingInput>,
     peer_region: Arc<SharedRegion>,
     peer_capacity: usize,
     /// Whether the reactor waits for the input.
@@ -114,7 +114,7 @@ impl ShmCarrier {
             output: SpinLock::new(RingOutput::new(producer)),
             returned: Returns::shared(own.region, ring::length(RING), process),
             read_position: consumer.read_position().clone(),
-            input: Mutex::new(RingInput::new(consumer, returns)),
+            input: SpinLock::new(RingInput::new(consumer, returns)),
             reactor_waits: AtomicBool::new(false),
             peer_region,
             peer_capacity,
@@ -174,13 +174,16 @@ impl ShmCarrier {
         wanted: Option<&Inbox>,
         policy: &mut dyn SpinPolicy,
     ) -> Option<IncomingMessage> {
-        let receivers = self.receivers.upgrade()?;
         // Held during the spin: the caller delivers messages for other threads, and wakes them.
-        let mut input = self.input.try_lock().ok()?;
+        let mut input = self.input.try_lock()?;
         let mut found = None;
         loop {
             let mut count = 0;
             if self.has_entry() {
+                if let Some(message) = wanted.and_then(|inbox| self.take_alike(&mut input, inbox)) {
+                    return Some(message);
+                }
+                let receivers = self.receivers.upgrade()?;
                 self.take_in_to(&mut input, |received| {
                     count += 1;
                     match (received, wanted) {
@@ -206,6 +209,16 @@ impl ShmCarrier {
         }
     }
 
+    /// Takes the next message of an empty inbox, if the next entry is one like the last.
+    #[inline(always)]
+    fn take_alike(&self, input: &mut RingInput, inbox: &Inbox) -> Option<IncomingMessage> {
+        let (message, room) = input.take_alike(inbox)?;
+        if room {
+            self.tell_to_look();
+        }
+        Some(message)
+    }
+
     /// Has the peer's reactor look at its ring.
     fn tell_to_look(&self) {
         if let Some(link) = self.link.upgrade() {
@@ -218,14 +231,11 @@ impl ShmCarrier {
         if !self.has_entry() {
             return 0;
         }
-        match self.input.try_lock() {
-            Ok(mut input) => self.take_in(&mut input),
-            Err(_) => 0,
-        }
+        self.input
+            .try_lock()
+            .map_or(0, |mut input| self.take_in(&mut input))
     }
 }
-
-const POISONED: &str = "nothing panics at work";
 
 impl SideCarrier for ShmCarrier {
     fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), Lost> {
@@ -238,7 +248,7 @@ impl SideCarrier for ShmCarrier {
         };
         // A spinning caller would hold the lock for long, and all other links wait for the reactor.
         self.reactor_waits.store(true, Ordering::Relaxed);
-        let mut input = self.input.lock().expect(POISONED);
+        let mut input = self.input.lock();
         self.reactor_waits.store(false, Ordering::Relaxed);
         let mut unmapped = mapped.map(|segment| input.add(segment)).unwrap_or_default();
         match received {
@@ -259,7 +269,7 @@ impl SideCarrier for ShmCarrier {
 
     /// The peer holds its viewed blocks until the peer lets go of them, or ends.
     fn leave(&self) {
-        self.take_in(&mut self.input.lock().expect(POISONED));
+        self.take_in(&mut self.input.lock());
         self.gone.store(true, Ordering::Release);
         self.returned.leave();
     }

@@ -539,6 +539,84 @@ fn malformed(why: String) -> Malformed {
     Malformed::new("frame header", why)
 }
 
+/// The header of a data frame, for the next frames with the same header but for the number and the
+/// times of the message. Most messages on a conduit are alike, and a comparison of words takes less
+/// than to read, check or write all fields.
+#[derive(Debug, Clone, Copy)]
+pub struct RepeatedHeader {
+    /// The header's bytes as words.
+    words: [u64; HEADER / 8],
+    head: Head,
+}
+
+/// The places of a message's number and times among the words of a header.
+const SEQUENCE: usize = 3;
+const STAMP: usize = 6;
+const NEXT: usize = 7;
+
+impl RepeatedHeader {
+    /// The given header.
+    pub fn new(header: &Header) -> Self {
+        let words = words(&header.encode());
+        RepeatedHeader {
+            words,
+            head: header.head(),
+        }
+    }
+
+    /// The conduit.
+    pub fn conduit(&self) -> ConduitId {
+        self.head.conduit
+    }
+
+    /// The head of the message with the header `bytes`; `None` if the header differs from this
+    /// header in more than number and times.
+    #[inline(always)]
+    pub fn head_of(&self, bytes: &[u8; HEADER]) -> Option<Head> {
+        let (known, found) = (&self.words, words(bytes));
+        let is_like = (0..SEQUENCE).all(|at| found[at] == known[at])
+            && (SEQUENCE + 1..STAMP).all(|at| found[at] == known[at]);
+        is_like.then(|| Head {
+            sequence: found[SEQUENCE],
+            timestamp: f64::from_bits(found[STAMP]),
+            next_timestamp: self
+                .head
+                .next_timestamp
+                .map(|_| f64::from_bits(found[NEXT])),
+            ..self.head
+        })
+    }
+
+    /// The header of a message of the same length with the given head; `None` if the header differs
+    /// from this header in more than number and times.
+    #[inline(always)]
+    pub fn with(&self, head: &Head) -> Option<[u8; HEADER]> {
+        let known = &self.head;
+        let is_like = head.conduit == known.conduit
+            && head.tag == known.tag
+            && (head.source, head.destination) == (known.source, known.destination)
+            && head.next_timestamp.is_some() == known.next_timestamp.is_some();
+        is_like.then(|| {
+            let mut words = self.words;
+            words[SEQUENCE] = head.sequence;
+            words[STAMP] = head.timestamp.to_bits();
+            words[NEXT] = head.next_timestamp.unwrap_or(0.0).to_bits();
+            let mut bytes = [0; HEADER];
+            for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+                *place = word.to_le_bytes();
+            }
+            bytes
+        })
+    }
+}
+
+/// The bytes of a header as words.
+#[inline(always)]
+fn words(bytes: &[u8; HEADER]) -> [u64; HEADER / 8] {
+    let (words, _) = bytes.as_chunks();
+    std::array::from_fn(|at| u64::from_le_bytes(words[at]))
+}
+
 impl From<&Frame> for Header {
     fn from(frame: &Frame) -> Self {
         let empty = Header {
@@ -709,6 +787,64 @@ mod tests {
             .map(|b| format!("{b:02x}"))
             .collect();
         assert_eq!(bytes, golden);
+    }
+
+    /// A header is repeated by a message that differs in number and times alone.
+    #[test]
+    fn a_repeated_header_stands_for_no_other() {
+        let Frame::Data {
+            head,
+            meta,
+            body,
+            total,
+        } = DATA
+        else {
+            unreachable!()
+        };
+        let header = |head: Head| Header::of_message(1, &head, meta, body, total);
+        let known = RepeatedHeader::new(&header(head));
+        let later = Head {
+            sequence: u64::MAX,
+            timestamp: -2.5,
+            next_timestamp: Some(f64::MAX),
+            ..head
+        };
+        assert_eq!(known.head_of(&header(later).encode()), Some(later));
+        assert_eq!(known.with(&later), Some(header(later).encode()));
+        let conduit = ConduitId(1);
+        let others = [
+            Head { conduit, ..later },
+            Head { source: 1, ..later },
+            Head {
+                destination: 1,
+                ..later
+            },
+            Head { tag: 1, ..later },
+            Head {
+                next_timestamp: None,
+                ..later
+            },
+        ];
+        for other in others {
+            assert_eq!(known.head_of(&header(other).encode()), None, "{other:?}");
+            assert_eq!(known.with(&other), None, "{other:?}");
+        }
+        for other in [
+            Header::of_message(7, &later, meta, body, total),
+            Header::of_message(1, &later, meta + 64, body, total),
+            Header::of_message(1, &later, meta, body + 1, total),
+            Header::of_message(1, &later, meta, body, total + 1),
+            header(later).with_same_meta(),
+        ] {
+            assert_eq!(known.head_of(&other.encode()), None, "{other:?}");
+        }
+        let last = Head {
+            next_timestamp: None,
+            ..head
+        };
+        let known = RepeatedHeader::new(&header(last));
+        assert_eq!(known.head_of(&header(last).encode()), Some(last));
+        assert_eq!(known.with(&last), Some(header(last).encode()));
     }
 
     #[test]

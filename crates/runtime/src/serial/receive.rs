@@ -165,11 +165,14 @@ impl Serial {
     ) -> Result<(u32, Message)> {
         let source = self.source(port, slot)?;
         let mut port = self.enter_for(&source)?;
-        self.before(&[source], patience)?;
-        let here = self.here(&source);
+        if self.execution.counts_steps {
+            self.before(&[source], patience)?;
+        }
         let state = &mut port.inlets[source.place];
-        let (slot, message) =
-            self.await_message(&source, state, patience, &here, || self.place(&[source]))?;
+        let (slot, message) = match self.take_at_once(&source, state) {
+            Some(arrived) => self.take_arrived(&source, state, arrived, 0)?,
+            None => self.await_for_long(&source, state, patience)?,
+        };
         if let Err(error) = fits(&message) {
             self.leave_there(&source, &mut port, slot, message);
             return Err(error);
@@ -402,6 +405,7 @@ impl Serial {
     }
 
     /// Takes the port for a call on this end. Fails if a call on several ports waits for the end.
+    #[inline(always)]
     fn enter_for<'a>(&self, source: &ReceivingEnd<'a>) -> Result<SpinLockGuard<'a, PortState>> {
         let port = source.port.enter()?;
         if self.any.lists.load(Ordering::Relaxed) && source.inlet.inbox.is_waited_for() {
@@ -579,21 +583,51 @@ impl Serial {
         here: &UsePlace,
         may_wait: impl Fn() -> Result<()>,
     ) -> Result<(u32, Message)> {
-        let end = &source.inlet.end;
-        let carrier = end.carrier.get().map(AsRef::as_ref);
-        let inbox = source.direct_inbox();
-        if self.reporter.pending.is_none() {
-            if let (Some(carrier), Some(inbox)) = (carrier, inbox)
-                && inbox.has_no_news()
-                && !state.has_stash()
-                && let Some(arrived) = self.spin(end, carrier, inbox)
-            {
-                return self.take_arrived(source, state, arrived, 0);
-            }
-            if let Some(found) = self.poll(source, state, here, 0)? {
-                return Ok(found);
-            }
+        match self.take_at_once(source, state) {
+            Some(arrived) => self.take_arrived(source, state, arrived, 0),
+            None => self.look_and_sleep(source, state, patience, here, may_wait),
         }
+    }
+
+    /// As [`Serial::await_message`] for a call of the program, behind the spin.
+    #[inline(never)]
+    fn await_for_long(
+        &self,
+        source: &ReceivingEnd<'_>,
+        state: &mut InletState,
+        patience: Patience,
+    ) -> Result<(u32, Message)> {
+        let here = self.here(source);
+        self.look_and_sleep(source, state, patience, &here, || self.place(&[*source]))
+    }
+
+    /// The next message of an empty inbox, if the message is there or comes within a moment.
+    #[inline(always)]
+    fn take_at_once(&self, source: &ReceivingEnd<'_>, state: &InletState) -> Option<Arrived> {
+        let end = &source.inlet.end;
+        let (carrier, inbox) = (end.carrier.get()?, source.direct_inbox()?);
+        let may_spin = self.reporter.pending.is_none() && inbox.has_no_news() && !state.has_stash();
+        may_spin
+            .then(|| self.spin(end, &**carrier, inbox))
+            .flatten()
+    }
+
+    /// As [`Serial::await_message`], behind the spin.
+    fn look_and_sleep(
+        &self,
+        source: &ReceivingEnd<'_>,
+        state: &mut InletState,
+        patience: Patience,
+        here: &UsePlace,
+        may_wait: impl Fn() -> Result<()>,
+    ) -> Result<(u32, Message)> {
+        let end = &source.inlet.end;
+        if self.reporter.pending.is_none()
+            && let Some(found) = self.poll(source, state, here, 0)?
+        {
+            return Ok(found);
+        }
+        let (carrier, inbox) = (end.carrier.get().map(AsRef::as_ref), source.direct_inbox());
         let start = self.profile.trace.clock();
         let since = self.start_of_wait(Some(end.conduit));
         let wait = Wait::about(end.conduit).until(patience.deadline());
@@ -641,6 +675,7 @@ impl Serial {
 
     /// Spins for a moment for the next message of an empty inbox: most waits are shorter than a
     /// sleep and a wake-up. Some waits are timed, as a sample.
+    #[inline(always)]
     fn spin(&self, end: &PortEnd, carrier: &dyn Carrier, inbox: &Inbox) -> Option<Arrived> {
         if self.profile.trace.on {
             return None;
@@ -884,7 +919,10 @@ impl Serial {
 
     #[inline(always)]
     fn decoded(&self, inlet: &Inlet, state: &mut InletState, arrived: Arrived) -> Result<Message> {
-        let iteration = iteration_of(&arrived).outer(inlet.end.chain.lasts);
+        let iteration = match arrived.meta.iteration {
+            None => Iteration::default(),
+            Some(_) => iteration_of(&arrived).outer(inlet.end.chain.lasts),
+        };
         let Arrived {
             head,
             mut meta,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, Shortage};
+use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, SendReport, Shortage};
 use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
@@ -49,10 +49,15 @@ impl Serial {
         }
         let mut state = port.enter()?;
         let (place, slot) = port.find(slot)?;
-        payload.check()?;
+        let outlets = port.outlets.get(place).map_or(&[][..], Vec::as_slice);
+        let is_known = |outlet: &Outlet| state.outlets[outlet.number].knows(payload);
+        if !outlets.first().is_some_and(is_known) {
+            payload.check()?;
+        }
         check_next_timestamp(port, times)?;
-        if let Some(mut unfinished) = self.take_unfinished(&mut state, slot, times) {
-            let outlets = &port.outlets[place];
+        if !state.sending.is_empty()
+            && let Some(mut unfinished) = self.take_unfinished(&mut state, slot, times)
+        {
             let sent = self.send_along_all(port, outlets, &mut state, payload, &mut unfinished);
             state.keep(unfinished, &sent);
             return sent;
@@ -66,25 +71,83 @@ impl Serial {
             timestamp: times.0,
             next: times.1,
         })?;
-        let Some(outlets) = port.outlets.get(place) else {
-            return Ok(());
-        };
-        let plain = SendState::of(payload, times);
+        if let ([outlet], None, None) = (outlets, &overlay, &left_out)
+            && !port.resizable
+            && let Some(sent) = self.send_at_once(outlet, &mut state, payload, slot, times)
+        {
+            return sent;
+        }
         let mut sending = SendState {
             slot,
             iteration,
             overlay,
             left_out,
-            ..plain
+            ..SendState::of(payload, times)
         };
         let sent = self.send_along_all(port, outlets, &mut state, payload, &mut sending);
         state.keep(sending, &sent);
         sent
     }
 
+    /// Sends a message with nothing but content in the metadata along the one conduit of its slot,
+    /// if there is room, and nothing else is to be done: so most messages leave. Otherwise `None`,
+    /// and nothing has happened.
+    #[inline(always)]
+    fn send_at_once(
+        &self,
+        outlet: &Outlet,
+        state: &mut PortState,
+        payload: &Payload<'_>,
+        slot: u32,
+        times: Timestamps,
+    ) -> Option<Result<()>> {
+        let trace = &self.profile.trace;
+        let turn = self.profile.sends.load(Ordering::Relaxed);
+        let is_timed = trace.on || (!trace.off && stands_for(turn).is_some());
+        let is_special = self.execution.counts_steps
+            || !outlet.end.chain.is_empty()
+            || self.reporter.pending.is_some();
+        let carrier = outlet.end.carrier.get()?;
+        if is_timed || is_special {
+            return None;
+        }
+        let Room::Free(sequence) = outlet.window.claim(payload.length()) else {
+            return None;
+        };
+        self.count_send(turn);
+        let head = message_header(outlet, sequence, times);
+        let meta = state.outlets[outlet.number].plain(payload);
+        let outgoing = Outgoing::new(head, meta, &payload.parts);
+        payload
+            .lent
+            .iter()
+            .for_each(|lent| outgoing.share(lent.clone()));
+        let why = match carrier.send(&outgoing) {
+            Ok(sent) => {
+                self.note_sent(outlet, outgoing.length(), sent);
+                return Some(Ok(()));
+            }
+            Err(why) => why,
+        };
+        let mut sending = SendState {
+            slot,
+            ..SendState::of(payload, times)
+        };
+        let outcome = self.undelivered(outlet, why, &mut sending).map(|_| ());
+        state.keep(sending, &outcome);
+        Some(outcome)
+    }
+
+    /// Counts a send. If two threads send at once, one send may not be counted: the count is for
+    /// samples alone.
+    fn count_send(&self, turn: u64) {
+        let next = turn.wrapping_add(1);
+        self.profile.sends.store(next, Ordering::Relaxed);
+    }
+
     /// Takes the interrupted or pending send on the given slot. The program makes the send again
     /// now.
-    #[inline(always)]
+    #[cold]
     fn take_unfinished(
         &self,
         state: &mut PortState,
@@ -258,11 +321,8 @@ impl Serial {
         payload: &Payload<'_>,
         message: &mut SendState,
     ) -> Result<()> {
-        // If two threads send at once, one send may not be counted: the count is for samples alone.
         let turn = self.profile.sends.load(Ordering::Relaxed);
-        self.profile
-            .sends
-            .store(turn.wrapping_add(1), Ordering::Relaxed);
+        self.count_send(turn);
         let times = match turn {
             _ if self.profile.trace.off => None,
             _ if self.profile.trace.on => Some(1),
@@ -490,31 +550,47 @@ impl Serial {
         outgoing: &Outgoing<'_>,
         message: &mut SendState,
     ) -> Result<(u64, u64)> {
-        let length = outgoing.length();
         match carrier.send(outgoing) {
             Ok(sent) => {
-                outlet.end.meter.count(length, sent.copied);
-                if sent.by_socket {
-                    self.ran_out(outlet, length);
-                }
-                Ok((outgoing.head.sequence, length))
+                self.note_sent(outlet, outgoing.length(), sent);
+                Ok((outgoing.head.sequence, outgoing.length()))
             }
-            Err(why) if why.is_of_message() => {
-                // The conduit now lacks a message, so the stream cannot go on.
-                let kind = if matches!(why, Lost::NoMemory(_)) {
-                    Kind::NoMemory
-                } else {
-                    Kind::Usage
-                };
-                let error = Error::new(
-                    kind,
-                    format!("{}: port '{}': {why}", self.core.name, outlet.end.label),
-                );
-                self.fail(&error);
-                Err(error)
-            }
-            Err(_) => self.explained(outlet, message),
+            Err(why) => self.undelivered(outlet, why, message),
         }
+    }
+
+    /// Counts a message that the carrier has taken.
+    #[inline(always)]
+    fn note_sent(&self, outlet: &Outlet, length: u64, sent: SendReport) {
+        outlet.end.meter.count(length, sent.copied);
+        if sent.by_socket {
+            self.ran_out(outlet, length);
+        }
+    }
+
+    /// The outcome of a send of a message that the carrier has not taken.
+    #[cold]
+    fn undelivered(
+        &self,
+        outlet: &Outlet,
+        why: Lost,
+        message: &mut SendState,
+    ) -> Result<(u64, u64)> {
+        if !why.is_of_message() {
+            return self.explained(outlet, message);
+        }
+        // The conduit now lacks a message, so the stream cannot go on.
+        let kind = if matches!(why, Lost::NoMemory(_)) {
+            Kind::NoMemory
+        } else {
+            Kind::Usage
+        };
+        let error = Error::new(
+            kind,
+            format!("{}: port '{}': {why}", self.core.name, outlet.end.label),
+        );
+        self.fail(&error);
+        Err(error)
     }
 
     /// Counts a message sent by a socket for want of shared memory. Logs the first such message.

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use titin_wire::frame::{Frame, Head, Header};
+use titin_wire::frame::{Frame, Head, Header, RepeatedHeader};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
@@ -17,7 +17,7 @@ use super::ring::{self, Consumer, LINE, RingEntry};
 use super::segment::split_block_number;
 use crate::buffer::{Buffer, Filling};
 use crate::error::Lost;
-use crate::inbox::IncomingMessage;
+use crate::inbox::{Inbox, IncomingMessage};
 use crate::link::Received;
 use crate::shared_memory::{SharedBytes, SharedRegion, Writers};
 
@@ -27,6 +27,10 @@ pub(super) struct RingInput {
     returns: Arc<Returns>,
     /// The last metadata of each conduit, and the length of the payload of the same message.
     metas: FxHashMap<ConduitId, (Arc<Meta>, u64)>,
+    /// The last message in an entry, for the next message.
+    last: Option<LastMessage>,
+    /// The conduit of the last message that might have been kept there.
+    conduit: Option<ConduitId>,
     /// The peer's segments, by the indices of the first blocks.
     segments: BTreeMap<usize, PeerSegment>,
     /// Messages that came by the socket before their entry in the ring, by conduit and number.
@@ -38,6 +42,14 @@ pub(super) struct RingInput {
     aside: FxHashMap<ConduitId, VecDeque<RingItem>>,
     /// The socket has brought a message or a segment since the last look through `aside`.
     arrived: bool,
+}
+
+/// A message with its payload in an entry and metadata as before.
+struct LastMessage {
+    header: RepeatedHeader,
+    meta: Arc<Meta>,
+    /// Bytes of payload.
+    length: usize,
 }
 
 /// A segment of the peer's.
@@ -75,6 +87,8 @@ impl RingInput {
             ring,
             returns,
             metas: FxHashMap::default(),
+            last: None,
+            conduit: None,
             segments: BTreeMap::new(),
             from_socket: FxHashMap::default(),
             latest: FxHashMap::default(),
@@ -122,6 +136,31 @@ impl RingInput {
             .get(&first)
             .filter(|segment| segment.serial == serial)?;
         self.segments.remove(&first)
+    }
+
+    /// Takes the next message of an empty inbox, if the next entry differs from the last message in
+    /// number, times and payload alone: nothing else is to be looked at then. The inbox counts the
+    /// message as taken. Also returns whether the peer is to be told of room.
+    #[inline(always)]
+    pub(super) fn take_alike(&mut self, inbox: &Inbox) -> Option<(IncomingMessage, bool)> {
+        let last = self
+            .last
+            .as_ref()
+            .filter(|last| last.header.conduit() == inbox.conduit())?;
+        if self.arrived || !self.aside.is_empty() {
+            return None;
+        }
+        let entry = self.ring.peek()?;
+        let head = last.header.head_of(&entry.header)?;
+        // An entry beyond the end of the ring is told of where entries are read.
+        let body = payload_in(&self.ring, &entry, 0, last.length).ok()?;
+        let meta = last.meta.clone();
+        let message = IncomingMessage { head, meta, body };
+        if !inbox.pass(&message) {
+            return None;
+        }
+        let room = self.ring.pop(ring::size(0, last.length));
+        Some((message, room.unwrap_or(false)))
     }
 
     /// Hands all entries of the ring to `sink`, until `sink` breaks. True if the peer is to be told
@@ -292,14 +331,10 @@ impl RingInput {
                     );
                 }
                 let meta = self.meta(entry, &header, &head, meta_length, total)?;
-                let body = if body_length == 0 {
-                    Buffer::empty()
-                } else {
-                    let mut filling = Filling::new(total)?;
-                    self.ring.copy(entry, meta_length, filling.rest())?;
-                    filling.advance(body_length);
-                    Arc::new(filling.finish())
-                };
+                let body = payload_in(&self.ring, entry, meta_length, body_length)?;
+                if header.has_same_meta() && meta_length == 0 {
+                    self.note_last(&header, head.conduit, &meta, body_length);
+                }
                 let message = IncomingMessage { head, meta, body };
                 let size = ring::size(meta_length, body_length);
                 return Ok((RingItem::Whole(Received::Message(message)), size));
@@ -347,6 +382,19 @@ impl RingInput {
         Ok((RingItem::Whole(received), ring::size(0, 0)))
     }
 
+    /// Keeps a message with its payload in an entry and metadata as before, if the message before
+    /// was of the same conduit: where messages of several conduits alternate, none is alike.
+    fn note_last(&mut self, header: &Header, conduit: ConduitId, meta: &Arc<Meta>, length: usize) {
+        let in_row = self.conduit.replace(conduit) == Some(conduit);
+        if in_row && meta.supersedes.is_none() {
+            self.last = Some(LastMessage {
+                header: RepeatedHeader::new(header),
+                meta: meta.clone(),
+                length,
+            });
+        }
+    }
+
     fn meta(
         &mut self,
         entry: &RingEntry,
@@ -370,6 +418,7 @@ impl RingInput {
         let mut bytes = [0; INLINE];
         self.ring.copy(entry, 0, &mut bytes[..length])?;
         let meta = Arc::new(Meta::decode(&bytes[..length], total)?);
+        self.last = None;
         self.metas.insert(head.conduit, (meta.clone(), total));
         Ok(meta)
     }
@@ -488,6 +537,22 @@ impl RingItem {
             _ => None,
         }
     }
+}
+
+/// A copy of the payload in an entry, behind `start` bytes of metadata.
+fn payload_in(
+    ring: &Consumer,
+    entry: &RingEntry,
+    start: usize,
+    length: usize,
+) -> Result<Arc<Buffer>, Lost> {
+    if length == 0 {
+        return Ok(Buffer::empty());
+    }
+    let mut filling = Filling::new(length as u64)?;
+    ring.copy(entry, start, filling.rest())?;
+    filling.advance(length);
+    Ok(Arc::new(filling.finish()))
 }
 
 fn message(head: Head, meta: Arc<Meta>, body: Buffer) -> Received {

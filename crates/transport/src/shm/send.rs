@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use titin_wire::ConduitId;
-use titin_wire::frame::{Frame, Header};
+use titin_wire::frame::{Frame, Header, RepeatedHeader};
 use titin_wire::meta::Meta;
 
 use super::pool::block_of;
@@ -36,6 +36,10 @@ pub(super) struct RingOutput {
     kept: VecDeque<KeptEntry>,
     /// The last metadata of each conduit.
     metas: FxHashMap<ConduitId, Arc<Meta>>,
+    /// The last message with its payload in an entry, for the next message.
+    last: Option<LastMessage>,
+    /// The conduit of the last message that might have been kept there.
+    conduit: Option<ConduitId>,
     /// The segments handed to the peer: serial numbers, by the indices of the first blocks.
     handed: FxHashMap<usize, u32>,
     /// The last message of each conduit whose messages supersede earlier messages, if the ring took
@@ -48,6 +52,14 @@ pub(super) struct RingOutput {
     urgent: u64,
     /// A kept urgent entry has gone in. The entry's thread may sleep already.
     overdue: bool,
+}
+
+/// A message with its payload in an entry, and the header of a next message alike.
+struct LastMessage {
+    header: RepeatedHeader,
+    meta: Arc<Meta>,
+    /// Bytes of payload.
+    length: u64,
 }
 
 /// A message that a later message may supersede.
@@ -75,6 +87,8 @@ impl RingOutput {
             ring,
             kept: VecDeque::new(),
             metas: FxHashMap::default(),
+            last: None,
+            conduit: None,
             handed: FxHashMap::default(),
             last_superseding: FxHashMap::default(),
             stuck: false,
@@ -103,6 +117,29 @@ impl RingOutput {
             urgent,
         });
         copied
+    }
+
+    /// The header of a message that differs from the last message in number, times and payload
+    /// alone.
+    #[inline(always)]
+    fn repeated(&self, message: &Outgoing<'_>) -> Option<[u8; LINE]> {
+        let last = self.last.as_ref()?;
+        let is_alike = Arc::ptr_eq(&last.meta, message.meta) && last.length == message.length();
+        is_alike.then(|| last.header.with(&message.head)).flatten()
+    }
+
+    /// Keeps a message with its payload in an entry and metadata as before, if the message before
+    /// was of the same conduit: where messages of several conduits alternate, none is alike.
+    fn note_last(&mut self, message: &Outgoing<'_>, header: &Header) {
+        let conduit = message.head.conduit;
+        let in_row = self.conduit.replace(conduit) == Some(conduit);
+        if in_row && message.meta.supersedes.is_none() {
+            self.last = Some(LastMessage {
+                header: RepeatedHeader::new(header),
+                meta: message.meta.clone(),
+                length: message.length(),
+            });
+        }
     }
 
     /// Puts kept entries in; true if none is left.
@@ -154,6 +191,7 @@ impl RingOutput {
         if self.kept.len() < before {
             // A dropped message may have had the metadata to which later messages refer.
             self.metas.remove(&conduit);
+            self.last = None;
         }
     }
 
@@ -230,6 +268,12 @@ impl ShmCarrier {
         let head = message.head;
         let mut sent = SendReport::default();
         let mut output = self.output.lock();
+        if let Some(header) = output.repeated(message) {
+            sent.copied = output.push(header, &[], message.parts, false);
+            output.supersede_entered(message, None, &self.returned);
+            self.wake(output);
+            return Ok(sent);
+        }
         if let Some(first) = message.meta.supersedes {
             // First, since superseded messages may have the memory needed now.
             output.supersede_kept(head.conduit, first, &self.returned);
@@ -261,6 +305,7 @@ impl ShmCarrier {
         let block = body.as_deref().and_then(block_of);
         if !has_same_meta {
             output.metas.insert(head.conduit, message.meta.clone());
+            output.last = None;
         }
         let (total, meta_length) = (message.length(), meta.len() as u32);
         let frame = match block {
@@ -277,13 +322,13 @@ impl ShmCarrier {
                 total,
             },
         };
-        let header = Header::from(&frame);
-        let header = if has_same_meta {
-            header.with_same_meta()
-        } else {
-            header
+        let mut header = Header::from(&frame);
+        if has_same_meta {
+            header = header.with_same_meta();
+            if block.is_none() {
+                output.note_last(message, &header);
+            }
         }
-        .encode();
         let parts = match (block, message.meta.supersedes) {
             (None, _) => message.parts,
             (Some(_), None) => &[],
@@ -293,7 +338,7 @@ impl ShmCarrier {
         let unknown = block
             .map(|block| block.segment())
             .filter(|segment| output.note_handed(segment));
-        let copied = output.push(header, &meta, parts, false);
+        let copied = output.push(header.encode(), &meta, parts, false);
         if block.is_none() {
             sent.copied += copied;
         }
