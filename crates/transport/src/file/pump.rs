@@ -700,6 +700,17 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_was_put_back_comes_again() {
+        let run = run_folder();
+        let mut listener = ListenerFolder::create(run.path()).unwrap();
+        let _dialled = ConnectionFolder::create(listener.path()).unwrap();
+        let connection = listener.new_connections().unwrap().remove(0);
+        assert!(listener.new_connections().unwrap().is_empty());
+        listener.put_back(&connection);
+        assert_eq!(listener.new_connections().unwrap().len(), 1);
+    }
+
+    #[test]
     fn a_killed_process_is_noticed_as_soon_as_its_last_bytes_are_read() {
         let run = run_folder();
         let mut listener = ListenerFolder::create(run.path()).unwrap();
